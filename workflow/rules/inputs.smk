@@ -94,7 +94,7 @@ def examples_by_category(wildcards):
 
 def entailment_model(wildcards):
     """Record of the model that compares answers, if the config asks for one."""
-    return [ENTAILMENT_MODEL] if config["equivalence"]["backend"] == "nli" else []
+    return ENTAILMENT_MODEL if config["equivalence"]["backend"] == "nli" else []
 
 
 def human_labels(wildcards):
