@@ -8,7 +8,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from persistcal.equivalence import Pair
-from persistcal.models import pick_device
+from persistcal.models import pick_device, without_progress_bars
 
 log = logging.getLogger(__name__)
 
@@ -58,14 +58,16 @@ class EntailmentModel:
         self, source: str, *, batch_size: int, device: torch.device | str | None = None
     ) -> None:
         device = torch.device(device or pick_device())
-        self._model = CrossEncoder(
-            source,
-            device=str(device),
-            model_kwargs={
-                "dtype": torch.float16 if device.type == "cuda" else torch.float32,
-                "use_safetensors": True,
-            },
-        )
+        with without_progress_bars():
+            self._model = CrossEncoder(
+                source,
+                device=str(device),
+                trust_remote_code=False,
+                model_kwargs={
+                    "dtype": torch.float16 if device.type == "cuda" else torch.float32,
+                    "use_safetensors": True,
+                },
+            )
         self._entailment = entailment_index(self._model.config.id2label, source)
         self._batch_size = batch_size
 

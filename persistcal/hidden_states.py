@@ -34,14 +34,14 @@ def blocks(model: PreTrainedModel) -> nn.ModuleList:
 
 @contextmanager
 def _outputs_at(
-    model: PreTrainedModel, rows: Tensor, columns: Tensor
+    model: PreTrainedModel, rows: np.ndarray, columns: np.ndarray
 ) -> Iterator[list[Tensor]]:
-    """Collect the output of each block at the given tokens alone."""
+    """Collect the output of each block at the given tokens alone, on the model's device."""
     found: list[Tensor] = []
 
     def keep(_block: nn.Module, _inputs: tuple, output: Tensor | tuple) -> None:
         hidden = output[0] if isinstance(output, tuple) else output
-        found.append(hidden[rows, columns].float())
+        found.append(hidden[rows, columns].float().to(model.device))
 
     hooks = [block.register_forward_hook(keep) for block in blocks(model)]
     try:
@@ -68,11 +68,10 @@ def last_hidden_states(model: PreTrainedModel, prompts: Sequence[Sequence[int]])
         As the blocks give it, before the model's final norm.
     """
     batch = collate([pack_prompts([prompt]) for prompt in prompts])
-    token_ids, positions, rows, columns = (
-        torch.from_numpy(array).to(model.device)
-        for array in (batch.token_ids, batch.positions, batch.row, batch.column)
+    token_ids, positions = (
+        torch.from_numpy(array).to(model.device) for array in (batch.token_ids, batch.positions)
     )
-    with _outputs_at(model, rows, columns) as found:
+    with _outputs_at(model, batch.row, batch.column) as found:
         model.get_decoder()(input_ids=token_ids, position_ids=positions, use_cache=False)
     return torch.stack(found)
 

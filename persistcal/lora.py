@@ -7,12 +7,14 @@ that autograd adds up their gradients over the models. Nothing else is trained.
 
 import json
 import math
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 import torch
-from peft import LoraConfig, inject_adapter_in_model
+from peft import LoraConfig, PeftModel, inject_adapter_in_model
 from peft.tuners.lora import LoraLayer
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -119,3 +121,11 @@ def adapter_files(
         "adapter_config.json": json.dumps(config, indent=2, sort_keys=True).encode(),
         "adapter_model.safetensors": save(tensors, metadata={"format": "pt"}),
     }
+
+
+def load_adapter(model: PreTrainedModel, folder: Path, name: str = "default") -> PeftModel:
+    """Put the adapter in `folder` into `model`, in place, for inference."""
+    with warnings.catch_warnings():
+        # peft asks transformers for an attribute under the name that it had before
+        warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
+        return PeftModel.from_pretrained(model, folder, adapter_name=name).eval()

@@ -2,7 +2,8 @@
 
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import torch
@@ -13,6 +14,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging as transformers_logging
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,18 @@ def pick_device() -> torch.device:
         device = torch.device("cpu")
     log.info("Models run on %s", device)
     return device
+
+
+@contextmanager
+def without_progress_bars() -> Iterator[None]:
+    """Keep transformers from drawing a bar, as it does for each file of weights."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
 
 
 def set_threads(n: int) -> None:
@@ -73,8 +87,12 @@ def _places(
     if device.type == "cuda" and device.index is None and torch.cuda.device_count() > 1:
         gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
         with torch.device("meta"):
-            config = AutoConfig.from_pretrained(source, revision=revision)
-            empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
+            config = AutoConfig.from_pretrained(
+                source, revision=revision, trust_remote_code=False
+            )
+            empty = AutoModelForCausalLM.from_config(
+                config, dtype=dtype, trust_remote_code=False
+            )
         if split := split_model(empty, [gpu.total_memory for gpu in gpus]):
             log.info("%s is split over %d GPUs", source, len(gpus))
             return split
@@ -121,13 +139,15 @@ def load_model(
         raise ValueError(f"{source}: dtype {name!r} is not one of torch, such as 'bfloat16'.")
     revision = revision or "main"
     places = _places(source, revision, kind, device)
-    model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
-        source,
-        revision=revision,
-        dtype=kind,
-        use_safetensors=True,
-        device_map=places if len(places) > 1 else None,
-    )
+    with without_progress_bars():
+        model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
+            source,
+            revision=revision,
+            dtype=kind,
+            use_safetensors=True,
+            trust_remote_code=False,
+            device_map=places if len(places) > 1 else None,
+        )
     if len(places) == 1:
         model = model.to(device)
     return cast(PreTrainedModel, model.eval().requires_grad_(False))
@@ -135,4 +155,6 @@ def load_model(
 
 def load_tokenizer(source: str, revision: str | None = None) -> PreTrainedTokenizerBase:
     """Load the tokenizer of the Hub id or local folder `source`."""
-    return AutoTokenizer.from_pretrained(source, revision=revision or "main")
+    return AutoTokenizer.from_pretrained(
+        source, revision=revision or "main", trust_remote_code=False
+    )

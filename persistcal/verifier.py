@@ -16,6 +16,7 @@ from peft import PeftModel
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from persistcal.batches import Work, in_batches
 from persistcal.prompts import confidence_prompt
 
 
@@ -128,13 +129,15 @@ def word_probability(
     -------
     ndarray of float64, shape (n_prompts,)
         Softmax over the whole vocabulary, in [0, 1].
+
+    Raises
+    ------
+    MemoryError
+        When a single prompt does not fit into the GPU's memory; of a batch that does
+        not, the halves are run one after the other.
     """
-    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
-    probabilities = np.empty(len(prompts))
-    for start in tqdm(
-        range(0, len(order), batch_size), desc=progress, disable=not progress, leave=False
-    ):
-        chosen = order[start : start + batch_size]
+
+    def probabilities(chosen: list[int]) -> list[float]:
         length = len(prompts[chosen[0]])
         # Padded on the left, so that every prompt ends where the logits are kept.
         padding = torch.tensor([[length - len(prompts[i])] for i in chosen])
@@ -149,5 +152,11 @@ def word_probability(
             logits_to_keep=1,
             use_cache=False,
         ).logits[:, -1]
-        probabilities[chosen] = logits.double().softmax(-1)[:, token].cpu().numpy()
-    return probabilities
+        return logits.double().softmax(-1)[:, token].tolist()
+
+    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+    with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
+        found = in_batches(
+            probabilities, order, batch_size=batch_size, work=Work(), progress=bar.update
+        )
+    return np.array([found[i] for i in range(len(prompts))])

@@ -1,16 +1,25 @@
 """Loading of models."""
 
+import json
+
 import pytest
 import torch
 from accelerate import dispatch_model
 from tiny_models import tiny_model, tiny_tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.utils import logging as transformers_logging
 
 from persistcal import adapters
 from persistcal.decoding import generate_beams
 from persistcal.gradients import accumulate_gradients
 from persistcal.lora import initialise
-from persistcal.models import load_model, pick_device, set_threads, split_model
+from persistcal.models import (
+    load_model,
+    load_tokenizer,
+    pick_device,
+    set_threads,
+    split_model,
+)
 from persistcal.training_data import TrainingQuestion
 
 
@@ -52,6 +61,29 @@ def test_weights_that_are_not_safetensors_are_refused(folder):
     weights.unlink()
     with pytest.raises(OSError, match="safetensors"):
         load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("load", [load_model, load_tokenizer])
+def test_code_that_comes_with_weights_is_neither_run_nor_offered(folder, load, monkeypatch):
+    asked = []
+    monkeypatch.setattr("builtins.input", asked.append)
+    (folder / "mine.py").write_text("raise SystemExit('it was run')")
+    auto_map = {"AutoConfig": "mine.A", "AutoModelForCausalLM": "mine.B"}
+    config = {"model_type": "mine", "auto_map": auto_map}
+    (folder / "config.json").write_text(json.dumps(config))
+    tokenizer = {"tokenizer_class": "C", "auto_map": {"AutoTokenizer": ["mine.C", None]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        load(str(folder))
+    assert not asked
+
+
+def test_loading_draws_no_progress_bar_and_leaves_those_of_others(folder, capsys):
+    LlamaForCausalLM.from_pretrained(folder)
+    assert "Loading weights" in capsys.readouterr().err
+    load_model(str(folder), device="cpu")
+    assert not capsys.readouterr().err
+    assert transformers_logging.is_progress_bar_enabled()
 
 
 def test_the_device_is_chosen_and_logged_once(caplog):

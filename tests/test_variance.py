@@ -118,6 +118,29 @@ def all_at_once(folder):
     return np.var(np.stack(states), axis=0).sum(-1)
 
 
+class SplitModel(torch.nn.Module):
+    """Two blocks, the first on the device of the model: "meta" stands for a GPU."""
+
+    device = torch.device("meta")
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()])
+
+    def get_decoder(self):
+        return self
+
+    def forward(self, input_ids, position_ids, use_cache):
+        assert input_ids.device == position_ids.device == self.device
+        for block, device in zip(self.layers, ("meta", "cpu"), strict=True):
+            block(torch.ones(*input_ids.shape, 5, device=device))
+
+
+def test_blocks_on_other_devices_than_the_model_begins_on():
+    states = last_hidden_states(SplitModel(), [[1, 2, 3], [4]])
+    assert states.shape == (2, 2, 5) and states.device.type == "meta"
+
+
 def test_adapters_need_a_second_one(tmp_path):
     save_adapters(tmp_path)
     model = PeftModel.from_pretrained(tiny_model(), tmp_path / "seed17")

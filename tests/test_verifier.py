@@ -85,6 +85,24 @@ def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
     assert np.std(np.log(probability)) > 0.1
 
 
+def test_a_batch_that_does_not_fit_into_memory_is_halved():
+    model, sizes = tiny_model("llama"), []
+    prompts = [[i + 1] * (i + 2) for i in range(7)]
+    whole = word_probability(model, prompts, 5, batch_size=100)
+    forward = model.forward
+
+    def fail_above_two(input_ids, **settings):
+        sizes.append(len(input_ids))
+        if len(input_ids) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(input_ids, **settings)
+
+    model.forward = fail_above_two
+    halved = word_probability(model, prompts, 5, batch_size=100)
+    assert sizes == [7, 4, 2, 2, 2, 1]  # (7 + 1) // 2 = 4, 4 // 2 = 2
+    np.testing.assert_allclose(halved, whole, rtol=1e-4)
+
+
 def test_answers_to_verify_are_the_predictions_of_the_split_of_each_checkpoint():
     questions = questions_table()
     questions.loc[19, "excluded"] = True

@@ -31,7 +31,8 @@ def fetch_entailment_model(model_path: str, *, repo: str, revision: str) -> None
     """
     found = hub.resolve_revision(repo, revision)
     folder = hub.fetch_files(found, MODEL_FILES)
-    entailment_index(AutoConfig.from_pretrained(folder).id2label, f"{repo} ({revision})")
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    entailment_index(config.id2label, f"{repo} ({revision})")
     folder = hub.fetch_files(found, [*MODEL_FILES, *found.weights])
     if found.commit:  # those of a local folder were just computed
         hub.check_digests(folder, found.weights)

@@ -5,11 +5,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from peft import PeftModel
-
 from persistcal import models, tables
 from persistcal.hidden_states import variances_over_adapters
 from persistcal.logs import log_to
+from persistcal.lora import load_adapter
 from persistcal.prompts import confidence_prompt
 from persistcal.scoring import answers_to_score
 from persistcal.variance import variance_table
@@ -45,7 +44,7 @@ def measure_variance(
     prompts = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
     base = models.load_model(record["repo"], record["commit"], dtype=record["dtype"])
     folders = [Path(path).parent for path in adapter_paths]
-    adapted = PeftModel.from_pretrained(base, folders[0], adapter_name=folders[0].name)
+    adapted = load_adapter(base, folders[0], folders[0].name)
     for folder in folders[1:]:
         adapted.load_adapter(folder, adapter_name=folder.name)
     variances = variances_over_adapters(

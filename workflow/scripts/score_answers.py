@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from peft import PeftModel
 
 from persistcal import models, scoring, tables
 from persistcal.batches import Work, in_order
 from persistcal.logs import log_to
+from persistcal.lora import load_adapter
 from persistcal.progress import Progress
 from persistcal.prompts import confidence_prompt
 from persistcal.verbalised import check_digit_logits, digit_tokens
@@ -62,7 +62,7 @@ def score_answers(
         how: dict[str, Any] = {"digits": digits, "batch_size": batch_size}
         for n, (key, path) in enumerate(zip(adapters, adapter_paths, strict=True)):
             name = key["answers_of"]
-            adapted = PeftModel.from_pretrained(model, Path(path).parent)  # in place
+            adapted = load_adapter(model, Path(path).parent)  # in place
             work = Work(shard, n_shards, partial(progress.remember, f"adapter{n}"))
             found = scoring.score_answers(model, tokens[name], work=work, **how)
             adapted.unload()

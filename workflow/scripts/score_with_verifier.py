@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from persistcal import hub, models, tables
 from persistcal.logs import log_to
+from persistcal.lora import load_adapter
 from persistcal.verifier import (
     answers_to_verify,
     verifier_prompt,
@@ -61,7 +62,7 @@ def score_with_verifier(
     if adapter_path is not None:
         adapter = hub.Revision(**json.loads(Path(adapter_path).read_text()))
         folder = hub.fetch_files(adapter, hub.ADAPTER_FILES)
-        model = PeftModel.from_pretrained(model, folder).eval()
+        model = load_adapter(model, folder)
     confidence = word_probability(
         model, prompts, yes, batch_size=settings["batch_size"], progress="verifier"
     )
