@@ -13,19 +13,11 @@ import pytest
 import yaml
 from release_archive import DATASETS, MODELS, Release, pack, write_digest
 from test_decoding import assert_decodes_like_generate
-from workflow_runs import ATLAS, ROOT, planned, snakemake
+from workflow_runs import ATLAS, ROOT, snakemake
 
 from persistcal import tables
 from persistcal.models import load_model, load_tokenizer
 from persistcal.prompts import few_shot_prefix, question_suffix
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    """A folder in which the small atlas study is complete."""
-    folder = tmp_path_factory.mktemp("study")
-    snakemake(folder, "--cores", "2", configs=ATLAS)
-    return folder
 
 
 def test_every_number_has_its_place(study):
@@ -55,32 +47,6 @@ def test_logs_hold_what_was_done(study):
     ).read_text()
     assert "correct" in text
     assert not list((study / "out").rglob("*.part"))
-
-
-def test_nothing_is_left_to_do_even_when_every_source_is_touched(study):
-    now = time.time()
-    for path in [*ROOT.glob("persistcal/*.py"), *ROOT.glob("workflow/**/*.py")]:
-        os.utime(path, (now, now))
-    assert "Nothing to be done" in snakemake(study, "--dry-run", configs=ATLAS)
-
-
-def test_another_learning_rate_trains_that_recipe_again_and_what_follows(study, tmp_path):
-    overlay = tmp_path / "overlay.yaml"
-    overlay.write_text(yaml.safe_dump({"recipes": {"oracle": {"learning_rate": 1e-3}}}))
-    jobs = planned(snakemake(study, "--dry-run", configs=[*ATLAS, overlay]))
-    assert jobs == {
-        "train_oracle": 1,
-        "score_answers": 4,
-        "assemble_predictions": 1,
-        "compute_metrics": 1,
-        "assess_significance": 1,
-        "collect_metrics": 1,
-        "collect_significance": 1,
-        "compare_with_paper": 1,
-        "make_table": 1,
-        "make_contrast_table": 1,
-        "draw_full_vs_contrast": 1,
-    }
 
 
 def test_a_pretrained_checkpoint_decodes_like_generate(study):

@@ -6,11 +6,17 @@ rule generate_beams:
         checkpoint=CHECKPOINT,
         questions=QUESTIONS,
     output:
-        beams=BEAMS,
+        beams=shard_of(BEAMS, "decoding"),
     log:
-        f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
+        shard_of(
+            f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
+            "decoding",
+        ),
     benchmark:
-        f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
+        shard_of(
+            f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.tsv",
+            "decoding",
+        )
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -25,9 +31,36 @@ rule generate_beams:
         n_beams=config["decoding"]["n_beams"],
         max_new_tokens=config["decoding"]["max_new_tokens"],
         batch_size=config["decoding"]["batch_size"],
+        shard=shard_number,
+        n_shards=config["decoding"]["shards"],
         code=digest_of("generate_beams.py"),
     script:
         "../scripts/generate_beams.py"
+
+
+if config["decoding"]["shards"] > 1:
+
+    rule merge_beams:
+        input:
+            questions=QUESTIONS,
+            shards=expand(
+                rules.generate_beams.output.beams,
+                shard=range(config["decoding"]["shards"]),
+                allow_missing=True,
+            ),
+        output:
+            merged=BEAMS,
+        log:
+            f"{LOGS}/merge_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
+        localrule: True
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            table="BEAMS",
+            code=digest_of("merge_shards.py"),
+        script:
+            "../scripts/merge_shards.py"
 
 
 if config["equivalence"]["backend"] == "nli":

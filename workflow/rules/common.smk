@@ -83,6 +83,13 @@ def one_of(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def shard_of(path, step):
+    """Path of one of the shards that `step` is cut into; the whole when it is not."""
+    n_shards = config[step]["shards"]
+    whole, ending = path.rsplit(".", 1)
+    return path if n_shards == 1 else f"{whole}.shard{{shard}}of{n_shards}.{ending}"
+
+
 wildcard_constraints:
     part=one_of(PARTS),
     model=one_of(study.models(config)),
@@ -97,6 +104,7 @@ wildcard_constraints:
     estimator=one_of(config["estimators"]),
     table=one_of(config["tables"]),
     seed=r"\d+",
+    shard=r"\d+",
 
 
 CONFIDENCE_PROMPT = read_prompt(config["prompts"]["confidence"], "prompts.confidence")

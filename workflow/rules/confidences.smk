@@ -8,11 +8,15 @@ rule score_answers:
         clusters=clusters_to_score,
         adapters=adapters_that_score,
     output:
-        scores=SCORES,
+        scores=shard_of(SCORES, "scoring"),
     log:
-        "{part}/logs/score_answers/{model}/{checkpoint}/{dataset}.log",
+        shard_of(
+            "{part}/logs/score_answers/{model}/{checkpoint}/{dataset}.log", "scoring"
+        ),
     benchmark:
-        "{part}/logs/score_answers/{model}/{checkpoint}/{dataset}.tsv"
+        shard_of(
+            "{part}/logs/score_answers/{model}/{checkpoint}/{dataset}.tsv", "scoring"
+        )
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -25,26 +29,58 @@ rule score_answers:
         adapters=scorings_as_dicts,
         prompt=confidence_prompt,
         batch_size=config["scoring"]["batch_size"],
+        shard=shard_number,
+        n_shards=config["scoring"]["shards"],
         code=digest_of("score_answers.py"),
     script:
         "../scripts/score_answers.py"
 
 
+if config["scoring"]["shards"] > 1:
+
+    rule merge_scores:
+        input:
+            questions=QUESTIONS,
+            shards=expand(
+                rules.score_answers.output.scores,
+                shard=range(config["scoring"]["shards"]),
+                allow_missing=True,
+            ),
+        output:
+            merged=SCORES,
+        log:
+            "{part}/logs/merge_scores/{model}/{checkpoint}/{dataset}.log",
+        localrule: True
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            table="SCORES",
+            code=digest_of("merge_shards.py"),
+        script:
+            "../scripts/merge_shards.py"
+
+
 rule estimate_confidences:
     input:
-        unpack(weights_and_verdicts_read),
+        unpack(further_files_read),
         questions=QUESTIONS,
         beams=beams_read,
         clusters=clusters_read,
         labels=labels_read,
-        entailment_model=entailment_model,
     output:
         confidences=CONFIDENCES,
     log:
         f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+    benchmark:
+        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
     conda:
         "../../envs/cpu.yaml"
     threads: 1
+    resources:
+        gpu=gpus,
+        mem_mb=memory,
+        runtime=runtime,
     params:
         checkpoints=checkpoints_read,
         earlier=earlier_checkpoints,

@@ -87,6 +87,11 @@ def n_questions(config: Config, dataset: str, *splits: str) -> int:
     return sum(end - begin for begin, end in ranges) + sum(counts)
 
 
+def _in_shard(config: Config, job: Wildcards, step: str, items: float) -> float:
+    """Return how many of `items` a job of `step` has, which may be one of several shards."""
+    return items / config[step]["shards"] if "shard" in job else items
+
+
 def _on_gpus(weights: float, seconds: float, *, ranks: int = 1, gigabytes: float = 0.0) -> Cost:
     """Return the cost of `seconds` with a model per rank, each on GPUs of its own."""
     if not weights:
@@ -101,7 +106,8 @@ def _fetch_checkpoint(config: Config, job: Wildcards) -> Cost:
 
 
 def _generate_beams(config: Config, job: Wildcards) -> Cost:
-    questions = n_questions(config, job["dataset"], "train", "test")
+    asked = n_questions(config, job["dataset"], "train", "test")
+    questions = _in_shard(config, job, "decoding", asked)
     weights = weights_of(config, job["model"])
     steps = min(STEPS, config["decoding"]["max_new_tokens"])
     batches = ceil(questions / config["decoding"]["batch_size"])
@@ -144,12 +150,25 @@ def _train_adapters(config: Config, job: Wildcards) -> Cost:
 def _score_answers(config: Config, job: Wildcards) -> Cost:
     model, checkpoint, dataset = job["model"], job["checkpoint"], job["dataset"]
     part = config["study"]
-    chosen = part if job["part"] == config["results"] else part["further"]
+    # What only `all` evaluates is scored for the estimators of the study itself.
+    first = job["part"] == config["results"] or dataset not in part["datasets"]
+    chosen = part if first else part["further"]
     adapters = study.scorings_at(config, chosen["estimators"], model, checkpoint, dataset)
-    answers = len(adapters) * n_questions(config, dataset, "test")
+    if not first:
+        adapters += study.transfer_scorings(config, model, checkpoint, dataset)
+    questions = _in_shard(config, job, "scoring", n_questions(config, dataset, "test"))
+    answers = len(adapters) * questions
     weights = weights_of(config, model)
     flops = 2 * weights * answers * CANDIDATE_TOKENS
     return _on_gpus(weights, flops / FLOPS, gigabytes=answers * BYTES_PER_SCORE / 1e9)
+
+
+def _measure_variance(config: Config, job: Wildcards) -> Cost:
+    recipe = config["analyses"]["hidden_state_variance"]["recipe"]
+    seeds = len(study.recipe_settings(config, recipe)["seeds"])
+    weights = weights_of(config, job["model"])
+    answers = seeds * n_questions(config, job["dataset"], "test")
+    return _on_gpus(weights, 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
 
 
 def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
@@ -162,11 +181,14 @@ def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
 
 
 def _estimate_confidences(config: Config, job: Wildcards) -> Cost:
-    if not config["estimators"][job["estimator"]].get("reads_weights"):
-        return Cost()
-    checkpoints = study.checkpoints_read(config, job["model"], job["estimator"])
-    weights, n_checkpoints = weights_of(config, job["model"]), len(checkpoints)
+    about = config["estimators"][job["estimator"]]
+    n_checkpoints = len(study.checkpoints_read(config, job["model"], job["estimator"]))
     answers = n_checkpoints * n_questions(config, job["dataset"], "train", "test")
+    if about.get("compares_answers") and config["equivalence"]["backend"] == "nli":
+        return _on_gpus(ENTAILMENT_WEIGHTS, answers * PAIRS / PAIRS_PER_S)
+    if not about.get("reads_weights"):
+        return Cost()
+    weights = weights_of(config, job["model"])
     further_loads = (n_checkpoints - 1) * weights * BYTES_PER_WEIGHT / READ
     return _on_gpus(weights, further_loads + 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
 
@@ -180,6 +202,7 @@ COSTS: dict[str, Callable[[Config, Wildcards], Cost]] = {
     "score_answers": _score_answers,
     "score_with_verifier": _score_with_verifier,
     "estimate_confidences": _estimate_confidences,
+    "measure_variance": _measure_variance,
 }
 
 

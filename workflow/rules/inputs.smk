@@ -88,6 +88,10 @@ def local_weights(wildcards):
 # Candidates and their labels
 
 
+def shard_number(wildcards):
+    return int(wildcards.get("shard", 0))
+
+
 def examples_by_category(wildcards):
     return config["datasets"][wildcards.dataset]["source"] == "bioasq"
 
@@ -186,7 +190,7 @@ def beams_read(wildcards):
     return for_each(checkpoints_read(wildcards), BEAMS, wildcards)
 
 
-def weights_and_verdicts_read(wildcards):
+def further_files_read(wildcards):
     """What an estimator may read on top of what every one gets."""
     about = config["estimators"][wildcards.estimator]
     read = {}
@@ -194,6 +198,8 @@ def weights_and_verdicts_read(wildcards):
         read["checkpoints"] = for_each(
             checkpoints_read(wildcards), CHECKPOINT, wildcards
         )
+    if about.get("compares_answers"):
+        read["entailment_model"] = entailment_model(wildcards)
     if "verifier" in about:
         read["verdicts"] = VERDICTS.format(**wildcards, verifier=about["verifier"])
     return read

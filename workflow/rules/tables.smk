@@ -74,7 +74,7 @@ rule make_contrast_table:
 rule compare_with_paper:
     input:
         intervals=expand(rules.collect_significance.output.intervals, part=R),
-        paper=f"{ROOT}/resources/paper/results.csv",
+        paper=find_file("resources/paper/results.csv"),
     output:
         comparison=f"{R}/paper_comparison.csv",
     log:

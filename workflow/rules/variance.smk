@@ -31,7 +31,9 @@ rule measure_variance:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
+        gpu=gpus,
+        mem_mb=memory,
+        runtime=runtime,
     params:
         prompt=confidence_prompt,
         batch_size=config["scoring"]["batch_size"],

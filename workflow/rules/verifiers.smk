@@ -31,7 +31,9 @@ rule score_with_verifier:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
+        gpu=gpus,
+        mem_mb=memory,
+        runtime=runtime,
     params:
         splits=splits_to_verify,
         prompt=verifier_prompt,

@@ -33,6 +33,6 @@ if __name__ == "__main__":
     merge_shards(
         snakemake.input.shards,
         snakemake.input.questions,
-        snakemake.output[0],
+        snakemake.output.merged,
         table=snakemake.params.table,
     )

@@ -1,0 +1,112 @@
+"""The jobs of the paper's study, counted by hand from its protocol.
+
+Models and their checkpoints, earlier + evaluation: Olmo 3 7B 3 + 4, Marin 8B 3 + 3, Olmo 3
+32B 3 + 4, together 20, of which 11 are evaluated. Questions: TriviaQA and Jeopardy have a train
+split, BioASQ only evaluates. So there are 3 x 2 = 6 pairs of a model and a train split.
+"""
+
+import re
+
+import pytest
+from workflow_runs import ROOT, planned, snakemake
+
+STUDY = {
+    "prepare_triviaqa": 1,
+    "prepare_jeopardy": 1,
+    "prepare_bioasq": 1,
+    "resolve_checkpoint": 20,
+    "fetch_checkpoint": 20,
+    "fetch_entailment_model": 1,
+    # every checkpoint answers all three sets: 20 x 3
+    "generate_beams": 60,
+    "cluster_answers": 60,
+    "judge_answers": 60,
+    # jointly on all earlier, and on all evaluation checkpoints
+    "train_non_oracle": 6,
+    "train_oracle": 6,
+    # all adapters of a checkpoint and dataset behind one load: 11 x 3
+    "score_answers": 33,
+    # end_correct, self_consistency: 3 models x 3 datasets; post-hoc needs a train split: 6
+    "estimate_confidences": 9 + 9 + 6,
+    "assemble_predictions": 9,
+    "compute_metrics": 9,
+    "assess_significance": 9,
+    "collect_metrics": 1,
+    "collect_significance": 1,
+    "compute_accuracies": 1,
+    "make_table": 1,
+    "make_checkpoints_table": 1,
+    "make_contrast_table": 3,
+    "compare_with_paper": 1,
+    "draw_accuracy": 1,
+    "draw_full_vs_contrast": 1,
+}
+
+ALL = {
+    **STUDY,
+    # Qwen3 8B: the verifier's weights, which also answer TriviaQA and Jeopardy themselves
+    "resolve_checkpoint": 21,
+    "fetch_checkpoint": 21,
+    "generate_beams": 62,
+    "cluster_answers": 62,
+    "judge_answers": 62,
+    "fetch_adapter": 1,
+    "score_with_verifier": 9,
+    "train_non_oracle_single": 6,
+    "train_non_oracle_1answer": 6,
+    "train_non_oracle_single_1answer": 6,
+    "train_oracle_1answer": 6,
+    "train_oracle_single_data": 6,
+    # one adapter for each evaluation checkpoint: 11 x 2
+    "train_oracle_respective": 22,
+    "train_oracle_respective_1answer": 22,
+    "train_oracle_pooled_data": 22,
+    # Olmo 3 7B: each of its 7 checkpoints and each of the 6 pairs of neighbours, on two sets;
+    # hidden states on TriviaQA alone
+    "train_transfer": 14,
+    "train_transfer_random": 12,
+    "train_hidden_states": 7,
+    "measure_variance": 7,
+    # With a train split: 11 x 2, the last earlier checkpoint for surrogate and copy 3 x 2, and
+    # for the transfer matrices the two other earlier ones of Olmo 3 7B x 2. BioASQ: 11 + 3.
+    "score_answers": 33 + 22 + 6 + 4 + 14,
+    # surrogate, copy, gcm on 9 each, gcm_posthoc on 6
+    "estimate_confidences": 24 + 3 * 9 + 6,
+    "assemble_predictions": 18,
+    "compute_metrics": 18,
+    "assess_significance": 18,
+    "collect_metrics": 2,
+    "collect_significance": 2,
+    # ten tables, of which two are made for each of the sets with a train split
+    "make_table": 8 + 2 * 2,
+    "measure_transfer": 2,
+    "draw_transfer": 2,
+    "correlate_variance": 1,
+    "measure_headroom": 6,
+    "draw_gcm_headroom": 1,
+    "compare_weights": 3,
+    "make_weights_table": 1,
+    "draw_audit": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def dry_runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
+    paper = [ROOT / "config" / "config.yaml"]
+    return {
+        target: snakemake(folder, "--dry-run", target, configs=paper)
+        for target in ("study", "all")
+    }
+
+
+@pytest.mark.parametrize(("target", "jobs"), [("study", STUDY), ("all", ALL)])
+def test_jobs(dry_runs, target, jobs):
+    assert planned(dry_runs[target]) == jobs
+
+
+def test_adapters(dry_runs):
+    """Three seeds of each recipe; one for the transfer matrices, ten for hidden states."""
+    adapters = set(re.findall(r"\S+/seed\d+/adapter_model.safetensors", dry_runs["all"]))
+    of_estimators = 7 * 6 + 3 * 22
+    assert len(adapters) == 3 * of_estimators + 14 + 12 + 10 * 7
