@@ -58,6 +58,46 @@ def test_scores():
     assert cost.hours == pytest.approx(seconds / 3600)
 
 
+def test_scores_of_all_hold_those_of_the_transfer_matrices():
+    cost = costs.expected_cost(PAPER, "score_answers", {**BEAMS_7B, "part": "results/further"})
+    # 3 seeds of: non_oracle_single, oracle_respective, the four of one answer, single and
+    # pooled data; one of: 7 checkpoints and 6 pairs. Surrogate and copy score elsewhere.
+    adapters = 3 * 8 + 7 + 6
+    seconds = 2 * 7.3e9 * adapters * 4961 * 90 / 150e12 + 14.6
+    assert cost.hours == pytest.approx(seconds / 3600)
+
+
+def test_shards_share_the_work():
+    config = {**PAPER, "decoding": {**PAPER["decoding"], "shards": 4}}
+    cost = costs.expected_cost(config, "generate_beams", {**BEAMS_7B, "shard": "3"})
+    # 9,961 / 4 questions are 156 batches
+    seconds = 156 * 30 * (0.02 + 0.0146) + 14.6
+    assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
+
+
+def test_variance():
+    cost = costs.expected_cost(PAPER, "measure_variance", BEAMS_7B)
+    # ten adapters read 4,961 prompts each
+    seconds = 2 * 7.3e9 * 10 * 4961 * 90 / 150e12 + 14.6
+    assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "gpus", "seconds"),
+    [
+        ("self_consistency", 0, 0),
+        # 3 + 4 checkpoints of 9,961 questions are loaded one after the other
+        ("linear_probe", 1, 7 * 14.6 + 2 * 7.3e9 * 7 * 9961 * 90 / 150e12),
+        # 1 + 4 checkpoints; the entailment model has 0.2 billion weights
+        ("self_consistency_surrogate", 1, 0.4 + 5 * 9961 * 15 / 500),
+    ],
+)
+def test_estimators(estimator, gpus, seconds):
+    job = {"model": "olmo3-7b", "dataset": "triviaqa", "estimator": estimator}
+    cost = costs.expected_cost(PAPER, "estimate_confidences", job)
+    assert (cost.gpus, cost.hours) == (gpus, pytest.approx(seconds / 3600))
+
+
 def test_judge_requests():
     cost = costs.expected_cost(PAPER, "judge_answers", BEAMS_7B)
     assert cost.requests == pytest.approx(9961 * 2 * 0.4)
