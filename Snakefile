@@ -19,6 +19,7 @@ include: "workflow/rules/inputs.smk"
 if RUNS_MODELS:
 
     include: "workflow/rules/questions.smk"
+    include: "workflow/rules/question_tables.smk"
     include: "workflow/rules/checkpoints.smk"
     include: "workflow/rules/candidates.smk"
     include: "workflow/rules/judgements.smk"

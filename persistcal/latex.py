@@ -14,17 +14,37 @@ from persistcal.comparisons import Section, columns
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
 
+_GREEK = {
+    "α": "alpha",
+    "β": "beta",
+    "γ": "gamma",
+    "δ": "delta",
+    "ε": "varepsilon",
+    "ζ": "zeta",
+    "η": "eta",
+    "θ": "theta",
+    "κ": "kappa",
+    "λ": "lambda",
+    "μ": "mu",
+    "π": "pi",
+    "ρ": "rho",
+    "σ": "sigma",
+    "τ": "tau",
+    "φ": "varphi",
+    "ω": "omega",
+}
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{c: "\\" + c for c in "&%$#_{}"},
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
     "→": r"$\to$",
     "≥": r"$\geq$",
     "≤": r"$\leq$",
-    "α": r"$\alpha$",
-    "ρ": r"$\rho$",
     "Δ": r"$\Delta$",
+    **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
 }
 _METRICS = {
     "delta0_balanced": r"$\Delta_0^b$ $\scriptstyle\uparrow$",

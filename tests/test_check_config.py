@@ -46,6 +46,10 @@ def test_own_predictions_need_no_more_than_this():
         ({"study": {"estimators": ["orcle"]}}, r"study\.estimators names 'orcle'.*'oracle'"),
         ({"study": {"tables": ["gmc"]}}, r"study\.tables names 'gmc'; did you mean 'gcm'"),
         ({"study": {"models": []}}, r"study\.models is \[\]"),
+        (
+            {"analyses": {"questions": {"categories": ["jeopady"]}}},
+            r"analyses\.questions\.categories names 'jeopady'; did you mean 'jeopardy'",
+        ),
         ({"study": {"source": "release"}}, r"study\.archive is empty; give the path"),
         (
             {"models": {"marin-8b": {"evaluation": ["phoenix", "starlin"]}}},

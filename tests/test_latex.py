@@ -260,6 +260,7 @@ def test_compute_accuracies(tmp_path):
 def test_escape_covers_every_special_character():
     assert escape("&%$#_{}") == r"\&\%\$\#\_\{\}"
     assert escape("~^\\") == r"\textasciitilde{}\textasciicircum{}\textbackslash{}"
+    assert escape("β < μ > Δ") == r"$\beta$ \textless{} $\mu$ \textgreater{} $\Delta$"
 
 
 def test_number_rounds_to_the_printed_digits():

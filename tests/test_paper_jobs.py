@@ -86,6 +86,8 @@ ALL = {
     "draw_gcm_headroom": 1,
     "compare_weights": 3,
     "make_weights_table": 1,
+    "make_categories_table": 1,  # Jeopardy
+    "make_examples_table": 1,  # BioASQ
     "draw_audit": 1,
 }
 

@@ -75,6 +75,8 @@ def _check_study(config: dict[str, Any]) -> None:
     for catalogue in ("datasets", "estimators", "tables"):
         further = study["further"][catalogue]
         _check_names(f"study.further.{catalogue}", further, config[catalogue])
+    for table, datasets in config["analyses"]["questions"].items():
+        _check_names(f"analyses.questions.{table}", datasets, config["datasets"])
     if study.get("source") == "release" and not study.get("archive"):
         raise ConfigError(
             "config: study.source is release, but study.archive is empty; "

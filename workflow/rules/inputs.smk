@@ -436,6 +436,11 @@ def labels_audited(wildcards):
     return for_each(audited_checkpoints(wildcards), JUDGED, wildcards)
 
 
+def datasets_shown(table):
+    """Datasets of the study whose questions `table` is to show."""
+    return [d for d in ANALYSES["questions"][table] if d in DATASETS_OF[FURTHER]]
+
+
 # Imports
 
 
@@ -493,6 +498,12 @@ def reports_of_analyses():
         wanted.append(rules.draw_gcm_headroom.output.png)
     if COMPARED:
         wanted.append(rules.make_weights_table.output.tex)
+    wanted += expand(
+        rules.make_categories_table.output.tex, dataset=datasets_shown("categories")
+    )
+    wanted += expand(
+        rules.make_examples_table.output.tex, dataset=datasets_shown("examples")
+    )
     audits = rules.summarise_audit.output.agreements if AUDIT["filled"] else None
     pattern = audits or rules.draw_audit.output.sheet
     return wanted + [pattern.format(model=m, dataset=d) for m, d in sheets]
