@@ -1,11 +1,14 @@
 """Tables about the questions of a dataset, as LaTeX."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from persistcal.latex import escape, floating, line
 
 CATEGORY_COLUMNS = 3
 EXAMPLES_PER_CATEGORY = 2
+REFERENCES_PRINTED = 5
 
 
 def category_rows(questions: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +102,7 @@ def example_rows(examples: pd.DataFrame) -> pd.DataFrame:
 
 
 def examples_table(examples: pd.DataFrame, *, dataset: str, label: str) -> str:
-    """Return the LaTeX of example questions with their reference answers.
+    """Return the LaTeX of example questions with their first reference answers.
 
     Parameters
     ----------
@@ -110,12 +113,13 @@ def examples_table(examples: pd.DataFrame, *, dataset: str, label: str) -> str:
     label : str
         What ``tab:`` is put before.
     """
+    printed = examples.assign(references=examples["references"].map(_shortened))
     lines = [
-        r"\begin{tabular}{lp{0.57\linewidth}p{0.25\linewidth}}",
+        r"\begin{tabular}{lp{0.42\linewidth}p{0.25\linewidth}}",
         r"\toprule",
         line(["Type", "Question", "Reference answer(s)"]),
         r"\midrule",
-        *(line(map(escape, row)) for row in example_rows(examples).to_numpy()),
+        *(line(map(escape, row)) for row in example_rows(printed).to_numpy()),
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -127,3 +131,8 @@ def examples_table(examples: pd.DataFrame, *, dataset: str, label: str) -> str:
             "is accepted."
         )
     return floating(lines, caption=caption, label=label)
+
+
+def _shortened(references: Sequence[str]) -> list[str]:
+    left = len(references) - REFERENCES_PRINTED
+    return [*references[:REFERENCES_PRINTED], *([f"and {left} more"] if left > 0 else [])]

@@ -22,7 +22,7 @@ QUESTIONS = [
     (1, "train", "Learn?", ["x"], False, "list", False),
     (2, "test", "Broken?", ["x"], False, "list", True),
     (3, "test", "Second?", ["one, or two"], False, "list", False),
-    (4, "test", "Alone?", ["yes"], False, "R&D", False),
+    (4, "test", "Many?", list("abcdefg"), True, "R&D", False),
     (5, "train", "Learn more?", ["x"], False, "a thing", False),
     (6, "unused", "Unused?", ["x"], False, "of nothing", False),
 ]
@@ -84,16 +84,16 @@ def test_examples(questions, tmp_path):
     tex, csv = made(tmp_path, make_examples_table)
     assert csv.splitlines() == [
         "type,question,references",
-        "R&D,Alone?,yes",
+        "R&D,Many?,a; b; c; d; e; f; g",
         'List,Second?,"one, or two"',
         "List,What is 50% of A & B?,ETD_1; β < 5",
     ]
     assert tex.endswith(
-        r"""\begin{tabular}{lp{0.57\linewidth}p{0.25\linewidth}}
+        r"""\begin{tabular}{lp{0.42\linewidth}p{0.25\linewidth}}
 \toprule
 Type & Question & Reference answer(s) \\
 \midrule
-R\&D & Alone? & yes \\
+R\&D & Many? & a; b; c; d; e; and 2 more \\
 List & Second? & one, or two \\
 List & What is 50\% of A \& B? & ETD\_1; $\beta$ \textless{} 5 \\
 \bottomrule
@@ -105,11 +105,11 @@ List & What is 50\% of A \& B? & ETD\_1; $\beta$ \textless{} 5 \\
     assert "an answer that matches any of them is accepted.}" in tex
 
 
-def test_examples_with_one_answer_each_say_nothing_of_several(questions, tmp_path):
-    one = questions[~questions["any_of"]]
-    tables.write(one, tmp_path / "questions.parquet", tables.QUESTIONS)
-    tex, _ = made(tmp_path, make_examples_table)
-    assert r"\caption{Quiz \#1: example questions.}" in tex
+def test_examples_that_accept_one_answer_say_nothing_of_several(questions, tmp_path):
+    for changed in (questions[~questions["any_of"]], questions.assign(any_of=False)):
+        tables.write(changed, tmp_path / "questions.parquet", tables.QUESTIONS)
+        tex, _ = made(tmp_path, make_examples_table)
+        assert r"\caption{Quiz \#1: example questions.}" in tex
 
 
 @pytest.mark.parametrize(
