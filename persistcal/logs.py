@@ -15,6 +15,7 @@ def log_to(path: str | Path) -> None:
         handlers=[logging.FileHandler(path, mode="w"), logging.StreamHandler()],
         force=True,
     )
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # names every glyph of a figure
 
     def record(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None

@@ -142,10 +142,12 @@ def compare(
     """
     model_keys = {label: key for key, label in models.items()}
     dataset_keys = {label: key for key, label in datasets.items()}
-    theirs = cells.assign(
-        model=cells["model"].map(model_keys),
-        dataset=cells["dataset"].map(dataset_keys),
-        train_dataset=cells["train_dataset"].map(dataset_keys),
+    # What is not trained is printed once for each dataset that others are trained on.
+    once = cells.drop_duplicates(CELL)
+    theirs = once.assign(
+        model=once["model"].map(model_keys),
+        dataset=once["dataset"].map(dataset_keys),
+        train_dataset=once["train_dataset"].map(dataset_keys),
     )
     ours = intervals.rename(
         columns={"value": "ours", "lower_2_5pct": "lower", "upper_97_5pct": "upper"}

@@ -74,6 +74,18 @@ def test_the_same_quantity_is_the_same_number_in_every_table(cells):
     assert (numbers.nunique() == 1).all()
 
 
+def test_the_whole_paper_is_compared_cell_by_cell(cells, tmp_path):
+    numbers = cells.drop_duplicates(CELL[1:])[[*CELL[1:], "paper"]]
+    ours = numbers.rename(columns={"paper": "value"}).assign(
+        lower_2_5pct=numbers["paper"] - 0.1, upper_97_5pct=numbers["paper"] + 0.1
+    )
+    names = [{name: name for name in cells[column]} for column in ("model", "dataset")]
+    comparison = compare(cells, ours, models=names[0], datasets=names[1])
+    tables.write_csv(comparison, tmp_path / "comparison.csv", tables.PAPER_COMPARISON)
+    assert len(comparison) == 2042 - 30  # those that are printed twice count once
+    assert comparison["inside"].all()
+
+
 def test_unknown_method_is_refused(printed):
     with pytest.raises(ValueError, match=r"Voting.*has no name"):
         paper_cells(printed.head(3).assign(method=["Oracle training", "Voting", "GCM"]))
