@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: demo cost test test-nli check format slurm-packages clean help
+.PHONY: demo cost rulegraph test test-nli check format slurm-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -26,7 +26,7 @@ $(VENV)/ready-dev: $(VENV)/ready envs/requirements-dev.txt
 	@touch $@
 
 demo: $(VENV)/ready  ## run the embedded atlas study end to end
-	@PATH="$(CURDIR)/$(RUN):$$PATH" snakemake $(ATLAS)
+	@$(RUN)/python workflow/fork_jobs.py $(ATLAS)
 	@PATH="$(CURDIR)/$(RUN):$$PATH" snakemake $(ATLAS) --report results/atlas/report.html
 	@echo
 	@echo "The atlas study is complete:"
@@ -36,6 +36,11 @@ demo: $(VENV)/ready  ## run the embedded atlas study end to end
 
 cost: $(VENV)/ready  ## what is left to do of the paper's study: GPU-hours, requests, disk
 	@$(RUN)/python workflow/rules/estimate_cost.py $(ARGS)
+
+rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
+	@command -v dot > /dev/null || { echo "dot is missing: install graphviz" >&2; exit 1; }
+	@$(RUN)/snakemake all --rulegraph | $(RUN)/python docs/rulegraph.py \
+	  | tred | dot -Tsvg -o docs/images/rulegraph.svg
 
 test: $(VENV)/ready-dev  ## run all tests
 	@$(RUN)/python -m pytest
@@ -48,7 +53,7 @@ check: $(VENV)/ready-dev  ## run all linters
 	@$(RUN)/ruff format --check .
 	@$(RUN)/snakefmt --check Snakefile workflow/rules
 	@$(RUN)/snakemake --lint
-	@$(RUN)/mypy persistcal workflow/rules
+	@$(RUN)/mypy persistcal workflow/rules workflow/fork_jobs.py
 	@$(RUN)/mypy --disable-error-code name-defined workflow/scripts
 
 format: $(VENV)/ready-dev  ## format the code
