@@ -1,7 +1,9 @@
 """Costs and requests of jobs, by hand from the numbers at the top of costs.py."""
 
+import re
 import subprocess
 import sys
+from collections import Counter
 
 import costs
 import estimate_cost
@@ -12,6 +14,7 @@ from snakemake.common.configfile import load_configfile
 from workflow_runs import ATLAS, ROOT, snakemake
 
 PAPER = load_configfile(ROOT / "config" / "config.yaml")
+PAGE = (ROOT / "docs" / "dag.md").read_text(encoding="utf-8")
 BEAMS_32B = {"model": "olmo3-32b", "checkpoint": "step262000", "dataset": "triviaqa"}
 BEAMS_7B = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
 ORACLE_32B = {
@@ -163,6 +166,68 @@ def test_the_documented_cost_is_that_of_the_paper(tmp_path):
     )
     table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs, {}))
     assert table in (ROOT / "docs" / "cluster.md").read_text(), table
+    n_jobs = sum(job.rule != "study" for job in jobs)
+    assert f"the default target has {n_jobs} of them" in PAGE
+
+
+@pytest.fixture(scope="module")
+def jobs_of_all(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("all")
+    paper = [ROOT / "config" / "config.yaml"]
+    jobs = estimate_cost.jobs_of(snakemake(folder, "--dry-run", "all", configs=paper))
+    return [job for job in jobs if job.rule != "all"]
+
+
+def test_the_documented_cost_of_all_is_that_of_the_paper(jobs_of_all):
+    table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs_of_all, {}))
+    assert table in PAGE, table
+
+
+def test_every_rule_is_documented_with_its_jobs_and_what_it_needs(jobs_of_all):
+    listed = re.findall(r"^\| `([\w{}]+)` \| (\w+) \| (\d+) \|", PAGE, flags=re.MULTILINE)
+    boxes = [re.sub(r"^train_\w+", "train_{recipe}", job.rule) for job in jobs_of_all]
+    assert {rule: int(n) for rule, _, n in listed} == Counter(boxes)
+    assert f"all {len(boxes)} jobs of `all`" in PAGE
+    on_gpu = {
+        box
+        for box, job in zip(boxes, jobs_of_all, strict=True)
+        if costs.expected_cost(PAPER, job.rule, dict(job.wildcards)).gpus
+    }
+    assert {rule for rule, needs, _ in listed if needs == "GPU"} == on_gpu
+    drawn = (ROOT / "docs" / "images" / "rulegraph.svg").read_text(encoding="utf-8")
+    assert set(re.findall(r"<title>([\w{}]+)</title>", drawn)) == {*boxes, "rules"}
+
+
+LAST = {"olmo3-7b": "step1413814", "olmo3-32b": "step656000"}
+LAST_SET = {
+    "non_oracle": ["step141000+step283000+step424000", "step66000+step131000+step197000"],
+    "oracle": [
+        "step566000+step707000+step1272000+step1413814",
+        "step262000+step328000+step590120+step656000",
+    ],
+}
+
+
+@pytest.mark.parametrize("line", re.findall(r"^\| `.* × .*", PAGE, flags=re.MULTILINE))
+def test_the_documented_cost_of_a_job(line):
+    named, *cells = line.strip("| ").split(" | ")
+    rule = named.split("`")[1]
+    recipe = rule.removeprefix("train_")
+    for place, (model, checkpoint) in enumerate(LAST.items()):
+        job = {
+            "model": model,
+            "checkpoint": checkpoint,
+            "dataset": "triviaqa",
+            "part": "results/further" if "all" in named else "results",
+            "verifier": "gcm",
+            "estimator": "self_consistency_surrogate",
+        }
+        if recipe != rule:
+            sets = LAST_SET.get(recipe, LAST.values())
+            job |= {"recipe": recipe, "trained_on": list(sets)[place]}
+        cost = costs.expected_cost(PAPER, rule, job)
+        if cells[place] != "–":  # the paper has no such job
+            assert cells[place] == f"{cost.gpus} × {60 * cost.hours:.0f} min"
 
 
 def test_the_profile_asks_a_cluster_for_what_the_models_need():
