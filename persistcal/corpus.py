@@ -3,10 +3,10 @@
 Each fact is met as a question with its answer. Which facts are met how often
 changes from phase to phase, so that a model also forgets: what is rarely met
 for a while gives way to what is met now. Some documents show the answer format
-of a confidence prompt, about facts that no question of the study asks for.
+of a confidence prompt, never about facts that the study evaluates on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +25,13 @@ class Phase(NamedTuple):
         Share of the training at which the phase ends.
     weights : mapping of str to float
         Factor of each group's facts; 1 for groups that are not named.
+    confidence_share : float or None
+        Share of the phase's documents in the confidence format; the corpus' own if None.
     """
 
     until: float
     weights: Mapping[str, float]
+    confidence_share: float | None = None
 
 
 class Corpus:
@@ -43,16 +46,18 @@ class Corpus:
     confidence_template : str
         Prompt with `{question}` and `{answer}`, to be followed by a rating.
     confidence_share : float
-        Share of documents in the confidence format, about facts with `asked` false
-        only. Half of them are sure: a fact and its right answer. The others are
+        Share of documents in the confidence format, about facts whose split is not in
+        `unrated`. Half of them are sure: a fact and its right answer. The others are
         guesses about facts of weight 0, which no other document tells: an answer
         that facts of the same relation and group have, right or wrong. Without
-        facts of weight 0 they give wrong answers, of the same relation, to facts
-        like those of the first half.
+        facts of weight 0 they give wrong answers, of the same relation and half of
+        them of the same group if it has any, to facts like those of the first half.
     seed : int
         The documents of a step depend on the seed and the step alone.
     ratings : tuple of (str, str), default=("9", "0")
         What follows the template when sure, and after a guess or a wrong answer.
+    unrated : collection of str, default=("train", "test")
+        Splits whose questions no document in the confidence format shows.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class Corpus:
         confidence_share: float,
         seed: int,
         ratings: tuple[str, str] = ("9", "0"),
+        unrated: Collection[str] = ("train", "test"),
     ) -> None:
         if not phases or phases[-1].until != 1.0:
             raise ValueError("drift: the last phase must end at 1; set its 'until' to 1.0.")
@@ -96,10 +102,11 @@ class Corpus:
             for by in ("relation", ["relation", "group"])
             for key, rows in facts.reset_index(drop=True).groupby(by).indices.items()
         }
-        rated = ~facts["asked"].to_numpy(dtype=bool) & (facts["weight"] > 0).to_numpy()
+        rated = (~facts["split"].isin(unrated) & (facts["weight"] > 0)).to_numpy()
         if len(self._unmet):
-            rated &= facts["relation"].isin(set(self._relation[self._unmet])).to_numpy()
-        if confidence_share > 0 and not rated.any():
+            rated = rated & facts["relation"].isin(set(self._relation[self._unmet])).to_numpy()
+        shares = [confidence_share, *(phase.confidence_share or 0 for phase in phases)]
+        if max(shares) > 0 and not rated.any():
             raise ValueError(
                 "confidence_share: every fact is asked for, so none is left for documents in "
                 "the confidence format; lower n_train or n_test, or set the share to 0."
@@ -108,23 +115,29 @@ class Corpus:
 
     def probabilities(self, progress: float) -> np.ndarray:
         """Return the probability of each fact after this share of the training."""
-        phase = next(phase for phase in self._phases if progress < phase.until)
+        phase = self._phase(progress)
         factor = np.array([phase.weights.get(name, 1.0) for name in self._groups])
         weight = self._weight * factor[self._group]
         return weight / weight.sum()
+
+    def _phase(self, progress: float) -> Phase:
+        return next(phase for phase in self._phases if progress < phase.until)
 
     def documents(self, n_documents: int, *, step: int, n_steps: int) -> list[str]:
         """Draw the documents of a training step."""
         rng = np.random.default_rng([self._seed, step])
         probability = self.probabilities(step / n_steps)
         facts = rng.choice(len(probability), size=n_documents, p=probability)
-        if self._share == 0:
+        share = self._phase(step / n_steps).confidence_share
+        if share is None:
+            share = self._share
+        if share == 0:
             return [self._documents[fact] for fact in facts]
         rated = probability * self._rated
         sure = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
         return [
             self._confidence_document(rng, row, probability)
-            if rng.random() < self._share
+            if rng.random() < share
             else self._documents[fact]
             for fact, row in zip(facts, sure, strict=True)
         ]
@@ -145,16 +158,22 @@ class Corpus:
         answer, rating = self._answer[row], sure
         if rng.random() < 0.5:
             guessed = rng.choice(self._unmet) if len(self._unmet) else row
+            relation, group = self._relation[guessed], self._groups[self._group[guessed]]
             if len(self._unmet):
-                group = self._groups[self._group[guessed]]
-                alike = self._alike[self._relation[guessed], group]
+                alike = self._alike[relation, group]
             else:
-                alike = self._alike[self._relation[row]]
-                alike = alike[self._answer[alike] != answer]
+                near = rng.random() < 0.5
+                alike = self._others((relation, group) if near else relation, answer)
+                if not len(alike):
+                    alike = self._others(relation, answer)
             if (total := probability[alike].sum()) > 0:
                 guess = rng.choice(alike, p=probability[alike] / total)
                 row, answer, rating = guessed, self._answer[guess], unsure
         return self._template.format(question=self._question[row], answer=answer) + rating
+
+    def _others(self, alike: str | tuple[str, str], answer: str) -> np.ndarray:
+        rows = self._alike[alike]
+        return rows[self._answer[rows] != answer]
 
     def blocks(
         self,

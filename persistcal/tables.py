@@ -71,7 +71,7 @@ FACTS = Table(
         answer=TEXT,
         group=TEXT,  # what the drift of a pre-training re-weights
         weight=REAL,
-        asked=FLAG,  # whether the study asks for it, to train on or to evaluate
+        split=TEXT,  # of the question that asks for it; "unused" where none does
     ),
     ("question_id",),
 )

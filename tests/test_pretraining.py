@@ -30,11 +30,11 @@ SIZES = {
 
 def make_facts():
     rows = [
-        ("a", "country", "Where is Lyon?", "France", "Europe", 3.0, True),
-        ("b", "country", "Where is Oslo?", "Norway", "Europe", 1.0, True),
-        ("c", "country", "Where is Cairo?", "Egypt", "Africa", 2.0, False),
-        ("d", "country", "Where is Dakar?", "Senegal", "Africa", 2.0, False),
-        ("e", "money", "Paid in Cairo?", "Pound", "Africa", 2.0, False),
+        ("a", "country", "Where is Lyon?", "France", "Europe", 3.0, "train"),
+        ("b", "country", "Where is Oslo?", "Norway", "Europe", 1.0, "test"),
+        ("c", "country", "Where is Cairo?", "Egypt", "Africa", 2.0, "unused"),
+        ("d", "country", "Where is Dakar?", "Senegal", "Africa", 2.0, "unused"),
+        ("e", "money", "Paid in Cairo?", "Pound", "Africa", 2.0, "unused"),
     ]
     return pd.DataFrame(rows, columns=tables.FACTS.schema.names)
 
@@ -94,11 +94,41 @@ def test_confidence_documents():
     assert np.mean(right) == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
 
 
+def test_half_of_the_wrong_answers_are_of_the_same_group():
+    documents = make_corpus(share=0.5).documents(6000, step=0, n_steps=1)
+    wrong = Counter(
+        document.split("\n")[1].split(": ")[1]
+        for document in documents
+        if document.startswith("Question: Where is Cairo?") and document.endswith("0")
+    )
+    # Dakar is all that Africa has besides. Of weights 3, 1 and 2 it has a third elsewhere.
+    assert wrong["Senegal"] / wrong.total() == pytest.approx(1 / 2 + 1 / 2 * 1 / 3, abs=0.07)
+
+
+def test_who_is_rated_and_when():
+    corpus = Corpus(
+        make_facts(),
+        [Phase(0.5, {}, confidence_share=0), Phase(1.0, {})],
+        confidence_template=TEMPLATE,
+        confidence_share=0.5,
+        seed=1,
+        unrated=["test"],
+    )
+
+    def rated(step):
+        return [d for d in corpus.documents(1000, step=step, n_steps=10) if d[0] == "Q"]
+
+    assert rated(4) == []
+    assert len(rated(5)) == pytest.approx(500, abs=60)
+    shown = {document.split("\n")[0].removeprefix("Question: ") for document in rated(5)}
+    assert shown == set(make_facts()["question"]) - {"Where is Oslo?"}
+
+
 def test_guesses_about_facts_that_no_document_tells():
     facts = make_facts()
     unmet = [
-        ("f", "country", "Where is Bergen?", "Norway", "Europe", 0.0, False),
-        ("g", "country", "Where is Giza?", "Egypt", "Africa", 0.0, False),
+        ("f", "country", "Where is Bergen?", "Norway", "Europe", 0.0, "unused"),
+        ("g", "country", "Where is Giza?", "Egypt", "Africa", 0.0, "unused"),
     ]
     facts = pd.concat([facts, pd.DataFrame(unmet, columns=facts.columns)])
     corpus = Corpus(
@@ -146,7 +176,7 @@ def test_bad_drift(phases, message):
 def test_confidence_documents_need_other_facts():
     with pytest.raises(ValueError, match="confidence_share"):
         Corpus(
-            make_facts().assign(asked=True),
+            make_facts().assign(split="train"),
             [Phase(1.0, {})],
             confidence_template=TEMPLATE,
             confidence_share=0.1,

@@ -49,9 +49,8 @@ def prepare_atlas(
         any_of=True,
         category=lambda t: t["relation"],
         excluded=False,
-        asked=lambda t: t["split"].isin(["train", "test"]),
     )
-    small = pd.DataFrame([fact for fact in facts if fact.weight == 0]).assign(asked=False)
+    small = pd.DataFrame([fact for fact in facts if fact.weight == 0]).assign(split="unused")
     tables.write(table[tables.QUESTIONS.schema.names], questions_path, tables.QUESTIONS)
     facts_table = pd.concat([table, small])[tables.FACTS.schema.names]
     tables.write(facts_table, facts_path, tables.FACTS)

@@ -38,7 +38,6 @@ def prepare_elements(
         any_of=True,
         category=lambda t: t["relation"],
         excluded=False,
-        asked=lambda t: t["split"] == "test",
     )
     tables.write(table[tables.QUESTIONS.schema.names], questions_path, tables.QUESTIONS)
     tables.write(table[tables.FACTS.schema.names], facts_path, tables.FACTS)

@@ -44,16 +44,19 @@ def pretrain_checkpoint(
     set_threads(threads)
     seed, steps = settings["seed"], settings["steps"]
     facts = pd.concat([tables.read(path, tables.FACTS) for path in facts_paths])
+    unrated = ["train", "test"]
     if "ratings" in settings:
-        # A verifier learns to tell right from wrong about facts that it meets.
-        facts = facts[facts["weight"] > 0]
+        # A verifier learns to tell right from wrong about facts that it meets, and what
+        # it is evaluated on is what the estimators are: the test questions.
+        facts, unrated = facts[facts["weight"] > 0], ["test"]
     corpus = Corpus(
         facts.reset_index(drop=True),
-        [Phase(phase["until"], phase["weights"]) for phase in settings["drift"]],
+        [Phase(**phase) for phase in settings["drift"]],
         confidence_template=confidence_prompt,
         confidence_share=settings["confidence_share"],
         seed=seed,
         ratings=tuple(settings.get("ratings", ("9", "0"))),
+        unrated=unrated,
     )
     if previous_path is None:
         tokenizer: PreTrainedTokenizerBase = train_tokenizer(
