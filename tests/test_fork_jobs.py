@@ -29,11 +29,11 @@ raise ValueError("no such city")
 """
 
 
-def run(folder, script):
-    (folder / "Snakefile").write_text(SNAKEFILE)
+def run(folder, script, snakefile=SNAKEFILE, cores=2):
+    (folder / "Snakefile").write_text(snakefile)
     (folder / "report.py").write_text(script)
     return subprocess.run(
-        [sys.executable, str(ROOT / "workflow" / "fork_jobs.py"), "--cores", "2"],
+        [sys.executable, str(ROOT / "workflow" / "fork_jobs.py"), "--cores", str(cores)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -53,6 +53,12 @@ def test_jobs_are_forks_of_one_python(tmp_path):
     header, measured = (tmp_path / "a.tsv").read_text().splitlines()
     assert header.startswith("s\th:m:s\tmax_rss")
     assert float(measured.split("\t")[0]) > 0
+
+
+def test_a_job_that_ends_while_another_starts_has_not_failed(tmp_path):
+    many = SNAKEFILE.replace('"a.txt", "b.txt"', 'expand("{n}.txt", n=range(40))')
+    done = run(tmp_path, REPORT, many.replace("threads: 2", "threads: 1"), cores=4)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,25 @@ import multiprocessing
 import os
 import runpy
 import sys
+import threading
+import time
 
 from snakemake.benchmark import benchmarked
 from snakemake.cli import main
 from snakemake.script import PythonScript
 
-PACKAGES = ["matplotlib.pyplot", "pandas", "peft", "scipy.stats", "sklearn.isotonic"]
+PACKAGES = [
+    "__main__",
+    "matplotlib.pyplot",
+    "pandas",
+    "peft",
+    "scipy.stats",
+    "sklearn.isotonic",
+]
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 JOBS = multiprocessing.get_context("forkserver")
+# To start a process also asks how others ended, which only one thread may do at a time.
+LOCK = threading.Lock()
 start_python = PythonScript.execute_script
 
 
@@ -38,11 +49,16 @@ def fork_script(script: PythonScript, path: str, edit: bool = False) -> None:
         start_python(script, path, edit=edit)
         return
     job = JOBS.Process(target=run_script, args=(path, script.threads))
-    job.start()
+    with LOCK:
+        job.start()
+    status = None
     with benchmarked(job.pid, script.bench_record):
-        job.join()
-    if job.exitcode:
-        raise RuntimeError(f"{script.path} ended with exit status {job.exitcode}; see its log.")
+        while status is None:
+            time.sleep(0.02)
+            with LOCK:
+                status = job.exitcode
+    if status:
+        raise RuntimeError(f"{script.path} ended with exit status {status}; see its log.")
 
 
 if __name__ == "__main__":
