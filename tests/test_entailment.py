@@ -10,9 +10,8 @@ import pytest
 import torch
 from cluster_answers import cluster_answers
 from fetch_entailment_model import fetch_entailment_model
-from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+from tiny_models import ID2LABEL, MAX_LENGTH, tiny_entailment_model
 from transformers import (
-    DebertaV2Config,
     DebertaV2ForSequenceClassification,
     PreTrainedTokenizerFast,
 )
@@ -21,60 +20,11 @@ from persistcal import tables
 from persistcal.entailment import EntailmentModel, entailment_index
 from persistcal.equivalence import Pair, identical
 
-ID2LABEL = {0: "contradiction", 1: "neutral", 2: "entailment"}
-MAX_LENGTH = 64
-WORDS = "Question Answer Which country is Oslo in Norway Sweden the kingdom of".split()
-
-
-def save_model(folder, id2label=ID2LABEL, seed=3):
-    """A model whose classes all occur, and a tokenizer with a token per byte or word."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    special = ["[PAD]", "[CLS]", "[SEP]"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=320, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
-    bpe.train_from_iterator([" ".join(WORDS)] * 2, trainer)
-    bpe.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 1), ("[SEP]", 2)],
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        model_max_length=MAX_LENGTH,
-    ).save_pretrained(folder)
-    torch.manual_seed(seed)
-    config = DebertaV2Config(
-        vocab_size=320,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=MAX_LENGTH,
-        relative_attention=True,
-        position_buckets=16,
-        norm_rel_ebd="layer_norm",
-        share_att_key=True,
-        pos_att_type=["p2c", "c2p"],
-        type_vocab_size=0,
-        pad_token_id=0,
-        num_labels=len(id2label),
-        id2label=id2label,
-        label2id={label: i for i, label in id2label.items()},
-        initializer_range=1.0,
-    )
-    DebertaV2ForSequenceClassification(config).save_pretrained(folder)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("nli") / "tiny" / "v1"
-    save_model(path)
+    tiny_entailment_model(path)
     torch.set_num_threads(1)
     return path
 
@@ -114,7 +64,7 @@ def test_nothing_to_ask(model):
 
 
 def test_class_of_entailment_comes_from_the_model(tmp_path, folder, model):
-    save_model(tmp_path, {0: "ENTAILMENT", 1: "neutral", 2: "contradiction"})
+    tiny_entailment_model(tmp_path, {0: "ENTAILMENT", 1: "neutral", 2: "contradiction"})
     other = EntailmentModel(str(tmp_path), batch_size=4, device="cpu")
     # the same weights, whose first class is now called so
     assert other(PAIRS) == (model.logits(PAIRS).argmax(axis=1) == 0).tolist()
@@ -258,7 +208,7 @@ def test_what_one_checkpoint_asked_the_next_does_not(study, monkeypatch):
 
 def test_another_model_is_asked_anew(study, tmp_path):
     cluster(study, "a", "clusters")
-    save_model(tmp_path / "repo" / "v2", seed=1)
+    tiny_entailment_model(tmp_path / "repo" / "v2", seed=1)
     record = study / "entailment" / "model.json"
     fetch_entailment_model(str(record), repo=str(tmp_path / "repo"), revision="v2")
     entry = json.loads(record.read_text())
@@ -270,7 +220,7 @@ def test_another_model_is_asked_anew(study, tmp_path):
 
 
 def test_a_model_without_classes_is_not_fetched(tmp_path):
-    save_model(tmp_path / "repo" / "v1", {0: "LABEL_0", 1: "LABEL_1"})
+    tiny_entailment_model(tmp_path / "repo" / "v1", {0: "LABEL_0", 1: "LABEL_1"})
     with pytest.raises(ValueError, match=r"repo \(v1\) has the classes LABEL_0, LABEL_1"):
         fetch_entailment_model(
             str(tmp_path / "m.json"), repo=str(tmp_path / "repo"), revision="v1"

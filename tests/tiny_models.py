@@ -1,8 +1,17 @@
 """Tiny random models and a tokenizer, for tests of adapters."""
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers import (
+    DebertaV2Config,
+    DebertaV2ForSequenceClassification,
     LlamaConfig,
     LlamaForCausalLM,
     Olmo3Config,
@@ -12,6 +21,9 @@ from transformers import (
 
 TEMPLATE = "Prompt: {question}\nCandidate: {answer}\nConfidence: "
 TEXT = TEMPLATE.format(question="Which country is Oslo in?", answer="Norway") + "0123456789"
+ID2LABEL = {0: "contradiction", 1: "neutral", 2: "entailment"}
+MAX_LENGTH = 64
+WORDS = "Question Answer Which country is Oslo in Norway Sweden the kingdom of".split()
 
 
 def tiny_tokenizer(text=TEXT, vocab_size=300):
@@ -53,3 +65,48 @@ def tiny_model(kind="olmo3", seed=0, hidden=32, layers=2, dtype=torch.float32):
     else:
         model = LlamaForCausalLM(LlamaConfig(**shape, tie_word_embeddings=True))
     return model.to(dtype).eval()
+
+
+def tiny_entailment_model(folder, id2label=ID2LABEL, seed=3):
+    """A model whose classes all occur, and a tokenizer with a token per byte or word."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    special = ["[PAD]", "[CLS]", "[SEP]"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=320, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    bpe.train_from_iterator([" ".join(WORDS)] * 2, trainer)
+    bpe.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 1), ("[SEP]", 2)],
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_max_length=MAX_LENGTH,
+    ).save_pretrained(folder)
+    torch.manual_seed(seed)
+    config = DebertaV2Config(
+        vocab_size=320,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=MAX_LENGTH,
+        relative_attention=True,
+        position_buckets=16,
+        norm_rel_ebd="layer_norm",
+        share_att_key=True,
+        pos_att_type=["p2c", "c2p"],
+        type_vocab_size=0,
+        pad_token_id=0,
+        num_labels=len(id2label),
+        id2label=id2label,
+        label2id={label: i for i, label in id2label.items()},
+        initializer_range=1.0,
+    )
+    DebertaV2ForSequenceClassification(config).save_pretrained(folder)
