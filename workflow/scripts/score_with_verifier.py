@@ -56,13 +56,11 @@ def score_with_verifier(
         verifier_prompt(tokenizer, prompt, *pair, chat=settings["chat_template"])
         for pair in pairs.itertuples(index=False)
     ]
-    model: PreTrainedModel | PeftModel = models.load_model(
-        record["repo"], record["commit"], dtype=record["dtype"]
-    )
+    base = models.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+    model: PreTrainedModel | PeftModel = base
     if adapter_path is not None:
         adapter = hub.Revision(**json.loads(Path(adapter_path).read_text()))
-        folder = hub.fetch_files(adapter, hub.ADAPTER_FILES)
-        model = load_adapter(model, folder)
+        model = load_adapter(base, hub.fetch_files(adapter, hub.ADAPTER_FILES))
     confidence = word_probability(
         model, prompts, yes, batch_size=settings["batch_size"], progress="verifier"
     )
