@@ -57,7 +57,7 @@ def generate_beams(
     rows, inputs = [], [checkpoint_path, questions_path]
     with (
         Progress(beams_path, inputs, settings) as progress,
-        tqdm(total=len(asked), desc="decoding", unit="question") as bar,
+        tqdm(total=len(asked) // n_shards, desc="decoding", unit="question") as bar,
     ):
         for number, (prefix, group) in enumerate(groups):
             suffixes = [question_suffix(question) for question in group["question"]]
