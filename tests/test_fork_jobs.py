@@ -56,7 +56,7 @@ def test_jobs_are_forks_of_one_python(tmp_path):
 
 
 def test_a_job_that_ends_while_another_starts_has_not_failed(tmp_path):
-    many = SNAKEFILE.replace('"a.txt", "b.txt"', 'expand("{n}.txt", n=range(40))')
+    many = SNAKEFILE.replace('"a.txt", "b.txt"', 'expand("{n}.txt", n=range(20))')
     done = run(tmp_path, REPORT, many.replace("threads: 2", "threads: 1"), cores=4)
     assert done.returncode == 0, done.stdout[-3000:]
 
