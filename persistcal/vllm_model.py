@@ -53,7 +53,9 @@ class VllmModel:
                 f"decoding.backend vllm needs vLLM ({error}); install it as docs/cluster.md "
                 "says under 'Decoding with vLLM', or set decoding.backend to transformers."
             ) from error
-        config = AutoConfig.from_pretrained(source, revision=revision or "main")
+        config = AutoConfig.from_pretrained(
+            source, revision=revision or "main", trust_remote_code=False
+        )
         self.vocab_size: int = config.vocab_size
         try:
             self.generation_config = GenerationConfig.from_pretrained(

@@ -160,10 +160,8 @@ def test_jobs_are_read_from_a_dry_run(tmp_path):
     assert {job.rule for job in trained} == {"train_oracle", "train_non_oracle"}
 
 
-def test_the_documented_cost_is_that_of_the_paper(tmp_path):
-    jobs = estimate_cost.jobs_of(
-        snakemake(tmp_path, "--dry-run", configs=[ROOT / "config" / "config.yaml"])
-    )
+def test_the_documented_cost_is_that_of_the_paper(paper_dry_runs):
+    jobs = estimate_cost.jobs_of(paper_dry_runs["study"])
     table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs, {}))
     assert table in (ROOT / "docs" / "cluster.md").read_text(), table
     n_jobs = sum(job.rule != "study" for job in jobs)
@@ -171,10 +169,8 @@ def test_the_documented_cost_is_that_of_the_paper(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def jobs_of_all(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("all")
-    paper = [ROOT / "config" / "config.yaml"]
-    jobs = estimate_cost.jobs_of(snakemake(folder, "--dry-run", "all", configs=paper))
+def jobs_of_all(paper_dry_runs):
+    jobs = estimate_cost.jobs_of(paper_dry_runs["all"])
     return [job for job in jobs if job.rule != "all"]
 
 

@@ -8,7 +8,7 @@ split, BioASQ only evaluates. So there are 3 x 2 = 6 pairs of a model and a trai
 import re
 
 import pytest
-from workflow_runs import ROOT, planned, snakemake
+from workflow_runs import planned
 
 STUDY = {
     "prepare_triviaqa": 1,
@@ -92,23 +92,13 @@ ALL = {
 }
 
 
-@pytest.fixture(scope="module")
-def dry_runs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("paper")
-    paper = [ROOT / "config" / "config.yaml"]
-    return {
-        target: snakemake(folder, "--dry-run", target, configs=paper)
-        for target in ("study", "all")
-    }
-
-
 @pytest.mark.parametrize(("target", "jobs"), [("study", STUDY), ("all", ALL)])
-def test_jobs(dry_runs, target, jobs):
-    assert planned(dry_runs[target]) == jobs
+def test_jobs(paper_dry_runs, target, jobs):
+    assert planned(paper_dry_runs[target]) == jobs
 
 
-def test_adapters(dry_runs):
+def test_adapters(paper_dry_runs):
     """Three seeds of each recipe; one for the transfer matrices, ten for hidden states."""
-    adapters = set(re.findall(r"\S+/seed\d+/adapter_model.safetensors", dry_runs["all"]))
+    adapters = set(re.findall(r"\S+/seed\d+/adapter_model.safetensors", paper_dry_runs["all"]))
     of_estimators = 7 * 6 + 3 * 22
     assert len(adapters) == 3 * of_estimators + 14 + 12 + 10 * 7

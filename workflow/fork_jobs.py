@@ -63,7 +63,8 @@ def fork_script(script: PythonScript, path: str, edit: bool = False) -> None:
 
 if __name__ == "__main__":
     # Libraries read these when they are imported; torch is told again by each job.
-    os.environ.update({name: os.environ.get(name, "1") for name in THREAD_LIMITS})
+    for name in THREAD_LIMITS:
+        os.environ.setdefault(name, "1")
     JOBS.set_forkserver_preload(PACKAGES)
     PythonScript.execute_script = fork_script
     main()

@@ -37,10 +37,7 @@ RUNS_MODELS = study.runs_models(config)
 # What the default target evaluates lies in the results folder itself, what only
 # `all` adds in one below it. Imported predictions are all in one place.
 FURTHER = f"{R}/further"
-ADDED = {
-    catalogue: [name for name in names if name not in STUDY[catalogue]]
-    for catalogue, names in STUDY["further"].items()
-}
+ADDED = study.added(config)
 if RUNS_MODELS:
     PARTS = {R: STUDY, FURTHER: ADDED}
 else:

@@ -149,13 +149,7 @@ def _train_adapters(config: Config, job: Wildcards) -> Cost:
 
 def _score_answers(config: Config, job: Wildcards) -> Cost:
     model, checkpoint, dataset = job["model"], job["checkpoint"], job["dataset"]
-    part = config["study"]
-    # What only `all` evaluates is scored for the estimators of the study itself.
-    first = job["part"] == config["results"] or dataset not in part["datasets"]
-    chosen = part if first else part["further"]
-    adapters = study.scorings_at(config, chosen["estimators"], model, checkpoint, dataset)
-    if not first:
-        adapters += study.transfer_scorings(config, model, checkpoint, dataset)
+    adapters = study.scorings_in(config, job["part"], model, checkpoint, dataset)
     questions = _in_shard(config, job, "scoring", n_questions(config, dataset, "test"))
     answers = len(adapters) * questions
     weights = weights_of(config, model)

@@ -136,17 +136,12 @@ def labels_to_learn(wildcards):
 
 
 def chosen_estimators(wildcards):
-    """The part's; on what only `all` evaluates, those of the study itself."""
-    only_further = wildcards.dataset not in DATASETS
-    return PARTS[R if only_further else wildcards.part]["estimators"]
+    return study.chosen_estimators(config, wildcards.part, wildcards.dataset)
 
 
 def scorings(wildcards):
-    scored = wildcards.model, wildcards.checkpoint, wildcards.dataset
-    found = study.scorings_at(config, chosen_estimators(wildcards), *scored)
-    if wildcards.part == FURTHER:
-        found += study.transfer_scorings(config, *scored)
-    return sorted(set(found))
+    job = wildcards.part, wildcards.model, wildcards.checkpoint, wildcards.dataset
+    return study.scorings_in(config, *job)
 
 
 def answers_to_score(wildcards):

@@ -35,6 +35,24 @@ def runs_models(config: Config) -> bool:
     return not study.get("predictions") and study.get("source", "models") == "models"
 
 
+def added(config: Config) -> dict[str, list[str]]:
+    """Return what only `all` evaluates, by catalogue: of `study.further` what is not named."""
+    study = config["study"]
+    return {
+        catalogue: [name for name in names if name not in study[catalogue]]
+        for catalogue, names in study["further"].items()
+    }
+
+
+def chosen_estimators(config: Config, part: str, dataset: str) -> list[str]:
+    """Return the estimators of `dataset` that are evaluated in the folder `part`.
+
+    On what only `all` evaluates these are the study's own.
+    """
+    first = part == config["results"] or dataset not in config["study"]["datasets"]
+    return config["study"]["estimators"] if first else added(config)["estimators"]
+
+
 def group(config: Config, model: str, name: str) -> list[str]:
     """Return the checkpoints of `model` in the group `name`, in order of training."""
     earlier = config["models"][model].get("earlier", [])
@@ -274,3 +292,14 @@ def transfer_scorings(
         for trained_on in training_sets(config, model, recipe)
         for seed in recipe_settings(config, recipe)["seeds"]
     ]
+
+
+def scorings_in(
+    config: Config, part: str, model: str, checkpoint: str, dataset: str
+) -> list[Scoring]:
+    """Return the scorings of the job for `checkpoint` in the folder `part`, each once."""
+    scored = model, checkpoint, dataset
+    found = scorings_at(config, chosen_estimators(config, part, dataset), *scored)
+    if part != config["results"]:
+        found += transfer_scorings(config, *scored)
+    return sorted(set(found))
