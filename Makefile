@@ -27,7 +27,7 @@ $(VENV)/ready-dev: $(VENV)/ready envs/requirements-dev.txt
 	@touch $@
 
 demo: $(VENV)/ready  ## run the embedded atlas study end to end
-	@$(RUN)/python workflow/fork_jobs.py $(ATLAS)
+	@$(RUN)/python tools/fork_jobs.py $(ATLAS)
 	@PATH="$(CURDIR)/$(RUN):$$PATH" snakemake $(ATLAS) --report results/atlas/report.html
 	@echo
 	@echo "The atlas study is complete:"
@@ -36,18 +36,18 @@ demo: $(VENV)/ready  ## run the embedded atlas study end to end
 	@echo "  report   results/atlas/report.html"
 
 cost: $(VENV)/ready  ## what is left to do of the paper's study: GPU-hours, requests, disk
-	@$(RUN)/python workflow/rules/estimate_cost.py $(ARGS)
+	@$(RUN)/python -m tools.estimate_cost $(ARGS)
 
 rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 	@command -v dot > /dev/null || { echo "dot is missing: install graphviz" >&2; exit 1; }
-	@$(RUN)/snakemake all --rulegraph | $(RUN)/python docs/rulegraph.py \
+	@$(RUN)/snakemake all --rulegraph | $(RUN)/python tools/rulegraph.py \
 	  | tred | dot -Tsvg -o docs/images/rulegraph.svg
 
 test: $(VENV)/ready-dev  ## run all tests
 	@$(RUN)/python -m pytest
 
 test-nli: $(VENV)/ready-dev  ## train a small entailment model and test with it (20 min)
-	@RUN_NLI=1 $(RUN)/python -m pytest tests/test_entailment_trained.py
+	@RUN_NLI=1 $(RUN)/python -m pytest tests/answers/test_entailment_trained.py
 
 $(VENV)-vllm/ready: envs/vllm.txt
 	@echo "Setting up $(VENV)-vllm (about 3.5 GB)"
@@ -61,14 +61,14 @@ $(VENV)-vllm/ready: envs/vllm.txt
 
 test-vllm: $(VENV)-vllm/ready  ## test vLLM itself, in an environment of its own (5 min)
 	@RUN_VLLM=1 OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
-	  $(VENV)-vllm/bin/python -m pytest tests/test_vllm.py
+	  $(VENV)-vllm/bin/python -m pytest tests/models/test_vllm.py
 
 check: $(VENV)/ready-dev  ## run all linters
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/snakefmt --check Snakefile workflow/rules
 	@$(RUN)/snakemake --lint
-	@$(RUN)/mypy persistcal workflow/rules workflow/fork_jobs.py
+	@$(RUN)/mypy persistcal study tools
 	@$(RUN)/mypy --disable-error-code name-defined workflow/scripts
 
 format: $(VENV)/ready-dev  ## format the code

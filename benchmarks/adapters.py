@@ -16,10 +16,10 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Olmo3Config, Olmo3ForCausalLM
 
-from persistcal.adapters import Trainee, train_adapter
-from persistcal.lora import initialise, share_adapter
-from persistcal.schedule import learning_rate, question_batches
-from persistcal.training_data import TrainingQuestion
+from persistcal.training.data import TrainingQuestion
+from persistcal.training.lora import initialise, share_adapter
+from persistcal.training.schedule import learning_rate, question_batches
+from persistcal.training.train import Trainee, train_adapter
 
 N_QUESTIONS, SEEDS, BATCH_SIZE, LR = 64, (17, 18), 16, 1e-3
 DIGITS = list(range(10, 20))

@@ -22,12 +22,12 @@ import pandas as pd
 import relplot
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from persistcal import significance
-from persistcal.bootstrap import components_of
-from persistcal.contrast import contrast_sets
-from persistcal.draws import by_component, draw
-from persistcal.evaluation import pair_confidences
-from persistcal.predictions import arrange
+from persistcal.evaluation import significance
+from persistcal.evaluation.arrange import arrange
+from persistcal.evaluation.bootstrap import components_of
+from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.draws import by_component, draw
+from persistcal.evaluation.evaluate import pair_confidences
 
 N_BLOCKS, N_PROCESSES, N_REPLICATES = 6, 2, 10_000
 N_QUESTIONS, MIN_CONTRAST = 4960, 500

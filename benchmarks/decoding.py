@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.decoding import generate_beams
-from persistcal.models import set_threads
-from persistcal.pretraining import new_model
-from persistcal.prompts import few_shot_prefix, question_suffix
-from persistcal.tokenization import train_tokenizer
+from persistcal.answers.decode import generate_beams
+from persistcal.confidence.prompts import few_shot_prefix, question_suffix
+from persistcal.models.load import set_threads
+from persistcal.models.pretraining import new_model
+from persistcal.models.tokenization import train_tokenizer
 
 N_QUESTIONS, BATCH_SIZE, N_BEAMS, N_TOKENS = 128, 64, 10, 10
 

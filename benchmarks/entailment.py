@@ -21,9 +21,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from persistcal.entailment import EntailmentModel
-from persistcal.entailment_cache import EntailmentCache
-from persistcal.equivalence import Pair, group_answers, mutual_entailment
+from persistcal.answers.entailment import EntailmentModel
+from persistcal.answers.entailment_cache import EntailmentCache
+from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
 
 N_QUESTIONS, N_CHECKPOINTS, N_BEAMS = 20, 7, 10
 BATCH_SIZE = 32

@@ -2,7 +2,7 @@
 
 The first two checkpoints of a small atlas study are pre-trained, answer the questions and
 have their answers grouped and labelled, on one core: by `snakemake`, and by
-`workflow/fork_jobs.py`. Run `python -m benchmarks.forked_jobs` in the root of the repository.
+`tools/fork_jobs.py`. Run `python -m benchmarks.forked_jobs` in the root of the repository.
 """
 
 import subprocess
@@ -30,7 +30,7 @@ def seconds(program: list[str]) -> float:
 def main() -> None:
     """Print seconds and their ratio."""
     started = seconds(["-m", "snakemake"])
-    forked = seconds([str(ROOT / "workflow" / "fork_jobs.py")])
+    forked = seconds([str(ROOT / "tools" / "fork_jobs.py")])
     print(f"snakemake     {started:6.1f} s")
     print(f"fork_jobs.py  {forked:6.1f} s, {started / forked:.1f} times faster")
 

@@ -12,9 +12,8 @@ PACKAGE = "persistcal"
 class _WithoutDocstrings(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node, clean=False
-        ):
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:]
         return node
 
@@ -24,19 +23,48 @@ def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the names below the package that `tree` imports, deepest first."""
+def _imported(tree: ast.Module, package: str) -> Iterator[str]:
+    """Yield the dotted names that `tree`, a file of `package`, may import."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
-        else:
-            continue
-        for name in names:
-            package, _, rest = name.partition(".")
-            if package == PACKAGE and rest:
-                yield rest.split(".")[0]
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            parts = [*(above if node.level else []), *filter(None, [node.module])]
+            yield ".".join(parts)
+            # What is imported from a package may be a module, or a name in its `__init__`.
+            yield from (".".join([*parts, alias.name]) for alias in node.names)
+
+
+def _files_of(name: str, root: Path) -> Iterator[Path]:
+    """Yield the files that run when the module `name` is imported: its packages' too."""
+    parts = name.split(".")
+    if parts[0] != PACKAGE:
+        return
+    for depth in range(1, len(parts) + 1):
+        path = root.joinpath(*parts[:depth])
+        yield from (p for p in (path / "__init__.py", path.with_suffix(".py")) if p.exists())
+
+
+@functools.cache
+def _meaning(path: Path) -> str:
+    """Digest of what the code of one file says."""
+    code = _WithoutDocstrings().visit(ast.parse(path.read_text(encoding="utf-8")))
+    return hashlib.sha256(ast.dump(code).encode()).hexdigest()
+
+
+def imported_files(script: Path, root: Path) -> set[Path]:
+    """Return the files of the package that run when `script` and its functions do."""
+    waiting, seen = [script], {script}
+    while waiting:
+        path = waiting.pop()
+        inside = path.is_relative_to(root / PACKAGE)
+        package = ".".join(path.parent.relative_to(root).parts) if inside else ""
+        for name in _imported(_parse(path), package):
+            found = set(_files_of(name, root)) - seen
+            seen |= found
+            waiting += found
+    return seen - {script}
 
 
 @functools.cache
@@ -45,7 +73,7 @@ def code_digest(script: Path, root: Path) -> str:
 
     What the code says counts, not how: comments, docstrings, layout and file
     times leave the digest as it is. Imports are followed through modules and
-    into functions.
+    packages, absolute and relative ones, and into functions.
 
     Parameters
     ----------
@@ -64,15 +92,7 @@ def code_digest(script: Path, root: Path) -> str:
     FileNotFoundError
         When `script` does not exist.
     """
-    waiting, seen = [script], {script}
-    while waiting:
-        for name in _imported(_parse(waiting.pop())):
-            module = root / PACKAGE / f"{name}.py"
-            if module not in seen and module.exists():
-                seen.add(module)
-                waiting.append(module)
-    digest = hashlib.sha256()
-    for path in [script, *sorted(seen - {script})]:
-        meaning = _WithoutDocstrings().visit(ast.parse(path.read_text(encoding="utf-8")))
-        digest.update(f"{path.name}\n{ast.dump(meaning)}\n".encode())
+    digest = hashlib.sha256(f"{script.name} {_meaning(script)}\n".encode())
+    for path in sorted(imported_files(script, root)):
+        digest.update(f"{path.relative_to(root)} {_meaning(path)}\n".encode())
     return digest.hexdigest()[:16]

@@ -1,46 +1,77 @@
 import os
+from modulefinder import ModuleFinder
+from pathlib import Path
 
 import pytest
 
-from persistcal.provenance import code_digest
+from persistcal import provenance
+from persistcal.provenance import code_digest, imported_files
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
+
+# Each module, and what it imports in one of the ways that Python knows.
+MODULES = {
+    "__init__": "",
+    "deep": "X = 1",
+    "near": "from persistcal.deep import X",
+    "lazy": "Y = 1",
+    "other": "Z = 1",
+    "room/__init__": "",
+    "room/by_name": "from . import beside",
+    "room/beside": "from .below import V",
+    "room/below": "V = 1",
+    "room/inner/__init__": "from persistcal.room.inner.listed import L",
+    "room/inner/listed": "L = 1",
+    "room/inner/upward": "from .. import cellar\nfrom ...attic import A",
+    "room/cellar": "",
+    "room/unused": "",
+    "attic": "A = 1",
+    "dotted": "import persistcal.room.by_name as b",
+}
+STEP = """
+\"\"\"Do it.\"\"\"
+from persistcal import near
+import persistcal.dotted
+
+
+def step() -> None:
+    from persistcal.lazy import Y
+    import persistcal.room.inner.upward
+    print(Y, near.X)
+"""
+UNUSED = {"other", "room/unused"}
 
 
 @pytest.fixture
 def code(tmp_path):
-    package = tmp_path / "persistcal"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "deep.py").write_text("X = 1\n")
-    (package / "near.py").write_text("from persistcal.deep import X\n")
-    (package / "lazy.py").write_text("Y = 1\n")
-    (package / "other.py").write_text("Z = 1\n")
-    script = tmp_path / "step.py"
-    script.write_text(
-        '"""Do it."""\nfrom persistcal import near\n\n\n'
-        "def step() -> None:\n    from persistcal.lazy import Y\n    print(Y, near.X)\n"
-    )
+    for name, text in MODULES.items():
+        path = tmp_path / "persistcal" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    (tmp_path / "step.py").write_text(STEP)
+    (tmp_path / "near_only.py").write_text("from persistcal.near import X\n")
     return tmp_path
 
 
-def digest(code):
-    code_digest.cache_clear()
-    from persistcal import provenance
-
-    provenance._parse.cache_clear()
-    return code_digest(code / "step.py", code)
+def digest(code, script="step.py"):
+    for cached in (code_digest, provenance._parse, provenance._meaning):
+        cached.cache_clear()
+    return code_digest(code / script, code)
 
 
-@pytest.mark.parametrize("module", ["deep", "near", "lazy"])
-def test_an_edit_of_anything_imported_changes_the_digest(code, module):
-    before = digest(code)
+@pytest.mark.parametrize("module", MODULES)
+def test_an_edit_changes_the_digests_of_what_imports_it_and_no_other(code, module):
+    before, near = digest(code), digest(code, "near_only.py")
     path = code / "persistcal" / f"{module}.py"
     path.write_text(path.read_text() + "W = 2\n")
-    assert digest(code) != before
+    assert (digest(code) != before) == (module not in UNUSED)
+    assert (digest(code, "near_only.py") != near) == (module in {"near", "deep", "__init__"})
 
 
-def test_what_the_script_does_not_import_does_not_count(code):
+def test_modules_of_the_same_name_in_two_rooms_are_two(code):
     before = digest(code)
-    (code / "persistcal" / "other.py").write_text("Z = 2\n")
+    (code / "persistcal" / "room" / "deep.py").write_text("X = 2\n")
     assert digest(code) == before
 
 
@@ -60,3 +91,15 @@ def test_an_edit_undone_restores_the_digest(code):
     assert digest(code) != before
     path.write_text(text)
     assert digest(code) == before
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_what_the_standard_library_finds_is_followed(script):
+    """`modulefinder` reads byte code, lazily imported modules included."""
+    finder = ModuleFinder(path=[str(ROOT)])
+    finder.run_script(str(script))
+    files = (m.__file__ for m in finder.modules.values() if m.__name__ != "__main__")
+    found = {Path(file) for file in files if file}
+    package = {path for path in found if path.is_relative_to(ROOT / "persistcal")}
+    assert package
+    assert imported_files(script, ROOT) == package

@@ -3,7 +3,7 @@
 ANSWERS = [
     (model, checkpoint, dataset)
     for model in MODELS
-    for checkpoint in study.group(config, model, "all")
+    for checkpoint in selection.group(config, model, "all")
     for dataset in DATASETS
 ]
 
@@ -22,13 +22,13 @@ rule compute_accuracies:
     params:
         datasets=DATASETS,
         answers=[list(answer) for answer in ANSWERS],
-        code=digest_of("compute_accuracies.py"),
+        code=digest_of("analyses/compute_accuracies.py"),
     script:
-        "../scripts/compute_accuracies.py"
+        "../scripts/analyses/compute_accuracies.py"
 
 
 CHECKPOINTS = {
-    model: {c: checkpoint_settings(model, c) for c in study.group(config, model, "all")}
+    model: {c: checkpoint_settings(model, c) for c in selection.group(config, model, "all")}
     for model in MODELS
 }
 
@@ -57,9 +57,9 @@ rule make_checkpoints_table:
     params:
         checkpoints=CHECKPOINTS,
         labels=LABELS,
-        code=digest_of("make_checkpoints_table.py"),
+        code=digest_of("report/make_checkpoints_table.py"),
     script:
-        "../scripts/make_checkpoints_table.py"
+        "../scripts/report/make_checkpoints_table.py"
 
 
 rule draw_accuracy:
@@ -82,6 +82,6 @@ rule draw_accuracy:
         checkpoints=CHECKPOINTS,
         evaluation=EVALUATION,
         labels=LABELS,
-        code=digest_of("draw_accuracy.py"),
+        code=digest_of("report/draw_accuracy.py"),
     script:
-        "../scripts/draw_accuracy.py"
+        "../scripts/report/draw_accuracy.py"

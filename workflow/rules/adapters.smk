@@ -17,17 +17,17 @@ for recipe in config["recipes"]:
         output:
             adapters=expand(
                 f"{ADAPTER}/adapter_model.safetensors",
-                seed=study.recipe_settings(config, recipe)["seeds"],
+                seed=selection.recipe_settings(config, recipe)["seeds"],
                 allow_missing=True,
             ),
             configs=expand(
                 f"{ADAPTER}/adapter_config.json",
-                seed=study.recipe_settings(config, recipe)["seeds"],
+                seed=selection.recipe_settings(config, recipe)["seeds"],
                 allow_missing=True,
             ),
             training=expand(
                 f"{ADAPTER}/training.parquet",
-                seed=study.recipe_settings(config, recipe)["seeds"],
+                seed=selection.recipe_settings(config, recipe)["seeds"],
                 allow_missing=True,
             ),
         log:
@@ -49,17 +49,17 @@ for recipe in config["recipes"]:
         params:
             checkpoints=checkpoints_trained_on,
             data_checkpoints=checkpoints_learnt_from,
-            seeds=study.recipe_settings(config, recipe)["seeds"],
-            data=study.recipe_settings(config, recipe)["data"],
-            answers=study.recipe_settings(config, recipe)["answers"],
-            labels=study.recipe_settings(config, recipe)["labels"],
-            epochs=study.recipe_settings(config, recipe)["epochs"],
-            lr=study.recipe_settings(config, recipe)["learning_rate"],
+            seeds=selection.recipe_settings(config, recipe)["seeds"],
+            data=selection.recipe_settings(config, recipe)["data"],
+            answers=selection.recipe_settings(config, recipe)["answers"],
+            labels=selection.recipe_settings(config, recipe)["labels"],
+            epochs=selection.recipe_settings(config, recipe)["epochs"],
+            lr=selection.recipe_settings(config, recipe)["learning_rate"],
             batch_size=config["training"]["batch_size"],
             rank=config["training"]["rank"],
             alpha=config["training"]["alpha"],
             micro_batch=config["training"]["micro_batch"],
             prompt=confidence_prompt,
-            code=digest_of("train_adapters.py"),
+            code=digest_of("adapters/train_adapters.py"),
         script:
-            "../scripts/train_adapters.py"
+            "../scripts/adapters/train_adapters.py"

@@ -21,9 +21,9 @@ rule draw_audit:
         n_correct=AUDIT["n_correct"],
         n_incorrect=AUDIT["n_incorrect"],
         seed=AUDIT["seed"],
-        code=digest_of("draw_audit.py"),
+        code=digest_of("judgements/draw_audit.py"),
     script:
-        "../scripts/draw_audit.py"
+        "../scripts/judgements/draw_audit.py"
 
 
 if AUDIT["filled"]:
@@ -42,6 +42,6 @@ if AUDIT["filled"]:
             "../../envs/cpu.yaml"
         threads: 1
         params:
-            code=digest_of("summarise_audit.py"),
+            code=digest_of("judgements/summarise_audit.py"),
         script:
-            "../scripts/summarise_audit.py"
+            "../scripts/judgements/summarise_audit.py"

@@ -34,9 +34,9 @@ rule generate_beams:
         batch_size=config["decoding"]["batch_size"],
         shard=shard_number,
         n_shards=config["decoding"]["shards"],
-        code=digest_of("generate_beams.py"),
+        code=digest_of("answers/generate_beams.py"),
     script:
-        "../scripts/generate_beams.py"
+        "../scripts/answers/generate_beams.py"
 
 
 if config["decoding"]["shards"] > 1:
@@ -59,9 +59,9 @@ if config["decoding"]["shards"] > 1:
         threads: 1
         params:
             table="BEAMS",
-            code=digest_of("merge_shards.py"),
+            code=digest_of("answers/merge_shards.py"),
         script:
-            "../scripts/merge_shards.py"
+            "../scripts/answers/merge_shards.py"
 
 
 if config["equivalence"]["backend"] == "nli":
@@ -78,9 +78,9 @@ if config["equivalence"]["backend"] == "nli":
         params:
             repo=config["equivalence"]["model"],
             revision=config["equivalence"]["revision"],
-            code=digest_of("fetch_entailment_model.py"),
+            code=digest_of("answers/fetch_entailment_model.py"),
         script:
-            "../scripts/fetch_entailment_model.py"
+            "../scripts/answers/fetch_entailment_model.py"
 
 
 rule cluster_answers:
@@ -104,6 +104,6 @@ rule cluster_answers:
     params:
         equivalence=config["equivalence"],
         weighting=config["decoding"]["weighting"],
-        code=digest_of("cluster_answers.py"),
+        code=digest_of("answers/cluster_answers.py"),
     script:
-        "../scripts/cluster_answers.py"
+        "../scripts/answers/cluster_answers.py"

@@ -18,7 +18,7 @@ rule pretrain_checkpoint:
         f"{LOGS}/pretrain_checkpoint/{{model}}/{{checkpoint}}.tsv"
     wildcard_constraints:
         model=one_of(
-            m for m in study.models(config) if "pretraining" in config["models"][m]
+            m for m in selection.models(config) if "pretraining" in config["models"][m]
         ),
     # Every other job waits for the chain of checkpoints.
     priority: 100
@@ -34,9 +34,9 @@ rule pretrain_checkpoint:
         ),
         settings=pretraining,
         confidence_prompt=pretraining_prompt,
-        code=digest_of("pretrain_checkpoint.py"),
+        code=digest_of("models/pretrain_checkpoint.py"),
     script:
-        "../scripts/pretrain_checkpoint.py"
+        "../scripts/models/pretrain_checkpoint.py"
 
 
 rule resolve_checkpoint:
@@ -47,7 +47,7 @@ rule resolve_checkpoint:
     log:
         f"{LOGS}/resolve_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
-        model=one_of(m for m in study.models(config) if "repo" in config["models"][m]),
+        model=one_of(m for m in selection.models(config) if "repo" in config["models"][m]),
     localrule: True
     conda:
         "../../envs/cpu.yaml"
@@ -64,7 +64,7 @@ rule resolve_checkpoint:
             default=False,
         ),
     script:
-        "../scripts/resolve_checkpoint.py"
+        "../scripts/models/resolve_checkpoint.py"
 
 
 rule fetch_checkpoint:
@@ -75,11 +75,11 @@ rule fetch_checkpoint:
     log:
         f"{LOGS}/fetch_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
-        model=one_of(m for m in study.models(config) if "repo" in config["models"][m]),
+        model=one_of(m for m in selection.models(config) if "repo" in config["models"][m]),
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
         dtype=lookup("{model}/dtype", within=config["models"], default=None),
     script:
-        "../scripts/fetch_checkpoint.py"
+        "../scripts/models/fetch_checkpoint.py"

@@ -4,13 +4,13 @@ import os
 import re
 from pathlib import Path
 
-import study
-from check_config import ConfigError, check_config
-from job_resources import request
-from persistcal.comparisons import comparison_blocks, expand_tables
-from persistcal.judge_queue import human_labels_digest
+from persistcal.report.layout import comparison_blocks, expand_tables
+from persistcal.judge.queue import human_labels_digest
 from persistcal.provenance import code_digest
 from snakemake.exceptions import WorkflowError
+from study import selection
+from study.check import ConfigError, check_config
+from study.requests import request
 
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow" / "scripts"
@@ -32,12 +32,12 @@ R = config["results"]
 LOGS = f"{R}/logs"
 ANALYSES = config["analyses"]
 
-RUNS_MODELS = study.runs_models(config)
+RUNS_MODELS = selection.runs_models(config)
 
 # What the default target evaluates lies in the results folder itself, what only
 # `all` adds in one below it. Imported predictions are all in one place.
 FURTHER = f"{R}/further"
-ADDED = study.added(config)
+ADDED = selection.added(config)
 if RUNS_MODELS:
     PARTS = {R: STUDY, FURTHER: ADDED}
 else:
@@ -89,11 +89,11 @@ def shard_of(path, step):
 
 wildcard_constraints:
     part=one_of(PARTS),
-    model=one_of(study.models(config)),
+    model=one_of(selection.models(config)),
     # Of the catalogue: a model may learn facts that the study does not ask for.
     dataset=one_of(config["datasets"]),
     checkpoint=one_of(
-        {c for model in MODELS for c in study.group(config, model, "all")}
+        {c for model in MODELS for c in selection.group(config, model, "all")}
         | {verifier["checkpoint"] for verifier in config["verifiers"].values()}
     ),
     verifier=one_of(config["verifiers"]),

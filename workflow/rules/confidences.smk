@@ -31,9 +31,9 @@ rule score_answers:
         batch_size=config["scoring"]["batch_size"],
         shard=shard_number,
         n_shards=config["scoring"]["shards"],
-        code=digest_of("score_answers.py"),
+        code=digest_of("confidences/score_answers.py"),
     script:
-        "../scripts/score_answers.py"
+        "../scripts/confidences/score_answers.py"
 
 
 if config["scoring"]["shards"] > 1:
@@ -56,9 +56,9 @@ if config["scoring"]["shards"] > 1:
         threads: 1
         params:
             table="SCORES",
-            code=digest_of("merge_shards.py"),
+            code=digest_of("answers/merge_shards.py"),
         script:
-            "../scripts/merge_shards.py"
+            "../scripts/answers/merge_shards.py"
 
 
 rule estimate_confidences:
@@ -111,6 +111,6 @@ rule assemble_predictions:
         scored_at=checkpoints_that_score,
         scored=scored_predictions,
         estimators=estimators_with_script,
-        code=digest_of("assemble_predictions.py"),
+        code=digest_of("confidences/assemble_predictions.py"),
     script:
-        "../scripts/assemble_predictions.py"
+        "../scripts/confidences/assemble_predictions.py"

@@ -15,9 +15,9 @@ rule compute_metrics:
     params:
         checkpoints=evaluation_checkpoints,
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
-        code=digest_of("compute_metrics.py"),
+        code=digest_of("evaluation/compute_metrics.py"),
     script:
-        "../scripts/compute_metrics.py"
+        "../scripts/evaluation/compute_metrics.py"
 
 
 rule assess_significance:
@@ -42,9 +42,9 @@ rule assess_significance:
         conditioning=config["evaluation"]["conditioning"],
         n_replicates=config["evaluation"]["replicates"],
         seed=config["evaluation"]["seed"],
-        code=digest_of("assess_significance.py"),
+        code=digest_of("evaluation/assess_significance.py"),
     script:
-        "../scripts/assess_significance.py"
+        "../scripts/evaluation/assess_significance.py"
 
 
 rule collect_metrics:
@@ -60,9 +60,9 @@ rule collect_metrics:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        code=digest_of("collect_metrics.py"),
+        code=digest_of("evaluation/collect_metrics.py"),
     script:
-        "../scripts/collect_metrics.py"
+        "../scripts/evaluation/collect_metrics.py"
 
 
 rule collect_significance:
@@ -78,6 +78,6 @@ rule collect_significance:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        code=digest_of("collect_significance.py"),
+        code=digest_of("evaluation/collect_significance.py"),
     script:
-        "../scripts/collect_significance.py"
+        "../scripts/evaluation/collect_significance.py"

@@ -19,6 +19,6 @@ rule draw_full_vs_contrast:
     threads: 1
     params:
         labels=LABELS,
-        code=digest_of("draw_full_vs_contrast.py"),
+        code=digest_of("report/draw_full_vs_contrast.py"),
     script:
-        "../scripts/draw_full_vs_contrast.py"
+        "../scripts/report/draw_full_vs_contrast.py"

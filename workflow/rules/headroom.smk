@@ -25,16 +25,16 @@ rule measure_headroom:
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
         verifier=HEADROOM["verifier"],
         oracle=HEADROOM["oracle"],
-        code=digest_of("measure_headroom.py"),
+        code=digest_of("analyses/measure_headroom.py"),
     script:
-        "../scripts/measure_headroom.py"
+        "../scripts/analyses/measure_headroom.py"
 
 
 rule draw_gcm_headroom:
     input:
         headroom=[
             rules.measure_headroom.output.headroom.format(model=m, dataset=d)
-            for m, d in study.analysed(config, "gcm_headroom")
+            for m, d in selection.analysed(config, "gcm_headroom")
         ],
     output:
         pdf=f"{R}/figures/gcm_headroom.pdf",
@@ -53,6 +53,6 @@ rule draw_gcm_headroom:
         verifier=HEADROOM["verifier"],
         oracle=HEADROOM["oracle"],
         labels=LABELS,
-        code=digest_of("draw_gcm_headroom.py"),
+        code=digest_of("report/draw_gcm_headroom.py"),
     script:
-        "../scripts/draw_gcm_headroom.py"
+        "../scripts/report/draw_gcm_headroom.py"

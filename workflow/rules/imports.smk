@@ -15,16 +15,16 @@ if STUDY["predictions"]:
         params:
             wanted=[[model, dataset] for model in MODELS for dataset in DATASETS],
             checkpoints={m: config["models"][m]["evaluation"] for m in MODELS},
-            code=digest_of("import_predictions.py"),
+            code=digest_of("imports/import_predictions.py"),
         script:
-            "../scripts/import_predictions.py"
+            "../scripts/imports/import_predictions.py"
 
 
 if STUDY["source"] == "release":
     ANSWERED = [
         {"model": m, "checkpoint": c, "dataset": d}
         for m in MODELS
-        for c in study.group(config, m, "all")
+        for c in selection.group(config, m, "all")
         for d in DATASETS
     ]
 
@@ -54,6 +54,6 @@ if STUDY["source"] == "release":
             backbones={},
             datasets={name: release_dataset(name) for name in DATASETS},
             seeds=config["training"]["seeds"],
-            code=digest_of("import_release.py"),
+            code=digest_of("imports/import_release.py"),
         script:
-            "../scripts/import_release.py"
+            "../scripts/imports/import_release.py"

@@ -17,11 +17,11 @@ def for_each(checkpoints, pattern, wildcards):
 
 
 def earlier_checkpoints(wildcards):
-    return study.group(config, wildcards.model, "earlier")
+    return selection.group(config, wildcards.model, "earlier")
 
 
 def evaluation_checkpoints(wildcards):
-    return study.group(config, wildcards.model, "evaluation")
+    return selection.group(config, wildcards.model, "evaluation")
 
 
 # What a job asks for; `rulename` is filled in by Snakemake
@@ -68,12 +68,12 @@ def facts_to_learn(wildcards):
 
 
 def previous_weights(wildcards):
-    name = study.previous_checkpoint(config, *wildcards)
+    name = selection.previous_checkpoint(config, *wildcards)
     return {"previous": for_each([name], WEIGHTS, wildcards)[0]} if name else {}
 
 
 def step_before(wildcards):
-    return study.step_before(config, *wildcards)
+    return selection.step_before(config, *wildcards)
 
 
 def local_weights(wildcards):
@@ -110,12 +110,12 @@ def human_labels(wildcards):
 
 
 def checkpoints_trained_on(wildcards):
-    sets = study.training_sets(config, wildcards.model, wildcards.recipe)
+    sets = selection.training_sets(config, wildcards.model, wildcards.recipe)
     return sets[wildcards.trained_on]
 
 
 def checkpoints_learnt_from(wildcards):
-    return study.data_checkpoints(
+    return selection.data_checkpoints(
         config, wildcards.model, wildcards.recipe, wildcards.trained_on
     )
 
@@ -136,12 +136,12 @@ def labels_to_learn(wildcards):
 
 
 def chosen_estimators(wildcards):
-    return study.chosen_estimators(config, wildcards.part, wildcards.dataset)
+    return selection.chosen_estimators(config, wildcards.part, wildcards.dataset)
 
 
 def scorings(wildcards):
     job = wildcards.part, wildcards.model, wildcards.checkpoint, wildcards.dataset
-    return study.scorings_in(config, *job)
+    return selection.scorings_in(config, *job)
 
 
 def answers_to_score(wildcards):
@@ -170,7 +170,7 @@ def scorings_as_dicts(wildcards):
 
 
 def checkpoints_read(wildcards):
-    return study.checkpoints_read(config, wildcards.model, wildcards.estimator)
+    return selection.checkpoints_read(config, wildcards.model, wildcards.estimator)
 
 
 def clusters_read(wildcards):
@@ -221,7 +221,7 @@ def labels_evaluated(wildcards):
 
 
 def checkpoints_that_score(wildcards):
-    return study.checkpoints_that_score(
+    return selection.checkpoints_that_score(
         config, chosen_estimators(wildcards), wildcards.model, wildcards.dataset
     )
 
@@ -231,13 +231,13 @@ def scores_evaluated(wildcards):
 
 
 def scored_predictions(wildcards):
-    return study.scored_predictions(
+    return selection.scored_predictions(
         config, chosen_estimators(wildcards), wildcards.model, wildcards.dataset
     )
 
 
 def estimators_with_script(wildcards):
-    return study.estimators(
+    return selection.estimators(
         config, chosen_estimators(wildcards), wildcards.dataset, kind="script"
     )
 
@@ -253,7 +253,7 @@ def confidences_evaluated(wildcards):
 
 
 def splits_to_verify(wildcards):
-    return study.splits_to_verify(
+    return selection.splits_to_verify(
         config, wildcards.verifier, wildcards.model, wildcards.dataset
     )
 
@@ -336,7 +336,7 @@ def blocks_to_test(wildcards):
         tables_of(wildcards.part), model, dataset, TRAIN_DATASETS[dataset]
     )
     if wildcards.part == FURTHER:
-        blocks += study.headroom_blocks(config, model, dataset)
+        blocks += selection.headroom_blocks(config, model, dataset)
     return blocks
 
 
@@ -368,17 +368,17 @@ def checkpoint_settings(model, checkpoint):
 def checkpoint_labels(model):
     return {
         c: checkpoint_settings(model, c).get("label", c)
-        for c in study.group(config, model, "all")
+        for c in selection.group(config, model, "all")
     }
 
 
 def all_checkpoints(wildcards):
-    return study.group(config, wildcards.model, "all")
+    return selection.group(config, wildcards.model, "all")
 
 
 def transfer_sets(model):
     return {
-        recipe: study.training_sets(config, model, recipe)
+        recipe: selection.training_sets(config, model, recipe)
         for recipe in ANALYSES["transfer"]["recipes"]
     }
 
@@ -402,7 +402,7 @@ def transfer_scores(wildcards):
 
 
 def transfer_models(dataset):
-    return [m for m, d in study.analysed(config, "transfer") if d == dataset]
+    return [m for m, d in selection.analysed(config, "transfer") if d == dataset]
 
 
 def transfers_to_draw(wildcards):
@@ -484,12 +484,12 @@ def reports_of(part):
 
 def reports_of_analyses():
     """Tables and figures of the analyses that have something to show in this study."""
-    transfers = dict.fromkeys(d for _, d in study.analysed(config, "transfer"))
-    sheets = study.analysed(config, "audit")
+    transfers = dict.fromkeys(d for _, d in selection.analysed(config, "transfer"))
+    sheets = selection.analysed(config, "audit")
     wanted = expand(rules.draw_transfer.output.png, dataset=transfers)
     if VARIANCES_MEASURED:
         wanted.append(rules.correlate_variance.output.tex)
-    if study.analysed(config, "gcm_headroom"):
+    if selection.analysed(config, "gcm_headroom"):
         wanted.append(rules.draw_gcm_headroom.output.png)
     if COMPARED:
         wanted.append(rules.make_weights_table.output.tex)

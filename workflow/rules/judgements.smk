@@ -20,11 +20,11 @@ rule judge_answers:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        judged_clusters=study.judged_clusters(config),
+        judged_clusters=selection.judged_clusters(config),
         judge=VERDICT,
         folder=JUDGE,
         noted=CONSULTED,
         human_labels=human_labels,
-        code=digest_of("judge_answers.py"),
+        code=digest_of("judgements/judge_answers.py"),
     script:
-        "../scripts/judge_answers.py"
+        "../scripts/judgements/judge_answers.py"

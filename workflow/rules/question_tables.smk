@@ -24,9 +24,9 @@ rule make_categories_table:
     threads: 1
     params:
         labels=LABELS["datasets"],
-        code=digest_of("make_categories_table.py"),
+        code=digest_of("report/make_categories_table.py"),
     script:
-        "../scripts/make_categories_table.py"
+        "../scripts/report/make_categories_table.py"
 
 
 rule make_examples_table:
@@ -52,6 +52,6 @@ rule make_examples_table:
     threads: 1
     params:
         labels=LABELS["datasets"],
-        code=digest_of("make_examples_table.py"),
+        code=digest_of("report/make_examples_table.py"),
     script:
-        "../scripts/make_examples_table.py"
+        "../scripts/report/make_examples_table.py"

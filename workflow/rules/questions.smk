@@ -27,9 +27,9 @@ rule prepare_atlas:
         min_city_population=lookup(
             "{dataset}/min_city_population", within=config["datasets"]
         ),
-        code=digest_of("prepare_atlas.py"),
+        code=digest_of("questions/prepare_atlas.py"),
     script:
-        "../scripts/prepare_atlas.py"
+        "../scripts/questions/prepare_atlas.py"
 
 
 rule prepare_elements:
@@ -47,9 +47,9 @@ rule prepare_elements:
         n_few_shot=lookup("{dataset}/n_few_shot", within=config["datasets"]),
         n_test=lookup("{dataset}/n_test", within=config["datasets"]),
         seed=lookup("{dataset}/seed", within=config["datasets"]),
-        code=digest_of("prepare_elements.py"),
+        code=digest_of("questions/prepare_elements.py"),
     script:
-        "../scripts/prepare_elements.py"
+        "../scripts/questions/prepare_elements.py"
 
 
 rule prepare_triviaqa:
@@ -68,9 +68,9 @@ rule prepare_triviaqa:
         train=lookup("{dataset}/train", within=config["datasets"]),
         test=lookup("{dataset}/test", within=config["datasets"]),
         expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
-        code=digest_of("prepare_triviaqa.py"),
+        code=digest_of("questions/prepare_triviaqa.py"),
     script:
-        "../scripts/prepare_triviaqa.py"
+        "../scripts/questions/prepare_triviaqa.py"
 
 
 rule prepare_jeopardy:
@@ -91,9 +91,9 @@ rule prepare_jeopardy:
         train=lookup("{dataset}/train", within=config["datasets"]),
         test=lookup("{dataset}/test", within=config["datasets"]),
         expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
-        code=digest_of("prepare_jeopardy.py"),
+        code=digest_of("questions/prepare_jeopardy.py"),
     script:
-        "../scripts/prepare_jeopardy.py"
+        "../scripts/questions/prepare_jeopardy.py"
 
 
 rule prepare_bioasq:
@@ -111,9 +111,9 @@ rule prepare_bioasq:
     params:
         file=lookup("{dataset}/file", within=config["datasets"]),
         expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
-        code=digest_of("prepare_bioasq.py"),
+        code=digest_of("questions/prepare_bioasq.py"),
     script:
-        "../scripts/prepare_bioasq.py"
+        "../scripts/questions/prepare_bioasq.py"
 
 
 rule read_questions:
@@ -133,6 +133,6 @@ rule read_questions:
         n_train=lookup("{dataset}/n_train", within=config["datasets"], default=0),
         n_test=lookup("{dataset}/n_test", within=config["datasets"], default=0),
         seed=lookup("{dataset}/seed", within=config["datasets"], default=17),
-        code=digest_of("read_questions.py"),
+        code=digest_of("questions/read_questions.py"),
     script:
-        "../scripts/read_questions.py"
+        "../scripts/questions/read_questions.py"

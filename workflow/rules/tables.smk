@@ -33,9 +33,9 @@ rule make_table:
         datasets=datasets_to_show,
         labels=LABELS,
         missing_ok=STUDY["source"] == "release",
-        code=digest_of("make_table.py"),
+        code=digest_of("report/make_table.py"),
     script:
-        "../scripts/make_table.py"
+        "../scripts/report/make_table.py"
 
 
 rule make_contrast_table:
@@ -66,9 +66,9 @@ rule make_contrast_table:
         },
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
         labels=LABELS,
-        code=digest_of("make_contrast_table.py"),
+        code=digest_of("report/make_contrast_table.py"),
     script:
-        "../scripts/make_contrast_table.py"
+        "../scripts/report/make_contrast_table.py"
 
 
 rule compare_with_paper:
@@ -84,6 +84,6 @@ rule compare_with_paper:
     threads: 1
     params:
         labels=LABELS,
-        code=digest_of("compare_with_paper.py"),
+        code=digest_of("report/compare_with_paper.py"),
     script:
-        "../scripts/compare_with_paper.py"
+        "../scripts/report/compare_with_paper.py"

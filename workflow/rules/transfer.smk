@@ -17,9 +17,9 @@ rule measure_transfer:
     params:
         checkpoints=all_checkpoints,
         sets=transfer_set_names,
-        code=digest_of("measure_transfer.py"),
+        code=digest_of("analyses/measure_transfer.py"),
     script:
-        "../scripts/measure_transfer.py"
+        "../scripts/analyses/measure_transfer.py"
 
 
 rule draw_transfer:
@@ -39,17 +39,17 @@ rule draw_transfer:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        sets={m: transfer_sets(m) for m, _ in study.analysed(config, "transfer")},
+        sets={m: transfer_sets(m) for m, _ in selection.analysed(config, "transfer")},
         random_later=[
             r
             for r in ANALYSES["transfer"]["recipes"]
-            if study.recipe_settings(config, r)["labels"] == "random_later"
+            if selection.recipe_settings(config, r)["labels"] == "random_later"
         ],
         checkpoints={
-            m: checkpoint_labels(m) for m, _ in study.analysed(config, "transfer")
+            m: checkpoint_labels(m) for m, _ in selection.analysed(config, "transfer")
         },
         models=LABELS["models"],
         recipes=ANALYSES["transfer"]["recipes"],
-        code=digest_of("draw_transfer.py"),
+        code=digest_of("report/draw_transfer.py"),
     script:
-        "../scripts/draw_transfer.py"
+        "../scripts/report/draw_transfer.py"

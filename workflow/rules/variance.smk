@@ -1,11 +1,11 @@
 """Measure how hidden states vary over seeds, and whether that grows with training."""
 
 VARIANCE_RECIPE = ANALYSES["hidden_state_variance"]["recipe"]
-VARIANCE_SEEDS = study.recipe_settings(config, VARIANCE_RECIPE)["seeds"]
+VARIANCE_SEEDS = selection.recipe_settings(config, VARIANCE_RECIPE)["seeds"]
 VARIANCES_MEASURED = [
     (model, checkpoint, dataset)
-    for model, dataset in study.analysed(config, "hidden_state_variance")
-    for checkpoint in study.training_sets(config, model, VARIANCE_RECIPE)
+    for model, dataset in selection.analysed(config, "hidden_state_variance")
+    for checkpoint in selection.training_sets(config, model, VARIANCE_RECIPE)
 ]
 
 
@@ -37,9 +37,9 @@ rule measure_variance:
     params:
         prompt=confidence_prompt,
         batch_size=config["scoring"]["batch_size"],
-        code=digest_of("measure_variance.py"),
+        code=digest_of("analyses/measure_variance.py"),
     script:
-        "../scripts/measure_variance.py"
+        "../scripts/analyses/measure_variance.py"
 
 
 rule correlate_variance:
@@ -71,6 +71,6 @@ rule correlate_variance:
     params:
         measured=[list(measured) for measured in VARIANCES_MEASURED],
         labels=LABELS,
-        code=digest_of("correlate_variance.py"),
+        code=digest_of("analyses/correlate_variance.py"),
     script:
-        "../scripts/correlate_variance.py"
+        "../scripts/analyses/correlate_variance.py"

@@ -13,7 +13,7 @@ rule fetch_adapter:
         repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
         revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
     script:
-        "../scripts/fetch_adapter.py"
+        "../scripts/confidences/fetch_adapter.py"
 
 
 rule score_with_verifier:
@@ -38,6 +38,6 @@ rule score_with_verifier:
         splits=splits_to_verify,
         prompt=verifier_prompt,
         settings=verifier_settings,
-        code=digest_of("score_with_verifier.py"),
+        code=digest_of("confidences/score_with_verifier.py"),
     script:
-        "../scripts/score_with_verifier.py"
+        "../scripts/confidences/score_with_verifier.py"

@@ -15,9 +15,9 @@ rule compare_weights:
     threads: 1
     params:
         checkpoints=all_checkpoints,
-        code=digest_of("compare_weights.py"),
+        code=digest_of("analyses/compare_weights.py"),
     script:
-        "../scripts/compare_weights.py"
+        "../scripts/analyses/compare_weights.py"
 
 
 rule make_weights_table:
@@ -44,6 +44,6 @@ rule make_weights_table:
     params:
         checkpoints={m: checkpoint_labels(m) for m in COMPARED},
         models=LABELS["models"],
-        code=digest_of("make_weights_table.py"),
+        code=digest_of("report/make_weights_table.py"),
     script:
-        "../scripts/make_weights_table.py"
+        "../scripts/report/make_weights_table.py"

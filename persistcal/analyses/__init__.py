@@ -1,0 +1,1 @@
+"""Further analyses of the paper: transfer, hidden states, weights, headroom, accuracy."""

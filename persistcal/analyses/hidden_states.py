@@ -1,0 +1,124 @@
+"""Hidden states at the end of a prompt, and their variance over adapters."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+import numpy as np
+import torch
+from peft import PeftModel
+from torch import Tensor, nn
+from tqdm import tqdm
+from transformers import PreTrainedModel
+
+from persistcal.analyses.variance import RunningVariance
+from persistcal.confidence.packing import collate, pack_prompts
+
+
+def blocks(model: PreTrainedModel) -> nn.ModuleList:
+    """Return the transformer blocks of `model` in order.
+
+    Raises
+    ------
+    ValueError
+        When the model does not list them where most architectures do.
+    """
+    layers = getattr(model.get_decoder(), "layers", None)
+    if not isinstance(layers, nn.ModuleList):
+        raise ValueError(
+            f"{type(model).__name__} has no list of blocks called 'layers', so its hidden "
+            "states cannot be read; use a model whose decoder has one."
+        )
+    return layers
+
+
+@contextmanager
+def _outputs_at(
+    model: PreTrainedModel, rows: np.ndarray, columns: np.ndarray
+) -> Iterator[list[Tensor]]:
+    """Collect the output of each block at the given tokens alone, on the model's device."""
+    found: list[Tensor] = []
+
+    def keep(_block: nn.Module, _inputs: tuple, output: Tensor | tuple) -> None:
+        hidden = output[0] if isinstance(output, tuple) else output
+        found.append(hidden[rows, columns].float().to(model.device))
+
+    hooks = [block.register_forward_hook(keep) for block in blocks(model)]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@torch.inference_mode()
+def last_hidden_states(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Tensor:
+    """Return the output of each block at the last token of each prompt.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+        With or without an active adapter.
+    prompts : sequence of sequence of int
+        Token ids of one batch.
+
+    Returns
+    -------
+    Tensor of float32, shape (n_layers, n_prompts, n_units)
+        As the blocks give it, before the model's final norm.
+    """
+    batch = collate([pack_prompts([prompt]) for prompt in prompts])
+    token_ids, positions = (
+        torch.from_numpy(array).to(model.device) for array in (batch.token_ids, batch.positions)
+    )
+    with _outputs_at(model, batch.row, batch.column) as found:
+        model.get_decoder()(input_ids=token_ids, position_ids=positions, use_cache=False)
+    return torch.stack(found)
+
+
+def variances_over_adapters(
+    model: PeftModel, prompts: Sequence[Sequence[int]], *, batch_size: int, progress: str = ""
+) -> np.ndarray:
+    """Return the total variance of hidden states over the adapters of a model.
+
+    Adapters are switched within a batch, so that of the hidden states only those
+    of one batch are ever held.
+
+    Parameters
+    ----------
+    model : PeftModel
+        Its adapters are the samples.
+    prompts : sequence of sequence of int
+        Token ids.
+    batch_size : int
+        Prompts in a forward pass.
+    progress : str
+        Label of a progress bar; none when empty.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_prompts, n_layers)
+        Population variance over adapters, summed over hidden units.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two adapters.
+    """
+    names = list(model.peft_config)
+    if len(names) < 2:
+        raise ValueError("A variance over adapters needs at least two; give more seeds.")
+    base = cast(PreTrainedModel, model.get_base_model())
+    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+    variances = np.empty((len(prompts), len(blocks(base))))
+    for start in tqdm(
+        range(0, len(order), batch_size), desc=progress, disable=not progress, leave=False
+    ):
+        chosen = order[start : start + batch_size]
+        running = RunningVariance()
+        for name in names:
+            model.set_adapter(name)
+            hidden = last_hidden_states(base, [prompts[i] for i in chosen])
+            running.add(hidden.cpu().numpy().astype(np.float64))
+        variances[chosen] = running.total().T
+    return variances

@@ -1,0 +1,147 @@
+"""Group beams into candidate answers and give each its probability."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from persistcal.answers.equivalence import Comparison, group_answers, normalise
+
+
+class Beams(NamedTuple):
+    """What a model answered to a question.
+
+    Attributes
+    ----------
+    question : str
+        The question.
+    texts : sequence of str of length n_beams
+        Generated texts; surrounding white space does not count.
+    logprobs : sequence of float of length n_beams
+        Summed log-probability of each beam.
+    """
+
+    question: str
+    texts: Sequence[str]
+    logprobs: Sequence[float]
+
+
+class Cluster(NamedTuple):
+    """One candidate answer: equivalent beams and their joint probability.
+
+    Attributes
+    ----------
+    answer : str
+        The representative, the text of the best beam.
+    probability : float
+        Summed weight of the members, in [0, 1].
+    members : list of str
+        Distinct texts, best beam first.
+    """
+
+    answer: str
+    probability: float
+    members: list[str]
+
+
+def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
+    """Weight of each beam of one question.
+
+    Parameters
+    ----------
+    logprobs : sequence of float
+        Summed log-probability of each beam.
+    weighting : {"softmax", "probability"}
+        "softmax" normalises over the beams, as the published numbers do;
+        "probability" is the sequence probability itself, as the paper's prose
+        says (appendix, Self-Consistency Implementation).
+
+    Returns
+    -------
+    ndarray of shape (n_beams,)
+        Sums to 1 under "softmax", to at most 1 under "probability".
+
+    Examples
+    --------
+    >>> beam_weights(np.log([0.6, 0.2]), weighting="softmax").round(3).tolist()
+    [0.75, 0.25]
+    """
+    scores = np.asarray(logprobs, dtype=float)
+    if weighting == "probability":
+        return np.exp(scores)
+    if weighting == "softmax":
+        weights = np.exp(scores - scores.max())
+        return weights / weights.sum()
+    raise ValueError(f"Unknown weighting {weighting!r}: choose 'softmax' or 'probability'.")
+
+
+def cluster_answers(
+    answered: Sequence[Beams], equivalent: Comparison, *, weighting: str = "softmax"
+) -> list[list[Cluster]]:
+    """Group the beams of each question by meaning.
+
+    Clusters are the connected components of `equivalent`, so two answers may
+    share a cluster through a third. Beams without an answer belong to no
+    cluster but keep their share of the probability.
+
+    Parameters
+    ----------
+    answered : sequence of Beams
+        One per question.
+    equivalent : callable
+        Whether the answers of each `persistcal.answers.equivalence.Pair` mean the same;
+        symmetric. It is asked about many questions at a time.
+    weighting : {"softmax", "probability"}, default="softmax"
+        See `beam_weights`.
+
+    Returns
+    -------
+    list of list of Cluster
+        The clusters of each question by probability, the highest first; of two
+        equal ones the one with the better beam first. Empty when no beam holds
+        an answer.
+
+    Notes
+    -----
+    Paper, appendix "Self-Consistency Implementation", after Kuhn, Gal and
+    Farquhar, "Semantic Uncertainty", ICLR 2023.
+
+    Examples
+    --------
+    >>> from persistcal.answers.equivalence import identical
+    >>> beams = Beams("Capital?", ["Paris", "paris.", "Lyon", ""], np.log([0.4, 0.3, 0.2, 0.1]))
+    >>> [clusters] = cluster_answers([beams], identical)
+    >>> for cluster in clusters:
+    ...     print(cluster.answer, round(cluster.probability, 3))
+    Paris 0.7
+    Lyon 0.2
+    """
+    ranked = [_rank(beams, weighting) for beams in answered]
+    distinct = [list(dict.fromkeys(text for text, _ in beams)) for beams in ranked]
+    asked = [(beams.question, texts) for beams, texts in zip(answered, distinct, strict=True)]
+    return [
+        _gather(beams, dict(zip(texts, groups, strict=True)))
+        for beams, texts, groups in zip(
+            ranked, distinct, group_answers(asked, equivalent), strict=True
+        )
+    ]
+
+
+def _rank(beams: Beams, weighting: str) -> list[tuple[str, float]]:
+    """Answers with their weights, best beam first; empty ones left out."""
+    weights = beam_weights(beams.logprobs, weighting=weighting)
+    order = np.argsort(-np.asarray(beams.logprobs, dtype=float), kind="stable")
+    answers = [(beams.texts[beam].strip(), float(weights[beam])) for beam in order]
+    return [(text, weight) for text, weight in answers if normalise(text)]
+
+
+def _gather(beams: list[tuple[str, float]], group_of: dict[str, int]) -> list[Cluster]:
+    groups: dict[int, list[tuple[str, float]]] = {}
+    for text, weight in beams:
+        groups.setdefault(group_of[text], []).append((text, weight))
+    clusters = []
+    for members in groups.values():
+        texts, weights = zip(*members, strict=True)
+        clusters.append(Cluster(texts[0], sum(weights), list(dict.fromkeys(texts))))
+    # Stable, and the groups are in the order of their best beams.
+    return sorted(clusters, key=lambda cluster: -cluster.probability)

@@ -1,0 +1,245 @@
+"""Beam search for short answers, with the few-shot prefix encoded once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from persistcal.answers.beam_search import BeamSearch
+from persistcal.answers.prefix_cache import NOWHERE, PrefixCache, shared_prefix_attention
+from persistcal.models.batches import Work, in_batches
+from persistcal.models.vllm import VllmModel
+
+
+class Beam(NamedTuple):
+    """One answer.
+
+    Attributes
+    ----------
+    text : str
+        What was generated before the first newline or end-of-sequence token, as it is:
+        often with a space in front, and possibly empty.
+    logprob : float
+        Summed log-probability of its tokens, the one that ended it included.
+    """
+
+    text: str
+    logprob: float
+
+
+@torch.inference_mode()
+def generate_beams(
+    model: PreTrainedModel | VllmModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prefix: str,
+    suffixes: Sequence[str],
+    *,
+    n_beams: int = 10,
+    max_new_tokens: int = 100,
+    batch_size: int = 64,
+    progress: Callable[[int], object] | None = None,
+    work: Work = Work(),  # noqa: B008 - immutable
+) -> list[list[Beam]]:
+    r"""Answer each prompt ``prefix + suffix`` with beams that end at their first newline.
+
+    Texts and scores are those of transformers'
+    ``generate(num_beams=n_beams, num_return_sequences=n_beams, length_penalty=0.0,
+    early_stopping=False, do_sample=False, stop_strings=["\n"])`` on one prompt at a
+    time [1]_, whatever the batch size; see `BeamSearch` for what that means. The tokens
+    that all prompts have in common at their start are encoded once.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel or VllmModel
+        A causal language model: of transformers, one that takes attention functions of
+        others, such as Olmo-3, Llama and Qwen3; or any that vLLM runs.
+    tokenizer : transformers.PreTrainedTokenizerBase
+        Each whole prompt is tokenized by it as it does by default.
+    prefix : str
+        Text in front of every suffix; may be empty.
+    suffixes : sequence of str
+        The questions.
+    n_beams : int, default=10
+        Beams per question; fewer are returned only if the vocabulary is smaller than
+        twice as many.
+    max_new_tokens : int, default=100
+        Beams end there at the latest.
+    batch_size : int, default=64
+        Questions decoded together.
+    progress : callable, optional
+        Called with the number of questions of each batch that is done.
+    work : Work, optional
+        Which batches are decoded, all by default, and what keeps their beams.
+
+    Returns
+    -------
+    list of list of Beam
+        For each suffix its beams, best first. Different tokens may spell the same text:
+        these stay separate beams. None for a suffix whose batch is not part of `work`.
+
+    Raises
+    ------
+    ValueError
+        When a prompt has no tokens, or the model does not support the shared prefix.
+    MemoryError
+        When a single question does not fit into the GPU's memory; of a batch that does
+        not, the halves are decoded one after the other.
+
+    References
+    ----------
+    .. [1] Beam search of transformers' `generate`:
+       https://huggingface.co/docs/transformers/main_classes/text_generation
+    """
+    if not suffixes:
+        return []
+    prompts = tokenizer([prefix + suffix for suffix in suffixes])["input_ids"]
+    if not all(prompts):
+        raise ValueError(f"prompt {prompts.index([])} has no tokens; give it some text.")
+    by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    eos = _eos_tokens(model)
+    ends = _ending_tokens(model, tokenizer, eos)
+
+    def decode(batch: list[int]) -> list[list[list]]:
+        search = BeamSearch(
+            len(batch),
+            n_beams=n_beams,
+            n_candidates=max(2, 1 + len(eos)) * n_beams,
+            max_new_tokens=max_new_tokens,
+            ends=ends,
+        )
+        run(batch, search)
+        return [[list(beam) for beam in beams] for beams in _beams(search, tokenizer, eos)]
+
+    with _searching(model, prompts) as run:
+        answers = in_batches(
+            decode, by_length, batch_size=batch_size, work=work, progress=progress
+        )
+    return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
+
+
+@contextmanager
+def _searching(
+    model: PreTrainedModel | VllmModel, prompts: list[list[int]]
+) -> Iterator[Callable[[list[int], BeamSearch], None]]:
+    """Yield what runs a search on the prompts of the given numbers."""
+    if isinstance(model, VllmModel):
+        yield partial(_search_with_vllm, model, prompts)
+        return
+    n_shared = _n_common([prompt[:-1] for prompt in prompts])
+
+    def run(batch: list[int], search: BeamSearch) -> None:
+        _search(model, shared, [prompts[i][n_shared:] for i in batch], search)
+
+    with shared_prefix_attention(model):
+        shared = _encode(model, prompts[0][:n_shared])
+        yield run
+
+
+def _search_with_vllm(
+    model: VllmModel, prompts: list[list[int]], batch: list[int], search: BeamSearch
+) -> None:
+    """Run `search`; vLLM's own cache of prefixes finds what was encoded at former steps."""
+    while len(search.question):
+        beams = zip(search.question.tolist(), search.tokens.tolist(), strict=True)
+        texts = [prompts[batch[question]] + tokens for question, tokens in beams]
+        search.extend(*model.next_tokens(texts, search.n_candidates))
+
+
+def _n_common(sequences: list[list[int]]) -> int:
+    """Return the length of the longest start that all sequences have in common.
+
+    >>> _n_common([[5, 6, 7], [5, 6], [5, 6, 8, 9]])
+    2
+    """
+    first, last = min(sequences), max(sequences)
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), len(first))
+
+
+def _eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
+    """Return the end-of-sequence tokens that `generate` would stop at."""
+    eos = model.generation_config.eos_token_id if model.generation_config else None
+    return [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
+
+
+def _ending_tokens(
+    model: PreTrainedModel | VllmModel, tokenizer: PreTrainedTokenizerBase, eos: list[int]
+) -> Tensor:
+    """Return whether each token ends a beam: it holds a newline or is in `eos`."""
+    if isinstance(model, VllmModel):
+        vocab_size = model.vocab_size
+    else:
+        vocab_size = model.get_output_embeddings().weight.shape[0]
+    ids = range(min(len(tokenizer), vocab_size))
+    texts = tokenizer.batch_decode([[i] for i in ids], clean_up_tokenization_spaces=False)
+    ends = torch.zeros(vocab_size, dtype=torch.bool)
+    ends[[i for i in ids if "\n" in texts[i]] + eos] = True
+    return ends.to(model.device)
+
+
+def _encode(model: PreTrainedModel, tokens: list[int]) -> list[tuple[Tensor, Tensor]]:
+    """Return each layer's keys and values of `tokens`, for `PrefixCache`."""
+    if not tokens:
+        return []
+    cache = PrefixCache([])
+    ids = torch.tensor([tokens], device=model.device)
+    cache.forward(model, ids, torch.arange(len(tokens), device=model.device)[None])
+    return [(keys[:, 0], values[:, 0]) for keys, values in cache.own]
+
+
+def _search(
+    model: PreTrainedModel,
+    shared: list[tuple[Tensor, Tensor]],
+    suffixes: list[list[int]],
+    search: BeamSearch,
+) -> None:
+    """Run `search` on the questions whose tokens after the shared ones are `suffixes`."""
+    cache = PrefixCache(shared)
+    lengths = torch.tensor([len(tokens) for tokens in suffixes], device=model.device)
+    width = max(len(tokens) for tokens in suffixes) - 1
+    padded = [tokens + [0] * (width + 1 - len(tokens)) for tokens in suffixes]
+    ids = torch.tensor(padded, device=model.device)
+    if width:
+        # Padding stands at the end, where a causal model cannot see it ...
+        place = torch.arange(width, device=model.device).expand(len(suffixes), -1)
+        cache.forward(model, ids[:, :-1], cache.n_prefix + place)
+        # ... and is hidden from the tokens generated after it. A last token that is
+        # encoded here already is fed once more below, so it is hidden as well.
+        assert cache.positions is not None
+        cache.positions = cache.positions.masked_fill(place >= lengths[:, None] - 1, NOWHERE)
+
+    token = ids.gather(1, lengths[:, None] - 1)
+    position = cache.n_prefix + lengths - 1
+    while len(search.question):
+        logits = cache.forward(model, token, position[:, None])
+        rows = search.advance(logits)
+        cache.select(rows)
+        token, position = search.tokens[:, -1:], position[rows] + 1
+
+
+def _beams(
+    search: BeamSearch, tokenizer: PreTrainedTokenizerBase, eos: list[int]
+) -> list[list[Beam]]:
+    """Decode the finished beams of each question."""
+    beams: list[list[Beam]] = []
+    skipped = {-1, *eos}
+    for tokens, scores in zip(
+        search.finished_tokens.tolist(), search.finished_score.tolist(), strict=True
+    ):
+        texts = tokenizer.batch_decode(
+            [[token for token in beam if token not in skipped] for beam in tokens],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        beams.append(
+            [
+                Beam(text.split("\n", 1)[0], score)
+                for text, score in zip(texts, scores, strict=True)
+                if score > -torch.inf
+            ]
+        )
+    return beams

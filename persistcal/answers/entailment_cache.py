@@ -1,0 +1,109 @@
+"""What an entailment model said, on disk, shared by all jobs.
+
+A module of `persistcal` that does hold a path: being a folder is its whole idea.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.answers.equivalence import Comparison, Pair
+
+log = logging.getLogger(__name__)
+
+PART_ROWS = 20_000
+
+
+class EntailmentCache:
+    """Ask an entailment model only what no job has asked it before.
+
+    A folder of parquet files. Each job adds files of its own, named by their
+    content and written whole or not at all, and reads those that are there when
+    it begins; so jobs need no locks, on network file systems either, and a
+    crash loses at most the last `PART_ROWS` answers. Jobs that ask the same at
+    the same time both keep it. A file that cannot be read counts as missing.
+
+    Use it in a ``with`` block, at whose end, however it ends, answers are saved.
+
+    Parameters
+    ----------
+    folder : str or Path
+        One per model, because what it said is found again by question and answers.
+    entails : callable
+        Whether, for each `Pair`, `one` entails `other`.
+    questions, answers : iterable of str
+        What may be asked about; the rest of the folder is not kept in memory.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        entails: Comparison,
+        *,
+        questions: Iterable[str],
+        answers: Iterable[str],
+    ) -> None:
+        self._folder = Path(folder)
+        self._entails = entails
+        self._known = self._recall(set(questions), set(answers))
+        self._new: list[tuple[str, str, str, bool]] = []
+
+    def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
+        """Say of each pair whether `one` entails `other`; equal pairs are asked once."""
+        unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        if unknown:
+            log.info("Asking about %d of %d pairs", len(unknown), len(pairs))
+        for begin in range(0, len(unknown), PART_ROWS):
+            asked = unknown[begin : begin + PART_ROWS]
+            answers = [bool(answer) for answer in self._entails(asked)]
+            self._known.update(zip(asked, answers, strict=True))
+            self._new += [(*pair, said) for pair, said in zip(asked, answers, strict=True)]
+            if len(self._new) >= PART_ROWS:
+                self._save()
+        return [self._known[pair] for pair in pairs]
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Save what is not saved yet."""
+        self._save()
+
+    def _recall(self, questions: set[str], answers: set[str]) -> dict[Pair, bool]:
+        known: dict[Pair, bool] = {}
+        # In the order of the names, so that a part always wins over the same others.
+        for path in sorted(self._folder.glob("*.parquet")):
+            try:
+                part = artifacts.read(path, artifacts.ENTAILMENTS)
+            except artifacts.TableError as error:
+                log.warning("%s It is left out.", error)
+                continue
+            wanted = (
+                part["question"].isin(questions)
+                & part["one"].isin(answers)
+                & part["other"].isin(answers)
+            )
+            for *pair, entailed in part[wanted].itertuples(index=False, name=None):
+                known[Pair(*pair)] = entailed
+        log.info("%d answers of the entailment model are known", len(known))
+        return known
+
+    def _save(self) -> None:
+        if not self._new:
+            return
+        part = pd.DataFrame(sorted(self._new), columns=artifacts.ENTAILMENTS.schema.names)
+        name = hashlib.sha256(repr(sorted(self._new)).encode()).hexdigest()[:32]
+        artifacts.write(part, self._folder / f"{name}.parquet", artifacts.ENTAILMENTS)
+        self._new = []

@@ -1,0 +1,63 @@
+"""The equivalence of answers that a study's config asks for."""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from persistcal.answers.equivalence import Comparison, identical, mutual_entailment
+
+# What an entailment model needs beside its weights.
+MODEL_FILES = ["*.json", "*.txt", "*.model"]
+
+
+@contextlib.contextmanager
+def open_equivalence(
+    settings: Mapping[str, Any],
+    model_path: str,
+    dataset: str,
+    *,
+    questions: Iterable[str],
+    answers: Iterable[str],
+    threads: int,
+) -> Iterator[Comparison]:
+    """Give the equivalence that `settings` describe, as long as the ``with`` block lasts.
+
+    Parameters
+    ----------
+    settings : mapping
+        The config's section equivalence.
+    model_path : str
+        Record of the entailment model by `fetch_entailment_model`, beside which
+        its answers are kept; not read by the backend "lexical".
+    dataset : str
+        Answers about a dataset are kept together, so that others need not read them.
+    questions, answers : iterable of str
+        All that may be compared.
+    threads : int
+        How many the entailment model may use.
+    """
+    if settings["backend"] == "lexical":
+        yield identical
+        return
+    # Torch and the Hub are not needed above.
+    from persistcal.answers.entailment import HYPOTHESIS, PREMISE, EntailmentModel
+    from persistcal.answers.entailment_cache import EntailmentCache
+    from persistcal.models.hub import Revision, fetch_files
+    from persistcal.models.load import set_threads
+
+    set_threads(threads)
+    revision = Revision(**json.loads(Path(model_path).read_text(encoding="utf-8")))
+    folder = fetch_files(revision, [*MODEL_FILES, *revision.weights])
+    asked = [revision.weights, PREMISE, HYPOTHESIS]
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    cache = EntailmentCache(
+        Path(model_path).parent / digest / dataset,
+        EntailmentModel(str(folder), batch_size=settings["batch_size"]),
+        questions=questions,
+        answers=answers,
+    )
+    with cache as entails:
+        yield mutual_entailment(entails)

@@ -1,0 +1,1 @@
+"""How sure an answer is: verbalised confidence, verifiers, probes, calibration."""

@@ -1,0 +1,89 @@
+"""The prompts: few-shot questions and answers, and the request for a confidence."""
+
+import re
+from collections.abc import Iterable
+
+import pandas as pd
+
+
+def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
+    r"""Return the text that comes before every question: solved examples.
+
+    Parameters
+    ----------
+    examples : iterable of (str, str)
+        Questions and their answers.
+
+    Examples
+    --------
+    >>> few_shot_prefix([("Capital of Peru?", "Lima"), ("Capital of Mali?", "Bamako")])
+    'Prompt: Capital of Peru?\nAnswer: Lima\n\nPrompt: Capital of Mali?\nAnswer: Bamako\n\n'
+    """
+    return "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer in examples)
+
+
+def few_shot_groups(
+    asked: pd.DataFrame, examples: pd.DataFrame, n_examples: int, *, by_category: bool
+) -> list[tuple[str, pd.DataFrame]]:
+    """Split questions into groups that share their few-shot prefix.
+
+    Parameters
+    ----------
+    asked, examples : pandas.DataFrame
+        Rows of `persistcal.artifacts.QUESTIONS`, in order. An example is answered with its
+        first reference.
+    n_examples : int
+        The first so many examples are shown.
+    by_category : bool
+        Whether a question is shown examples of its own category only.
+
+    Returns
+    -------
+    list of (str, pandas.DataFrame)
+        Each prefix and the questions that follow it.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than `n_examples` examples, or fewer of some category.
+    """
+    groups = [("any", examples, asked)]
+    if by_category:
+        groups = [
+            (repr(category), examples[examples["category"] == category], group)
+            for category, group in asked.groupby("category")
+        ]
+    for category, pool, _ in groups:
+        if len(pool) < n_examples:
+            raise ValueError(
+                f"prompts: few_shot is {n_examples}, but the split few_shot holds {len(pool)} "
+                f"questions of {category} category; lower few_shot or enlarge the split."
+            )
+    shown = [pool.head(n_examples) for _, pool, _ in groups]
+    return [
+        (few_shot_prefix(zip(e["question"], e["references"].str[0], strict=True)), group)
+        for e, (_, _, group) in zip(shown, groups, strict=True)
+    ]
+
+
+def question_suffix(question: str) -> str:
+    r"""Return the open question that follows the few-shot prefix.
+
+    It ends without a space: the space belongs to the first token of the answer.
+
+    >>> question_suffix("Capital of Chad?")
+    'Prompt: Capital of Chad?\nAnswer:'
+    """
+    return f"Prompt: {question}\nAnswer:"
+
+
+def confidence_prompt(template: str, question: str, answer: str) -> str:
+    """Fill ``{question}`` and ``{answer}`` in `template`; other braces stay as they are.
+
+    Both are replaced in one pass, so a question that itself holds "{answer}" is kept.
+
+    >>> confidence_prompt("{question} -> {answer} {%}", "What is {answer}?", "42")
+    'What is {answer}? -> 42 {%}'
+    """
+    values = {"{question}": question, "{answer}": answer}
+    return re.sub(r"\{question\}|\{answer\}", lambda match: values[match[0]], template)

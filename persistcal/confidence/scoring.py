@@ -1,0 +1,93 @@
+"""Score answers: the confidence that a model with an adapter verbalises."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from tqdm import tqdm
+from transformers import PreTrainedModel
+
+from persistcal.confidence.packing import pack_prompts
+from persistcal.confidence.verbalised import MARGIN, confidence_of, digit_logits
+from persistcal.models.batches import Work, in_batches
+
+
+def answers_to_score(questions: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
+    """Return question_id, question and answer of the predictions on the test split.
+
+    Parameters
+    ----------
+    questions, clusters : DataFrame
+        Tables QUESTIONS and CLUSTERS, the latter of one checkpoint, whose
+        prediction is its most probable cluster.
+
+    Raises
+    ------
+    ValueError
+        When no test question has an answer.
+    """
+    asked = questions.loc[questions["split"] == "test", ["question_id", "question"]]
+    top = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer"]]
+    answers = asked.merge(top, on="question_id", validate="one_to_one")
+    if answers.empty:
+        raise ValueError("No test question has an answer; check the split and the beams.")
+    return answers
+
+
+@torch.inference_mode()
+def score_answers(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    digits: Sequence[int],
+    *,
+    batch_size: int,
+    progress: str = "",
+    work: Work = Work(),  # noqa: B008 - immutable
+) -> np.ndarray:
+    """Return the verbalised confidence at the end of each prompt.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+        With or without an adapter.
+    prompts : sequence of sequence of int
+        Token ids of the confidence prompts.
+    digits : sequence of int
+        Token ids of the ten digits.
+    batch_size : int
+        Prompts in a forward pass; results do not depend on it beyond rounding.
+    progress : str
+        Label of a progress bar; none when empty.
+    work : Work, optional
+        Which batches are scored, all by default, and what keeps their scores.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_prompts,)
+        In [1e-6, 1 - 1e-6]; NaN for a prompt whose batch is not part of `work`.
+
+    Raises
+    ------
+    MemoryError
+        When a single prompt does not fit into the GPU's memory; of a batch that does
+        not, the halves are scored one after the other.
+    FloatingPointError
+        When a confidence is not a number.
+    """
+
+    def score(batch: list[int]) -> list[float]:
+        rows = [pack_prompts([prompts[i]]) for i in batch]
+        return confidence_of(digit_logits(model, rows, digits)).double().tolist()
+
+    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+    scores = np.full(len(prompts), np.nan)
+    with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
+        found = in_batches(score, order, batch_size=batch_size, work=work, progress=bar.update)
+    scores[list(found)] = list(found.values())
+    if np.isnan(list(found.values())).any():
+        raise FloatingPointError(
+            "The model's logits are not finite, so it states no confidence; check the adapter "
+            "or use another dtype."
+        )
+    return scores.clip(MARGIN, 1 - MARGIN)

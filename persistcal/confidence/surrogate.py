@@ -1,0 +1,62 @@
+"""Confidence in a checkpoint's answers that is taken from another checkpoint."""
+
+import pandas as pd
+
+from persistcal.answers.equivalence import Comparison, Pair, normalise
+
+
+def surrogate_confidences(
+    predictions: pd.DataFrame, candidates: pd.DataFrame, equivalent: Comparison
+) -> pd.Series:
+    """Return the probability that another checkpoint gives to each prediction.
+
+    That is the mass of those of its clusters that hold the prediction, or whose
+    representative means the same; several add up, and none gives 0.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        Columns question_id, question and answer: what the confidence is in.
+    candidates : DataFrame
+        Table CLUSTERS of the other checkpoint.
+    equivalent : callable
+        Whether the answers of each pair mean the same.
+
+    Returns
+    -------
+    Series of float
+        In [0, 1], with the index of `predictions`.
+
+    Notes
+    -----
+    Paper, appendix "Self-Consistency Implementation".
+
+    Examples
+    --------
+    >>> from persistcal.answers.equivalence import identical
+    >>> predictions = pd.DataFrame(
+    ...     {"question_id": ["q", "q"], "question": "Capital?", "answer": ["paris", "Rome"]}
+    ... )
+    >>> candidates = pd.DataFrame(
+    ...     {"question_id": ["q"], "answer": ["Paris."], "probability": [0.7]}
+    ... ).assign(members=[["Paris."]])
+    >>> surrogate_confidences(predictions, candidates, identical).tolist()
+    [0.7, 0.0]
+    """
+    rows = predictions.reset_index(names="row").merge(
+        candidates, on="question_id", suffixes=("", "_candidate")
+    )
+    matches = pd.Series(
+        [
+            normalise(answer) in map(normalise, members)
+            for answer, members in zip(rows["answer"], rows["members"], strict=True)
+        ],
+        index=rows.index,
+        dtype=bool,
+    )
+    rest = rows[~matches]
+    pairs = map(Pair, rest["question"], rest["answer"], rest["answer_candidate"])
+    matches[~matches] = equivalent(list(pairs))
+    mass = rows[matches].groupby("row")["probability"].sum()
+    # Summed floats may pass 1 by a rounding error.
+    return mass.reindex(predictions.index, fill_value=0.0).clip(upper=1)

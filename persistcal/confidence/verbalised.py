@@ -1,0 +1,154 @@
+"""Verbalised confidence: the mean digit that a model would answer, over nine.
+
+The next-token logits of the ten digits at the end of a confidence prompt, and
+nothing else of the vocabulary, make the confidence.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from persistcal.confidence.packing import PackedPrompts, collate, pack_prompts
+
+MARGIN = 1e-6  # confidences stay this far from 0 and 1
+
+
+def digit_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Return the token ids of the digits 0 to 9.
+
+    Raises
+    ------
+    ValueError
+        When a digit is not one token of its own.
+    """
+    digits = []
+    for digit in "0123456789":
+        ids = tokenizer.encode(digit, add_special_tokens=False)
+        if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
+            raise ValueError(
+                f"Tokenizer {tokenizer.name_or_path!r} splits the digit {digit!r} into "
+                f"{tokenizer.convert_ids_to_tokens(ids)}; verbalised confidence needs a "
+                "model whose tokenizer has each digit as one token."
+            )
+        digits.append(ids[0])
+    return digits
+
+
+def tokenise(
+    tokenizer: PreTrainedTokenizerBase, prompts: Iterable[str]
+) -> dict[str, list[int]]:
+    """Return the token ids of every distinct prompt."""
+    distinct = list(dict.fromkeys(prompts))
+    return (
+        dict(zip(distinct, tokenizer(distinct)["input_ids"], strict=True)) if distinct else {}
+    )
+
+
+def _attention_mask(config: Any, visible: Tensor, positions: Tensor, dtype: torch.dtype) -> Any:  # noqa: ANN401
+    def additive(visible: Tensor) -> Tensor:
+        blocked = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=visible.device)
+        return torch.where(visible[:, None], torch.zeros_like(blocked), blocked)
+
+    mask = additive(visible)
+    if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
+        return mask
+    distance = positions[:, :, None] - positions[:, None, :]
+    near = additive(visible & (distance < config.sliding_window))
+    return {"full_attention": mask, "sliding_attention": near}
+
+
+def digit_logits(
+    model: PreTrainedModel, rows: Sequence[PackedPrompts], digits: Sequence[int]
+) -> Tensor:
+    """Return the logits of the ten digits after each prompt of `rows`.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+        Causal language model, with or without adapters.
+    rows : sequence of PackedPrompts
+    digits : sequence of int
+        Token ids of `digit_tokens`.
+
+    Returns
+    -------
+    Tensor of float32, shape (n_prompts, 10)
+        Prompts row by row. Equal to those of the full forward pass of each
+        prompt alone, which `check_digit_logits` verifies for a model.
+    """
+    batch = collate(rows)
+    token_ids, positions, visible = (
+        torch.from_numpy(array).to(model.device)
+        for array in (batch.token_ids, batch.positions, batch.visible)
+    )
+    mask = None  # plain causal attention, for which there are faster kernels
+    if any(len(row.ends) > 1 for row in rows):
+        mask = _attention_mask(model.config, visible, positions, model.dtype)
+    hidden = model.get_decoder()(
+        input_ids=token_ids, attention_mask=mask, position_ids=positions, use_cache=False
+    ).last_hidden_state
+    head = model.get_output_embeddings().weight[list(digits)]
+    hidden = hidden[batch.row, batch.column].to(head.device)
+    return nn.functional.linear(hidden.float(), head.float())
+
+
+def confidence_of(logits: Tensor) -> Tensor:
+    """Return the expected digit over nine: shape (n, 10) to (n,), in [0, 1].
+
+    Examples
+    --------
+    All mass on 9, then equal mass on 0 and 3, which is 1.5 / 9:
+
+    >>> off = -1000.0
+    >>> logits = torch.tensor([[off] * 9 + [0.0], [0.0] + [off] * 2 + [0.0] + [off] * 6])
+    >>> confidence_of(logits)
+    tensor([1.0000, 0.1667])
+    """
+    digits = torch.arange(10, dtype=logits.dtype, device=logits.device)
+    return logits.softmax(-1) @ (digits / 9)
+
+
+def clamp_straight_through(confidence: Tensor) -> Tensor:
+    """Clamp to [1e-6, 1 - 1e-6]; the gradient passes as if it were not clamped."""
+    return confidence + (confidence.clamp(MARGIN, 1 - MARGIN) - confidence).detach()
+
+
+@torch.inference_mode()
+def check_digit_logits(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], digits: Sequence[int]
+) -> None:
+    """Compare `digit_logits` with the model's own full forward pass.
+
+    An architecture that scales or caps its logits, or that treats attention
+    masks in its own way, would otherwise train and score something else.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+    prompts : sequence of sequence of int
+        Token ids of a few prompts that begin alike.
+    digits : sequence of int
+
+    Raises
+    ------
+    ValueError
+        When the two differ by more than rounding.
+    """
+    ours = digit_logits(model, [pack_prompts(prompts)], digits)
+    alone = [
+        model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
+        for prompt in prompts
+    ]
+    theirs = torch.stack(alone)[:, list(digits)].float().to(ours.device)
+    difference = (ours - theirs).abs().max().item()
+    largest = theirs.abs().max().item()
+    rounding = max(8 * torch.finfo(model.dtype).eps, 1e-4)
+    if not difference <= rounding * (1 + largest):
+        raise ValueError(
+            f"{type(model).__name__} computes its logits in a way that is not supported: the "
+            f"digits' logits differ by {difference:.2g} from those of a full forward pass; "
+            "use a model without logit scaling or capping."
+        )

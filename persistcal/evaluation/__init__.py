@@ -1,0 +1,1 @@
+"""Contrast sets, conditioning, metrics and paired bootstrap tests."""

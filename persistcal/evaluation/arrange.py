@@ -1,0 +1,163 @@
+"""Arrange the predictions of one model and dataset as arrays, or say why they cannot be."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+ABSENT = -1  # in `Answers.correct`: the checkpoint gave no answer
+
+
+class PredictionsError(ValueError):
+    """The predictions are not fit for evaluation."""
+
+
+class Series(NamedTuple):
+    """One run of one estimator: what is averaged over seeds is a row each."""
+
+    train_dataset: str
+    estimator: str
+    seed: int
+
+
+class Answers(NamedTuple):
+    """Correctness and confidences of one model's answers to one dataset.
+
+    Attributes
+    ----------
+    checkpoints : tuple of str
+        Evaluation checkpoints, earliest first.
+    questions : ndarray of shape (n_questions,)
+        Identifiers in sorted order, so that the order of rows has no effect.
+    correct : int8 ndarray of shape (n_checkpoints, n_questions)
+        1 correct, 0 incorrect, -1 where the checkpoint gave no answer.
+    confidence : dict of Series to ndarray of shape (n_checkpoints, n_questions)
+        In [0, 1]; NaN where the checkpoint gave no answer.
+    """
+
+    checkpoints: tuple[str, ...]
+    questions: NDArray[np.object_]
+    correct: NDArray[np.int8]
+    confidence: dict[Series, NDArray[np.float64]]
+
+    @property
+    def estimators(self) -> dict[tuple[str, str], list[NDArray[np.float64]]]:
+        """The confidences of each (train_dataset, estimator), one array per seed."""
+        by_estimator: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+        for series, confidence in self.confidence.items():
+            by_estimator.setdefault(series[:2], []).append(confidence)
+        return by_estimator
+
+
+def _refuse(rows: pd.DataFrame, what: str, remedy: str) -> PredictionsError:
+    columns = ["checkpoint", "question_id", "estimator", "seed", "confidence", "correct"]
+    first = "; ".join(
+        f"row {index}: " + ", ".join(f"{name} {row[name]}" for name in columns)
+        for index, row in rows.head(3).iterrows()
+    )
+    return PredictionsError(f"{what} in {len(rows)} row(s) ({first}): {remedy}.")
+
+
+def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> None:
+    def refuse_where(wrong: pd.Series, what: str, remedy: str) -> None:
+        if wrong.any():
+            raise _refuse(predictions[wrong], what, remedy)
+
+    if predictions.empty:
+        raise PredictionsError("There are no predictions: give at least one row.")
+    refuse_where(
+        ~predictions["confidence"].between(0, 1),
+        "The confidence is not a number in [0, 1]",
+        "give each answer's probability of being correct",
+    )
+    refuse_where(
+        ~predictions["correct"].isin([0, 1]), "correct is neither 0 nor 1", "label the answer"
+    )
+    refuse_where(
+        ~predictions["checkpoint"].isin(checkpoints),
+        "The checkpoint is not an evaluation checkpoint",
+        f"list it with {', '.join(checkpoints)} in the config, or leave its rows out",
+    )
+    key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
+    refuse_where(
+        predictions.duplicated(key),
+        "A second prediction for the same checkpoint, question, estimator and seed",
+        "keep one",
+    )
+
+
+def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
+    """Arrange `predictions` as arrays over checkpoints and questions.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        Rows of the table `persistcal.artifacts.PREDICTIONS` of one model and
+        dataset; `correct` may also hold 0 and 1.
+    checkpoints : sequence of str
+        Evaluation checkpoints, earliest first.
+
+    Returns
+    -------
+    Answers
+        With the estimators in order of (train_dataset, estimator, seed).
+
+    Raises
+    ------
+    PredictionsError
+        When a confidence is not in [0, 1], `correct` is not 0 or 1, a
+        checkpoint is unknown, two rows have the same key, an estimator lacks a
+        checkpoint or a question that another has, or two rows disagree on
+        whether an answer is correct. The message shows the first such rows.
+    """
+    predictions = predictions.reset_index(drop=True)
+    _check_values(predictions, checkpoints)
+    keys = ["train_dataset", "estimator", "seed"]
+    groups = predictions.groupby(keys, sort=True)
+    distinct = groups[keys].head(1).sort_values(keys)
+    runs = [Series(str(t), str(e), int(s)) for t, e, s in distinct.itertuples(index=False)]
+    run = groups.ngroup().to_numpy()
+    time = pd.Index(checkpoints).get_indexer(pd.Index(predictions["checkpoint"]))
+    question, questions = pd.factorize(predictions["question_id"], sort=True)
+
+    shape = (len(checkpoints), len(questions))
+    confidence = np.full((len(runs), *shape), np.nan)
+    confidence[run, time, question] = predictions["confidence"]
+    labels = predictions["correct"].to_numpy().astype(np.int8)
+    correct = np.full(shape, ABSENT, np.int8)
+    correct[time, question] = labels
+
+    present = ~np.isnan(confidence)
+    for series, has in zip(runs, present, strict=True):
+        if not (some := has.any(axis=1)).all():
+            raise PredictionsError(
+                f"Estimator {series.estimator!r} (trained on {series.train_dataset}, seed "
+                f"{series.seed}) has no prediction at checkpoint "
+                f"{checkpoints[int(some.argmin())]!r}: every estimator needs all of "
+                f"{', '.join(checkpoints)}."
+            )
+    if (lacking := present != (correct != ABSENT)).any():
+        where = np.argwhere(lacking)
+        first = "; ".join(
+            f"{runs[r].estimator} (trained on {runs[r].train_dataset}, seed {runs[r].seed}) "
+            f"lacks question {questions[q]} at checkpoint {checkpoints[k]}"
+            for r, k, q in where[:3]
+        )
+        raise PredictionsError(
+            f"The estimators are on different questions in {len(where)} place(s) ({first}): "
+            "give all of them the same questions of a checkpoint."
+        )
+    if (clash := correct[time, question] != labels).any():
+        raise _refuse(
+            predictions[clash],
+            "correct differs from another row of the same checkpoint and question",
+            "an answer has one label, whoever estimates its confidence",
+        )
+    return Answers(
+        tuple(checkpoints),
+        np.asarray(questions),
+        correct,
+        dict(zip(runs, confidence, strict=True)),
+    )

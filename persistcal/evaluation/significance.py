@@ -1,0 +1,243 @@
+"""Which estimators the best one of a comparison block significantly outperforms."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation.arrange import PredictionsError, arrange
+from persistcal.evaluation.bootstrap import components_of, metrics_under
+from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
+from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.draws import draw
+from persistcal.evaluation.evaluate import LOWER_IS_BETTER
+
+log = logging.getLogger(__name__)
+
+COLUMNS = [
+    "train_dataset",
+    "block",
+    "conditioning",
+    "scope",
+    "metric",
+    "best",
+    "other",
+    "difference",
+    "lower_5pct",
+    "significant",
+    "lower_2_5pct",
+    "upper_97_5pct",
+    "p_value",
+    "p_holm",
+]
+Estimator = tuple[str, str]  # train_dataset and name
+Key = tuple[str, str, str]  # conditioning, scope, metric
+DECIMALS = 12
+
+
+class Replicates(NamedTuple):
+    """Metrics of every estimator on the data and on its bootstrap replicates.
+
+    Attributes
+    ----------
+    estimators : list of (train_dataset, estimator)
+    observed : dict of (conditioning, scope, metric) to ndarray of shape (n_estimators,)
+        Means over seeds.
+    replicated : the same keys to ndarray of shape (n_estimators, n_replicates)
+    """
+
+    estimators: list[Estimator]
+    observed: dict[Key, NDArray[np.float64]]
+    replicated: dict[Key, NDArray[np.float64]]
+
+
+def replicate_metrics(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    n_replicates: int = 10_000,
+    seed: int = 0,
+    conditionings: Sequence[Conditioning] = CONDITIONINGS,
+) -> Replicates:
+    """Evaluate every estimator on the same bootstrap replicates.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        Columns of `persistcal.artifacts.PREDICTIONS`, of one model and dataset.
+    checkpoints : sequence of str
+        Evaluation checkpoints, earliest first.
+    min_contrast : int
+        Contrast sets of fewer questions are left out.
+    n_replicates : int, default=10000
+        Bootstrap replicates.
+    seed : int, default=0
+        Of the bootstrap.
+    conditionings : sequence of {"odds", "fitted"}
+        Of the contrast metrics. Full-set metrics have the key "odds" alone.
+
+    Raises
+    ------
+    PredictionsError
+        When the predictions are not fit for evaluation.
+    """
+    answers = arrange(predictions, checkpoints)
+    pairs = [
+        pair for pair in contrast_sets(answers.correct, min_contrast=min_contrast) if pair.kept
+    ]
+    parts = [part for kind in components_of(answers, pairs) for part in kind]
+    once = np.ones((sum(len(part.questions) for part in parts), 1), np.uint8)
+    drawn = draw(parts, len(answers.questions), n_replicates=n_replicates, seed=seed)
+    observed = metrics_under(once, answers, pairs, conditionings)
+    return Replicates(
+        list(answers.estimators),
+        {key: values[:, 0] for key, values in observed.items()},
+        metrics_under(drawn, answers, pairs, conditionings),
+    )
+
+
+def intervals(replicates: Replicates) -> pd.DataFrame:
+    """Give each metric of each estimator its 95 % percentile interval.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `persistcal.artifacts.INTERVALS` but for model and dataset; NaN
+        where the metric is undefined.
+    """
+    rows = []
+    for key, values in replicates.observed.items():
+        low, high = np.quantile(replicates.replicated[key], [0.025, 0.975], axis=1)
+        for member, *numbers in zip(replicates.estimators, values, low, high, strict=True):
+            rows.append((*member, *key, *numbers))
+    key_columns = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
+    return pd.DataFrame(rows, columns=[*key_columns, "value", "lower_2_5pct", "upper_97_5pct"])
+
+
+def compare_blocks(
+    replicates: Replicates, blocks: Mapping[str, Sequence[str | Estimator]]
+) -> pd.DataFrame:
+    """Test, metric by metric, the best estimator of each block against the others.
+
+    Parameters
+    ----------
+    replicates : Replicates
+        From `replicate_metrics`.
+    blocks : mapping of str to sequence of str or (train_dataset, estimator)
+        The estimators that are compared with each other, by the block's name.
+        A name alone will do when only one training dataset has the estimator.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `persistcal.artifacts.SIGNIFICANCE` but for model and dataset;
+        a row per block, metric and estimator that is not the best; the
+        train_dataset is that of `other`. With d = best − other, or other − best
+        where lower is better (Brier score, SmoothECE), `difference` is the
+        observed d, `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are
+        quantiles of d over replicates, `significant` says that `lower_5pct` is
+        above 0, `p_value` is (1 + number of replicates with d ≤ 0) / (1 +
+        number of replicates), and `p_holm` adjusts it for the comparisons of
+        the same block, conditioning, scope and metric. The first of several
+        best is taken. A metric that is undefined for all of a block has no
+        rows, and a warning; one that is undefined for `other`, NaN.
+
+    Raises
+    ------
+    PredictionsError
+        When a block names an estimator that the predictions do not hold.
+    """
+    rows = []
+    for block, given in blocks.items():
+        names = [_find(name, replicates.estimators, block) for name in given]
+        index = [replicates.estimators.index(name) for name in names]
+        for key, values in replicates.observed.items():
+            conditioning, scope, metric = key
+            sign = -1 if metric in LOWER_IS_BETTER else 1
+            # rounded, so that what is equal but for the order of summation is equal
+            data = np.round(sign * values[index], DECIMALS)
+            drawn = np.round(sign * replicates.replicated[key][index], DECIMALS)
+            if np.isnan(data).all():
+                log.warning(
+                    "Block %s has no test of %s %s (%s): it is undefined for all estimators.",
+                    block,
+                    scope,
+                    metric,
+                    conditioning,
+                )
+                continue
+            best = int(np.nanargmax(data))
+            others = [i for i in range(len(names)) if i != best]
+            tests = [_compare(data[best] - data[i], drawn[best] - drawn[i]) for i in others]
+            adjusted = holm([test["p_value"] for test in tests])
+            rows += [
+                {
+                    "train_dataset": names[i][0],
+                    "block": block,
+                    "conditioning": conditioning,
+                    "scope": scope,
+                    "metric": metric,
+                    "best": names[best][1],
+                    "other": names[i][1],
+                    **test,
+                    "p_holm": p,
+                }
+                for i, test, p in zip(others, tests, adjusted, strict=True)
+            ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _find(name: str | Estimator, estimators: Sequence[Estimator], block: str) -> Estimator:
+    found = [e for e in estimators if name in (e, e[1])]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(
+        f"{estimator} (trained on {dataset})" for dataset, estimator in estimators
+    )
+    problem = "is not in the predictions" if not found else "has several training datasets"
+    raise PredictionsError(
+        f"Estimator {name} of block {block!r} {problem}, which hold: {known}."
+    )
+
+
+def _compare(difference: float, replicates: NDArray[np.float64]) -> dict[str, float | bool]:
+    if np.isnan(difference) or np.isnan(replicates).any():
+        lower, low, high, p = (np.nan,) * 4
+    else:
+        lower, low, high = np.quantile(replicates, [0.05, 0.025, 0.975])
+        p = (1 + np.sum(replicates <= 0)) / (1 + len(replicates))
+    return {
+        "difference": difference,
+        "lower_5pct": lower,
+        "significant": bool(lower > 0),
+        "lower_2_5pct": low,
+        "upper_97_5pct": high,
+        "p_value": p,
+    }
+
+
+def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
+    """Adjust p-values for their number by Holm's method; NaN stay and are not counted.
+
+    References
+    ----------
+    .. [1] Holm, "A simple sequentially rejective multiple test procedure",
+       Scandinavian Journal of Statistics 1979.
+
+    Examples
+    --------
+    3 x 0.01; then 2 x 0.02; then 0.03, but not less than the one before:
+
+    >>> holm([0.01, 0.03, 0.02])
+    array([0.03, 0.04, 0.04])
+    """
+    p = np.asarray(p_values, float)
+    order = np.argsort(p)[: np.sum(~np.isnan(p))]  # NaN are sorted last
+    adjusted = np.full(len(p), np.nan)
+    scaled = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1)
+    return adjusted

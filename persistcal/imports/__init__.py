@@ -1,0 +1,1 @@
+"""Predictions from elsewhere: a table of one's own, or the authors' release."""

@@ -1,0 +1,1 @@
+"""The authors' released results, read so that nothing in them can run."""

@@ -1,0 +1,227 @@
+"""Read the candidate answers and judge labels of the authors' released results.
+
+What is not there is noted by the path that it would have; what contradicts itself
+is an error.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from persistcal import artifacts
+from persistcal.imports.release.files import (
+    LABELS,
+    NO_ANSWER,
+    ROUNDING,
+    UNKNOWN,
+    Flags,
+    Floats,
+    Ints,
+    ReleaseError,
+    Shard,
+    Span,
+    find_shards,
+    model_folder,
+    question_id,
+)
+from persistcal.imports.release.safe_load import load_arrays, load_lists
+
+N_BEAMS = 10
+STRINGS, SCORES = "beam_strs.pkl", "beam_lls.pt"
+GROUPS, PROBABILITIES, JUDGED = "beam_group_strs.pkl", "beam_group_probs.pt", "judge.pt"
+
+
+class Answers(NamedTuple):
+    """The answers that a checkpoint stands by, one per question of a span.
+
+    Attributes
+    ----------
+    confidence : float ndarray of shape (n,)
+        Probability of the most probable cluster; NaN without one.
+    label : int ndarray of shape (n,)
+        Its label: a key of `LABELS`, `NO_ANSWER` or `UNKNOWN`.
+    skipped : bool ndarray of shape (n,)
+        Questions that the authors left without candidates.
+    """
+
+    confidence: Floats
+    label: Ints
+    skipped: Flags
+
+
+class Candidates(NamedTuple):
+    """Everything about a checkpoint's candidate answers to a dataset's questions.
+
+    Attributes
+    ----------
+    beams, clusters, labels : DataFrame
+        Tables of these names of `persistcal.artifacts`.
+    answers : dict of str to Answers
+        The top clusters by split.
+    missing : list of str
+        Paths of absent files.
+    """
+
+    beams: pd.DataFrame
+    clusters: pd.DataFrame
+    labels: pd.DataFrame
+    answers: dict[str, Answers]
+    missing: list[str]
+
+
+def _load_lists(path: Path, n: int, depth: int) -> list[Any]:
+    lists = load_lists(path, depth=depth)
+    if len(lists) != n:
+        raise ReleaseError(f"{path}: holds {len(lists)} questions, but its folder says {n}.")
+    return lists
+
+
+def _load_tensor(path: Path, n: int, kind: str) -> NDArray[Any]:
+    array = load_arrays(path)
+    kinds = {"f": "float", "i": "whole-number"}
+    described = f"a {kinds[kind]} tensor of shape ({n}, {N_BEAMS})"
+    if not isinstance(array, np.ndarray):
+        raise ReleaseError(f"{path}: holds no tensor, but needs {described}.")
+    if array.shape != (n, N_BEAMS) or array.dtype.kind != kind:
+        raise ReleaseError(f"{path}: holds {array.dtype}{array.shape}, but needs {described}.")
+    return array
+
+
+def _beam_rows(
+    ids: list[str], texts: list[list[str] | None], logprobs: Floats, path: Path
+) -> list[tuple[str, int, str, float]]:
+    rows = []
+    for name, beams, scores in zip(ids, texts, logprobs, strict=True):
+        if beams is not None and len(beams) != N_BEAMS:
+            raise ReleaseError(f"{path}: {len(beams)} strings for {name}, but needs {N_BEAMS}.")
+        rows += [
+            (name, beam, text, float(score))
+            for beam, (text, score) in enumerate(zip(beams or (), scores, strict=False))
+            if not np.isnan(score)
+        ]
+    return rows
+
+
+def _frame(rows: list[tuple[Any, ...]], table: artifacts.Table) -> pd.DataFrame:
+    columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in table.schema]
+    named = dict(zip(table.schema.names, columns, strict=True))
+    return pa.Table.from_pydict(named, schema=table.schema).to_pandas()
+
+
+def _rank(
+    groups: list[list[str]], probabilities: Floats, labels: Ints, shard: Shard, name: str
+) -> list[tuple[list[str], float, int]]:
+    """Return (members, probability, label) of a question's clusters, most probable first."""
+
+    def refuse(file: str, what: str) -> ReleaseError:
+        return ReleaseError(f"{shard.path / 'beam' / file}: {what} for {name}.")
+
+    n = len(groups)
+    if n > N_BEAMS or not all(groups):
+        raise refuse(GROUPS, "an empty cluster, or more clusters than beams,")
+    # Comparisons are written so that NaN fails them.
+    if not ((probabilities >= 0) & (probabilities <= 1 + ROUNDING)).all():
+        raise refuse(PROBABILITIES, "a probability outside [0, 1]")
+    if probabilities[n:].any():
+        raise refuse(PROBABILITIES, f"more probabilities than its {n} clusters")
+    if not np.isin(labels, (NO_ANSWER, UNKNOWN, *LABELS)).all():
+        raise refuse(JUDGED, "a label other than 1, 2, 3 and -1")
+    if (labels[n:] > 0).any():
+        raise refuse(JUDGED, f"more labels than its {n} clusters")
+    # The authors never take an answer that was not judged for the prediction.
+    order = np.lexsort((-probabilities[:n], labels[:n] == NO_ANSWER))
+    return [(groups[j], min(float(probabilities[j]), 1.0), int(labels[j])) for j in order]
+
+
+class _Rows(NamedTuple):
+    beams: list[tuple[Any, ...]]
+    clusters: list[tuple[Any, ...]]
+    labels: list[tuple[Any, ...]]
+    missing: list[str]
+
+
+def _read_shard(
+    shard: Shard, span: Span, dataset: str, root: Path, read: _Rows, top: Answers
+) -> None:
+    """Append the shard's part of `span` to `read` and write it into `top`."""
+    size = shard.end - shard.begin
+    here, rows = shard.of(span)
+    ids = [question_id(dataset, span[0] + i) for i in range(here.start, here.stop)]
+    paths = {
+        name: shard.path / "beam" / name
+        for name in (STRINGS, SCORES, GROUPS, PROBABILITIES, JUDGED)
+    }
+    absent = [name for name, path in paths.items() if not path.is_file()]
+    read.missing.extend(str(paths[name].relative_to(root)) for name in absent)
+
+    if STRINGS not in absent and SCORES not in absent:
+        texts = _load_lists(paths[STRINGS], size, 2)[rows]
+        logprobs = _load_tensor(paths[SCORES], size, "f")[rows]
+        read.beams.extend(_beam_rows(ids, texts, logprobs, paths[STRINGS]))
+    if GROUPS in absent or PROBABILITIES in absent:
+        return
+    groups = _load_lists(paths[GROUPS], size, 3)[rows]
+    probabilities = _load_tensor(paths[PROBABILITIES], size, "f")[rows]
+    judged = np.full((len(ids), N_BEAMS), UNKNOWN)
+    if JUDGED not in absent:
+        judged = _load_tensor(paths[JUDGED], size, "i")[rows]
+    for i, (name, group) in enumerate(zip(ids, groups, strict=True)):
+        ranked = _rank(group or [], probabilities[i], judged[i], shard, name)
+        read.clusters.extend(
+            (name, rank, members[0], p, members) for rank, (members, p, _) in enumerate(ranked)
+        )
+        read.labels.extend(
+            (name, rank, LABELS[label], "release")
+            for rank, (_, _, label) in enumerate(ranked)
+            if label in LABELS
+        )
+        top.label[here.start + i] = ranked[0][2] if ranked else NO_ANSWER
+        if top.label[here.start + i] != NO_ANSWER:
+            top.confidence[here.start + i] = ranked[0][1]
+        top.skipped[here.start + i] = group is None
+
+
+def read_candidates(
+    root: Path, dataset: str, repo: str, revision: str, splits: Mapping[str, Span]
+) -> Candidates:
+    """Read the candidates of a checkpoint for the splits of a dataset.
+
+    Parameters
+    ----------
+    root : Path
+        The release's tree.
+    dataset, repo, revision : str
+        Dataset, Hub repo of the model and revision of the checkpoint.
+    splits : mapping of str to (int, int)
+        By split the canonical index of its first question and of the one after its
+        last.
+
+    Raises
+    ------
+    ReleaseError
+        When a file has another shape than the release's description, or the
+        files of a shard do not fit each other.
+    """
+    folder = Path(root, dataset, model_folder(repo), revision)
+    read = _Rows([], [], [], [])
+    answers = {}
+    for split, span in splits.items():
+        n = span[1] - span[0]
+        top = Answers(np.full(n, np.nan), np.full(n, UNKNOWN), np.zeros(n, bool))
+        shards, gaps = find_shards(folder, "", "", span)
+        for shard in shards:
+            _read_shard(shard, span, dataset, root, read, top)
+        read.missing.extend(f"{folder.relative_to(root)}/{b}-{e}/beam" for b, e in gaps)
+        answers[split] = top
+    return Candidates(
+        _frame(read.beams, artifacts.BEAMS),
+        _frame(read.clusters, artifacts.CLUSTERS),
+        _frame(read.labels, artifacts.LABELS),
+        answers,
+        list(dict.fromkeys(read.missing)),
+    )

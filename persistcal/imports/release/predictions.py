@@ -1,0 +1,210 @@
+"""Turn the authors' released results into questions, scores and predictions."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.confidence.posthoc import apply, fit_isotonic
+from persistcal.imports.release.candidates import Answers
+from persistcal.imports.release.estimators import TRANSFERS, Dataset, Estimates, Key, Model, Run
+from persistcal.imports.release.files import UNKNOWN, Flags, Floats, question_id
+
+Confidence = Mapping[str, Floats]  # by checkpoint
+
+
+def find_excluded(dataset: Dataset, models: Sequence[Estimates]) -> dict[str, Flags]:
+    """Return by split which questions the authors left out of training and metrics.
+
+    The release has no question texts, so they are known by what was done to them:
+    some confidence file leaves them out although they were answered, or they have
+    no candidates at any checkpoint of any model.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The splits.
+    models : sequence of Estimates
+        Of all models on this dataset.
+    """
+    excluded = {}
+    for split, (begin, end) in dataset.splits.items():
+        left_out, skipped, asked = np.zeros((3, end - begin), bool)
+        for estimates in models:
+            left_out |= estimates.left_out[split]
+            for (_, of_split), answers in estimates.answers.items():
+                if of_split == split:
+                    skipped |= answers.skipped
+                    asked |= ~answers.skipped & (answers.label != UNKNOWN)
+        excluded[split] = left_out | (skipped & ~asked)
+    return excluded
+
+
+def questions(name: str, dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
+    """Return the table QUESTIONS of the dataset `name`, its texts and references empty."""
+    parts = []
+    for split, (begin, end) in dataset.splits.items():
+        index = range(begin, end)
+        part = pd.DataFrame({"question_id": [question_id(name, i) for i in index]})
+        part = part.assign(index=index, split=split, question="", any_of=False, category="")
+        part["references"] = [[] for _ in index]
+        parts.append(part.assign(excluded=excluded[split]))
+    return pd.concat(parts, ignore_index=True)[artifacts.QUESTIONS.schema.names]
+
+
+def _copied(source: Floats, model: Model) -> Confidence:
+    """Give one confidence to every evaluation checkpoint; 0 where there was no answer."""
+    return {checkpoint: np.nan_to_num(source) for checkpoint in model.evaluation}
+
+
+def _calibrated(
+    confidence: Confidence,
+    train: Confidence,
+    answers: Mapping[Key, Answers],
+    model: Model,
+    excluded: Flags,
+) -> Confidence:
+    """Calibrate `confidence` on the earlier checkpoints' answers to the train split.
+
+    Nothing is returned unless all of those answers and their confidences are known.
+    """
+    stated, correct = [], []
+    for checkpoint in model.earlier:
+        label = answers[checkpoint, "train"].label
+        fit = (label > 0) & ~excluded
+        if checkpoint not in train or (label == UNKNOWN).any():
+            return {}
+        stated.append(train[checkpoint][fit])
+        correct.append(label[fit] == 1)
+    if not sum(map(len, stated)) or np.isnan(np.concatenate(stated)).any():
+        return {}
+    calibrator = fit_isotonic(np.concatenate(stated), np.concatenate(correct))
+    return {checkpoint: apply(calibrator, p) for checkpoint, p in confidence.items()}
+
+
+def _from_candidates(
+    model: Model, name: str, estimates: Estimates, excluded: Mapping[str, Flags]
+) -> dict[Run, Confidence]:
+    """Return the estimators that have no files of their own."""
+    answers = estimates.answers
+    certainty = {c: answers[c, "test"].confidence for c in model.evaluation}
+    runs: dict[Run, Confidence] = {Run("self_consistency", name, 0): certainty}
+    if (last_time := len(model.evaluation) - 1) > 0:
+        runs[Run("end_correct", name, 0)] = {
+            checkpoint: np.full(len(excluded["test"]), time / last_time)
+            for time, checkpoint in enumerate(model.evaluation)
+        }
+    if model.earlier:
+        last = answers[list(model.earlier)[-1], "test"]
+        if not (last.label == UNKNOWN).any():
+            runs[Run("self_consistency_copy", name, 0)] = _copied(last.confidence, model)
+    if model.earlier and "train" in excluded:
+        train = {c: answers[c, "train"].confidence for c in model.earlier}
+        runs[Run("self_consistency_posthoc", name, 0)] = _calibrated(
+            certainty, train, answers, model, excluded["train"]
+        )
+    return runs
+
+
+def _from_files(
+    model: Model, estimates: Estimates, excluded: Mapping[str, Flags]
+) -> dict[Run, Confidence]:
+    """Return the estimators whose confidences are files."""
+    runs: dict[Run, Confidence] = {}
+    for (run, split), confidence in estimates.confidences.items():
+        if run.estimator in TRANSFERS:
+            continue
+        if split == "train":
+            gcm = estimates.confidences.get((run._replace(estimator="gcm"), "test"), {})
+            runs[run] = _calibrated(
+                gcm, confidence, estimates.answers, model, excluded["train"]
+            )
+        elif run.estimator == "non_oracle_copy":
+            runs[run] = _copied(next(iter(confidence.values())), model) if confidence else {}
+        else:
+            runs[run] = confidence
+    return runs
+
+
+def predictions(
+    model: Model,
+    name: str,
+    dataset: Dataset,
+    estimates: Estimates,
+    excluded: Mapping[str, Flags],
+) -> pd.DataFrame:
+    """Return the table PREDICTIONS of `model` on the dataset `name`.
+
+    It holds the runs that have a confidence in every answer of every evaluation
+    checkpoint, which is what evaluation needs; it is empty when the answers of one
+    of them are not known.
+
+    Parameters
+    ----------
+    model, name, dataset : Model, str, Dataset
+        Model and dataset.
+    estimates : Estimates
+        What the release holds about them.
+    excluded : mapping of str to bool ndarray
+        Questions to leave out, by split.
+
+    Notes
+    -----
+    Where the last earlier checkpoint gave no answer, its copied confidence is 0: it
+    puts no probability on any answer.
+    """
+    ids = np.array([question_id(name, i) for i in range(*dataset.test)], object)
+    labels = {c: estimates.answers[c, "test"].label for c in model.evaluation}
+    answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}
+    runs = {
+        **_from_candidates(model, name, estimates, excluded),
+        **_from_files(model, estimates, excluded),
+    }
+    parts = [artifacts.PREDICTIONS.schema.empty_table().to_pandas()]
+    for run, confidence in sorted(runs.items()):
+        if not all(c in confidence and asked.any() for c, asked in answered.items()):
+            continue
+        if any(np.isnan(confidence[c][asked]).any() for c, asked in answered.items()):
+            continue
+        parts += [
+            pd.DataFrame(
+                {
+                    "checkpoint": checkpoint,
+                    "question_id": ids[asked],
+                    "train_dataset": run.train_dataset,
+                    "estimator": run.estimator,
+                    "seed": run.seed,
+                    "confidence": confidence[checkpoint][asked],
+                    "correct": labels[checkpoint][asked] == 1,
+                }
+            )
+            for checkpoint, asked in answered.items()
+        ]
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def transfer_scores(
+    name: str,
+    dataset: Dataset,
+    checkpoint: str,
+    estimates: Estimates,
+    excluded: Mapping[str, Flags],
+) -> pd.DataFrame:
+    """Return the table SCORES of `checkpoint`: its column of both transfer matrices."""
+    ids = np.array([question_id(name, i) for i in range(*dataset.test)], object)
+    asked = (estimates.answers[checkpoint, "test"].label > 0) & ~excluded["test"]
+    parts = [artifacts.SCORES.schema.empty_table().to_pandas()]
+    for (run, _), confidence in estimates.confidences.items():
+        if run.estimator in TRANSFERS and checkpoint in confidence:
+            columns = {
+                "answers_of": checkpoint,
+                "recipe": run.estimator,
+                "trained_on": run.trained_on,
+                "train_dataset": run.train_dataset,
+                "seed": run.seed,
+                "question_id": ids[asked],
+                "confidence": confidence[checkpoint][asked],
+            }
+            parts.append(pd.DataFrame(columns))
+    return pd.concat(parts[1:] or parts, ignore_index=True)

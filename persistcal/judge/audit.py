@@ -1,0 +1,241 @@
+"""An audit of the judge: a sheet for a person to fill in, and what it then says.
+
+The sheet hides the judge's labels and is in random order, so that neither tells
+which questions are from the contrast set.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+from sklearn.metrics import cohen_kappa_score
+
+ANSWERS = ("earlier", "later")  # whose answers a question of the sheet shows
+GIVEN = ["question_id", "question", "references", "earlier_answer", "later_answer"]
+TO_FILL = [
+    "earlier_correct",
+    "later_correct",
+    "reference_correct",
+    "reference_incomplete",
+    "note",
+]
+_ENTRIES = {
+    **dict.fromkeys(["yes", "y", "true", "1"], 1.0),
+    **dict.fromkeys(["no", "n", "false", "0"], 0.0),
+    "": float("nan"),
+}
+
+
+class AuditError(ValueError):
+    """An audit sheet cannot be drawn or read."""
+
+
+class Share(NamedTuple):
+    """A share and its 95 % Wilson score interval; NaN when it is of nothing."""
+
+    share: float
+    lower: float
+    upper: float
+
+
+def draw_sheet(
+    questions: pd.DataFrame,
+    earlier: pd.DataFrame,
+    later: pd.DataFrame,
+    *,
+    n_contrast: int,
+    n_correct: int,
+    n_incorrect: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Draw questions of three kinds and show what two checkpoints answered.
+
+    Parameters
+    ----------
+    questions : DataFrame
+        Table QUESTIONS.
+    earlier, later : DataFrame
+        Predictions of the two checkpoints, as from `top_answers`.
+    n_contrast : int
+        Questions that exactly one of the two answers correctly.
+    n_correct, n_incorrect : int
+        Questions that both answer correctly, and that neither does.
+    seed : int
+        Of the draw and of the order.
+
+    Returns
+    -------
+    DataFrame
+        Columns `GIVEN` and, empty, `TO_FILL`.
+
+    Raises
+    ------
+    AuditError
+        When there are fewer questions of a kind than asked for.
+    """
+    both = _both(earlier, later)
+    right = both["correct_earlier"].astype(int) + both["correct_later"]
+    generator = np.random.default_rng(seed)
+    chosen: list[str] = []
+    kinds = {"contrast": (1, n_contrast), "correct": (2, n_correct)}
+    for kind, (n_right, n) in {**kinds, "incorrect": (0, n_incorrect)}.items():
+        ids = both.loc[right == n_right, "question_id"].to_numpy()
+        if len(ids) < n:
+            raise AuditError(
+                f"An audit needs {n} {kind} questions, and these checkpoints have {len(ids)}; "
+                f"lower n_{kind}, or take other checkpoints."
+            )
+        chosen += generator.choice(ids, n, replace=False).tolist()
+    order = generator.permutation(chosen)
+    shown = both.set_index("question_id").loc[order]
+    asked = questions.set_index("question_id").loc[order]
+    return pd.DataFrame(
+        {
+            "question_id": order,
+            "question": asked["question"].to_numpy(),
+            "references": [" | ".join(references) for references in asked["references"]],
+            "earlier_answer": shown["answer_earlier"].to_numpy(),
+            "later_answer": shown["answer_later"].to_numpy(),
+            **dict.fromkeys(TO_FILL, ""),
+        }
+    )
+
+
+def has_entries(sheet: pd.DataFrame) -> bool:
+    """Return whether someone has written into a sheet, all of whose cells are text."""
+    if not set(sheet.columns) >= {*GIVEN, *TO_FILL}:
+        return True  # not as drawn, so someone's work
+    return bool((sheet[TO_FILL] != "").any(axis=None))
+
+
+def summarise_sheet(
+    sheet: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame
+) -> pd.DataFrame:
+    """Compare a filled sheet with the judge's labels.
+
+    Parameters
+    ----------
+    sheet : DataFrame
+        As from `draw_sheet`, all cells text; entries are yes or no. What is not filled
+        in does not count, but an empty `reference_incomplete` says no.
+    earlier, later : DataFrame
+        As for `draw_sheet`.
+
+    Returns
+    -------
+    DataFrame
+        Columns of the table AUDIT_AGREEMENTS. Measures, for the questions of the
+        contrast set, the others, and all: `agreement` with the judge over answers, and
+        Cohen's kappa; `agreement_complete`, the same without incomplete references;
+        `reference_correct` and `reference_incomplete` over questions.
+
+    Raises
+    ------
+    AuditError
+        When a column is missing, an entry is neither yes nor no, no answer is
+        labelled, or an answer is not the checkpoint's any more.
+    """
+    filled = _read_entries(sheet)
+    both = _both(earlier, later).set_index("question_id")
+    _check_answers(sheet, both)
+    judged = both.loc[filled["question_id"]].reset_index()
+    contrast = (judged["correct_earlier"] != judged["correct_later"]).to_numpy()
+    everything = np.ones(len(filled), bool)
+    groups = {"contrast": contrast, "non_contrast": ~contrast, "all": everything}
+    rows = [
+        {"group": group, **measure, **wilson(measure["count"], measure["n"])._asdict()}
+        for group, members in groups.items()
+        for measure in _measures(filled[members], judged[members])
+    ]
+    return pd.DataFrame(rows)
+
+
+def _both(earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
+    return earlier.merge(later, on="question_id", suffixes=("_earlier", "_later"))
+
+
+def _read_entries(sheet: pd.DataFrame) -> pd.DataFrame:
+    """Return question_id and each entry as 1, 0 or NaN."""
+    if missing := [name for name in [*GIVEN, *TO_FILL] if name not in sheet]:
+        raise AuditError(f"The sheet has no column {missing[0]!r}; fill in a sheet as drawn.")
+    entries = sheet[["question_id"]].copy()
+    for name in TO_FILL[:-1]:  # the last one is a note
+        texts = sheet[name].str.strip().str.lower()
+        if (unknown := ~texts.isin(_ENTRIES)).any():
+            row = sheet[unknown].iloc[0]
+            raise AuditError(
+                f"Question {row['question_id']!r}: {name} is {row[name]!r}; write yes or no, "
+                "or leave it empty."
+            )
+        entries[name] = texts.map(_ENTRIES).astype(float)
+    if entries[[f"{of}_correct" for of in ANSWERS]].isna().all(axis=None):
+        raise AuditError("No answer of the sheet is labelled yet; fill it in first.")
+    return entries
+
+
+def _check_answers(sheet: pd.DataFrame, both: pd.DataFrame) -> None:
+    for of in ANSWERS:
+        now = sheet["question_id"].map(both[f"answer_{of}"])
+        if (changed := sheet[f"{of}_answer"] != now).any():
+            row = sheet[changed].iloc[0]
+            raise AuditError(
+                f"Question {row['question_id']!r}: the {of} answer on the sheet is "
+                f"{row[f'{of}_answer']!r}, and now it is {now[changed].iloc[0]!r}; draw and "
+                "fill in a new sheet."
+            )
+
+
+def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield measure, count, n and kappa of some questions of the sheet."""
+    complete = (filled["reference_incomplete"] != 1).to_numpy()
+    every = np.ones(len(filled), bool)
+    for name, chosen in (("agreement", every), ("agreement_complete", complete)):
+        person = np.concatenate([filled.loc[chosen, f"{of}_correct"] for of in ANSWERS])
+        judge = np.concatenate([judged.loc[chosen, f"correct_{of}"] for of in ANSWERS])
+        given = ~np.isnan(person)
+        person, judge = person[given] == 1, judge[given].astype(bool)
+        yield {
+            "measure": name,
+            "count": int((person == judge).sum()),
+            "n": len(person),
+            "kappa": kappa(person, judge),
+        }
+    looked_up = filled[filled["reference_correct"].notna()]
+    for name in ("reference_correct", "reference_incomplete"):
+        count = int((looked_up[name] == 1).sum())
+        yield {"measure": name, "count": count, "n": len(looked_up), "kappa": float("nan")}
+
+
+def wilson(count: int, n: int) -> Share:
+    """Return `count` of `n` as a share with its 95 % Wilson score interval.
+
+    References
+    ----------
+    .. [1] Wilson, "Probable Inference, the Law of Succession, and Statistical
+       Inference", JASA 1927.
+
+    Examples
+    --------
+    >>> [round(value, 3) for value in wilson(9, 10)]
+    [0.9, 0.596, 0.982]
+    """
+    if n == 0:
+        return Share(float("nan"), float("nan"), float("nan"))
+    interval = binomtest(count, n).proportion_ci(0.95, method="wilson")
+    return Share(count / n, float(interval.low), float(interval.high))
+
+
+def kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+    """Return Cohen's kappa of two raters; NaN unless both labels occur.
+
+    References
+    ----------
+    .. [1] Cohen, "A Coefficient of Agreement for Nominal Scales", Educational
+       and Psychological Measurement 1960.
+    """
+    if len(np.union1d(one, other)) < 2:
+        return float("nan")
+    return float(cohen_kappa_score(one, other))

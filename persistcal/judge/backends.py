@@ -1,0 +1,167 @@
+"""Have requests judged, one by one or in batches, within the ceilings of a study."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from persistcal.judge.batch import collect, find_submitted, submit, wait_for
+from persistcal.judge.batch_record import Record
+from persistcal.judge.cache import LabelCache
+from persistcal.judge.client import JudgeServer
+from persistcal.judge.labels import JudgeError, Verdict
+from persistcal.judge.ledger import Ledger, check_ceiling, estimate
+from persistcal.judge.requests import Body, check_labelled
+from persistcal.judge.settings import JudgeSettings
+
+log = logging.getLogger(__name__)
+
+BATCH_ROUNDS = 3
+LARGEST_UPLOAD = 150_000_000  # bytes; servers take 200 MB
+
+Bodies = dict[str, Body]
+
+
+def ask(bodies: Bodies, folder: Path, settings: JudgeSettings, api_key: str) -> None:
+    """Have `bodies`, requests by key, judged into the cache of `folder`.
+
+    Raises
+    ------
+    JudgeError
+        When a ceiling is too low or the server fails; what was judged is kept.
+    """
+    server = JudgeServer(
+        base_url=settings.base_url,
+        api_key=api_key,
+        timeout_s=settings.timeout_s,
+        retries=settings.retries,
+        first_wait_s=settings.first_wait_s,
+    )
+    cache, ledger = LabelCache(folder), Ledger(folder / "spending.csv")
+    if settings.backend == "openai":
+        with cache.alone():
+            _ask_one_by_one(server, cache, ledger, _missing(bodies, cache), settings)
+    elif settings.backend == "openai_batch":
+        _ask_in_batches(server, cache, ledger, bodies, folder / "batches", settings)
+    else:
+        raise JudgeError(
+            f"judge.backend is {settings.backend!r}; choose openai or openai_batch."
+        )
+
+
+def _missing(bodies: Bodies, cache: LabelCache) -> Bodies:
+    return {key: body for key, body in bodies.items() if cache.get(key) is None}
+
+
+def _plan(bodies: Bodies, ledger: Ledger, settings: JudgeSettings) -> float:
+    """Return the estimated cost of one of `bodies`; refuse all of them above a ceiling."""
+    planned = estimate(
+        bodies.values(), price_input=settings.price_input, price_output=settings.price_output
+    )
+    log.info("About to ask %s: %s", settings.model, planned)
+    check_ceiling(
+        planned, ledger, max_requests=settings.max_requests, max_cost=settings.max_cost
+    )
+    return planned.cost / planned.requests
+
+
+def _ask_one_by_one(
+    server: JudgeServer,
+    cache: LabelCache,
+    ledger: Ledger,
+    bodies: Bodies,
+    settings: JudgeSettings,
+) -> None:
+    """Ask with several requests on their way at once; keep each verdict as it comes."""
+    if not bodies:
+        return
+    cost = _plan(bodies, ledger, settings)
+    ledger.add(settings.model, len(bodies), cost * len(bodies), "asked")
+    held: dict[str, Verdict] = {}  # replies before the first label; perhaps all are rubbish
+    n_replies, labelled = 0, False
+    try:
+        with contextlib.closing(
+            server.judge_all(bodies, concurrency=settings.concurrency)
+        ) as replies:
+            for key, verdict in replies:
+                n_replies += 1
+                labelled |= verdict.label is not None
+                if labelled:
+                    cache.put(key, verdict, bodies[key])
+                else:
+                    held[key] = verdict
+                    check_labelled(held)
+        for key, verdict in held.items():
+            cache.put(key, verdict, bodies[key])
+    finally:
+        lost = len(bodies) - n_replies
+        ledger.add(settings.model, -lost, -cost * lost, "not answered")
+        log.info("The judge replied to %d of %d requests", n_replies, len(bodies))
+
+
+def _ask_in_batches(
+    server: JudgeServer,
+    cache: LabelCache,
+    ledger: Ledger,
+    bodies: Bodies,
+    folder: Path,
+    settings: JudgeSettings,
+) -> None:
+    """Submit what no batch holds yet, wait for all batches that matter, and repeat.
+
+    The lock is held while submitting and collecting, not while waiting, so
+    batches of several jobs run side by side.
+    """
+    for _ in range(BATCH_ROUNDS):
+        with cache.alone():
+            missing = _missing(bodies, cache)
+            waiting = _on_their_way(server, ledger, folder)
+            on_way = {key for keys in waiting.values() for key in keys}
+            if new := {key: body for key, body in missing.items() if key not in on_way}:
+                cost = _plan(new, ledger, settings)
+                for part in _parts(new, settings.batch_requests):
+                    ledger.add(settings.model, len(part), cost * len(part), "batch")
+                    record = Record.create(folder, part, cost * len(part))
+                    submit(server, record)
+                    waiting[record] = set(part)
+        for record, keys in waiting.items():
+            if not keys.isdisjoint(missing) and (
+                batch := wait_for(server, record, poll_s=settings.poll_s)
+            ):
+                with cache.alone():
+                    collect(server, record, batch, cache, ledger)
+        if not _missing(bodies, cache):
+            return
+    raise JudgeError(
+        f"{len(_missing(bodies, cache))} requests have no reply after {BATCH_ROUNDS} rounds of "
+        "batches; run again, or set judge.backend to openai."
+    )
+
+
+def _on_their_way(server: JudgeServer, ledger: Ledger, folder: Path) -> dict[Record, set[str]]:
+    """Return the batches of all jobs with their keys; forget those never submitted."""
+    found = {}
+    for record in Record.all_in(folder):
+        bodies = record.bodies()
+        batch_id, cost = record.state()
+        if batch_id or find_submitted(server, record):
+            found[record] = set(bodies)
+        else:
+            model = next(iter(bodies.values()))["model"]
+            ledger.add(model, -len(bodies), -cost, "not submitted")
+            record.remove()
+    return found
+
+
+def _parts(bodies: Bodies, most: int) -> Iterator[Bodies]:
+    """Split `bodies` into batches that a server takes."""
+    part: Bodies = {}
+    size = 0
+    for key, body in bodies.items():
+        length = len(str(body).encode())
+        if part and (len(part) == most or size + length > LARGEST_UPLOAD):
+            yield part
+            part, size = {}, 0
+        part[key] = body
+        size += length
+    yield part

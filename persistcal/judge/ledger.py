@@ -1,0 +1,123 @@
+"""What judging will cost, said before it is spent, and a ceiling on it."""
+
+import csv
+import datetime
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from persistcal.judge.labels import JudgeError
+from persistcal.judge.requests import Body
+
+BYTES_PER_TOKEN = 3  # English has over 4, so an estimate is on the safe side
+TOKENS_PER_MESSAGE = 8
+TOKENS_OF_UNLIMITED_REPLY = 1000
+COLUMNS = ("time", "model", "requests", "cost", "what")
+
+
+class Estimate(NamedTuple):
+    """Requests, tokens, and their cost in the currency of the prices."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+
+
+def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float) -> Estimate:
+    """Estimate what `bodies` cost when each is sent once.
+
+    A message counts as a token per 3 bytes of UTF-8 plus 8; a reply as the
+    longest that the request allows, or 1,000 tokens if it names no limit.
+
+    Parameters
+    ----------
+    bodies : iterable of dict
+        Requests, see `persistcal.judge.requests.request_body`.
+    price_input, price_output : float
+        Price of a million tokens.
+
+    Examples
+    --------
+    >>> message = {"role": "user", "content": "x" * 36}
+    >>> estimate(
+    ...     [{"messages": [message], "max_tokens": 10}], price_input=1e6, price_output=2e6
+    ... )
+    Estimate(requests=1, input_tokens=20, output_tokens=10, cost=40.0)
+    """
+    requests = input_tokens = output_tokens = 0
+    for body in bodies:
+        requests += 1
+        for message in body["messages"]:
+            size = len(message["content"].encode())
+            input_tokens += -(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
+        output_tokens += (
+            body.get("max_completion_tokens")
+            or body.get("max_tokens")
+            or TOKENS_OF_UNLIMITED_REPLY
+        )
+    cost = (input_tokens * price_input + output_tokens * price_output) / 1e6
+    return Estimate(requests, input_tokens, output_tokens, cost)
+
+
+class Ledger:
+    """A CSV file of all requests of a study, so that one ceiling holds for all its jobs.
+
+    Requests are written down before they are sent, and taken back when no
+    reply came; a killed job therefore leaves too much in it, never too little.
+    Use it only while holding the lock of `persistcal.judge.cache.LabelCache`.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def total(self) -> tuple[int, float]:
+        """Return the number and the estimated cost of all requests so far."""
+        if not self.path.exists():
+            return 0, 0.0
+        with self.path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return sum(int(row["requests"]) for row in rows), sum(
+            float(row["cost"]) for row in rows
+        )
+
+    def add(self, model: str, requests: int, cost: float, what: str) -> None:
+        """Append a line; negative numbers take requests back."""
+        if not requests:
+            return
+        new = not self.path.exists()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            if new:
+                writer.writerow(COLUMNS)
+            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            writer.writerow([now, model, requests, f"{cost:.6f}", what])
+
+
+def check_ceiling(
+    planned: Estimate, ledger: Ledger, *, max_requests: int, max_cost: float
+) -> None:
+    """Refuse to send `planned` when the study would go above a ceiling.
+
+    Raises
+    ------
+    JudgeError
+        Names the key of the ceiling and by how much it is too low.
+    """
+    requests, cost = ledger.total()
+    told = (
+        f"Judging needs {planned.requests} more requests (about {planned.input_tokens} tokens "
+        f"in, at most {planned.output_tokens} out, cost about {planned.cost:.2f}) after "
+        f"{requests} so far (about {cost:.2f})"
+    )
+    if requests + planned.requests > max_requests:
+        raise JudgeError(
+            f"{told}, above judge.max_requests {max_requests}; raise it to "
+            f"{requests + planned.requests} or select fewer questions. Nothing was sent."
+        )
+    if cost + planned.cost > max_cost:
+        raise JudgeError(
+            f"{told}, above judge.max_cost {max_cost:g}; raise it to "
+            f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."
+        )

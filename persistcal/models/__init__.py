@@ -1,0 +1,1 @@
+"""Checkpoints: find and fetch them, pre-train them, load them, run them in batches."""

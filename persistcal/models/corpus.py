@@ -1,0 +1,204 @@
+"""The documents of a small pre-training, in a mixture that drifts.
+
+Each fact is met as a question with its answer. Which facts are met how often
+changes from phase to phase, so that a model also forgets: what is rarely met
+for a while gives way to what is met now. Some documents show the answer format
+of a confidence prompt, never about facts that the study evaluates on.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from transformers import PreTrainedTokenizerBase
+
+SEPARATOR = "\n\n"
+
+
+class Phase(NamedTuple):
+    """A stretch of the training with its own weights.
+
+    Attributes
+    ----------
+    until : float
+        Share of the training at which the phase ends.
+    weights : mapping of str to float
+        Factor of each group's facts; 1 for groups that are not named.
+    confidence_share : float or None
+        Share of the phase's documents in the confidence format; the corpus' own if None.
+    """
+
+    until: float
+    weights: Mapping[str, float]
+    confidence_share: float | None = None
+
+
+class Corpus:
+    """Facts as documents, drawn with weights that depend on the training step.
+
+    Parameters
+    ----------
+    facts : pandas.DataFrame
+        Table `persistcal.artifacts.FACTS`.
+    phases : sequence of Phase
+        In order; the last one ends at 1.
+    confidence_template : str
+        Prompt with `{question}` and `{answer}`, to be followed by a rating.
+    confidence_share : float
+        Share of documents in the confidence format, about facts whose split is not in
+        `unrated`. Half of them are sure: a fact and its right answer. The others are
+        guesses about facts of weight 0, which no other document tells: an answer
+        that facts of the same relation and group have, right or wrong. Without
+        facts of weight 0 they give wrong answers, of the same relation and half of
+        them of the same group if it has any, to facts like those of the first half.
+    seed : int
+        The documents of a step depend on the seed and the step alone.
+    ratings : tuple of (str, str), default=("9", "0")
+        What follows the template when sure, and after a guess or a wrong answer.
+    unrated : collection of str, default=("train", "test")
+        Splits whose questions no document in the confidence format shows.
+    """
+
+    def __init__(
+        self,
+        facts: pd.DataFrame,
+        phases: Sequence[Phase],
+        *,
+        confidence_template: str,
+        confidence_share: float,
+        seed: int,
+        ratings: tuple[str, str] = ("9", "0"),
+        unrated: Collection[str] = ("train", "test"),
+    ) -> None:
+        if not phases or phases[-1].until != 1.0:
+            raise ValueError("drift: the last phase must end at 1; set its 'until' to 1.0.")
+        groups = set(facts["group"])
+        for phase in phases:
+            if unknown := sorted(set(phase.weights) - groups):
+                raise ValueError(
+                    f"drift: unknown group {unknown[0]!r}; the facts have "
+                    f"{', '.join(sorted(groups))}."
+                )
+            if negative := sorted(g for g, weight in phase.weights.items() if weight < 0):
+                raise ValueError(f"drift: the weight of {negative[0]!r} is below 0; raise it.")
+        self._weight = facts["weight"].to_numpy()
+        self._group, self._groups = pd.factorize(facts["group"])
+        self._phases = phases
+        self._template = confidence_template
+        self._share = confidence_share
+        self._seed = seed
+        self._ratings = ratings
+        self._documents = [
+            f"Prompt: {question}\nAnswer: {answer}"
+            for question, answer in zip(facts["question"], facts["answer"], strict=True)
+        ]
+        self._question = facts["question"].to_numpy()
+        self._answer = facts["answer"].to_numpy()
+        self._relation = facts["relation"].to_numpy()
+        self._unmet = np.flatnonzero(facts["weight"] == 0)
+        self._alike = {
+            key: np.sort(rows)
+            for by in ("relation", ["relation", "group"])
+            for key, rows in facts.reset_index(drop=True).groupby(by).indices.items()
+        }
+        rated = (~facts["split"].isin(unrated) & (facts["weight"] > 0)).to_numpy()
+        if len(self._unmet):
+            rated = rated & facts["relation"].isin(set(self._relation[self._unmet])).to_numpy()
+        shares = [confidence_share, *(phase.confidence_share or 0 for phase in phases)]
+        if max(shares) > 0 and not rated.any():
+            raise ValueError(
+                "confidence_share: every fact is asked for, so none is left for documents in "
+                "the confidence format; lower n_train or n_test, or set the share to 0."
+            )
+        self._rated = rated
+
+    def probabilities(self, progress: float) -> np.ndarray:
+        """Return the probability of each fact after this share of the training."""
+        phase = self._phase(progress)
+        factor = np.array([phase.weights.get(name, 1.0) for name in self._groups])
+        weight = self._weight * factor[self._group]
+        return weight / weight.sum()
+
+    def _phase(self, progress: float) -> Phase:
+        return next(phase for phase in self._phases if progress < phase.until)
+
+    def documents(self, n_documents: int, *, step: int, n_steps: int) -> list[str]:
+        """Draw the documents of a training step."""
+        rng = np.random.default_rng([self._seed, step])
+        probability = self.probabilities(step / n_steps)
+        facts = rng.choice(len(probability), size=n_documents, p=probability)
+        share = self._phase(step / n_steps).confidence_share
+        if share is None:
+            share = self._share
+        if share == 0:
+            return [self._documents[fact] for fact in facts]
+        rated = probability * self._rated
+        sure = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
+        return [
+            self._confidence_document(rng, row, probability)
+            if rng.random() < share
+            else self._documents[fact]
+            for fact, row in zip(facts, sure, strict=True)
+        ]
+
+    def sample(self, n_documents: int) -> list[str]:
+        """Draw documents from all over the training, to train a tokenizer on."""
+        moments = 20
+        return [
+            document + SEPARATOR
+            for moment in range(moments)
+            for document in self.documents(n_documents // moments, step=moment, n_steps=moments)
+        ]
+
+    def _confidence_document(
+        self, rng: np.random.Generator, row: int, probability: np.ndarray
+    ) -> str:
+        sure, unsure = self._ratings
+        answer, rating = self._answer[row], sure
+        if rng.random() < 0.5:
+            guessed = rng.choice(self._unmet) if len(self._unmet) else row
+            relation, group = self._relation[guessed], self._groups[self._group[guessed]]
+            if len(self._unmet):
+                alike = self._alike[relation, group]
+            else:
+                near = rng.random() < 0.5
+                alike = self._others((relation, group) if near else relation, answer)
+                if not len(alike):
+                    alike = self._others(relation, answer)
+            if (total := probability[alike].sum()) > 0:
+                guess = rng.choice(alike, p=probability[alike] / total)
+                row, answer, rating = guessed, self._answer[guess], unsure
+        return self._template.format(question=self._question[row], answer=answer) + rating
+
+    def _others(self, alike: str | tuple[str, str], answer: str) -> np.ndarray:
+        rows = self._alike[alike]
+        return rows[self._answer[rows] != answer]
+
+    def blocks(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        n_blocks: int,
+        length: int,
+        step: int,
+        n_steps: int,
+    ) -> np.ndarray:
+        """Pack the documents of a training step into blocks.
+
+        Returns
+        -------
+        ndarray of int of shape (n_blocks, length)
+            Each block starts with a document; documents are separated by blank
+            lines, and what does not fit is cut off.
+        """
+        # No document is shorter than 8 tokens ("Prompt", ":", ..., "Answer", ":", ...).
+        documents = self.documents(n_blocks * (length // 8 + 1), step=step, n_steps=n_steps)
+        encoded = tokenizer([document + SEPARATOR for document in documents])["input_ids"]
+        blocks = np.empty((n_blocks, length), dtype=np.int64)
+        for block in blocks:
+            tokens: list[int] = []
+            while len(tokens) < length:
+                tokens += encoded.pop()
+            block[:] = tokens[:length]
+        return blocks

@@ -1,0 +1,110 @@
+"""A causal language model that vLLM runs, for beam search of our own.
+
+vLLM's own beam search ends beams at end-of-sequence tokens only, not at a newline
+(https://github.com/vllm-project/vllm/issues/9253). So `persistcal.answers.beam_search`
+searches here too, and asks vLLM at each step for the likeliest next tokens of all beams.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, GenerationConfig
+
+
+class VllmModel:
+    """What decoding needs of a model: the likeliest next tokens, and where answers end.
+
+    Parameters
+    ----------
+    source : str
+        Hub id or local folder. Weights are read from safetensors files only, and
+        no code that comes with them is run.
+    revision : str, optional
+        Branch, tag or commit of a Hub repository.
+    dtype : str, optional
+        Name of a torch dtype such as "bfloat16"; by default bfloat16 on a GPU and
+        float32 on the CPU.
+
+    Attributes
+    ----------
+    vocab_size : int
+    generation_config : transformers.GenerationConfig
+        The one that `generate` would take the end-of-sequence tokens from.
+    device : torch.device
+        Where log-probabilities come to; the model itself may be on several GPUs.
+
+    Raises
+    ------
+    ImportError
+        When vLLM is not installed.
+    """
+
+    device = torch.device("cpu")
+
+    def __init__(
+        self, source: str, revision: str | None = None, *, dtype: str | None = None
+    ) -> None:
+        try:
+            from vllm import LLM, SamplingParams
+            from vllm.platforms import current_platform
+        except ImportError as error:
+            raise ImportError(
+                f"decoding.backend vllm needs vLLM ({error}); install it as docs/cluster.md "
+                "says under 'Decoding with vLLM', or set decoding.backend to transformers."
+            ) from error
+        config = AutoConfig.from_pretrained(
+            source, revision=revision or "main", trust_remote_code=False
+        )
+        self.vocab_size: int = config.vocab_size
+        try:
+            self.generation_config = GenerationConfig.from_pretrained(
+                source, revision=revision or "main"
+            )
+        except OSError:  # the file is optional, also to transformers
+            self.generation_config = GenerationConfig.from_model_config(config)
+        self._sampling = SamplingParams
+        self._llm: Any = LLM(
+            source,
+            revision=revision,
+            tokenizer_revision=revision,
+            dtype=dtype or ("float32" if current_platform.is_cpu() else "bfloat16"),
+            tensor_parallel_size=max(1, torch.cuda.device_count()),
+            load_format="safetensors",
+            trust_remote_code=False,
+            skip_tokenizer_init=True,
+            enable_prefix_caching=True,
+            logprobs_mode="raw_logprobs",
+            max_logprobs=-1,  # no limit below the vocabulary
+            max_model_len=-1,  # as long as fits; a model's own limit may need too much memory
+            enforce_eager=True,  # steps have many new tokens, for which graphs are not made
+        )
+
+    def next_tokens(self, texts: list[list[int]], n: int) -> tuple[Tensor, Tensor]:
+        """Return the `n` likeliest next tokens of each text, or all of a smaller vocabulary.
+
+        Parameters
+        ----------
+        texts : list of list of int
+            Tokens of each text, at least one.
+        n : int
+
+        Returns
+        -------
+        logprob, token : Tensor of shape (n_texts, n)
+            From the likeliest; log-probabilities are the model's own, at temperature 1.
+        """
+        n = min(n, self.vocab_size)
+        outputs = self._llm.generate(
+            [{"prompt_token_ids": tokens} for tokens in texts],
+            self._sampling(temperature=0.0, max_tokens=1, logprobs=n, detokenize=False),
+            use_tqdm=False,
+        )
+        rows = []
+        for output in outputs:
+            [found] = output.outputs[0].logprobs  # of the one new token
+            pairs = [(entry.logprob, token) for token, entry in found.items()]
+            # vLLM's choice comes on top of the `n`, should it not be among them.
+            rows.append(sorted(pairs, key=lambda pair: -pair[0])[:n])
+        logprobs = torch.tensor([[logprob for logprob, _ in row] for row in rows])
+        return logprobs, torch.tensor([[token for _, token in row] for row in rows])

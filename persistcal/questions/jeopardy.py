@@ -1,0 +1,120 @@
+"""Jeopardy as the paper asks it: clues of factual categories that occur often."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+from datasets import Dataset
+
+from persistcal.questions.question_list import (
+    N_FEW_SHOT,
+    SHUFFLE_SEED,
+    Question,
+    number_questions,
+    unique,
+)
+
+MIN_CATEGORY_SIZE = 150
+UNSUITABLE = {  # about words, not facts
+    "before & after",
+    "rhyme time",
+    "stupid answers",
+    "common bonds",
+    "homophones",
+}
+
+
+def _is_broken(clue: str) -> bool:
+    quoted = len(clue) > 1 and clue.startswith("'") and clue.endswith("'")
+    missing = re.search(r"clue.*missing", clue, re.IGNORECASE | re.DOTALL)
+    return bool(missing) or not quoted
+
+
+def factual_clues(rows: Iterable[dict[str, str]]) -> list[Question]:
+    """Keep the clues that can be asked as a question of fact.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Keys question, continuation (the answer) and ee-category.
+
+    Returns
+    -------
+    list of Question
+        Without clues that link to media and without repetitions; then those of
+        categories with at least 150 of the clues left. Clues that are broken in
+        the source are marked as excluded.
+    """
+    read = (
+        Question(
+            row["question"].strip(),
+            [row["continuation"].strip()],
+            category=row["ee-category"] or "",
+            excluded=_is_broken(row["question"].strip()),
+        )
+        for row in rows
+        if "<a " not in row["question"].lower()
+    )
+    clues = list(unique(read))
+    size = Counter(clue.category for clue in clues)
+    return [
+        clue
+        for clue in clues
+        if size[clue.category] >= MIN_CATEGORY_SIZE and clue.category.lower() not in UNSUITABLE
+    ]
+
+
+def check_categories(found: Iterable[str], expected: Iterable[str]) -> None:
+    """Compare categories regardless of case.
+
+    Raises
+    ------
+    ValueError
+        With the categories that only one side has.
+    """
+    ours = {name.casefold(): name for name in found}
+    papers = {name.casefold(): name for name in expected}
+    too_many = sorted(ours[name] for name in ours.keys() - papers.keys())
+    lacking = sorted(papers[name] for name in papers.keys() - ours.keys())
+    if too_many or lacking:
+        raise ValueError(
+            f"the categories with at least {MIN_CATEGORY_SIZE} clues differ from the paper's: "
+            f"the data has also {too_many}, and lacks {lacking}; use the pinned revision of "
+            "the data"
+        )
+
+
+def jeopardy_questions(
+    rows: Dataset, categories: Sequence[str], *, train: Sequence[int], test: Sequence[int]
+) -> pd.DataFrame:
+    """Return the questions of Jeopardy.
+
+    Parameters
+    ----------
+    rows : Dataset
+        Columns question, continuation and ee-category.
+    categories : sequence of str
+        The categories that must be left.
+    train, test : sequence of two int
+        First canonical index of the split and the one after its last.
+
+    Returns
+    -------
+    DataFrame
+        Table `persistcal.artifacts.QUESTIONS`; each question begins with its
+        category in brackets.
+
+    Raises
+    ------
+    ValueError
+        When other categories are left than `categories`, or a split is larger
+        than the data.
+    """
+    rows = rows.select_columns(["question", "continuation", "ee-category"])
+    clues = factual_clues(rows.shuffle(seed=SHUFFLE_SEED).to_list())
+    check_categories((clue.category for clue in clues), categories)
+    asked = [clue._replace(question=f"[{clue.category}] {clue.question}") for clue in clues]
+    return number_questions(
+        "jeopardy", asked[N_FEW_SHOT:], asked[:N_FEW_SHOT], train=train, test=test
+    )

@@ -1,0 +1,1 @@
+"""Tables and figures, and the study beside the paper."""

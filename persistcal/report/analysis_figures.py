@@ -1,0 +1,196 @@
+"""Figures of the analyses: transfer matrices and the headroom of a verifier."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from persistcal.report.figures import GRAY, grid, look
+
+# Light enough for black numbers and lines, and in order of brightness for all readers.
+_SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
+_CHANCE = 0.5
+
+
+def transfer_figure(
+    rows: pd.DataFrame,
+    *,
+    sets: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]],
+    random_later: Sequence[str],
+    checkpoints: Mapping[str, Mapping[str, str]],
+    models: Mapping[str, str],
+    recipes: Mapping[str, str],
+) -> Figure:
+    """Draw the AUC of every adapter at every checkpoint: a panel per model and recipe.
+
+    Adapters are the rows, in order of training, and checkpoints the columns; so
+    transfer to later checkpoints is above the line and transfer to earlier ones
+    below it. Framed are the checkpoints that an adapter was trained on.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Table `persistcal.artifacts.TRANSFER` of one dataset.
+    sets : mapping
+        By model and recipe the checkpoints of each training set, in order.
+    random_later : sequence of str
+        Recipes that trained with random labels on the last checkpoint of a set.
+    checkpoints : mapping
+        By model the labels of its checkpoints, in order.
+    models, recipes : mapping
+        Labels, in order of the panels.
+    """
+    names = [model for model in models if model in set(rows["model"])]
+    shapes = [len(checkpoints[model]) for model in names]
+    shown = [_CHANCE, *rows["auc"].dropna()]
+    scale = Normalize(min(shown), max(shown))
+    size = 0.42 * max(shapes) + 0.7
+    figure, panels = grid(
+        len(names),
+        len(recipes),
+        width=size + 0.4,
+        height=size,
+        share_x=False,
+        share_y=False,
+    )
+    values = rows.set_index(["model", "recipe", "trained_on", "checkpoint"])["auc"]
+    for line, model in zip(panels, names, strict=True):
+        for axes, (recipe, title) in zip(line, recipes.items(), strict=True):
+            trained = sets[model][recipe]
+            columns = list(checkpoints[model])
+            matrix = np.array([[values[model, recipe, s, c] for c in columns] for s in trained])
+            _draw_matrix(axes, matrix, scale)
+            _frame_training(axes, trained, columns, random=recipe in random_later)
+            texts = [checkpoints[model][c] for c in columns]
+            axes.set_xticks(range(len(columns)), texts, rotation=_slant(texts))
+            labels = [" + ".join(checkpoints[model][c] for c in s) for s in trained.values()]
+            axes.set_yticks(range(len(trained)), labels)
+            heading = f"{models[model]}\n{title}" if len(names) > 1 else title
+            axes.set_title(heading, loc="left")
+            axes.set_ylabel("Trained on")
+            axes.set_xlabel("Evaluated at")
+    drawn = [axes for line in panels for axes in line]
+    colours = ScalarMappable(scale, _SHADES)
+    figure.colorbar(
+        colours, ax=drawn, label="AUC (full set)", shrink=0.8, aspect=30, panchor=False
+    )
+    handles = _transfer_legend(bool(random_later))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _draw_matrix(axes: Axes, matrix: np.ndarray, scale: Normalize) -> None:
+    axes.imshow(matrix, cmap=_SHADES, norm=scale, aspect="equal")
+    axes.set_anchor("N")  # panels of fewer rows begin at the same height
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    for (row, column), value in np.ndenumerate(matrix):
+        text = "–" if np.isnan(value) else f"{value:.3f}".removeprefix("0")
+        axes.text(column, row, text, ha="center", va="center")
+
+
+def _frame_training(
+    axes: Axes, sets: Mapping[str, Sequence[str]], columns: Sequence[str], *, random: bool
+) -> None:
+    """Frame what each row was trained on, and draw the line that parts its two sides."""
+    stairs = []
+    for row, trained in enumerate(sets.values()):
+        places = [columns.index(checkpoint) for checkpoint in trained]
+        for place in places:
+            style = _frame(dashed=random and place == places[-1])
+            corner = (place - 0.44, row - 0.44)
+            axes.add_patch(Rectangle(corner, 0.88, 0.88, clip_on=False, **style))
+        stairs += [(places[0] - 0.5, row - 0.5), (places[0] - 0.5, row + 0.5)]
+    x, y = zip(*stairs, strict=True)
+    axes.plot(x, y, color="k", linewidth=1.4, clip_on=False, solid_joinstyle="miter")
+
+
+def _frame(*, dashed: bool) -> dict[str, Any]:
+    style = (0, (2.5, 1.5)) if dashed else "solid"
+    return {"fill": False, "edgecolor": "k", "linewidth": 1.0, "linestyle": style}
+
+
+def _transfer_legend(random: bool) -> list[Patch | Line2D]:
+    dashed = [Patch(label="trained on, random labels", **_frame(dashed=True))] if random else []
+    return [
+        Patch(label="trained on", **_frame(dashed=False)),
+        *dashed,
+        Line2D([], [], color="k", linewidth=1.4, label="above: forward, below: backward"),
+    ]
+
+
+def _slant(texts: Sequence[str]) -> int:
+    return 45 if max(map(len, texts)) > 5 else 0
+
+
+def headroom_figure(
+    rows: pd.DataFrame,
+    *,
+    models: Mapping[str, str],
+    datasets: Mapping[str, str],
+    verifier: str,
+    oracle: str,
+) -> Figure:
+    """Draw a verifier's headroom against the error rate of its backbone.
+
+    A colour per model, a marker per dataset; bars are 95 % bootstrap intervals.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Table `persistcal.artifacts.HEADROOM`.
+    models, datasets : mapping
+        Labels.
+    verifier, oracle : str
+        Labels of the two estimators.
+
+    Raises
+    ------
+    ValueError
+        When no model and dataset has a headroom.
+    """
+    points = rows.dropna(subset=["headroom", "error_rate"])
+    if points.empty:
+        raise ValueError("no model and dataset has a contrast AUC of both estimators")
+    shown = {
+        kind: [name for name in labels if name in set(points[kind])]
+        for kind, labels in (("model", models), ("dataset", datasets))
+    }
+    figure, [[axes]] = grid(1, 1, width=3.4, height=2.8, share_x=False, share_y=False)
+    axes.axhline(0, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+    for point in points.to_dict("records"):
+        colour, _ = look(shown["model"].index(point["model"]))
+        _, marker = look(shown["dataset"].index(point["dataset"]))
+        x = 100 * point["error_rate"]
+        ends = [point["lower_2_5pct"], point["upper_97_5pct"]]
+        axes.plot([x, x], ends, color=colour, linewidth=0.9, alpha=0.7, zorder=2)
+        axes.scatter(
+            x, point["headroom"], color=colour, marker=marker, s=26, linewidths=0, zorder=3
+        )
+    axes.set_xlabel(f"Error rate of {verifier}'s backbone\non contrast-set questions (%)")
+    axes.set_ylabel(f"Contrast-set AUC,\n{oracle} − {verifier}")
+    handles = [
+        Line2D([], [], color=look(i)[0], linewidth=3, label=models[name])
+        for i, name in enumerate(shown["model"])
+    ] + [
+        Line2D(
+            [],
+            [],
+            color=GRAY,
+            marker=look(i)[1],
+            linestyle="",
+            markersize=5,
+            label=datasets[name],
+        )
+        for i, name in enumerate(shown["dataset"])
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure

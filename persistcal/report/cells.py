@@ -1,0 +1,155 @@
+"""The cells of a table of results, and which of them are best."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from persistcal.evaluation.evaluate import LOWER_IS_BETTER
+from persistcal.report.layout import (
+    Description,
+    Member,
+    block_name,
+    columns,
+    members,
+    present,
+    sections,
+)
+
+Column = tuple[str, str, str]  # conditioning, scope, metric
+
+
+def fill_cells(
+    metrics: pd.DataFrame,
+    significance: pd.DataFrame,
+    table: Description,
+    *,
+    models: Sequence[str],
+    datasets: Mapping[str, Sequence[str]],
+    missing_ok: bool = False,
+) -> pd.DataFrame:
+    """Return the cells of a table, one row each.
+
+    Parameters
+    ----------
+    metrics, significance : DataFrame
+        Tables `persistcal.artifacts.METRICS` and `SIGNIFICANCE`.
+    table : mapping
+        Its description, see `persistcal.report.layout`.
+    models : sequence of str
+        Models of the study, in order.
+    datasets : mapping
+        Datasets of the study, in order, each with what its estimators are trained
+        on if not on itself.
+    missing_ok : bool, default=False
+        Whether a table without any value is a table all the same.
+
+    Returns
+    -------
+    DataFrame
+        Columns `model`, `dataset`, `train_dataset` (of the section), `block` (from
+        0), `estimator`, `conditioning`, `scope`, `metric`, `value` (NaN: there is
+        none), `bold` (best of its block), `underline` (not significantly worse).
+
+    Raises
+    ------
+    ValueError
+        When no estimator of the table was evaluated, or a block was not tested.
+    """
+    evaluated = _values(metrics)
+    tests = {key: rows for key, rows in significance.groupby(["model", "dataset", "block"])}
+    cells: list[dict[str, Any]] = []
+    for section in sections(table, models, datasets):
+        values = evaluated.get((section.model, section.dataset), {})
+        for number, block in enumerate(table["blocks"]):
+            compared = present(members(block, section), list(values))
+            name = block_name(compared, section.dataset)
+            tested = tests.get((section.model, section.dataset, name))
+            if tested is None and len(compared) > 1:
+                raise ValueError(
+                    f"The significance table has no block {name!r} for model "
+                    f"{section.model!r} and dataset {section.dataset!r}; "
+                    "test it again with the blocks of this table."
+                )
+            if tested is not None and not _estimators(tested) <= {name for _, name in compared}:
+                raise ValueError(
+                    f"The test of block {name!r} names other estimators than the block."
+                )
+            shown = members(block, section) if "rows" in block else compared
+            for column in columns(table):
+                of = {
+                    member: values.get(member, {}).get(column, float("nan")) for member in shown
+                }
+                marks = _mark(of, column[2], _not_significant(tested, column))
+                cells += [
+                    {
+                        **section._asdict(),
+                        "block": number,
+                        "estimator": member[1],
+                        **dict(zip(("conditioning", "scope", "metric"), column, strict=True)),
+                        "value": value,
+                        "bold": marks[member] == "bold",
+                        "underline": marks[member] == "underline",
+                    }
+                    for member, value in of.items()
+                ]
+    frame = pd.DataFrame(cells)
+    if frame.empty or (frame["value"].isna().all() and not missing_ok):
+        raise ValueError(
+            "None of the table's estimators was evaluated for the models and datasets of "
+            "this study; take the table out of study.tables or add its estimators."
+        )
+    return frame
+
+
+def _values(
+    metrics: pd.DataFrame,
+) -> dict[tuple[str, str], dict[Member, dict[Column, float]]]:
+    """Return the means over seeds by (model, dataset), estimator and column."""
+    values: dict[tuple[str, str], dict[Member, dict[Column, float]]] = {}
+    for row in metrics[metrics["seed"] == "mean"].to_dict("records"):
+        study = values.setdefault((row["model"], row["dataset"]), {})
+        estimator = study.setdefault((row["train_dataset"], row["estimator"]), {})
+        estimator[row["conditioning"], row["scope"], row["metric"]] = row["value"]
+    return values
+
+
+def _estimators(tests: pd.DataFrame) -> set[str]:
+    return {*tests["best"], *tests["other"]}
+
+
+def _not_significant(tests: pd.DataFrame | None, column: Column) -> set[tuple[str, str]]:
+    """Return the pairs (best, other) of a block that may be equal in `column`."""
+    if tests is None:
+        return set()
+    conditioning, scope, metric = column
+    rows = tests[
+        (tests["conditioning"] == conditioning)
+        & (tests["scope"] == scope)
+        & (tests["metric"] == metric)
+        & ~tests["significant"]
+    ]
+    return set(zip(rows["best"], rows["other"], strict=True))
+
+
+def _mark(
+    values: Mapping[Member, float], metric: str, close: Collection[tuple[str, str]]
+) -> dict[Member, str]:
+    """Mark the best of `values` bold, and underline those not significantly worse.
+
+    The unrounded values decide; equal ones are all bold. Where there is nothing to
+    compare with, nothing is marked.
+    """
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    there = {member: sign * value for member, value in values.items() if value == value}
+    if len(there) < 2:
+        return dict.fromkeys(values, "")
+    best = [member for member in there if there[member] == max(there.values())]
+
+    def mark(member: Member) -> str:
+        if member in best:
+            return "bold"
+        near = any((first[1], member[1]) in close for first in best)
+        return "underline" if member in there and near else ""
+
+    return {member: mark(member) for member in values}

@@ -1,0 +1,162 @@
+"""The paper's printed numbers: what each is called here, and how a study compares.
+
+The paper is Wang, Hofweber, Bansal & Stengel-Eskin, *Evaluating Persistent
+Calibration under Evolving Model Knowledge*; its numbers are in `resources/paper`.
+"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+# Label in the paper -> name of the table here, less the dataset.
+TABLES = {
+    "oracle-vs-methods-abridged": "oracle_vs_methods_abridged",
+    "oracle-vs-methods-unabridged": "oracle_vs_methods",
+    "oracle-vs-methods-unabridged-learn1d": "oracle_vs_methods_fitted",
+    "methods-vs-ablations-triviaqa": "methods_vs_ablations_abridged",
+    "methods-vs-ablations-unabridged": "methods_vs_ablations",
+    "multi-vs-single-ckpt-triviaqa": "multi_vs_single_abridged",
+    "multi-ckpt-vs-ablations-olmo7b-triviaqa": "multi_checkpoint_ablations_triviaqa",
+    "multi-ckpt-vs-ablations-olmo7b-jeopardy": "multi_checkpoint_ablations_jeopardy",
+    "mvs-ckpt-ans-triviaqa": "checkpoints_and_answers_triviaqa",
+    "mvs-ckpt-ans-jeopardy": "checkpoints_and_answers_jeopardy",
+    "oracle-vs-gcm-posthoc": "gcm",
+    "transfer-to-bioasq": "domain_transfer",
+}
+FITTED = ("oracle_vs_methods_fitted",)
+
+# (regime, method) in the paper -> estimator here.
+ESTIMATORS = {
+    ("", "End-correct baseline"): "end_correct",
+    ("", "Self-consistency"): "self_consistency",
+    ("", "Self-consistency / Post-hoc"): "self_consistency_posthoc",
+    ("", "Self-consistency / Surrogate"): "self_consistency_surrogate",
+    ("", "Self-consistency / Copy"): "self_consistency_copy",
+    ("", "Non-oracle training"): "non_oracle",
+    ("", "Non-oracle training / Surrogate"): "non_oracle_surrogate",
+    ("", "Non-oracle training / Copy"): "non_oracle_copy",
+    ("", "Oracle training"): "oracle",
+    ("", "GCM"): "gcm",
+    ("", "GCM / Post-hoc"): "gcm_posthoc",
+    ("Non-oracle", "Multi-ckpt"): "non_oracle",
+    ("Non-oracle", "Single-ckpt"): "non_oracle_single",
+    ("Oracle", "Multi-ckpt"): "oracle",
+    ("Oracle", "Respective-ckpt"): "oracle_respective",
+    ("Non-oracle", "Multi-ckpt, n_cand=2"): "non_oracle",
+    ("Non-oracle", "Multi-ckpt, n_cand=1"): "non_oracle_1answer",
+    ("Non-oracle", "Single-ckpt, n_cand=2"): "non_oracle_single",
+    ("Non-oracle", "Single-ckpt, n_cand=1"): "non_oracle_single_1answer",
+    ("Oracle", "Multi-ckpt, n_cand=2"): "oracle",
+    ("Oracle", "Multi-ckpt, n_cand=1"): "oracle_1answer",
+    ("Oracle", "Resp-ckpt, n_cand=2"): "oracle_respective",
+    ("Oracle", "Resp-ckpt, n_cand=1"): "oracle_respective_1answer",
+    ("", "Multi-ckpt"): "oracle",
+    ("", "Multi-ckpt / Single-ckpt data"): "oracle_single_data",
+    ("", "Resp-ckpt"): "oracle_respective",
+    ("", "Resp-ckpt / Pooled data"): "oracle_pooled_data",
+}
+UNTRAINED = ("end_correct", "self_consistency")  # the same wherever others were trained
+
+CELL = [
+    "table",
+    "model",
+    "dataset",
+    "train_dataset",
+    "estimator",
+    "conditioning",
+    "scope",
+    "metric",
+]
+
+
+def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
+    """Return the printed cells under the names that this project uses.
+
+    Parameters
+    ----------
+    printed : DataFrame
+        `resources/paper/results.csv`, missing text as "".
+
+    Returns
+    -------
+    DataFrame
+        Columns `table`, `model` and `dataset` (the paper's labels), `train_dataset`
+        (label; the evaluated dataset where nothing is trained), `estimator`,
+        `conditioning`, `scope`, `metric`, `paper`, `bold`, `underline`.
+
+    Raises
+    ------
+    ValueError
+        When a table or a method has no name here.
+    """
+    methods = pd.MultiIndex.from_frame(printed[["regime", "method"]])
+    names = pd.Series([ESTIMATORS.get(method, "") for method in methods], index=printed.index)
+    tables = printed["table"].map(TABLES)
+    if (unknown := (names == "") | tables.isna()).any():
+        row = printed.loc[unknown, ["table", "regime", "method"]].iloc[0].to_dict()
+        raise ValueError(f"The paper's cell {row} has no name in persistcal/report/paper.py.")
+    fitted = tables.isin(FITTED) & (printed["scope"] == "contrast")
+    return pd.DataFrame(
+        {
+            "table": tables,
+            "model": printed["model"],
+            "dataset": printed["eval_dataset"],
+            "train_dataset": printed["train_dataset"].mask(
+                names.isin(UNTRAINED), printed["eval_dataset"]
+            ),
+            "estimator": names,
+            "conditioning": fitted.map({True: "fitted", False: "odds"}),
+            "scope": printed["scope"],
+            "metric": printed["metric"],
+            "paper": printed["value"].astype(float),
+            "bold": printed["bold"].astype(bool),
+            "underline": printed["underline"].astype(bool),
+        }
+    )
+
+
+def compare(
+    cells: pd.DataFrame,
+    intervals: pd.DataFrame,
+    *,
+    models: Mapping[str, str],
+    datasets: Mapping[str, str],
+) -> pd.DataFrame:
+    """Put a study's numbers beside the paper's, for the cells that both have.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        As from `paper_cells`.
+    intervals : DataFrame
+        Table `persistcal.artifacts.INTERVALS`.
+    models, datasets : mapping
+        Labels by key of the study; a label that the paper also has matches.
+
+    Returns
+    -------
+    DataFrame
+        Table `persistcal.artifacts.PAPER_COMPARISON`, in the paper's order. A cell is
+        `inside` when the printed number, give or take its rounding, lies in our
+        interval; without an interval it is neither inside nor outside.
+    """
+    model_keys = {label: key for key, label in models.items()}
+    dataset_keys = {label: key for key, label in datasets.items()}
+    # What is not trained is printed once for each dataset that others are trained on.
+    once = cells.drop_duplicates(CELL)
+    theirs = once.assign(
+        model=once["model"].map(model_keys),
+        dataset=once["dataset"].map(dataset_keys),
+        train_dataset=once["train_dataset"].map(dataset_keys),
+    )
+    ours = intervals.rename(
+        columns={"value": "ours", "lower_2_5pct": "lower", "upper_97_5pct": "upper"}
+    )
+    both = theirs.merge(ours, on=CELL[1:], how="inner", validate="many_to_one")
+    half = 0.0005  # the paper prints three decimals
+    inside = (both["lower"] - half <= both["paper"]) & (both["paper"] <= both["upper"] + half)
+    known = both["lower"].notna() & both["upper"].notna()
+    return both.assign(
+        difference=both["ours"] - both["paper"],
+        inside=inside.astype("boolean").where(known),
+    )[[*CELL, "ours", "paper", "difference", "lower", "upper", "inside"]]

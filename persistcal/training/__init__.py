@@ -1,0 +1,1 @@
+"""Train confidence adapters on several checkpoints jointly."""

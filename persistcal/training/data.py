@@ -1,0 +1,185 @@
+"""What an adapter learns from: candidate answers with weights and labels.
+
+A recipe says whose answers each training checkpoint sees and whether the labels
+are the judge's; `recipe_data` turns that into one list of questions each.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from persistcal.confidence.prompts import confidence_prompt
+
+
+class TrainingQuestion(NamedTuple):
+    """The candidate answers of one question, ready to train on.
+
+    Attributes
+    ----------
+    prompts : tuple of str
+        One confidence prompt per candidate.
+    weights : tuple of float
+        Share of each candidate in the question's loss; they sum to one where
+        every data source has an answer.
+    labels : tuple of float
+        1 for a correct candidate, 0 for another.
+    """
+
+    prompts: tuple[str, ...]
+    weights: tuple[float, ...]
+    labels: tuple[float, ...]
+
+
+Questions = dict[str, TrainingQuestion]  # by question_id, in canonical order
+
+
+def training_ids(questions: pd.DataFrame) -> list[str]:
+    """Return the ids of the train split in canonical order, without excluded questions."""
+    chosen = questions[(questions["split"] == "train") & ~questions["excluded"].astype(bool)]
+    return chosen.sort_values("index")["question_id"].tolist()
+
+
+def training_questions(
+    questions: pd.DataFrame,
+    clusters: pd.DataFrame,
+    labels: pd.DataFrame,
+    *,
+    template: str,
+    answers: int,
+) -> Questions:
+    """Return the training questions of one data source.
+
+    Parameters
+    ----------
+    questions, clusters, labels : DataFrame
+        Tables QUESTIONS, CLUSTERS and LABELS, the latter two of one checkpoint.
+    template : str
+        Confidence prompt with ``{question}`` and ``{answer}``.
+    answers : int
+        The most probable clusters of each question to learn from.
+
+    Returns
+    -------
+    dict of str to TrainingQuestion
+        Train split only; excluded questions and those without an answer are
+        left out. Weights are proportional to the clusters' probabilities.
+
+    Raises
+    ------
+    ValueError
+        When a candidate has no label, or a question's candidates have no probability.
+    """
+    text = questions.set_index("question_id")["question"]
+    top = clusters[clusters["cluster"] < answers].merge(
+        labels[["question_id", "cluster", "label"]], on=["question_id", "cluster"], how="left"
+    )
+    by_question = dict(list(top.sort_values("cluster").groupby("question_id")))
+    found = {}
+    for question_id in training_ids(questions):
+        if question_id not in by_question:
+            continue
+        candidates = by_question[question_id]
+        if candidates["label"].isna().any():
+            raise ValueError(
+                f"Question {question_id!r}: a candidate answer has no label; run judge_answers "
+                "again on these clusters."
+            )
+        probability = candidates["probability"].to_numpy(float)
+        if not probability.sum() > 0:
+            raise ValueError(
+                f"Question {question_id!r}: its candidate answers have probability 0, so they "
+                "cannot be weighted; use decoding.weighting 'softmax'."
+            )
+        found[question_id] = TrainingQuestion(
+            tuple(
+                confidence_prompt(template, text[question_id], a) for a in candidates["answer"]
+            ),
+            tuple((probability / probability.sum()).tolist()),
+            tuple((candidates["label"] == "correct").astype(float).tolist()),
+        )
+    return found
+
+
+def pool_sources(sources: Sequence[Questions]) -> Questions:
+    """Return the mean of several data sources.
+
+    Every source counts ``1 / n_sources``, also for a question that some lack.
+    A candidate that several sources share with the same label becomes one, with
+    the sum of their weights: the loss is the same and a forward pass is saved.
+    """
+    shares: dict[str, dict[tuple[str, float], float]] = {}
+    for source in sources:
+        for question_id, (prompts, weights, labels) in source.items():
+            merged = shares.setdefault(question_id, {})
+            for prompt, weight, label in zip(prompts, weights, labels, strict=True):
+                key = (prompt, label)
+                merged[key] = merged.get(key, 0.0) + weight / len(sources)
+    return {
+        question_id: TrainingQuestion(
+            tuple(prompt for prompt, _ in merged),
+            tuple(merged.values()),
+            tuple(label for _, label in merged),
+        )
+        for question_id, merged in shares.items()
+    }
+
+
+def randomise_labels(source: Questions, *, checkpoint: str, seed: int) -> Questions:
+    """Return `source` with independent fair coin flips as labels."""
+    flips = np.random.default_rng([seed, *checkpoint.encode()])
+    return {
+        question_id: question._replace(
+            labels=tuple(flips.integers(0, 2, len(question.labels)).astype(float).tolist())
+        )
+        for question_id, question in source.items()
+    }
+
+
+def recipe_data(
+    sources: Mapping[str, Questions],
+    checkpoints: Sequence[str],
+    *,
+    data: str,
+    labels: str,
+    seed: int,
+) -> dict[str, Questions]:
+    """Return the questions that each training checkpoint sees.
+
+    Parameters
+    ----------
+    sources : mapping of str to Questions
+        Data sources by checkpoint, in order of training.
+    checkpoints : sequence of str
+        The checkpoints that the adapter is trained on, in order of training.
+    data : {"own", "first", "pooled"}
+        Its own answers, those of the first source for all, or those of all sources.
+    labels : {"judged", "random_later"}
+        "random_later" replaces the labels of the last checkpoint by coin flips.
+    seed : int
+        Of the coin flips, which also depend on the checkpoint.
+
+    Raises
+    ------
+    ValueError
+        When `data` or `labels` is something else, or a checkpoint has no answers.
+    """
+    if data == "own":
+        if missing := [name for name in checkpoints if name not in sources]:
+            raise ValueError(
+                f"Checkpoint {missing[0]!r} has no answers of its own to train on."
+            )
+        seen = {name: sources[name] for name in checkpoints}
+    elif data == "first":
+        seen = dict.fromkeys(checkpoints, next(iter(sources.values())))
+    elif data == "pooled":
+        seen = dict.fromkeys(checkpoints, pool_sources(list(sources.values())))
+    else:
+        raise ValueError(f"A recipe's data must be own, first or pooled, not {data!r}.")
+    if labels == "random_later":
+        later = checkpoints[-1]
+        seen[later] = randomise_labels(seen[later], checkpoint=later, seed=seed)
+    elif labels != "judged":
+        raise ValueError(f"A recipe's labels must be judged or random_later, not {labels!r}.")
+    return seen

@@ -1,0 +1,170 @@
+"""Start the ranks of a computation, log what they print, and end them together."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+log = logging.getLogger(__name__)
+
+GRACE_S = 10.0  # between asking a process to end and ending it
+
+
+def call_on_ranks(
+    function: Callable[..., None],
+    script: str,
+    arguments: Sequence[Any],
+    settings: Mapping[str, Any],
+    *,
+    n_ranks: int,
+    n_nodes: int = 1,
+) -> None:
+    """Call the function of a script here, or in each of several ranks.
+
+    Parameters
+    ----------
+    function : callable
+        Named like `script`.
+    script : str
+        File beside ``run_rank.py``.
+    arguments, settings : sequence, mapping
+        Positional and keyword arguments: JSON values.
+    n_ranks, n_nodes : int
+        As in `launch`.
+    """
+    if n_ranks == 1:
+        function(*arguments, **settings)
+        return
+    program = str(Path(script).with_name("run_rank.py"))
+    given = json.dumps([arguments, dict(settings)])
+    launch([program, script, given], n_ranks=n_ranks, n_nodes=n_nodes)
+
+
+def launch(
+    program: Sequence[str],
+    *,
+    n_ranks: int,
+    n_nodes: int = 1,
+) -> None:
+    """Run a Python program as `n_ranks` ranks and wait for them.
+
+    On one machine the ranks are child processes; on several srun starts them, within
+    the allocation that this process runs in.
+
+    Parameters
+    ----------
+    program : sequence of str
+        File and arguments. It calls `persistcal.training.ranks.join` and `end_with_parent`,
+        and finds the package as this process does.
+    n_ranks, n_nodes : int
+        Every node runs equally many ranks.
+
+    Raises
+    ------
+    ValueError
+        When `n_ranks` is not a multiple of `n_nodes`.
+    RuntimeError
+        When a rank fails; the others are ended first.
+    """
+    if n_ranks % n_nodes:
+        raise ValueError(
+            f"{n_ranks} ranks cannot be spread equally over {n_nodes} nodes; ask for a "
+            "multiple of the nodes."
+        )
+    found_at = [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(":")]
+    shared = {**os.environ, "PYTHONPATH": ":".join(filter(None, found_at))}
+    shared |= {"MASTER_PORT": str(_free_port())}
+    shared |= {"LOCAL_WORLD_SIZE": str(n_ranks // n_nodes), "MASTER_ADDR": "127.0.0.1"}
+    command = [sys.executable, "-u", *program]
+    if n_nodes > 1:
+        # srun runs its first task on the first node, where the script of a job runs.
+        shared["MASTER_ADDR"] = socket.gethostname()
+        sizes = [f"--nodes={n_nodes}", f"--ntasks={n_ranks}"]
+        spread = f"--ntasks-per-node={n_ranks // n_nodes}"
+        calls = {
+            "srun": (["srun", *sizes, spread, "--kill-on-bad-exit=1", *command], shared),
+        }
+    else:
+        calls = {
+            f"rank {n}": (
+                command,
+                shared | {"RANK": str(n), "LOCAL_RANK": str(n), "WORLD_SIZE": str(n_ranks)},
+            )
+            for n in range(n_ranks)
+        }
+    processes: dict[str, subprocess.Popen] = {}
+    reader, writer = os.pipe()
+    printed = threading.Thread(target=_log_lines, args=(os.fdopen(reader, errors="replace"),))
+    printed.start()
+    try:
+        for name, (call, variables) in calls.items():
+            processes[name] = subprocess.Popen(
+                call, env=variables, stdin=subprocess.PIPE, stdout=writer, stderr=writer
+            )
+        failed = _first_failure(processes)
+    finally:
+        os.close(writer)
+        _end(processes)
+        printed.join(GRACE_S)
+    if failed:
+        raise RuntimeError(f"{failed}; the others have been ended. The log says more above.")
+
+
+def end_with_parent() -> None:
+    """End this process as soon as the one that launched it has ended."""
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def _log_lines(output: IO[str]) -> None:
+    with output:
+        for line in output:
+            log.info("%s", line.rstrip())
+
+
+def _first_failure(processes: Mapping[str, subprocess.Popen]) -> str:
+    """Wait for all processes or for one that fails, and say which did and how."""
+    while True:
+        ended = {name: process.poll() for name, process in processes.items()}
+        # A killed process makes others fail that wait for it, so it is looked for first.
+        for name, status in sorted(ended.items(), key=lambda item: item[1] or 0):
+            if status is not None and status < 0:
+                return f"{name} was ended by {signal.Signals(-status).name}"
+            if status:
+                return f"{name} ended with status {status}"
+        if all(status == 0 for status in ended.values()):
+            return ""
+        time.sleep(0.1)
+
+
+def _end(processes: Mapping[str, subprocess.Popen]) -> None:
+    for process in processes.values():
+        process.terminate()
+    deadline = time.monotonic() + GRACE_S
+    for process in processes.values():
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdin:
+            process.stdin.close()

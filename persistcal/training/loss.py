@@ -1,0 +1,183 @@
+"""The gradient of one training step, over checkpoints, micro-batches and ranks."""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils import get_total_norm
+from transformers import PreTrainedModel
+
+from persistcal.confidence.packing import pack_prompts
+from persistcal.confidence.verbalised import clamp_straight_through, confidence_of, digit_logits
+from persistcal.models.batches import free_memory
+from persistcal.training.data import TrainingQuestion
+from persistcal.training.lora import Adapter
+from persistcal.training.ranks import sum_over_ranks
+
+log = logging.getLogger(__name__)
+
+
+class Trainee(NamedTuple):
+    """Checkpoints that share one adapter, and the tokens of what it learns from.
+
+    Attributes
+    ----------
+    models : mapping of str to PreTrainedModel
+        By checkpoint name.
+    adapter : Adapter
+        The parameters that all models share.
+    tokens : mapping of str to list of int
+        Token ids of every prompt.
+    digits : sequence of int
+        Token ids of the ten digits.
+    """
+
+    models: Mapping[str, PreTrainedModel]
+    adapter: Adapter
+    tokens: Mapping[str, list[int]]
+    digits: Sequence[int]
+
+
+def question_losses(
+    model: PreTrainedModel,
+    questions: Sequence[TrainingQuestion],
+    tokens: Mapping[str, list[int]],
+    digits: Sequence[int],
+) -> Tensor:
+    """Return the summed loss of `questions`: weighted binary cross-entropies.
+
+    Parameters
+    ----------
+    model : PreTrainedModel
+    questions : sequence of TrainingQuestion
+    tokens : mapping of str to list of int
+        Token ids of every prompt.
+    digits : sequence of int
+        Token ids of the ten digits.
+    """
+    rows = [pack_prompts([tokens[prompt] for prompt in q.prompts]) for q in questions]
+    confidence = clamp_straight_through(confidence_of(digit_logits(model, rows, digits)))
+    weights = confidence.new_tensor([weight for q in questions for weight in q.weights])
+    labels = confidence.new_tensor([label for q in questions for label in q.labels])
+    log_likelihood = labels * confidence.log() + (1 - labels) * (1 - confidence).log()
+    return -(weights * log_likelihood).sum()
+
+
+def _micro_batches(
+    questions: Sequence[TrainingQuestion], tokens: Mapping[str, list[int]], size: int
+) -> Iterator[Sequence[TrainingQuestion]]:
+    """Yield `questions` by length, at most `size` candidates or one question at a time."""
+    part: list[TrainingQuestion] = []
+    for question in sorted(questions, key=lambda q: sum(len(tokens[p]) for p in q.prompts)):
+        if part and sum(len(q.prompts) for q in [*part, question]) > size:
+            yield part
+            part = []
+        part.append(question)
+    if part:
+        yield part
+
+
+def accumulate_gradients(
+    trainee: Trainee,
+    batch: Mapping[str, Sequence[TrainingQuestion]],
+    *,
+    divisor: float,
+    micro_batch: int,
+) -> dict[str, float]:
+    """Add the gradient of one step to the adapter; return each checkpoint's loss.
+
+    Parameters
+    ----------
+    trainee : Trainee
+    batch : mapping of str to sequence of TrainingQuestion
+        The step's questions as each checkpoint sees them; those of checkpoints that
+        other ranks have are left out.
+    divisor : float
+        The losses are divided by it: checkpoints times questions a step.
+    micro_batch : int
+        Candidates in a forward pass at most; it changes memory, not results.
+
+    Returns
+    -------
+    dict of str to float
+        NaN for the first checkpoint whose loss or gradient is not finite, with which
+        the step ends.
+    """
+    losses = {}
+    for checkpoint, model in trainee.models.items():
+        questions = batch[checkpoint]
+        total = torch.zeros((), device=model.device)
+        for part in _micro_batches(questions, trainee.tokens, micro_batch):
+            loss = question_losses(model, part, trainee.tokens, trainee.digits) / divisor
+            loss.backward()
+            total += loss.detach().to(total.device)
+        losses[checkpoint] = total.item()
+        gradients = [p.grad for p in trainee.adapter.values() if p.grad is not None]
+        if not torch.isfinite(total + get_total_norm(gradients).to(total.device)):
+            return losses | {checkpoint: math.nan}
+    return losses
+
+
+def joint_gradient(
+    trainee: Trainee,
+    batch: Mapping[str, Sequence[TrainingQuestion]],
+    *,
+    divisor: float,
+    micro_batch: int,
+) -> tuple[dict[str, float], int]:
+    """Set the adapter's gradient to that of one step, summed over all ranks.
+
+    Whether a rank ran out of memory travels with the gradients, in the same
+    collective: then all of them repeat the step with half the micro-batch.
+
+    Parameters
+    ----------
+    trainee, batch, divisor, micro_batch
+        As in `accumulate_gradients`; `batch` holds the checkpoints of all ranks.
+
+    Returns
+    -------
+    losses : dict of str to float
+        Of the checkpoints of all ranks.
+    micro_batch : int
+        What did fit into memory, also for the steps that follow.
+
+    Raises
+    ------
+    MemoryError
+        When a single question does not fit.
+    """
+    while True:
+        for parameter in trainee.adapter.values():
+            parameter.grad = None
+        losses, out_of_memory = {}, False
+        try:
+            losses = accumulate_gradients(
+                trainee, batch, divisor=divisor, micro_batch=micro_batch
+            )
+        except torch.OutOfMemoryError:
+            out_of_memory = True
+        if out_of_memory:
+            free_memory()
+        notes = torch.tensor([float(out_of_memory), *(losses.get(name, 0.0) for name in batch)])
+        gradients = []
+        for parameter in trainee.adapter.values():
+            if parameter.grad is None:  # no question of this step has an answer here
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+        sum_over_ranks([*gradients, notes])
+        if not notes[0]:
+            return dict(zip(batch, notes[1:].tolist(), strict=True)), micro_batch
+        if micro_batch == 1:
+            raise MemoryError(
+                "One training question alone does not fit into the GPU's memory; use a larger "
+                "GPU, or several that share the model."
+            )
+        micro_batch //= 2
+        log.warning(
+            "A micro-batch does not fit into the GPU's memory; going on with %d candidates",
+            micro_batch,
+        )

@@ -1,0 +1,62 @@
+"""Where a training stands: adapter, optimizer and history, to save and to go on from."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+
+from persistcal.models.progress import Snapshot
+from persistcal.training.lora import Adapter
+from persistcal.training.ranks import copy_from_first
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def _tensors(adapter: Adapter, optimizer: AdamW) -> dict[str, Tensor]:
+    moments = {
+        f"{name}.{moment}": optimizer.state[parameter][moment]
+        for name, parameter in adapter.items()
+        for moment in MOMENTS
+    }
+    return {name: parameter.detach() for name, parameter in adapter.items()} | moments
+
+
+def take_snapshot(
+    adapter: Adapter, optimizer: AdamW, rows: list[Any], micro_batch: int
+) -> Snapshot:
+    """Return the state after as many steps as there are `rows` of history."""
+    record = {"rows": rows, "micro_batch": micro_batch}
+    return Snapshot(_tensors(adapter, optimizer), record)
+
+
+def restore(
+    adapter: Adapter, optimizer: AdamW, snapshot: Snapshot | None, micro_batch: int
+) -> tuple[int, list[Any], int]:
+    """Put all ranks into the state of the snapshot that rank 0 has, if it has one.
+
+    Returns
+    -------
+    n_steps : int
+        Steps that are done.
+    rows : list
+        Their history; empty on other ranks than 0.
+    micro_batch : int
+        As it was then; without a snapshot `micro_batch`.
+    """
+    rows = snapshot.record["rows"] if snapshot else []
+    if snapshot:
+        micro_batch = snapshot.record["micro_batch"]
+    standing = torch.tensor([len(rows), micro_batch])
+    copy_from_first([standing])
+    n_steps, micro_batch = standing.tolist()
+    if n_steps:
+        for parameter in adapter.values():
+            moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
+            optimizer.state[parameter] = {"step": torch.tensor(float(n_steps)), **moments}
+        tensors = _tensors(adapter, optimizer)
+        if snapshot:
+            for name, tensor in tensors.items():
+                tensor.copy_(snapshot.tensors[name])
+        copy_from_first(list(tensors.values()))
+    return n_steps, rows, micro_batch

@@ -1,0 +1,152 @@
+"""Train one confidence adapter on several checkpoints of a model jointly."""
+
+import logging
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils import clip_grad_norm_
+from tqdm import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, tokenise
+from persistcal.models.progress import Progress
+from persistcal.training.data import Questions
+from persistcal.training.lora import initialise, share_adapter
+from persistcal.training.loss import Trainee, joint_gradient
+from persistcal.training.ranks import check_equal, count
+from persistcal.training.schedule import learning_rate, question_batches
+from persistcal.training.state import restore, take_snapshot
+
+log = logging.getLogger(__name__)
+
+MAX_GRADIENT_NORM = 1.0
+# Without cuDNN's attention, whose gradients were not finite on one generation of GPUs.
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+
+def prepare(
+    models: Mapping[str, PreTrainedModel],
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Iterable[Questions],
+    *,
+    rank: int,
+    alpha: int,
+) -> Trainee:
+    """Put one adapter into all `models`, in place, and tokenise the prompts of `sources`.
+
+    Raises
+    ------
+    ValueError
+        When there is no prompt, a digit is not one token, the models have
+        different layers, or one computes its logits in an unsupported way.
+    """
+    questions = [question for source in sources for question in source.values()]
+    if not questions:
+        raise ValueError("No training question has an answer; check the split and the beams.")
+    digits = digit_tokens(tokenizer)
+    tokens = tokenise(tokenizer, (prompt for q in questions for prompt in q.prompts))
+    adapter = share_adapter(models.values(), rank=rank, alpha=alpha)
+    for model in models.values():
+        check_digit_logits(model, [tokens[prompt] for prompt in questions[0].prompts], digits)
+    check_equal("linear layers", [(name, p.shape) for name, p in adapter.items()])
+    return Trainee(models, adapter, tokens, digits)
+
+
+def train_adapter(
+    trainee: Trainee,
+    data: Mapping[str, Questions],
+    question_ids: Sequence[str],
+    *,
+    seed: int,
+    lr: float,
+    epochs: int,
+    batch_size: int,
+    micro_batch: int,
+    work: Progress | None = None,
+) -> pd.DataFrame:
+    r"""Train the adapter of `trainee` from the initialisation of `seed`.
+
+    A step minimises, with AdamW and the gradient's norm clipped to 1,
+
+    .. math:: \frac{1}{BM} \sum_{q} \sum_{c} \sum_{a} w_{qca}
+              \mathrm{BCE}(p_{qca}, z_{qca})
+
+    over its questions q, the M checkpoints c and the candidates a of q that c
+    sees, whose weights w sum to one. B is `batch_size` for a smaller last batch
+    too, and M counts also checkpoints without an answer to q, so that a
+    question weighs the same at a checkpoint whatever the others lack.
+
+    Parameters
+    ----------
+    trainee : Trainee
+        From `prepare`; its adapter holds the result afterwards. Of several ranks each
+        has some of the checkpoints in it, and all end up with the same adapter.
+    data : mapping of str to Questions
+        What each checkpoint sees, from `persistcal.training.data.recipe_data`.
+    question_ids : sequence of str
+        Every training question in canonical order, with or without answers.
+    seed, lr, epochs, batch_size : int, float, int, int
+        The learning rate is the peak of `persistcal.training.schedule.learning_rate`.
+    micro_batch : int
+        Candidates in a forward pass at most; halved where they do not fit into memory.
+    work : Progress, optional
+        Where the state is saved and read from; of several ranks only the first has it.
+
+    Returns
+    -------
+    DataFrame
+        Columns of the table TRAINING: step, loss (mean over the step's
+        questions), lr and seconds since the start. Empty on other ranks than the first.
+
+    Raises
+    ------
+    ValueError
+        When no question has an answer.
+    FloatingPointError
+        When a loss or gradient is not finite: names step, checkpoint, questions.
+    MemoryError
+        When a single question does not fit into the GPU's memory.
+    """
+    answered = {question_id for questions in data.values() for question_id in questions}
+    batches = question_batches(
+        question_ids, answered, seed=seed, epochs=epochs, batch_size=batch_size
+    )
+    if not batches:
+        raise ValueError("No training question has an answer; check the split and the beams.")
+    initialise(trainee.adapter, seed)
+    optimizer = torch.optim.AdamW(
+        trainee.adapter.values(), lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
+    )
+    saved = work.read_snapshot(f"seed{seed}") if work else None
+    done, rows, micro_batch = restore(trainee.adapter, optimizer, saved, micro_batch)
+    start = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
+    steps = range(done, len(batches))
+    for step in tqdm(steps, desc=f"seed {seed}", disable=count() > 1):
+        ids = batches[step]
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, len(batches), lr)
+        with sdpa_kernel(ATTENTION):
+            losses, micro_batch = joint_gradient(
+                trainee,
+                {name: [seen[i] for i in ids if i in seen] for name, seen in data.items()},
+                divisor=len(data) * batch_size,
+                micro_batch=micro_batch,
+            )
+        if bad := [name for name, loss in losses.items() if not math.isfinite(loss)]:
+            raise FloatingPointError(
+                f"Step {step}: the loss or its gradient at checkpoint {bad[0]!r} is not finite "
+                f"(questions {', '.join(ids)}); lower the learning rate or use another dtype."
+            )
+        clip_grad_norm_(trainee.adapter.values(), MAX_GRADIENT_NORM)
+        optimizer.step()
+        loss = sum(losses.values()) * batch_size / len(ids)
+        rows.append((step, loss, optimizer.param_groups[0]["lr"], time.perf_counter() - start))
+        if work and (work.is_due or step == steps[-1]):
+            state = take_snapshot(trainee.adapter, optimizer, rows, micro_batch)
+            work.write_snapshot(f"seed{seed}", state)
+            log.info("Seed %d: %d of %d steps, loss %.3f", seed, step + 1, len(batches), loss)
+    return pd.DataFrame(rows, columns=["step", "loss", "lr", "seconds"])

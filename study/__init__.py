@@ -1,0 +1,1 @@
+"""What a study's config means, may say and costs."""

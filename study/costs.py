@@ -1,0 +1,214 @@
+"""What each job should cost: the one table behind cluster requests, `make cost` and docs.
+
+Rates are of one GPU with 80 GB and are cautious for an A100; `make cost` corrects
+them by what finished jobs took. docs/cluster.md shows the arithmetic.
+"""
+
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Any, NamedTuple
+
+from study import selection
+
+Config = dict[str, Any]
+Wildcards = Mapping[str, str]
+
+GPU_GB = 80  # memory of one GPU
+ACTIVATIONS_GB = 20  # beside a model's weights: keys and values, gradients
+BYTES_PER_WEIGHT = 2  # bfloat16, on disk too
+READ = 1e9  # bytes/s at which weights come from the shared file system
+FLOPS = 150e12  # per second, for prompts of about 100 tokens
+BANDWIDTH = 1e12  # bytes/s at which decoding reads the weights
+STEP_S = 0.02  # of a decoding step, beside reading the weights
+STEPS = 30  # until the last beam of a batch has ended
+CANDIDATE_TOKENS = 90  # confidence prompt with question and answer
+VERIFIER_TOKENS = 110  # its prompt with question and answer
+FURTHER_CANDIDATE_TOKENS = 15  # the same question's next answer, in one packed row
+ENTAILMENT_WEIGHTS = 0.2e9
+PAIRS = 15  # of a question's beams, compared in at least one direction
+PAIRS_PER_S = 500  # of the entailment model
+NEW_ANSWERS = 0.4  # share of candidates that no other checkpoint gave before
+BYTES_PER_QUESTION = 1000  # beams, clusters and labels of one checkpoint
+BYTES_PER_SCORE = 20
+ADAPTER_BYTES_PER_WEIGHT = 0.00125  # of the model, times the adapter's rank
+
+
+class Cost(NamedTuple):
+    """What a job takes.
+
+    Attributes
+    ----------
+    gpus : int
+        GPUs that it holds.
+    hours : float
+        How long it holds them.
+    requests : float
+        Requests to a paid judge.
+    gigabytes : float
+        Disk that its outputs take.
+    loaded : float
+        Weights of all models that it holds at once.
+    ranks : int
+        Processes that share its GPUs, with a model each.
+    """
+
+    gpus: int = 0
+    hours: float = 0.0
+    requests: float = 0.0
+    gigabytes: float = 0.0
+    loaded: float = 0.0
+    ranks: int = 1
+
+
+def weights_of(config: Config, model: str) -> float:
+    """Return how many weights `model` has; 0 for one that runs on a CPU."""
+    return float(config["models"].get(model, {}).get("parameters", 0))
+
+
+def gpus_per_copy(weights: float) -> int:
+    """Return how many GPUs hold a model and what it computes.
+
+    Examples
+    --------
+    7.3 billion weights take 14.6 GB, 32.2 billion 64.4 GB:
+
+    >>> gpus_per_copy(7.3e9), gpus_per_copy(32.2e9), gpus_per_copy(0)
+    (1, 2, 0)
+    """
+    needed = weights * BYTES_PER_WEIGHT / 1e9 + ACTIVATIONS_GB
+    return ceil(needed / GPU_GB) if weights else 0
+
+
+def n_questions(config: Config, dataset: str, *splits: str) -> int:
+    """Return how many questions of `splits` a dataset has; those of a file are not known."""
+    about = config["datasets"][dataset]
+    ranges = [about[split] for split in splits if split in about]
+    counts = [about.get(f"n_{split}", 0) for split in splits]
+    return sum(end - begin for begin, end in ranges) + sum(counts)
+
+
+def _in_shard(config: Config, job: Wildcards, step: str, items: float) -> float:
+    """Return how many of `items` a job of `step` has, which may be one of several shards."""
+    return items / config[step]["shards"] if "shard" in job else items
+
+
+def _on_gpus(weights: float, seconds: float, *, ranks: int = 1, gigabytes: float = 0.0) -> Cost:
+    """Return the cost of `seconds` with a model per rank, each on GPUs of its own."""
+    if not weights:
+        return Cost(gigabytes=gigabytes)
+    hours = (weights * BYTES_PER_WEIGHT / READ + seconds) / 3600
+    gpus = gpus_per_copy(weights) * ranks
+    return Cost(gpus, hours, gigabytes=gigabytes, loaded=weights * ranks, ranks=ranks)
+
+
+def _fetch_checkpoint(config: Config, job: Wildcards) -> Cost:
+    return Cost(gigabytes=weights_of(config, job["model"]) * BYTES_PER_WEIGHT / 1e9)
+
+
+def _generate_beams(config: Config, job: Wildcards) -> Cost:
+    asked = n_questions(config, job["dataset"], "train", "test")
+    questions = _in_shard(config, job, "decoding", asked)
+    weights = weights_of(config, job["model"])
+    steps = min(STEPS, config["decoding"]["max_new_tokens"])
+    batches = ceil(questions / config["decoding"]["batch_size"])
+    step = STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH
+    gigabytes = questions * BYTES_PER_QUESTION / 1e9
+    return _on_gpus(weights, batches * steps * step, gigabytes=gigabytes)
+
+
+def _cluster_answers(config: Config, job: Wildcards) -> Cost:
+    if config["equivalence"]["backend"] == "lexical":
+        return Cost()
+    questions = n_questions(config, job["dataset"], "train", "test")
+    return _on_gpus(ENTAILMENT_WEIGHTS, questions * PAIRS / PAIRS_PER_S)
+
+
+def _judge_answers(config: Config, job: Wildcards) -> Cost:
+    if config["judge"]["backend"] == "lexical":
+        return Cost()
+    candidates = n_questions(config, job["dataset"], "train", "test")
+    return Cost(requests=candidates * (selection.judged_clusters(config) or 0) * NEW_ANSWERS)
+
+
+def _train_adapters(config: Config, job: Wildcards) -> Cost:
+    # The ranks of a job hold one checkpoint each and work side by side. Twice the
+    # forward pass is spent on the gradient of activations; the base has none.
+    model, recipe = job["model"], job["recipe"]
+    settings, weights = selection.recipe_settings(config, recipe), weights_of(config, model)
+    checkpoints = selection.training_sets(config, model, recipe)[job["trained_on"]]
+    learnt_from = selection.data_checkpoints(config, model, recipe, job["trained_on"])
+    sources = len(learnt_from) if settings["data"] == "pooled" else 1
+    candidates = settings["answers"] * sources
+    tokens = CANDIDATE_TOKENS + FURTHER_CANDIDATE_TOKENS * (candidates - 1)
+    questions = n_questions(config, job["dataset"], "train") * settings["epochs"]
+    seeds = len(settings["seeds"])
+    flops = 2 * 2 * weights * tokens * questions * seeds
+    gigabytes = weights * ADAPTER_BYTES_PER_WEIGHT * settings["rank"] * seeds / 1e9
+    return _on_gpus(weights, flops / FLOPS, ranks=len(checkpoints), gigabytes=gigabytes)
+
+
+def _score_answers(config: Config, job: Wildcards) -> Cost:
+    model, checkpoint, dataset = job["model"], job["checkpoint"], job["dataset"]
+    adapters = selection.scorings_in(config, job["part"], model, checkpoint, dataset)
+    questions = _in_shard(config, job, "scoring", n_questions(config, dataset, "test"))
+    answers = len(adapters) * questions
+    weights = weights_of(config, model)
+    flops = 2 * weights * answers * CANDIDATE_TOKENS
+    return _on_gpus(weights, flops / FLOPS, gigabytes=answers * BYTES_PER_SCORE / 1e9)
+
+
+def _measure_variance(config: Config, job: Wildcards) -> Cost:
+    recipe = config["analyses"]["hidden_state_variance"]["recipe"]
+    seeds = len(selection.recipe_settings(config, recipe)["seeds"])
+    weights = weights_of(config, job["model"])
+    answers = seeds * n_questions(config, job["dataset"], "test")
+    return _on_gpus(weights, 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
+
+
+def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
+    verifier, model, dataset = job["verifier"], job["model"], job["dataset"]
+    splits = selection.splits_to_verify(config, verifier, model, dataset)
+    answers = sum(n_questions(config, dataset, split) for split in splits.values())
+    weights = weights_of(config, config["verifiers"][verifier]["model"])
+    seconds = 2 * weights * answers * VERIFIER_TOKENS / FLOPS
+    return _on_gpus(weights, seconds, gigabytes=answers * BYTES_PER_SCORE / 1e9)
+
+
+def _estimate_confidences(config: Config, job: Wildcards) -> Cost:
+    about = config["estimators"][job["estimator"]]
+    n_checkpoints = len(selection.checkpoints_read(config, job["model"], job["estimator"]))
+    answers = n_checkpoints * n_questions(config, job["dataset"], "train", "test")
+    if about.get("compares_answers") and config["equivalence"]["backend"] == "nli":
+        return _on_gpus(ENTAILMENT_WEIGHTS, answers * PAIRS / PAIRS_PER_S)
+    if not about.get("reads_weights"):
+        return Cost()
+    weights = weights_of(config, job["model"])
+    further_loads = (n_checkpoints - 1) * weights * BYTES_PER_WEIGHT / READ
+    return _on_gpus(weights, further_loads + 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
+
+
+COSTS: dict[str, Callable[[Config, Wildcards], Cost]] = {
+    "fetch_checkpoint": _fetch_checkpoint,
+    "generate_beams": _generate_beams,
+    "cluster_answers": _cluster_answers,
+    "judge_answers": _judge_answers,
+    "train_adapters": _train_adapters,
+    "score_answers": _score_answers,
+    "score_with_verifier": _score_with_verifier,
+    "estimate_confidences": _estimate_confidences,
+    "measure_variance": _measure_variance,
+}
+
+
+def kind_of(rule: str, job: Wildcards) -> str:
+    """Return the row of `COSTS` that a rule belongs to: one serves all recipes."""
+    return "train_adapters" if rule == f"train_{job.get('recipe')}" else rule
+
+
+def expected_cost(config: Config, rule: str, job: Wildcards) -> Cost:
+    """Return what the job of `rule` with the wildcards `job` should cost.
+
+    Rules without a row in `COSTS` run no model, and cost nothing that is counted here.
+    """
+    estimate = COSTS.get(kind_of(rule, job))
+    return estimate(config, job) if estimate else Cost()

@@ -1,0 +1,176 @@
+"""Transfer matrices against pairs counted one by one, and the figure of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from draw_transfer import draw_transfer
+from measure_transfer import measure_transfer
+
+from persistcal import artifacts
+from persistcal.analyses.transfer import transfer_matrix
+from persistcal.report.analysis_figures import transfer_figure
+
+CHECKPOINTS = ["x", "y", "z"]
+SETS = {
+    "transfer": {"x": ["x"], "y": ["y"], "z": ["z"]},
+    "transfer_random": {"x+y": ["x", "y"], "y+z": ["y", "z"]},
+}
+NAMES = {recipe: list(sets) for recipe, sets in SETS.items()}
+LABELS = {
+    "sets": {"m": SETS},
+    "random_later": ["transfer_random"],
+    "checkpoints": {"m": {"x": "10%", "y": "20%", "z": "100%"}},
+    "models": {"m": "Model m"},
+    "recipes": {"transfer": "One checkpoint", "transfer_random": "Later labels random"},
+}
+
+
+def score_rows(checkpoint, values, recipe="transfer", trained_on="x", seed=17, **changes):
+    key = {"recipe": recipe, "trained_on": trained_on, "seed": seed}
+    row = {"answers_of": checkpoint, "train_dataset": "quiz", **key, **changes}
+    return pd.DataFrame(
+        {**row, "question_id": [f"q{i}" for i in range(len(values))], "confidence": values}
+    )
+
+
+def answers(correct):
+    ids = [f"q{i}" for i in range(len(correct))]
+    return pd.DataFrame({"question_id": ids, "correct": np.array(correct, bool)})
+
+
+def test_auc_of_own_answers_averaged_over_seeds():
+    predicted = {"x": answers([1, 0, 1])}
+    scores = pd.concat(
+        [
+            # (q0, q1) and (q2, q1) ranked right: 2/2; q0 tied, q2 wrong: 0.5/2
+            score_rows("x", [0.9, 0.1, 0.8]),
+            score_rows("x", [0.5, 0.5, 0.4], seed=18),
+            score_rows("y", [0.0, 0.9, 0.0]),  # of another one's answers
+            score_rows("x", [0.0, 0.9, 0.0], train_dataset="exam"),
+        ]
+    )
+    matrix = transfer_matrix(
+        predicted, {"x": scores}, {"transfer": ["x"]}, train_dataset="quiz"
+    )
+    assert matrix.to_dict("records") == [
+        {"recipe": "transfer", "trained_on": "x", "checkpoint": "x", "auc": 0.625, "n": 3}
+    ]
+
+
+def test_missing_scores_are_named():
+    predicted = {"x": answers([1, 0, 1])}
+    with pytest.raises(ValueError, match="No scores of adapter 'transfer' trained on 'y' at"):
+        transfer_matrix(
+            predicted,
+            {"x": score_rows("x", [0.1] * 3)},
+            {"transfer": ["y"]},
+            train_dataset="quiz",
+        )
+    with pytest.raises(ValueError, match="1 answers of checkpoint 'x' have no score"):
+        transfer_matrix(
+            predicted,
+            {"x": score_rows("x", [0.1] * 2)},
+            {"transfer": ["x"]},
+            train_dataset="quiz",
+        )
+
+
+def by_counting(confidence, correct):
+    pairs = [(p, q) for p in confidence[correct] for q in confidence[~correct]]
+    return sum((p > q) + (p == q) / 2 for p, q in pairs) / len(pairs)
+
+
+def test_from_files_to_figure(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    n = 30
+    questions = pd.DataFrame(
+        {
+            "question_id": [f"q{i}" for i in range(n)],
+            "index": range(n),
+            "split": "test",
+            "question": "?",
+            "references": [["a"]] * n,
+            "any_of": False,
+            "category": "",
+            "excluded": [i == 3 for i in range(n)],
+        }
+    )
+    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
+    expected = {}
+    for checkpoint in CHECKPOINTS:
+        clusters = pd.DataFrame(
+            {
+                "question_id": questions["question_id"],
+                "cluster": 0,
+                "answer": "a",
+                "probability": 0.5,
+                "members": [["a"]] * n,
+            }
+        )
+        correct = rng.random(n) < 0.5
+        labels = clusters[["question_id", "cluster"]].assign(
+            label=np.where(correct, "correct", "not_attempted"), source="lexical"
+        )
+        artifacts.write(clusters, f"clusters/{checkpoint}", artifacts.CLUSTERS)
+        artifacts.write(labels, f"labels/{checkpoint}", artifacts.LABELS)
+        scored = []
+        for recipe, names in NAMES.items():
+            for name in names:
+                values = rng.random(n).round(1)
+                scored.append(score_rows(checkpoint, values, recipe, name))
+                asked = np.arange(n) != 3
+                expected[recipe, name, checkpoint] = by_counting(values[asked], correct[asked])
+        artifacts.write(pd.concat(scored), f"scores/{checkpoint}", artifacts.SCORES)
+    measure_transfer(
+        "questions.parquet",
+        *[
+            [f"{folder}/{c}" for c in CHECKPOINTS]
+            for folder in ("clusters", "labels", "scores")
+        ],
+        "transfer.csv",
+        model="m",
+        dataset="quiz",
+        checkpoints=CHECKPOINTS,
+        sets=NAMES,
+    )
+    matrix = artifacts.read_csv("transfer.csv", artifacts.TRANSFER)
+    assert set(matrix["n"]) == {n - 1}
+    found = matrix.set_index(["recipe", "trained_on", "checkpoint"])["auc"].to_dict()
+    assert found == pytest.approx(expected)
+
+    draw_transfer(["transfer.csv"], "once.pdf", "once.png", **LABELS)
+    draw_transfer(["transfer.csv"], "again.pdf", "again.png", **LABELS)
+    for kind in ("pdf", "png"):
+        assert (tmp_path / f"once.{kind}").read_bytes() == (
+            tmp_path / f"again.{kind}"
+        ).read_bytes()
+
+
+def test_figure_shows_the_numbers_where_they_belong():
+    rows = pd.DataFrame(
+        [
+            ("m", "quiz", recipe, name, checkpoint, 0.5 + 0.1 * i + 0.01 * j, 9)
+            for recipe, names in NAMES.items()
+            for i, name in enumerate(names)
+            for j, checkpoint in enumerate(CHECKPOINTS)
+        ],
+        columns=artifacts.TRANSFER.schema.names,
+    )
+    rows.loc[0, "auc"] = np.nan
+    alone, random, _ = transfer_figure(rows, **LABELS).axes
+    texts = {text.get_position(): text.get_text() for text in alone.texts}
+    assert texts[0, 0] == "–"
+    assert texts[2, 1] == ".620"  # trained on y (second row), evaluated at z: 0.5 + 0.1 + 0.02
+    assert [t.get_text() for t in alone.get_xticklabels()] == ["10%", "20%", "100%"]
+    assert [t.get_text() for t in random.get_yticklabels()] == ["10% + 20%", "20% + 100%"]
+    frames = [(p.get_x(), p.get_y(), p.get_linestyle() == "solid") for p in random.patches]
+    middle = [(round(x + 0.44), round(y + 0.44), solid) for x, y, solid in frames]
+    assert middle == [(0, 0, True), (1, 0, False), (1, 1, True), (2, 1, False)]
+    # The line keeps what was trained on to its right: cells before it are transfer backwards.
+    (line,) = alone.lines
+    assert line.get_xydata()[::2].tolist() == [[-0.5, -0.5], [0.5, 0.5], [1.5, 1.5]]
+
+    # A study too small for any AUC still has a figure.
+    alone, *_ = transfer_figure(rows.assign(auc=np.nan), **LABELS).axes
+    assert {text.get_text() for text in alone.texts} == {"–"}

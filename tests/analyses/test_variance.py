@@ -1,0 +1,221 @@
+"""Variance of hidden states over seeds, against all of them held at once."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from correlate_variance import correlate_variance
+from measure_variance import measure_variance
+from peft import PeftModel
+from scipy.stats import spearmanr
+from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+
+from persistcal import artifacts
+from persistcal.analyses.hidden_states import (
+    blocks,
+    last_hidden_states,
+    variances_over_adapters,
+)
+from persistcal.analyses.variance import (
+    RunningVariance,
+    correlations_by_layer,
+    order_correlations,
+    variance_table,
+)
+from persistcal.confidence.prompts import confidence_prompt
+from persistcal.training.lora import adapter_files, initialise, share_adapter
+
+torch.set_num_threads(1)
+SEEDS = (17, 18, 19)
+
+
+def test_running_variance_is_that_of_all_samples():
+    samples = np.random.default_rng(0).normal(1e4, 1, (10, 3, 4, 7))
+    running = RunningVariance()
+    for sample in samples:
+        running.add(sample)
+    np.testing.assert_allclose(running.total(), samples.var(axis=0).sum(-1), rtol=1e-9)
+    with pytest.raises(ValueError, match="first sample"):
+        RunningVariance().total()
+
+
+def test_order_correlations():
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 4, (7, 50)).astype(float)  # with ties
+    values[:, 3] = 2.0
+    values[4, 5] = np.nan
+    expected = [spearmanr(np.arange(7), column).statistic for column in values.T]
+    np.testing.assert_allclose(order_correlations(values), expected, rtol=0, atol=1e-12)
+    assert np.isnan(order_correlations(values)[[3, 5]]).all()
+    # Ranks (1.5, 1.5, 3, 4) against (1, 2, 3, 4): 4.5 / sqrt(4.5 * 5)
+    tied = order_correlations(np.array([0.0, 0.0, 1.0, 2.0])[:, None])
+    assert tied == pytest.approx(4.5 / np.sqrt(22.5))
+
+
+def test_correlations_are_over_the_questions_of_all_checkpoints():
+    # Layer 1: a rises (1), b falls (-1), c rises but for one swap (0.5), d is missing once.
+    # Layer 2: constant for a and b, c rises.
+    first = np.array([[1, 5], [3, 5], [1, 1], [0, 0]])
+    second = np.array([[2, 5], [2, 5], [3, 2], [1, 1]])
+    third = np.array([[3, 5], [1, 5], [2, 3], [2, 2]])
+    found = [variance_table(list("abcd"), values / 10) for values in (first, second, third)]
+    found[1] = found[1][found[1]["question_id"] != "d"].iloc[::-1]
+    summary = correlations_by_layer(found)
+    assert summary.to_dict("list") == {
+        "layer": [1, 2],
+        "mean_rho": [pytest.approx(0.5 / 3), 1.0],
+        "median_rho": [0.5, 1.0],
+        "n": [3, 1],
+    }
+
+
+def prompts():
+    tokenizer = tiny_tokenizer()
+    texts = [(f"Where is {'x' * i}?", "Norway" if i % 2 else "Peru") for i in range(7)]
+    return tokenizer([confidence_prompt(TEMPLATE, *text) for text in texts])["input_ids"]
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_last_hidden_states_are_those_of_each_prompt_alone(kind):
+    model = tiny_model(kind)
+    found = last_hidden_states(model, prompts())
+    assert found.shape == (2, 7, 32)
+    assert all(not block._forward_hooks for block in blocks(model))  # none is left behind
+    for place, prompt in enumerate(prompts()):
+        with torch.inference_mode():
+            states = model(torch.tensor([prompt]), output_hidden_states=True).hidden_states
+        # transformers gives the last block's output after the final norm
+        torch.testing.assert_close(found[0, place], states[1][0, -1], rtol=0, atol=1e-4)
+        normed = model.get_decoder().norm(found[1, place])
+        torch.testing.assert_close(normed, states[2][0, -1], rtol=0, atol=1e-4)
+
+
+def save_adapters(folder):
+    """Adapters that do something: random A, and random B where training begins at zero."""
+    paths = []
+    adapter = share_adapter([tiny_model()], rank=4, alpha=8)
+    for seed in SEEDS:
+        initialise(adapter, seed)
+        torch.manual_seed(seed)
+        for name, parameter in adapter.items():
+            if name.endswith("lora_B"):
+                parameter.data.normal_(0, 0.05)
+        place = Path(folder) / f"seed{seed}"
+        place.mkdir(parents=True)
+        files = adapter_files(adapter, rank=4, alpha=8, base_model="early")
+        for name, content in files.items():
+            (place / name).write_bytes(content)
+        paths.append(str(place / "adapter_model.safetensors"))
+    return paths
+
+
+def all_at_once(folder):
+    """Population variance of hidden states that are all computed first, (prompt, layer)."""
+    states = []
+    for seed in SEEDS:
+        model = PeftModel.from_pretrained(tiny_model(), Path(folder) / f"seed{seed}")
+        rows = [last_hidden_states(model.get_base_model(), [p])[:, 0] for p in prompts()]
+        states.append(torch.stack(rows).double().numpy())
+    return np.var(np.stack(states), axis=0).sum(-1)
+
+
+class SplitModel(torch.nn.Module):
+    """Two blocks, the first on the device of the model: "meta" stands for a GPU."""
+
+    device = torch.device("meta")
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()])
+
+    def get_decoder(self):
+        return self
+
+    def forward(self, input_ids, position_ids, use_cache):
+        assert input_ids.device == position_ids.device == self.device
+        for block, device in zip(self.layers, ("meta", "cpu"), strict=True):
+            block(torch.ones(*input_ids.shape, 5, device=device))
+
+
+def test_blocks_on_other_devices_than_the_model_begins_on():
+    states = last_hidden_states(SplitModel(), [[1, 2, 3], [4]])
+    assert states.shape == (2, 2, 5) and states.device.type == "meta"
+
+
+def test_adapters_need_a_second_one(tmp_path):
+    save_adapters(tmp_path)
+    model = PeftModel.from_pretrained(tiny_model(), tmp_path / "seed17")
+    with pytest.raises(ValueError, match="at least two"):
+        variances_over_adapters(model, prompts(), batch_size=2)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
+    monkeypatch.chdir(tmp_path)
+    paths = save_adapters("adapters")
+    tiny_model().save_pretrained("early")
+    tiny_tokenizer().save_pretrained("early")
+    record = {"repo": "early", "revision": None, "commit": None, "dtype": "float32"}
+    Path("early.json").write_text(json.dumps(record))
+    n = 9
+    questions = pd.DataFrame(
+        {
+            "question_id": [f"q{i}" for i in range(n)],
+            "index": range(n),
+            "split": ["test"] * 8 + ["train"],
+            "question": [f"Where is {'x' * i}?" for i in range(n)],
+            "references": [["Peru"]] * n,
+            "any_of": False,
+            "category": "",
+            "excluded": [False] * 7 + [True, False],
+        }
+    )
+    answers = ["Norway" if i % 2 else "Peru" for i in range(n)]
+    clusters = pd.DataFrame(
+        {
+            "question_id": questions["question_id"],
+            "cluster": 0,
+            "answer": answers,
+            "probability": 0.5,
+            "members": [[answer] for answer in answers],
+        }
+    )
+    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
+    artifacts.write(clusters, "clusters.parquet", artifacts.CLUSTERS)
+    measure_variance(
+        "early.json",
+        "questions.parquet",
+        "clusters.parquet",
+        paths,
+        "variances.parquet",
+        prompt=TEMPLATE,
+        batch_size=batch_size,
+        threads=1,
+    )
+    found = artifacts.read("variances.parquet", artifacts.VARIANCES)
+    wide = found.pivot(index="question_id", columns="layer", values="variance")
+    assert wide.columns.tolist() == [1, 2] and wide.index.tolist() == [
+        f"q{i}" for i in range(7)
+    ]
+    expected = all_at_once("adapters")
+    assert expected.min() > 1e-3
+    np.testing.assert_allclose(wide, expected, rtol=1e-3)
+
+    later = found.assign(variance=found["variance"] * np.where(found["layer"] == 1, 2, 0.5))
+    artifacts.write(later, "later.parquet", artifacts.VARIANCES)
+    correlate_variance(
+        ["variances.parquet", "later.parquet"],
+        "table.tex",
+        "table.csv",
+        measured=[("m", "early", "quiz"), ("m", "late", "quiz")],
+        labels={"models": {"m": "Model m"}, "datasets": {"quiz": "Quiz"}},
+    )
+    table = pd.read_csv("table.csv")
+    assert table["layer"].tolist() == [1, 2] and table["n"].tolist() == [7, 7]
+    np.testing.assert_allclose(table[["mean_rho", "median_rho"]], [[1, 1], [-1, -1]])
+    text = Path("table.tex").read_text()
+    assert "Layer & Mean $\\rho$ & Median $\\rho$ \\\\\n\\midrule\n1 & 1.000 & 1.000" in text
+    assert "2 & $-$1.000" in text and "Model m, Quiz" in text

@@ -1,0 +1,92 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from persistcal.answers import clusters as clustering
+from persistcal.answers.clusters import Beams, beam_weights
+from persistcal.answers.equivalence import identical
+
+
+def cluster_answers(texts, logprobs, equivalent=identical, **options):
+    """The clusters of one question; `equivalent` compares (question, one, other)."""
+    [clusters] = clustering.cluster_answers(
+        [Beams("?", texts, logprobs)], equivalent, **options
+    )
+    return clusters
+
+
+def linked_by(links):
+    """An equivalence that holds between the answers of each of `links`."""
+    return lambda pairs: [frozenset({pair.one, pair.other}) in links for pair in pairs]
+
+
+def test_identical_answers_share_a_cluster_without_asking():
+    clusters = cluster_answers(
+        ["Paris", " PARIS. ", "Lyon"], np.log([0.2, 0.5, 0.3]), weighting="probability"
+    )
+    # 0.2 + 0.5 for Paris, represented by its better beam " PARIS. "
+    assert [c.answer for c in clusters] == ["PARIS.", "Lyon"]
+    assert clusters[0].probability == pytest.approx(0.7)
+    assert clusters[0].members == ["PARIS.", "Paris"]
+
+
+def test_empty_beams_keep_their_mass_in_the_denominator():
+    clusters = cluster_answers(["", "Rome"], np.log([0.3, 0.1]))
+    # softmax over both beams: 0.1 / (0.3 + 0.1)
+    assert [(c.answer, round(c.probability, 6)) for c in clusters] == [("Rome", 0.25)]
+
+
+def test_no_answer_at_all_gives_no_cluster():
+    assert cluster_answers(["", "  ", "."], [-1.0, -2.0, -3.0]) == []
+
+
+def test_equivalence_is_transitive_through_a_third_answer():
+    same = {frozenset({"a", "b"}), frozenset({"b", "c"})}
+    clusters = cluster_answers(
+        ["a", "c", "b", "d"],
+        np.log([0.1, 0.2, 0.3, 0.4]),
+        linked_by(same),
+        weighting="probability",
+    )
+    assert [sorted(c.members) for c in clusters] == [["a", "b", "c"], ["d"]]
+    assert clusters[0].answer == "b"
+    assert clusters[0].probability == pytest.approx(0.6)
+
+
+def test_ties_go_to_the_better_beam():
+    clusters = cluster_answers(["x", "y"], np.log([0.5, 0.5]))
+    assert [c.answer for c in clusters] == ["x", "y"]
+
+
+def test_unknown_weighting_names_the_choices():
+    with pytest.raises(ValueError, match="'softmax' or 'probability'"):
+        beam_weights([0.0], weighting="raw")
+
+
+def slow_components(answers, linked):
+    """Merge sets until no link joins two of them."""
+    groups = [{a} for a in answers]
+    for _ in answers:
+        for a, b in itertools.combinations(answers, 2):
+            one = next(g for g in groups if a in g)
+            two = next(g for g in groups if b in g)
+            if one is not two and frozenset({a, b}) in linked:
+                groups.remove(two)
+                one |= two
+    return {frozenset(g) for g in groups}
+
+
+@given(
+    st.sets(st.sampled_from([frozenset(p) for p in itertools.combinations("abcdef", 2)])),
+    st.permutations("abcdef"),
+    st.lists(st.floats(-20, 0), min_size=6, max_size=6),
+)
+def test_clusters_are_the_connected_components(linked, answers, logprobs):
+    clusters = cluster_answers(answers, logprobs, linked_by(linked))
+    assert {frozenset(c.members) for c in clusters} == slow_components(answers, linked)
+    assert sum(c.probability for c in clusters) == pytest.approx(1)
+    probabilities = [c.probability for c in clusters]
+    assert probabilities == sorted(probabilities, reverse=True)

@@ -1,0 +1,483 @@
+"""Beam search against transformers' `generate`, one whole prompt at a time."""
+
+import json
+
+import generate_beams as generate_beams_script
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from like_generate import assert_decodes_like_generate, assert_same_beams, one_by_one
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Olmo3Config,
+    Olmo3ForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    StopStringCriteria,
+)
+
+from persistcal import artifacts
+from persistcal.answers.beam_search import BeamSearch
+from persistcal.answers.decode import Beam, _ending_tokens, generate_beams
+from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
+
+torch.set_num_threads(1)
+
+PREFIX = few_shot_prefix(
+    [
+        ("Capital of Peru?", "Lima"),
+        ("Wie heißt {er}?", "Ödön"),
+        ("Sea near Oslo?", "North Sea."),
+    ]
+)
+SUFFIXES = [
+    question_suffix(question)
+    for question in [
+        "Capital of Chad?",
+        "Who?",
+        "Which of the rivers that flow through the capital of Peru is the longest one, "
+        "counted from where it is first called by its present name. And in which sea?",
+        "Sea near Lima?",
+        "Who is Ödön, and what is he called in Oslo",
+        "Capital of Mali. Not of Peru?",
+        "Which river flows through Oslo?",
+        "日本?",
+    ]
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """Byte-level BPE in which newlines are often glued to other characters."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(pattern="\x00", behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    bpe.decoder = decoders.ByteLevel()
+    lines = ["a.\n", "b.\n\n", " \n", "?\n", "\n\n\n", ".\n\nx", "\nPro", "o\n"]
+    text = [PREFIX.replace("\n", ending) for ending in lines] + [line * 20 for line in lines]
+    bpe.train_from_iterator(
+        text,
+        trainers.BpeTrainer(
+            vocab_size=360,
+            special_tokens=["<|end|>", "<|begin|>", "<|pad|>"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe, eos_token="<|end|>", bos_token="<|begin|>", pad_token="<|pad|>"
+    )
+
+
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.3,  # far apart logits, so that no two beams score alike
+    "eos_token_id": 0,
+    "bos_token_id": 1,
+    "pad_token_id": 2,
+    "tie_word_embeddings": False,
+}
+WINDOW = ["sliding_attention"] * 2 + ["full_attention"] + ["sliding_attention"]
+
+
+def random_model(kind, vocab_size, **changes):
+    """A random model; `kind` names the architecture and the reach of its attention."""
+    torch.manual_seed(7)
+    sizes = SIZES | {"vocab_size": vocab_size + 3} | changes  # ids the tokenizer does not have
+    model = {
+        "olmo3_tiny_window": lambda: Olmo3ForCausalLM(
+            Olmo3Config(**sizes, sliding_window=7, layer_types=WINDOW)
+        ),
+        "olmo3_window_in_question": lambda: Olmo3ForCausalLM(
+            Olmo3Config(**sizes, sliding_window=40, layer_types=WINDOW)
+        ),
+        "olmo3_wide_window": lambda: Olmo3ForCausalLM(
+            Olmo3Config(**sizes, sliding_window=400, layer_types=WINDOW)
+        ),
+        "llama": lambda: LlamaForCausalLM(LlamaConfig(**sizes)),
+        "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**sizes, head_dim=16)),
+    }[kind]()
+    return model.eval()
+
+
+KINDS = [
+    "olmo3_tiny_window",
+    "olmo3_window_in_question",
+    "olmo3_wide_window",
+    "llama",
+    "qwen3",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_beams_are_those_of_generate(kind, tokenizer):
+    model = random_model(kind, len(tokenizer))
+    assert_decodes_like_generate(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=30)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("kind", KINDS)
+def test_beams_are_those_of_generate_on_a_gpu(kind, tokenizer):
+    model = random_model(kind, len(tokenizer)).cuda()
+    assert_decodes_like_generate(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=30)
+
+
+def test_first_token_scores_in_bfloat16_are_those_of_a_plain_forward(tokenizer):
+    model = random_model("olmo3_tiny_window", len(tokenizer)).to(torch.bfloat16)
+    answers = generate_beams(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=1)
+    for suffix, beams in zip(SUFFIXES, answers, strict=True):
+        ids = tokenizer(PREFIX + suffix, return_tensors="pt")["input_ids"]
+        expected = model(ids).logits[0, -1].float().log_softmax(0).topk(10)[0]
+        # Logits up to 6 have steps of 2**-6 in bfloat16, and errors of a few steps.
+        np.testing.assert_allclose(
+            [beam.logprob for beam in beams], expected.tolist(), atol=0.15
+        )
+
+
+def boost(model, tokens, by):
+    """Make `tokens` about exp(`by`) times as likely after anything."""
+    if not model.model.norm._forward_hooks:
+        # With a constant last hidden unit, its output weights act as a bias.
+        model.model.norm.register_forward_hook(
+            lambda module, args, out: torch.cat(
+                [out[..., :-1], torch.ones_like(out[..., :1])], 2
+            )
+        )
+        torch.nn.init.zeros_(model.lm_head.weight[:, -1])
+    with torch.no_grad():
+        model.lm_head.weight[tokens, -1] = by
+    return model
+
+
+@pytest.mark.parametrize("eos", [0, [0, 2, 1]], ids=["one", "three"])
+def test_end_of_sequence_tokens_end_a_beam(eos, tokenizer):
+    """Three of them also widen the candidates of a step from 20 to 40."""
+    model = random_model("llama", len(tokenizer))
+    model.generation_config.eos_token_id = eos
+    boost(model, eos, 9.0)
+    expected = assert_decodes_like_generate(
+        model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=12
+    )
+    for suffix, beams in zip(SUFFIXES, expected, strict=True):
+        ids = tokenizer(PREFIX + suffix, return_tensors="pt")["input_ids"]
+        first = model(ids).logits[0, -1].log_softmax(0)
+        assert first.argmax() in torch.tensor(eos)
+        assert beams[0].text == ""
+        assert beams[0].logprob == pytest.approx(first.max().item(), abs=1e-4)
+
+
+def test_few_beams_live_on_where_most_candidates_end(tokenizer):
+    """The number of candidates, which depends on that of EOS tokens, then matters."""
+    model = random_model("llama", len(tokenizer))
+    ending = _ending_tokens(model, tokenizer, [0])
+    assert ending.sum() > 20
+    boost(model, ending, 2.5)
+    of_20 = assert_decodes_like_generate(
+        model, tokenizer, PREFIX, SUFFIXES[:4], max_new_tokens=15
+    )
+    model.generation_config.eos_token_id = [0, 1]
+    of_30 = assert_decodes_like_generate(
+        model, tokenizer, PREFIX, SUFFIXES[:4], max_new_tokens=15
+    )
+    assert [beam.text for beam in of_20[2]] != [beam.text for beam in of_30[2]]
+
+
+def log_probability(*probabilities):
+    return torch.tensor([probabilities]).log()
+
+
+def test_candidates_that_generate_loses_by_hand():
+    """Two beams, four candidates a step, tokens 0 to 2 end, 3 to 5 do not."""
+    ends = torch.tensor([True, True, True, False, False, False])
+    search = BeamSearch(1, n_beams=2, n_candidates=4, max_new_tokens=9, ends=ends)
+
+    # Candidates: 1 (.35), 3 (.3), 0 (.1), 2 (.09). Token 1 finishes; 0 and 2 end but are
+    # not among the first two. Of tokens 4 and 5 neither is a candidate: one beam lives.
+    rows = search.advance(log_probability(0.1, 0.35, 0.09, 0.3, 0.085, 0.075))
+    assert rows.tolist() == [0]
+    assert search.tokens.tolist() == [[3]]
+    assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.0])
+
+    # After token 3: 4 (.3 * .5 = .15), 2 (.3 * .4 = .12), then 5 and 3 (.03 * .3 = .009 and
+    # less). Token 2 is the second finished beam; only a beam above .12 may live on.
+    rows = search.advance(log_probability(0.02, 0.02, 0.4, 0.027, 0.5, 0.033))
+    assert rows.tolist() == [0]
+    assert search.tokens.tolist() == [[3, 4]]
+    assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.12])
+    assert search.finished_tokens.tolist() == [[[1, -1], [3, 2]]]
+
+    # .15 * .9 = .135 takes the place of .12. No live beam is left above it.
+    rows = search.advance(log_probability(0.9, 0.02, 0.02, 0.02, 0.02, 0.02))
+    assert rows.tolist() == []
+    assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.135])
+    assert search.finished_tokens.tolist() == [[[1, -1, -1], [3, 4, 0]]]
+
+
+def textbook(model, tokenizer, prompt, n_beams, max_new_tokens):
+    """Exact beam search in plain Python: all ending beams count, live ones are refilled."""
+    prompt_ids = tokenizer(prompt)["input_ids"]
+    ends = _ending_tokens(model, tokenizer, [0])
+    live, finished = [(0.0, [])], []
+    for step in range(max_new_tokens):
+        candidates = []
+        for score, tokens in live:
+            logits = model(torch.tensor([prompt_ids + tokens])).logits[0, -1]
+            logprobs = logits.log_softmax(0).tolist()
+            candidates += [(score + p, [*tokens, t]) for t, p in enumerate(logprobs)]
+        last = step + 1 == max_new_tokens
+        finished += [c for c in candidates if last or ends[c[1][-1]]]
+        live = [c for c in candidates if not last and not ends[c[1][-1]]]
+        finished, live = (sorted(c, reverse=True)[:n_beams] for c in (finished, live))
+        if len(finished) == n_beams and (not live or live[0][0] <= finished[-1][0]):
+            break
+    return finished
+
+
+def lone_newline_model(tokenizer, by):
+    """A model for which a single newline is the only likely end."""
+    model = random_model("llama", len(tokenizer))
+    boost(model, _ending_tokens(model, tokenizer, [0]), -30.0)
+    return boost(model, tokenizer.convert_tokens_to_ids("Ċ"), by)
+
+
+@pytest.mark.parametrize(("by", "agree"), [(8.0, True), (2.0, False)])
+@torch.inference_mode()
+def test_textbook_beam_search_keeps_what_generate_loses(by, agree, tokenizer):
+    """They agree where an end is likely, as in trained models, but not where it is rare."""
+    model = lone_newline_model(tokenizer, by)
+    sizes = {"n_beams": 10, "max_new_tokens": 8}
+    ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], **sizes)
+    assert_same_beams(
+        ours, one_by_one(model, tokenizer, [PREFIX + s for s in SUFFIXES[:3]], **sizes)
+    )
+    exact = [textbook(model, tokenizer, PREFIX + s, **sizes) for s in SUFFIXES[:3]]
+    ours = np.array([[beam.logprob for beam in beams] for beams in ours])
+    exact = np.array([[score for score, _ in beams] for beams in exact])
+    if agree:
+        np.testing.assert_allclose(ours, exact, atol=1e-4)
+    else:
+        assert (ours <= exact + 1e-4).all()
+        assert (ours < exact - 1).any()
+
+
+def test_stopping_never_is_the_same_but_stopping_early_is_not(tokenizer):
+    model = lone_newline_model(tokenizer, 8.0)
+    prompts = [PREFIX + suffix for suffix in SUFFIXES]
+    ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=15)
+    never, early = (
+        one_by_one(model, tokenizer, prompts, max_new_tokens=15, early_stopping=stopping)
+        for stopping in ("never", True)
+    )
+    assert_same_beams(ours, never)
+    worst = [[beams[-1].logprob for beams in answers] for answers in (ours, early)]
+    assert max(np.subtract(*worst)) > 1e-2
+
+
+def test_tokens_that_end_are_those_of_the_stop_string_criterion(tokenizer):
+    """The criterion looks at the last token only, and for a newline anywhere in it."""
+    model = random_model("llama", len(tokenizer))
+    criterion = StopStringCriteria(tokenizer, "\n")
+    newline = tokenizer.convert_tokens_to_ids("Ċ")
+    after_newline = torch.tensor([[newline, token] for token in range(model.config.vocab_size)])
+    stops = criterion(after_newline, None)
+    assert torch.equal(_ending_tokens(model, tokenizer, []), stops)
+    inside = [t for t in tokenizer.get_vocab() if "Ċ" in t.strip("Ċ")]
+    assert inside and stops[tokenizer.convert_tokens_to_ids(inside)].all()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffixes"),
+    [
+        ("Answer: Lima.", ["\n\nPrompt: a?\nAnswer:", "\nb", " Lima", "\n\n"]),
+        (PREFIX, ["", "Prompt: Oslo?\nAnswer:"]),
+        ("", ["Lima", "Oslo?", "Who?\n"]),
+        ("", ["L"]),
+        (PREFIX, [SUFFIXES[2]]),
+        ("", ["Lima", "Lima", "Lima"]),
+    ],
+    ids=["merging", "empty suffix", "nothing shared", "one token", "one prompt", "same"],
+)
+def test_any_split_of_the_prompt_gives_the_beams_of_the_whole(prefix, suffixes, tokenizer):
+    model = random_model("olmo3_tiny_window", len(tokenizer))
+    assert_decodes_like_generate(model, tokenizer, prefix, suffixes, max_new_tokens=8)
+
+
+def test_tokens_may_merge_across_the_end_of_the_prefix(tokenizer):
+    """Makes sure that the case "merging" above is one."""
+    prefix, suffix = "Answer: Lima.", "\n\nPrompt: a?\nAnswer:"
+    assert tokenizer(prefix + suffix)["input_ids"] != [
+        *tokenizer(prefix)["input_ids"],
+        *tokenizer(suffix)["input_ids"],
+    ]
+
+
+def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.post_processor = TemplateProcessing(
+        single="<|begin|> $A", special_tokens=[("<|begin|>", 1)]
+    )
+    with_start = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token="<|end|>",
+        bos_token="<|begin|>",
+        pad_token="<|pad|>",
+    )
+    assert with_start("a")["input_ids"][0] == 1
+    model = random_model("llama", len(tokenizer))
+    assert_decodes_like_generate(model, with_start, PREFIX, SUFFIXES[:3], max_new_tokens=8)
+    assert_decodes_like_generate(model, with_start, "", ["", "Lima"], max_new_tokens=8)
+
+
+def test_the_prefix_goes_through_the_model_once(tokenizer):
+    model = random_model("olmo3_wide_window", len(tokenizer))
+    shapes = []
+    model.model.embed_tokens.register_forward_hook(
+        lambda module, args, output: shapes.append(tuple(args[0].shape))
+    )
+    done = []
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES, batch_size=3, progress=done.append)
+    prompts = tokenizer([PREFIX + suffix for suffix in SUFFIXES])["input_ids"]
+    lengths = sorted(len(prompt) for prompt in prompts)
+    in_common = [len(set(tokens)) == 1 for tokens in zip(*prompts, strict=False)]
+    n_shared = in_common.index(False)
+    assert n_shared > 15
+    assert shapes[0] == (1, n_shared)
+    # Then each batch of 3, 3 and 2: its longest question but one token, and single tokens.
+    wide = [shape for shape in shapes[1:] if shape[1] > 1]
+    assert wide == [(n, lengths[end] - n_shared - 1) for n, end in [(3, 2), (3, 5), (2, 7)]]
+    assert all(n_rows <= 30 for n_rows, _ in shapes)
+    assert done == [3, 3, 2]
+
+
+def test_no_questions_and_no_tokens(tokenizer):
+    model = random_model("llama", len(tokenizer))
+    assert generate_beams(model, tokenizer, PREFIX, []) == []
+    with pytest.raises(ValueError, match="prompt 1 has no tokens"):
+        generate_beams(model, tokenizer, "", ["Lima", ""])
+
+
+def test_the_model_attends_as_before_afterwards(tokenizer):
+    model = random_model("llama", len(tokenizer))
+    ids = tokenizer(PREFIX, return_tensors="pt")["input_ids"]
+    before = model(ids).logits
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], max_new_tokens=2)
+    assert model.config._attn_implementation == "sdpa"
+    assert torch.equal(model(ids).logits, before)
+    with pytest.raises(RuntimeError, match="stop here"):
+        generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], progress=stop)
+    assert model.config._attn_implementation == "sdpa"
+
+
+def stop(n):
+    raise RuntimeError("stop here")
+
+
+def test_models_with_other_attention_are_refused(tokenizer, monkeypatch):
+    capped = Gemma2ForCausalLM(
+        Gemma2Config(**SIZES | {"vocab_size": 400}, head_dim=8, attn_logit_softcapping=5.0)
+    )
+    with pytest.raises(NotImplementedError, match="Gemma2Attention needs logit soft-capping"):
+        generate_beams(capped.eval(), tokenizer, PREFIX, SUFFIXES)
+    model = random_model("llama", len(tokenizer))
+    monkeypatch.setattr(LlamaForCausalLM, "_can_set_attn_implementation", lambda *_: False)
+    with pytest.raises(ValueError, match="LlamaForCausalLM does not support"):
+        generate_beams(model, tokenizer, PREFIX, SUFFIXES)
+
+
+@pytest.fixture
+def study(tmp_path, tokenizer):
+    """A saved checkpoint and a table of questions of two categories."""
+    model = random_model("olmo3_tiny_window", len(tokenizer))
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    checkpoint = {"repo": str(tmp_path / "model"), "commit": None, "dtype": "float32"}
+    (tmp_path / "checkpoint.json").write_text(json.dumps(checkpoint))
+    splits = ["few_shot"] * 4 + ["test", "train", "test", "unused", "test"]
+    questions = pd.DataFrame(
+        {
+            "question_id": [f"q{i}" for i in range(9)],
+            "index": range(9),
+            "split": splits,
+            "question": [f"Capital {i}?" for i in range(9)],
+            "references": [[f"Lima {i}", "x"] for i in range(9)],
+            "any_of": True,
+            "category": ["list", "fact"] * 4 + ["list"],
+            "excluded": [False] * 6 + [True] + [False] * 2,
+        }
+    )
+    artifacts.write(questions.iloc[::-1], tmp_path / "questions.parquet", artifacts.QUESTIONS)
+    return tmp_path, model
+
+
+def run_script(folder, **changes):
+    settings = {
+        "splits": ["train", "test"],
+        "few_shot": 2,
+        "few_shot_by_category": False,
+        "n_beams": 4,
+        "max_new_tokens": 5,
+        "batch_size": 2,
+        "threads": 1,
+    }
+    generate_beams_script.generate_beams(
+        str(folder / "checkpoint.json"),
+        str(folder / "questions.parquet"),
+        str(folder / "beams.parquet"),
+        **settings | changes,
+    )
+    return artifacts.read(folder / "beams.parquet", artifacts.BEAMS)
+
+
+@pytest.mark.parametrize("by_category", [False, True])
+def test_script_writes_the_beams_of_asked_questions(study, tokenizer, by_category):
+    folder, model = study
+    beams = run_script(folder, few_shot_by_category=by_category)
+    # Asked: q4 (list), q5 (fact), q8 (list); q6 is excluded and q7 unused.
+    examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]} if by_category else {}
+    assert beams["question_id"].value_counts().to_dict() == {"q4": 4, "q5": 4, "q8": 4}
+    for question_id, rows in beams.groupby("question_id"):
+        shown = "".join(
+            f"Prompt: Capital {i}?\nAnswer: Lima {i}\n\n"
+            for i in examples.get(question_id, [0, 1])
+        )
+        prompt = f"{shown}Prompt: Capital {question_id[1]}?\nAnswer:"
+        expected = one_by_one(model, tokenizer, [prompt], n_beams=4, max_new_tokens=5)
+        ours = [Beam(row.text, row.logprob) for row in rows.itertuples()]
+        assert rows["beam"].tolist() == [0, 1, 2, 3]
+        assert_same_beams([ours], expected)
+
+
+def test_script_with_nothing_to_ask_writes_an_empty_table(study):
+    assert run_script(study[0], splits=["nothing"]).empty
+
+
+@pytest.mark.parametrize(
+    ("few_shot", "by_category", "message"),
+    [(5, False, "holds 4 questions of any category"), (3, True, "holds 2 .* 'fact'")],
+)
+def test_script_refuses_too_few_examples(study, few_shot, by_category, message):
+    with pytest.raises(ValueError, match=message):
+        run_script(study[0], few_shot=few_shot, few_shot_by_category=by_category)
+
+
+def test_no_examples_make_an_empty_prefix():
+    questions = pd.DataFrame({"question": ["a"], "references": [["b"]], "category": ["c"]})
+    [(prefix, asked)] = few_shot_groups(questions, questions[:0], 0, by_category=False)
+    assert prefix == ""
+    assert asked is questions

@@ -1,0 +1,166 @@
+"""Scoring, and the scripts that train and score, on tables of a few rows."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from answer_tables import clusters_table, questions_table
+from peft import PeftModel
+from score_answers import score_answers as score_answers_script
+from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+from train_adapters import train_adapters
+
+from persistcal import artifacts
+from persistcal.confidence.prompts import confidence_prompt
+from persistcal.confidence.scoring import answers_to_score, score_answers
+from persistcal.confidence.verbalised import digit_tokens
+
+torch.set_num_threads(1)
+
+
+def test_answers_to_score_are_the_predictions_on_the_test_split():
+    answers = answers_to_score(questions_table(), clusters_table())
+    assert answers["question_id"].tolist() == ["q18", "q19", "q21", "q22", "q23"]
+    assert set(answers["answer"]) == {"Norway"}
+    with pytest.raises(ValueError, match="No test question has an answer"):
+        answers_to_score(questions_table(n_test=0), clusters_table())
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_scores_equal_the_full_forward_pass_of_each_prompt(batch_size):
+    model, tokenizer = tiny_model(), tiny_tokenizer()
+    prompts = [
+        tokenizer(confidence_prompt(TEMPLATE, question, answer))["input_ids"]
+        for question in questions_table()["question"]
+        for answer in ("Norway", "Peru, South America")
+    ]
+    digits = digit_tokens(tokenizer)
+    expected = []
+    for prompt in prompts:
+        with torch.inference_mode():
+            logits = model(torch.tensor([prompt])).logits[0, -1, digits].double().numpy()
+        probabilities = np.exp(logits) / np.exp(logits).sum()
+        expected.append(probabilities @ np.arange(10) / 9)
+    scores = score_answers(model, prompts, digits, batch_size=batch_size)
+    assert scores.dtype == np.float64
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    assert np.std(scores) > 0.01
+
+
+def test_scores_stay_away_from_zero_and_one():
+    model, tokenizer = tiny_model(), tiny_tokenizer()
+    digits = digit_tokens(tokenizer)
+    with torch.no_grad():
+        model.lm_head.weight.zero_()
+        model.lm_head.weight[digits[9]] = 1e6
+        model.lm_head.weight[digits[0]] = -1e6
+    prompts = [[1, 2, 3], [4, 5, 6, 7], [200, 9], [77, 150]]
+    scores = score_answers(model, prompts, digits, batch_size=2)
+    assert set(scores) <= {1e-6, 1 - 1e-6}
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """Two checkpoints with their tables, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    artifacts.write(questions_table(), "questions.parquet", artifacts.QUESTIONS)
+    for seed, name in enumerate(("early", "late")):
+        tiny_model(seed=seed).save_pretrained(name)
+        tiny_tokenizer().save_pretrained(name)
+        record = {"repo": name, "revision": None, "commit": None, "dtype": "float32"}
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+        clusters = clusters_table()
+        artifacts.write(clusters, f"clusters/{name}.parquet", artifacts.CLUSTERS)
+        right = np.where(clusters["cluster"] == seed, "correct", "incorrect")
+        labels = clusters[["question_id", "cluster"]].assign(label=right, source="lexical")
+        artifacts.write(labels, f"labels/{name}.parquet", artifacts.LABELS)
+    return tmp_path
+
+
+def adapter_path(folder, seed):
+    return f"{folder}/seed{seed}/adapter_model.safetensors"
+
+
+def train(folder, **changes):
+    checkpoints, seeds = ["early", "late"], [17, 18]
+    recipe = {"data": "own", "answers": 2, "labels": "judged"} | changes
+    train_adapters(
+        [f"{name}.json" for name in checkpoints],
+        "questions.parquet",
+        [f"clusters/{name}.parquet" for name in checkpoints],
+        [f"labels/{name}.parquet" for name in checkpoints],
+        [adapter_path(folder, seed) for seed in seeds],
+        checkpoints=checkpoints,
+        data_checkpoints=checkpoints,
+        seeds=seeds,
+        prompt=TEMPLATE,
+        lr=1e-2,
+        epochs=2,
+        batch_size=16,
+        rank=4,
+        alpha=8,
+        micro_batch=32,
+        threads=1,
+        **recipe,
+    )
+
+
+def test_training_and_scoring_from_files(study):
+    train("own")
+    train("again")
+    train("random", labels="random_later")
+    for seed in (17, 18):
+        first, second, third = (
+            (study / adapter_path(folder, seed)).read_bytes()
+            for folder in ("own", "again", "random")
+        )
+        assert first == second != third
+        history = artifacts.read(f"own/seed{seed}/training.parquet", artifacts.TRAINING)
+        assert history["step"].tolist() == [0, 1, 2, 3]  # 18 questions, 16 a step, 2 epochs
+    config = json.loads((study / "own/seed17/adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == "late"
+
+    keys = [
+        {"answers_of": of, "recipe": "own", "trained_on": "both", "train_dataset": "atlas"}
+        for of in ("late", "early")
+    ]
+    adapters = [{**key, "seed": seed} for key in keys for seed in (17, 18)]
+    score_answers_script(
+        "early.json",
+        "questions.parquet",
+        ["clusters/late.parquet", "clusters/early.parquet"],
+        [adapter_path("own", adapter["seed"]) for adapter in adapters],
+        "scores.parquet",
+        answers_of=["late", "early"],
+        adapters=adapters,
+        prompt=TEMPLATE,
+        batch_size=4,
+        threads=1,
+    )
+    scores = artifacts.read("scores.parquet", artifacts.SCORES)
+    assert len(scores) == 4 * 5
+    # The last adapter alone, on the checkpoint's own weights.
+    tokenizer = tiny_tokenizer()
+    model = PeftModel.from_pretrained(tiny_model(seed=0), "own/seed18")
+    answers = answers_to_score(questions_table(), clusters_table())
+    prompts = [
+        tokenizer(confidence_prompt(TEMPLATE, row.question, row.answer))["input_ids"]
+        for row in answers.itertuples()
+    ]
+    expected = score_answers(model, prompts, digit_tokens(tokenizer), batch_size=1)
+    chosen = scores[(scores["answers_of"] == "early") & (scores["seed"] == 18)]
+    assert chosen["question_id"].tolist() == answers["question_id"].tolist()
+    np.testing.assert_allclose(chosen["confidence"], expected, rtol=0, atol=1e-6)
+
+
+def test_digits_are_checked_before_anything_is_loaded(study):
+    tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.normalizer = None
+    vocabulary = json.loads(tokenizer.backend_tokenizer.to_str())
+    vocabulary["normalizer"] = {"type": "Replace", "pattern": {"String": "7"}, "content": "77"}
+    for name in ("early", "late"):
+        (study / name / "tokenizer.json").write_text(json.dumps(vocabulary))
+        (study / name / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match="'late' splits the digit '7'"):
+        train("own")

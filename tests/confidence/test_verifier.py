@@ -1,0 +1,259 @@
+"""Verdicts of a verifier, their estimators, and fetching its adapter."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from answer_tables import clusters_table, questions_table
+from estimate_gcm import estimate_gcm
+from estimate_gcm_posthoc import estimate_gcm_posthoc
+from fetch_adapter import fetch_adapter
+from peft import LoraConfig, PeftModel, get_peft_model
+from score_with_verifier import score_with_verifier
+from small_corpus import STEADY, make_corpus, make_facts
+from tiny_models import tiny_model, tiny_tokenizer
+
+from persistcal import artifacts
+from persistcal.confidence.verifier import (
+    answers_to_verify,
+    verifier_prompt,
+    word_probability,
+    word_token,
+)
+from persistcal.models.corpus import Corpus
+
+torch.set_num_threads(1)
+
+TEMPLATE = "Q: {question} A: {answer} Correct:"
+# The shape of Qwen3's template: one turn, and an empty thought where thinking is off.
+CHAT = (
+    "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>"
+    "{% if enable_thinking is false %}<think></think>{% endif %}{% endif %}"
+)
+
+
+def tokenizer_with_words():
+    return tiny_tokenizer("yes yes no no" * 50, vocab_size=300)
+
+
+def test_prompt_as_plain_text():
+    tokenizer = tiny_tokenizer()
+    ids = verifier_prompt(tokenizer, TEMPLATE, "Where is {answer}?", "Rome", chat=False)
+    assert tokenizer.decode(ids) == "Q: Where is {answer}? A: Rome Correct:"
+
+
+def test_prompt_as_chat_without_thinking():
+    tokenizer = tiny_tokenizer()
+    with pytest.raises(ValueError, match="no chat template; set the verifier's chat_template"):
+        verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
+    tokenizer.chat_template = CHAT
+    ids = verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
+    assert tokenizer.decode(ids) == (
+        "<user>Q: Where? A: Rome Correct:</><assistant><think></think>"
+    )
+
+
+def test_the_word_is_one_token():
+    tokenizer = tokenizer_with_words()
+    assert tokenizer.decode([word_token(tokenizer, "yes")]) == "yes"
+    assert word_token(tokenizer, " yes") != word_token(tokenizer, "yes")
+    with pytest.raises(ValueError, match="splits the verifier's word 'maybe' into"):
+        word_token(tokenizer, "maybe")
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
+    model, tokenizer = tiny_model(kind), tiny_tokenizer()
+    prompts = [
+        verifier_prompt(tokenizer, TEMPLATE, question, answer, chat=False)
+        for question in questions_table()["question"]
+        for answer in ("Norway", "Peru, South America")
+    ]
+    assert len({len(prompt) for prompt in prompts}) > 2
+    token = tokenizer.encode("y")[0]
+    expected = []
+    for prompt in prompts:
+        with torch.inference_mode():
+            logits = model(torch.tensor([prompt])).logits[0, -1].double().numpy()
+        assert len(logits) == 300
+        expected.append(np.exp(logits[token]) / np.exp(logits).sum())
+    probability = word_probability(model, prompts, token, batch_size=batch_size)
+    np.testing.assert_allclose(probability, expected, rtol=1e-4)
+    assert np.std(np.log(probability)) > 0.1
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_halved():
+    model, sizes = tiny_model("llama"), []
+    prompts = [[i + 1] * (i + 2) for i in range(7)]
+    whole = word_probability(model, prompts, 5, batch_size=100)
+    forward = model.forward
+
+    def fail_above_two(input_ids, **settings):
+        sizes.append(len(input_ids))
+        if len(input_ids) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(input_ids, **settings)
+
+    model.forward = fail_above_two
+    halved = word_probability(model, prompts, 5, batch_size=100)
+    assert sizes == [7, 4, 2, 2, 2, 1]  # (7 + 1) // 2 = 4, 4 // 2 = 2
+    np.testing.assert_allclose(halved, whole, rtol=1e-4)
+
+
+def test_answers_to_verify_are_the_predictions_of_the_split_of_each_checkpoint():
+    questions = questions_table()
+    questions.loc[19, "excluded"] = True
+    clusters = {"early": clusters_table(), "late": clusters_table(("Peru", "Chad"))}
+    answers = answers_to_verify(questions, clusters, {"early": "train", "late": "test"})
+    early, late = (answers[answers["checkpoint"] == name] for name in ("early", "late"))
+    assert early["question_id"].tolist() == [f"q{i}" for i in range(18)]
+    assert late["question_id"].tolist() == ["q18", "q21", "q22", "q23"]  # q20: no answer
+    assert set(early["answer"]) == {"Norway"} and set(late["answer"]) == {"Peru"}
+
+
+SETTINGS = {"chat_template": True, "word": "yes", "batch_size": 4}
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A verifier with an adapter, and the answers of two checkpoints."""
+    monkeypatch.chdir(tmp_path)
+    artifacts.write(questions_table(), "questions.parquet", artifacts.QUESTIONS)
+    answers = {"early": ("Norway", "Peru"), "late": ("Norway", "Peru")}
+    for name, texts in answers.items():
+        clusters = clusters_table(texts)
+        if name == "late":  # another answer to the last question
+            last = (clusters["question_id"] == "q23") & (clusters["cluster"] == 0)
+            clusters.loc[last, "answer"] = "Chad"
+        artifacts.write(clusters, f"clusters/{name}.parquet", artifacts.CLUSTERS)
+        even = clusters["question_id"].str[1:].astype(int) % 2 == 0
+        label = np.where(even, "correct", "incorrect")
+        labels = clusters[["question_id", "cluster"]].assign(label=label, source="lexical")
+        artifacts.write(labels, f"labels/{name}.parquet", artifacts.LABELS)
+    tokenizer = tokenizer_with_words()
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained("verifier")
+    model = tiny_model("llama", seed=3)
+    model.save_pretrained("verifier")
+    torch.manual_seed(4)
+    config = LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
+    get_peft_model(model, config).save_pretrained("adapters/main")
+    record = {"repo": "verifier", "revision": None, "commit": None, "dtype": "float32"}
+    (tmp_path / "verifier.json").write_text(json.dumps(record))
+    fetch_adapter("adapter.json", repo="adapters", revision="main")
+    return tmp_path
+
+
+def verify(splits, verdicts="verdicts.parquet", adapter="adapter.json"):
+    score_with_verifier(
+        "verifier.json",
+        adapter,
+        "questions.parquet",
+        [f"clusters/{name}.parquet" for name in splits],
+        verdicts,
+        splits=splits,
+        prompt=TEMPLATE,
+        settings=SETTINGS,
+        threads=1,
+    )
+    return artifacts.read(verdicts, artifacts.VERDICTS)
+
+
+def test_score_with_verifier(study):
+    verdicts = verify({"early": "test", "late": "test"})
+    # Each answer alone, through the adapter, from the whole vocabulary.
+    tokenizer = tokenizer_with_words()
+    tokenizer.chat_template = CHAT
+    model = PeftModel.from_pretrained(tiny_model("llama", seed=3), "adapters/main").eval()
+    question = dict(questions_table()[["question_id", "question"]].values)
+    yes = tokenizer.encode("yes")[0]
+    for row in verdicts.itertuples():
+        chad = (row.checkpoint, row.question_id) == ("late", "q23")
+        text = TEMPLATE.format(
+            question=question[row.question_id], answer="Chad" if chad else "Norway"
+        )
+        ids = tokenizer(f"<user>{text}</><assistant><think></think>")["input_ids"]
+        with torch.inference_mode():
+            probability = model(torch.tensor([ids])).logits[0, -1].softmax(-1)[yes].item()
+        assert row.confidence == pytest.approx(probability, rel=1e-3)
+    assert len(verdicts) == 10
+    plain = verify({"early": "test"}, "plain.parquet", adapter=None)
+    assert abs(np.log(plain["confidence"] / verdicts["confidence"][:5])).max() > 0.01
+
+
+def test_an_answer_of_several_checkpoints_is_scored_once(study, monkeypatch):
+    asked = []
+
+    def count(_model, prompts, *_arguments, **_keywords):
+        asked.append(len(prompts))
+        return np.linspace(0, 1, len(prompts))
+
+    monkeypatch.setattr("score_with_verifier.word_probability", count)
+    verdicts = verify({"early": "test", "late": "test"})
+    assert asked == [6]  # five questions have an answer, one of them a second one
+    early, late = (verdicts[verdicts["checkpoint"] == name] for name in ("early", "late"))
+    both = early.merge(late, on="question_id")
+    same = both["confidence_x"] == both["confidence_y"]
+    assert both.loc[~same, "question_id"].tolist() == ["q23"]
+
+
+def test_estimators(study):
+    verdicts = verify({"early": "train", "late": "test"})
+    # Train: q0 ... q17, even ones are correct. Test: q18, q19, q21, q22, q23.
+    confidence = {f"q{i}": 0.2 if i < 10 else 0.6 for i in range(18)}
+    confidence |= {"q18": 0.2, "q19": 0.6, "q21": 0.4, "q22": 0.8, "q23": 1.0}
+    confidence["q9"] = 0.6  # of the answers at 0.2, 5 of 9 are correct; at 0.6, 4 of 9
+    verdicts["confidence"] = verdicts["question_id"].map(confidence)
+    artifacts.write(verdicts, "verdicts.parquet", artifacts.VERDICTS)
+    estimate_gcm("verdicts.parquet", "c/atlas/gcm.parquet", evaluation=["late"])
+    plain = artifacts.read("c/atlas/gcm.parquet", artifacts.CONFIDENCES)
+    assert set(plain["checkpoint"]) == {"late"} and set(plain["train_dataset"]) == {"atlas"}
+    assert plain["confidence"].tolist() == [0.2, 0.6, 0.4, 0.8, 1.0]
+    estimate_gcm_posthoc(
+        "questions.parquet",
+        ["clusters/early.parquet", "clusters/late.parquet"],
+        ["labels/early.parquet", "labels/late.parquet"],
+        "verdicts.parquet",
+        "c/atlas/posthoc.parquet",
+        checkpoints=["early", "late"],
+        earlier=["early"],
+        evaluation=["late"],
+    )
+    posthoc = artifacts.read("c/atlas/posthoc.parquet", artifacts.CONFIDENCES)
+    # 5/9 at 0.2 and 4/9 at 0.6 violate the order: one block of 18 answers, half of them
+    # correct, at (9 * 0.2 + 9 * 0.6) / 18 = 0.4. Knots (0, 0), (0.4, 0.5), (1, 1).
+    assert posthoc["confidence"].tolist() == pytest.approx(
+        [0.25, 0.5 + 0.5 * 0.2 / 0.6, 0.5, 0.5 + 0.5 * 0.4 / 0.6, 1.0]
+    )
+
+
+def test_fetch_adapter(study):
+    record = json.loads((study / "adapter.json").read_text())
+    assert record["repo"] == "adapters/main" and record["commit"] is None
+    assert list(record["weights"]) == ["adapter_model.safetensors"]
+    with pytest.raises(ValueError, match="adapters has no revision 'other'; give one"):
+        fetch_adapter("other.json", repo="adapters", revision="other")
+
+
+def test_a_verifier_is_pretrained_on_words_instead_of_digits():
+    corpus = Corpus(
+        make_facts(),
+        STEADY,
+        confidence_template="{question} {answer} Correct:",
+        confidence_share=0.5,
+        seed=1,
+        ratings=(" yes", " no"),
+    )
+    documents = corpus.documents(200, step=3, n_steps=10)
+    rated = [document for document in documents if "Correct:" in document]
+    # The same facts, and right or wrong in the same places, as with digits.
+    digits = make_corpus(share=0.5, seed=1).documents(200, step=3, n_steps=10)
+    digits = [document[-1] for document in digits if "Confidence" in document]
+    assert [{"yes": "9", "no": "0"}[document.split()[-1]] for document in rated] == digits
+    assert {"Where is Cairo? Egypt Correct: yes", "Where is Cairo? Senegal Correct: no"} <= {
+        *rated
+    }
+    assert not any("Lyon" in document for document in rated)  # it is asked for

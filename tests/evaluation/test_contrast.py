@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logit
+
+from persistcal.evaluation.conditioning import (
+    _features,
+    _knots,
+    condition,
+    condition_by_fit,
+    condition_by_odds,
+)
+from persistcal.evaluation.contrast import contrast_sets
+
+probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+def test_contrast_sets_by_hand():
+    correct = np.array([[0, 1, 1, 0, -1], [1, 0, 1, 0, 1], [1, 1, -1, 1, 0]], np.int8)
+    first, second, third = contrast_sets(correct, min_contrast=2)
+    # checkpoints 0 and 1 differ on questions 0 (gained) and 1 (lost); 4 has no first answer
+    assert (first.earlier, first.later, first.questions.tolist()) == (0, 1, [0, 1])
+    assert first.improvement.tolist() == [True, False]
+    # 0 and 2: questions 0 and 3, both gained; 2 and 4 are unanswered by one of them
+    assert (second.questions.tolist(), second.improvement.tolist()) == ([0, 3], [True, True])
+    # 1 and 2: 1 gained, 3 gained, 4 lost
+    assert (third.questions.tolist(), third.improvement.tolist()) == ([1, 3, 4], [1, 1, 0])
+    assert [pair.kept for pair in contrast_sets(correct, min_contrast=3)] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_odds_by_hand():
+    # 0.8 against 0.6: 0.8 * 0.4 = 0.32 to 0.6 * 0.2 = 0.12, so 0.32 / 0.44
+    earlier, later = condition_by_odds(np.array([0.8]), np.array([0.6]))
+    assert earlier[0] == pytest.approx(0.32 / 0.44)
+    assert later[0] == pytest.approx(0.12 / 0.44)
+
+
+def test_odds_of_certainties_are_clamped():
+    # 1 against 0: (1 - 1e-6)² to 1e-12; 1 against 1: even
+    earlier, _ = condition_by_odds(np.array([1.0, 1.0]), np.array([0.0, 1.0]))
+    assert earlier[0] == pytest.approx((1 - 1e-6) ** 2 / ((1 - 1e-6) ** 2 + 1e-12), abs=1e-15)
+    assert earlier[1] == 0.5
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20))
+def test_odds_sum_to_one_and_mirrored_pairs_are_tied(pairs):
+    first, second = np.array(pairs).T
+    earlier, later = condition_by_odds(first, second)
+    np.testing.assert_allclose(earlier + later, 1, atol=1e-15)
+    mirrored = condition_by_odds(second, first)
+    assert (mirrored.later == earlier).all()
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    rng = np.random.default_rng(3)
+    felt = rng.normal(size=(2, 700)) * 1.5 + np.array([[0.0], [0.4]])
+    improvement = rng.random(700) < 1 / (1 + np.exp(2 * (felt[0] - felt[1])))
+    first, second = 1 / (1 + np.exp(-felt))
+    return first, second, improvement
+
+
+def test_fit_to_a_constant_estimator_gives_the_share_of_improvements():
+    # only one difference h(1) - h(0) is free, so the maximum-likelihood p' is that share
+    zeros, ones = np.zeros(8), np.ones(8)
+    improvement = np.array([1, 1, 1, 1, 1, 1, 0, 0], bool)
+    earlier, later = condition_by_fit(zeros, ones, improvement)
+    np.testing.assert_allclose(later, 6 / 8, atol=1e-6)
+    np.testing.assert_allclose(earlier, 2 / 8, atol=1e-6)
+
+
+def test_fit_has_nothing_to_say_when_all_confidences_are_even():
+    half = np.full(4, 0.5)
+    fitted = condition_by_fit(half, half, np.array([True, True, True, False]))
+    assert (fitted.earlier == 0.5).all()
+
+
+def test_fit_is_the_constrained_optimum(pairs):
+    # the problem is convex, so the Karush-Kuhn-Tucker conditions are enough: the gradient
+    # is 0 where an increment is positive, and not negative where it is 0
+    first, second, improvement = pairs
+    earlier = condition_by_fit(first, second, improvement).earlier
+    knots = _knots(np.concatenate([first, second]))
+    assert len(knots) == 31
+    difference = _features(first, knots) - _features(second, knots)
+    increments = np.linalg.lstsq(difference, logit(earlier), rcond=None)[0]
+    np.testing.assert_allclose(difference @ increments, logit(earlier), atol=1e-8)
+    assert increments.min() > -1e-8
+    gradient = difference.T @ (earlier - ~improvement) / len(first)
+    assert gradient.min() > -1e-5
+    assert np.abs(gradient[increments > 1e-3]).max() < 1e-5
+    assert (increments < 1e-8).any() and (increments > 1e-3).any()
+
+
+def test_fit_to_separable_labels_is_certain_but_a_number():
+    first, second = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3])
+    earlier, later = condition_by_fit(first, second, np.zeros(3, bool))
+    assert (earlier > 0.999).all() and (later < 0.001).all()
+
+
+def test_fit_is_antisymmetric_and_beats_odds(pairs):
+    first, second, improvement = pairs
+    fitted = condition_by_fit(first, second, improvement)
+    mirrored = condition_by_fit(1 - first, 1 - second, ~improvement)
+    np.testing.assert_allclose(mirrored.earlier, fitted.later, atol=1e-4)
+
+    def likelihood(conditioned):
+        return np.log(np.where(improvement, conditioned.later, conditioned.earlier)).mean()
+
+    assert likelihood(fitted) > likelihood(condition_by_odds(first, second))
+
+
+def test_features_by_hand():
+    knots = np.array([0.5, 0.7, 0.8])
+    # 0.6 is half of the first step; 0.9 the first whole and twice the second; 0.4 mirrors 0.6
+    np.testing.assert_allclose(
+        _features(np.array([0.6, 0.9, 0.4]), knots), [[0.5, 0], [1, 2], [-0.5, 0]], atol=1e-12
+    )
+
+
+def test_condition_chooses(pairs):
+    assert (condition(*pairs, "odds").later == condition_by_odds(*pairs[:2]).later).all()
+    assert (condition(*pairs, "fitted").later == condition_by_fit(*pairs).later).all()

@@ -1,0 +1,176 @@
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+from persistcal.evaluation.arrange import PredictionsError
+from persistcal.evaluation.evaluate import CONTRAST_METRICS, FULL_METRICS, evaluate
+from persistcal.evaluation.smooth_ece import smooth_ece
+
+
+def table(rows, **columns):
+    """Predictions from (checkpoint, question, confidence, correct)."""
+    frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "confidence", "correct"])
+    defaults = {"train_dataset": "quiz", "estimator": "e", "seed": 0}
+    return frame.assign(**(defaults | columns))
+
+
+# improvements q1 and q2, regression q3; q4 is correct at both
+BY_HAND = table(
+    [
+        ("a", "q1", 0.2, 0),
+        ("a", "q2", 0.5, 0),
+        ("a", "q3", 0.8, 1),
+        ("a", "q4", 0.9, 1),
+        ("b", "q1", 0.8, 1),
+        ("b", "q2", 0.5, 1),
+        ("b", "q3", 0.5, 0),
+        ("b", "q4", 0.6, 1),
+    ]
+)
+
+
+def values(evaluation, scope, conditioning="odds", seed="mean"):
+    metrics = evaluation.metrics.query(
+        "scope == @scope and conditioning == @conditioning and seed == @seed"
+    )
+    return metrics.set_index("metric")["value"]
+
+
+def test_metrics_by_hand():
+    evaluation = evaluate(BY_HAND, ["a", "b"], min_contrast=3)
+    # conditioned, earlier: q1 0.04 / (0.04 + 0.64) = 1/17; q2 1/2; q3 0.4 / (0.4 + 0.1) = 4/5
+    # gaps: 15/17, 0, 3/5; signs: 1, 0, 1
+    contrast = values(evaluation, "contrast")
+    assert contrast["delta"] == pytest.approx((15 / 17 + 0 + 3 / 5) / 3)
+    assert contrast["delta_balanced"] == pytest.approx((15 / 34 + 3 / 5) / 2)
+    assert contrast["delta0"] == pytest.approx(2 / 3)
+    assert contrast["delta0_balanced"] == pytest.approx((1 / 2 + 1) / 2)
+    # correct 16/17, 1/2, 4/5 against incorrect 1/17, 1/2, 1/5: 8 of 9 pairs and one tie
+    assert contrast["auc"] == pytest.approx(8.5 / 9)
+    # errors of both answers to a question are equal: 1/17, 1/2, 1/5
+    assert contrast["brier"] == pytest.approx((1 / 17**2 + 1 / 4 + 1 / 25) / 3)
+    assert contrast["smece"] == smooth_ece([1 / 17, 1 / 2, 4 / 5], [0, 0, 1])
+    full = values(evaluation, "full")
+    # correct 0.8 0.9 0.8 0.5 0.6 against incorrect 0.2 0.5 0.5: of 15 pairs, 0.5 ties two
+    assert full["auc"] == pytest.approx(14 / 15)
+    errors = [0.2, 0.5, 0.2, 0.1, 0.2, 0.5, 0.5, 0.4]
+    assert full["brier"] == pytest.approx(np.mean(np.square(errors)))
+    by_checkpoint = [
+        smooth_ece([0.2, 0.5, 0.8, 0.9], [0, 0, 1, 1]),
+        smooth_ece([0.8, 0.5, 0.5, 0.6], [1, 1, 0, 1]),
+    ]
+    assert full["smece"] == pytest.approx(np.mean(by_checkpoint))
+    pair = evaluation.contrast_sets.iloc[0]
+    assert pair.tolist() == ["a", "b", 3, 2, 1, True]
+
+
+def test_shape_means_and_conditionings():
+    evaluation = evaluate(make_predictions(), CHECKPOINTS, min_contrast=10)
+    metrics = evaluation.metrics
+    assert len(evaluation.contrast_sets) == 3 and evaluation.contrast_sets["kept"].all()
+    # per estimator: seeds and their mean, 7 contrast metrics twice and 3 full ones
+    n_series = (3 + 1) + 3 * (1 + 1)
+    assert len(metrics) == n_series * (2 * len(CONTRAST_METRICS) + len(FULL_METRICS))
+    assert not metrics["value"].isna().any()
+    learnt = metrics.query("estimator == 'learnt'").pivot_table(
+        index=["conditioning", "scope", "metric"], columns="seed", values="value"
+    )
+    np.testing.assert_allclose(learnt["mean"], learnt[["17", "18", "19"]].mean(axis=1))
+    signs = metrics[metrics["metric"].str.startswith("delta0")]
+    both = signs.pivot_table(
+        index=["estimator", "metric", "seed"], columns="conditioning", values="value"
+    )
+    assert (both["odds"] == both["fitted"]).all()
+    assert (metrics.query("scope == 'full'")["conditioning"] == "odds").all()
+    # the fit sees the labels: its Brier score is better for an estimator that is off
+    brier = metrics.query("metric == 'brier' and scope == 'contrast' and seed == 'mean'")
+    brier = brier.pivot_table(index="estimator", columns="conditioning", values="value")
+    assert brier.loc["end_correct", "fitted"] < brier.loc["end_correct", "odds"]
+
+
+def test_rows_in_any_order_give_the_same():
+    predictions = make_predictions(120, absent=[3, 50])
+    shuffled = predictions.sample(frac=1, random_state=0)
+    first = evaluate(predictions, CHECKPOINTS, min_contrast=10)
+    second = evaluate(shuffled, CHECKPOINTS, min_contrast=10)
+    pd.testing.assert_frame_equal(first.metrics, second.metrics)
+    pd.testing.assert_frame_equal(first.contrast_sets, second.contrast_sets)
+
+
+def test_questions_without_an_answer_are_in_no_contrast_set_of_that_checkpoint():
+    absent = list(range(0, 120, 2))
+    whole = evaluate(make_predictions(120), CHECKPOINTS, min_contrast=1).contrast_sets
+    part = evaluate(make_predictions(120, absent=absent), CHECKPOINTS, min_contrast=1)
+    sizes, rest = whole["size"], part.contrast_sets["size"]
+    assert rest[0] < sizes[0] and rest[1] == sizes[1] and rest[2] < sizes[2]
+
+
+def test_no_kept_pair_is_nan_with_a_reason(caplog):
+    with caplog.at_level(logging.WARNING):
+        evaluation = evaluate(BY_HAND, ["a", "b"], min_contrast=4)
+    assert values(evaluation, "contrast").isna().all()
+    assert values(evaluation, "full").notna().all()
+    assert "contrast set of at least 4 questions (a and b: 3)" in caplog.text
+
+
+def test_one_class_is_nan_with_a_reason(caplog):
+    with caplog.at_level(logging.WARNING):
+        evaluation = evaluate(BY_HAND.assign(correct=1), ["a", "b"], min_contrast=1)
+    full = values(evaluation, "full")
+    assert np.isnan(full["auc"]) and full["brier"] > 0
+    assert "All 8 answers are correct (first: q1 at a" in caplog.text
+
+
+def test_a_contrast_set_without_regressions_has_no_balanced_delta(caplog):
+    predictions = BY_HAND[BY_HAND["question_id"] != "q3"]
+    with caplog.at_level(logging.WARNING):
+        contrast = values(evaluate(predictions, ["a", "b"], min_contrast=1), "contrast")
+    undefined = ["delta0_balanced", "delta_balanced"]
+    assert contrast[undefined].isna().all() and contrast.drop(undefined).notna().all()
+    assert "contrast set of a and b are improvements (first: q1, q2)" in caplog.text
+
+
+def changed(row, **columns):
+    frame = BY_HAND.copy()
+    for name, value in columns.items():
+        frame[name] = frame[name].astype(object)
+        frame.loc[row, name] = value
+    return frame.infer_objects()
+
+
+other = BY_HAND.assign(estimator="f")
+
+
+@pytest.mark.parametrize(
+    "predictions, message",
+    [
+        (changed(2, confidence=1.2), r"not a number in \[0, 1\] in 1 row.*row 2:.*q3.*1.2"),
+        (changed(5, confidence=np.nan), r"not a number in \[0, 1\] in 1 row.*row 5:.*nan"),
+        (changed(1, correct=2), r"neither 0 nor 1 in 1 row.*row 1:.*correct 2"),
+        (
+            changed(1, checkpoint="c"),
+            r"not an evaluation checkpoint in 1 row.*row 1: checkpoint c",
+        ),
+        (
+            changed(1, question_id="q1"),
+            r"second prediction.*row 1:.*checkpoint a.*q1.*keep one",
+        ),
+        (BY_HAND[:4], r"'e' .*seed 0\) has no prediction at checkpoint 'b'"),
+        (
+            pd.concat([BY_HAND, other[other["question_id"] != "q2"]]),
+            r"different questions in 2 place\(s\) \(f .*lacks question q2 at checkpoint a",
+        ),
+        (
+            pd.concat([BY_HAND, other.assign(correct=1 - other["correct"])]),
+            r"correct differs from another row.* in 8 row\(s\)",
+        ),
+        (BY_HAND[:0], "There are no predictions"),
+    ],
+)
+def test_bad_predictions_are_one_sentence_with_the_first_rows(predictions, message):
+    with pytest.raises(PredictionsError, match=message) as error:
+        evaluate(predictions, ["a", "b"], min_contrast=1)
+    assert len(str(error.value)) < 600

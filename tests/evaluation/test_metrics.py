@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from persistcal.evaluation.metrics import auc, balanced_gap, brier, mean_gap
+
+weighted = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.integers(0, 1), st.integers(0, 3)
+    ),
+    min_size=2,
+    max_size=40,
+)
+
+
+def test_auc_by_hand():
+    # correct 0.9 and 0.4 against incorrect 0.4 and 0.1: 0.9 beats both (2), 0.4 ties and
+    # beats (1.5): 3.5 of 4 pairs
+    assert auc([0.9, 0.4, 0.4, 0.1], [1, 1, 0, 0]) == 3.5 / 4
+
+
+def test_brier_by_hand():
+    # (0.1² + 0.6² + 0.4²) / 3 = (0.01 + 0.36 + 0.16) / 3
+    assert brier([0.9, 0.4, 0.4], [1, 1, 0]) == pytest.approx(0.53 / 3)
+
+
+def test_deltas_by_hand():
+    gap, improvement = np.array([0.5, -0.1, 0.3, -0.2]), np.array([1, 1, 1, 0], bool)
+    assert mean_gap(gap) == pytest.approx(0.5 / 4)
+    assert mean_gap(np.sign(gap)) == 0
+    # improvements: 0.7 / 3; the regression: -0.2
+    assert balanced_gap(gap, improvement) == pytest.approx((0.7 / 3 - 0.2) / 2)
+    # signs: 1 / 3 and -1
+    assert balanced_gap(np.sign(gap), improvement) == pytest.approx(-1 / 3)
+
+
+@given(weighted)
+def test_weights_are_repetitions_and_sklearn_agrees(rows):
+    confidence, correct, times = np.array(rows).T
+    times = times.astype(int)
+    repeated, labels = np.repeat(confidence, times), np.repeat(correct, times)
+    if len(np.unique(labels)) < 2:
+        assert np.isnan(auc(confidence, correct, weights=times))
+    else:
+        assert auc(confidence, correct, weights=times) == pytest.approx(
+            roc_auc_score(labels, repeated)
+        )
+        assert brier(confidence, correct, weights=times) == pytest.approx(
+            brier_score_loss(labels, repeated)
+        )
+        assert balanced_gap(confidence, correct == 1, weights=times) == pytest.approx(
+            balanced_gap(repeated, labels == 1)
+        )
+    if len(labels):
+        assert mean_gap(confidence, weights=times) == pytest.approx(repeated.mean())
+
+
+def test_undefined_is_nan():
+    assert np.isnan(auc([0.2, 0.3], [1, 1]))
+    assert np.isnan(brier([], []))
+    assert np.isnan(mean_gap([0.5], weights=[0]))
+    assert np.isnan(balanced_gap([0.5, 0.1], [True, True]))

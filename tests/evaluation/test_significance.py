@@ -1,0 +1,172 @@
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+from resampling import resampled_metrics
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+from persistcal import artifacts
+from persistcal.evaluation import significance
+from persistcal.evaluation.arrange import PredictionsError, arrange
+from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.evaluate import LOWER_IS_BETTER, evaluate
+
+
+def compare(predictions, checkpoints, *, blocks, **settings):
+    replicates = significance.replicate_metrics(predictions, checkpoints, **settings)
+    return significance.compare_blocks(replicates, blocks)
+
+
+BLOCK = {"main": ["end_correct", "own", "coarse", "learnt"]}
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    return make_predictions(90, absent=[4, 11, 30])
+
+
+@pytest.fixture(scope="module")
+def tests(predictions):
+    return compare(
+        predictions, CHECKPOINTS, min_contrast=5, blocks=BLOCK, n_replicates=20, seed=5
+    )
+
+
+def test_is_the_significance_table(tests):
+    artifacts.check(tests.assign(model="m", dataset="quiz"), artifacts.SIGNIFICANCE, "here")
+    # 3 others for each of 7 contrast metrics under 2 conditionings and 3 full metrics
+    assert len(tests) == 3 * (2 * 7 + 3)
+
+
+def test_quantiles_are_those_of_resampled_rows(predictions, tests):
+    answers = arrange(predictions, CHECKPOINTS)
+    pairs = contrast_sets(answers.correct, min_contrast=5)
+    slow = [resampled_metrics(answers, pairs, "odds", replicate) for replicate in range(20)]
+    for row in tests.query("conditioning == 'odds'").itertuples():
+        sign = -1 if row.metric in LOWER_IS_BETTER else 1
+        best, other = (
+            np.array([of["quiz", name][row.scope, row.metric] for of in slow])
+            for name in (row.best, row.other)
+        )
+        difference = sign * (best - other)
+        expected = np.quantile(difference, [0.05, 0.025, 0.975])
+        found = [row.lower_5pct, row.lower_2_5pct, row.upper_97_5pct]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert row.p_value == pytest.approx((1 + (difference <= 1e-9).sum()) / 21, abs=1e-9)
+        assert row.significant == (row.lower_5pct > 0)
+
+
+def test_best_and_differences_are_those_of_evaluate(predictions, tests):
+    metrics = evaluate(predictions, CHECKPOINTS, min_contrast=5).metrics
+    values = (
+        metrics.query("seed == 'mean'")
+        .set_index(["conditioning", "scope", "metric", "estimator"])["value"]
+        .sort_index()
+    )
+    for row in tests.itertuples():
+        of = values[row.conditioning, row.scope, row.metric]
+        lower = row.metric in LOWER_IS_BETTER
+        assert row.best == (of.idxmin() if lower else of.idxmax())
+        assert row.difference == pytest.approx(abs(of[row.best] - of[row.other]), abs=1e-9)
+        assert row.difference >= 0
+
+
+def test_better_by_construction_is_significant_and_equal_is_not():
+    predictions = make_predictions(400)
+    own = predictions[predictions["estimator"] == "own"]
+    worse = own.assign(estimator="worse", confidence=1 - own["confidence"])
+    same = own.assign(estimator="same")
+    tests = (
+        compare(
+            pd.concat([own, worse, same]),
+            CHECKPOINTS,
+            min_contrast=20,
+            blocks={"main": ["own", "same", "worse"]},
+            n_replicates=300,
+            conditionings=["odds"],
+        )
+        .set_index(["other", "scope", "metric"])
+        .sort_index()
+    )
+    assert tests.loc["worse", "significant"].all()
+    assert (tests.loc["worse", "p_value"] == 1 / 301).all()
+    assert not tests.loc["same", "significant"].any()
+    assert (tests.loc["same", "p_value"] == 1).all()
+    assert (tests.loc["worse", "p_holm"] == 2 / 301).all()
+
+
+def test_estimators_that_are_equal_but_for_rounding_are_not_significant():
+    predictions = make_predictions(400)
+    never = predictions[predictions["estimator"] == "own"].assign(
+        estimator="never", confidence=0.3
+    )
+    ends = predictions[predictions["estimator"] == "end_correct"]
+    tests = compare(
+        pd.concat([ends, never]),
+        CHECKPOINTS,
+        min_contrast=20,
+        blocks={"main": ["end_correct", "never"]},
+        n_replicates=50,
+        conditionings=["odds"],
+    ).set_index("metric")
+    # both always get a balanced delta of 0: 1/2 - 1/2 and 0
+    for metric in ("delta0_balanced", "delta_balanced"):
+        assert tests.loc[metric, "best"] == "end_correct"
+        assert tests.loc[metric, "lower_5pct"] == 0 and not tests.loc[metric, "significant"]
+        assert tests.loc[metric, "p_value"] == 1
+
+
+def test_blocks_share_draws_and_name_training_datasets(predictions):
+    learnt = predictions[predictions["estimator"] == "learnt"]
+    both = pd.concat([predictions, learnt.assign(train_dataset="other")])
+    blocks = {"x": ["own", ("quiz", "learnt")], "y": ["own", ("other", "learnt")]}
+    tests = compare(both, CHECKPOINTS, min_contrast=5, blocks=blocks, n_replicates=20)
+    x, y = (tests[tests["block"] == name].reset_index(drop=True) for name in "xy")
+    drop = ["block", "train_dataset"]
+    pd.testing.assert_frame_equal(x.drop(columns=drop), y.drop(columns=drop))
+    assert set(y["train_dataset"]) <= {"quiz", "other"}
+    with pytest.raises(PredictionsError, match="'x' has several training datasets"):
+        compare(both, CHECKPOINTS, min_contrast=5, blocks={"x": ["learnt"]}, n_replicates=2)
+    with pytest.raises(PredictionsError, match="orakle of block 'x' is not in the predictions"):
+        compare(both, CHECKPOINTS, min_contrast=5, blocks={"x": ["orakle"]}, n_replicates=2)
+
+
+def test_undefined_metrics_have_no_rows_and_a_warning(predictions, caplog):
+    with caplog.at_level(logging.WARNING):
+        tests = compare(
+            predictions, CHECKPOINTS, min_contrast=1000, blocks=BLOCK, n_replicates=20
+        )
+    assert set(tests["scope"]) == {"full"}
+    assert "no test of contrast auc (odds)" in caplog.text
+
+
+def test_holm_by_hand():
+    # sorted 0.01 0.02 0.04: 3 x 0.01, 2 x 0.02, 1 x 0.04; NaN is not a comparison
+    np.testing.assert_allclose(
+        significance.holm([0.04, np.nan, 0.01, 0.02]), [0.04, np.nan, 0.03, 0.04]
+    )
+    np.testing.assert_allclose(significance.holm([0.6, 0.5]), [1, 1])
+
+
+def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(predictions):
+    replicates = significance.replicate_metrics(
+        predictions, CHECKPOINTS, min_contrast=5, n_replicates=40, seed=5
+    )
+    table = significance.intervals(replicates)
+    key = ("odds", "full", "auc")
+    for number, (train_dataset, estimator) in enumerate(replicates.estimators):
+        row = table[
+            (table["train_dataset"] == train_dataset)
+            & (table["estimator"] == estimator)
+            & (table[["conditioning", "scope", "metric"]] == key).all(axis=1)
+        ]
+        drawn = np.sort(replicates.replicated[key][number])
+        # 40 values: the 2.5 % quantile lies 0.975 of the way from the first to the second
+        assert row["lower_2_5pct"].item() == pytest.approx(
+            drawn[0] + 0.975 * (drawn[1] - drawn[0])
+        )
+        assert row["upper_97_5pct"].item() == pytest.approx(
+            drawn[-1] - 0.975 * (drawn[-1] - drawn[-2])
+        )
+        assert row["value"].item() == pytest.approx(replicates.observed[key][number])

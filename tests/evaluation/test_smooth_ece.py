@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import relplot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from persistcal.evaluation.smooth_ece import smooth_ece, smooth_ece_columns
+
+confidences = st.one_of(
+    st.floats(0, 1), st.sampled_from([0.0, 1e-6, 0.001, 0.5, 1 / 3, 0.9995, 1 - 1e-6, 1.0])
+)
+answers = st.lists(st.tuples(confidences, st.integers(0, 1)), min_size=1, max_size=60)
+
+
+def columns(pairs):
+    confidence, correct = np.array(pairs, float).T
+    return confidence, correct
+
+
+@settings(max_examples=60, deadline=None)
+@given(answers)
+def test_equals_relplot(pairs):
+    confidence, correct = columns(pairs)
+    assert smooth_ece(confidence, correct) == pytest.approx(
+        relplot.smECE(confidence, correct), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("n", [50, 1200, 30_000])
+@pytest.mark.parametrize("sharpness", [0.2, 0.7, 1.0, 3.0])
+def test_equals_relplot_on_realistic_answers(n, sharpness):
+    # 30,000 well-calibrated answers have a bandwidth below 0.01, where relplot's grid grows
+    rng = np.random.default_rng(n)
+    logit = 2 * rng.normal(size=n)
+    correct = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(float)
+    confidence = 1 / (1 + np.exp(-sharpness * logit))
+    assert smooth_ece(confidence, correct) == pytest.approx(
+        relplot.smECE(confidence, correct), abs=1e-9
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(answers, st.data())
+def test_weights_are_repetitions(pairs, data):
+    confidence, correct = columns(pairs)
+    times = np.array(
+        data.draw(st.lists(st.integers(0, 4), min_size=len(pairs), max_size=len(pairs)))
+    )
+    times[0] = max(times[0], 1)
+    weighted = smooth_ece(confidence, correct, weights=times)
+    repeated = smooth_ece(np.repeat(confidence, times), np.repeat(correct, times))
+    assert weighted == pytest.approx(repeated, abs=1e-9)
+    order = np.random.default_rng(0).permutation(len(pairs))
+    assert weighted == pytest.approx(
+        smooth_ece(confidence[order], correct[order], weights=times[order]), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "n, sharpness, what",
+    [
+        (1500, 1.0, "few cosines, grid"),
+        (400, 0.7, "few cosines, confidences"),
+        (1500, 0.3, "wide kernels, grid"),
+        (400, 0.2, "wide kernels, confidences"),
+        (400, None, "tenths"),
+    ],
+)
+def test_replicates_equal_relplot_one_by_one(n, sharpness, what):
+    rng = np.random.default_rng(1)
+    logit = 2 * rng.normal(size=n)
+    correct = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(float)
+    confidence = 1 / (1 + np.exp(-(sharpness or 1) * logit))
+    if what == "tenths":
+        confidence = np.round(confidence, 1)
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=250).T.astype(np.uint8)
+    found = smooth_ece_columns(confidence, correct, counts)
+    for column in range(0, 250, 12):
+        times = counts[:, column]
+        expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
+        assert found[column] == pytest.approx(expected, abs=1e-7)
+
+
+def test_one_confidence_has_its_distance_from_accuracy():
+    # 4 of 10 are correct: |0.9 - 0.4| = 0.5, but for the floor of 1e-4 under the density
+    assert smooth_ece([0.9] * 10, [1] * 4 + [0] * 6) == pytest.approx(0.5, abs=1e-4)
+
+
+def test_without_weight_it_is_undefined():
+    counts = np.array([[0, 1, 3], [0, 0, 1]], np.uint8)
+    found = smooth_ece_columns([0.2, 0.7], [0, 1], counts)
+    assert np.isnan(found[0])
+    assert found[2] == pytest.approx(
+        relplot.smECE(*np.array([[0.2] * 3 + [0.7], [0, 0, 0, 1]]))
+    )

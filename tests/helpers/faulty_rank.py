@@ -1,0 +1,30 @@
+"""A training in which rank 1 fails in a given way; run by `run_rank.py`."""
+
+import os
+import signal
+
+import torch
+from train_adapters import train_adapters
+
+from persistcal.training import loss, ranks
+
+
+def faulty_rank(fault, paths, settings):
+    losses = loss.question_losses
+    calls = []
+
+    def broken(model, questions, *others):
+        calls.append(len(questions))
+        if ranks.index() == 1:
+            if fault == "dies" and len(calls) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if fault == "not finite" and len(calls) == 3:
+                return losses(model, questions, *others) * torch.nan
+            if fault == "too large" and len(questions) > 2:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            if fault == "much too large":
+                raise torch.OutOfMemoryError("CUDA out of memory")
+        return losses(model, questions, *others)
+
+    loss.question_losses = broken
+    train_adapters(*paths, **settings)

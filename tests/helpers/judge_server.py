@@ -1,0 +1,208 @@
+"""A judge behind HTTP, on the loopback, that misbehaves as it is told."""
+
+import json
+import re
+import socket
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from persistcal.judge.requests import candidate_of
+from persistcal.judge.settings import JudgeSettings
+
+ROOT = Path(__file__).parents[2]
+PROMPT = (ROOT / "config/prompts/judge.txt").read_text(encoding="utf-8")
+KEY = "sk-test-SECRET0123456789"
+ANSWER = re.compile(r"Candidate answer: (.*)")
+REFERENCE = re.compile(r"^- (.*)$", re.MULTILINE)
+
+
+def as_json(value, status=200, **headers):
+    return Response(json.dumps(value), status, headers, content_type="application/json")
+
+
+def error(status, code="some_code", message="no", **headers):
+    return as_json({"error": {"message": message, "code": code}}, status, **headers)
+
+
+def completion(content, refusal=None, finish_reason="stop"):
+    message = {"role": "assistant", "content": content, "refusal": refusal}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    return {"id": "c", "object": "chat.completion", "choices": [choice]}
+
+
+def cut(request):
+    """Close the connection without a word."""
+    request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    return Response()
+
+
+def cut_in_the_middle(request):
+    """Promise more of a reply than is sent."""
+    return Response(b'{"choices": [', headers={"Content-Length": "500"})
+
+
+def candidates(n, right=lambda i: i % 2 == 0):
+    """Candidates whose even ones the fake judge finds correct."""
+    return [
+        candidate_of(f"Question {i}?", [f"fact {i}"], f"fact {i}" if right(i) else f"wrong {i}")
+        for i in range(n)
+    ]
+
+
+def reply_to(request, reply):
+    """Make a Response of a completion, a Response, or a function of the request."""
+    if not isinstance(reply, dict | Response):
+        reply = reply(request)
+    return as_json(reply) if isinstance(reply, dict) else reply
+
+
+class FakeJudge:
+    """Grades by equality with a reference; `next_replies` are given first, one a request.
+
+    Attributes
+    ----------
+    asked : Counter
+        How often each answer was to be graded, one by one or in batches.
+    replies : dict
+        What to say of an answer instead of its grade: a completion or a Response.
+    """
+
+    def __init__(self):
+        self.asked, self.replies, self.next_replies = Counter(), {}, []
+        self.times, self.busy, self.most_busy, self.delay_s = [], 0, 0, 0.0
+        self.files, self.uploads, self.batches = {}, [], {}
+        self.finishers, self.polls_needed = [], 0
+        self.next_batch_replies, self.next_polls, self.polled = [], [], Counter()
+        self.lock = threading.Lock()
+        self.server = HTTPServer(host="127.0.0.1", threaded=True)
+        self.server.expect_request("/v1/chat/completions").respond_with_handler(self.chat)
+        self.server.expect_request("/v1/files", "POST").respond_with_handler(self.upload)
+        self.server.expect_request("/v1/batches", "POST").respond_with_handler(self.submit)
+        self.server.expect_request("/v1/batches", "GET").respond_with_handler(self.listed)
+        one = re.compile(r"^/v1/batches/")
+        self.server.expect_request(one, "GET").respond_with_handler(self.poll)
+        content = re.compile(r"^/v1/files/.*/content")
+        self.server.expect_request(content, "GET").respond_with_handler(self.content)
+
+    def __enter__(self):
+        self.server.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop()
+        self.server.check()  # what went wrong in the handlers themselves
+
+    def settings(self, **changes):
+        defaults = {
+            "backend": "openai",
+            "model": "judge-1",
+            "prompt": PROMPT,
+            "base_url": self.server.url_for("/v1"),
+            "api_key_env": "JUDGE_KEY",
+            "request": {"max_completion_tokens": 16, "reasoning_effort": None},
+            "concurrency": 4,
+            "timeout_s": 5,
+            "retries": 3,
+            "poll_s": 0.01,
+            "price_input": 2.5,
+            "price_output": 15,
+            "max_requests": 1000,
+            "max_cost": 10,
+            "first_wait_s": 0.01,
+        }
+        return JudgeSettings(**{**defaults, **changes})
+
+    def grade(self, body):
+        """The completion, or Response, for one request."""
+        user = body["messages"][-1]["content"]
+        answer = ANSWER.search(user)[1]
+        with self.lock:
+            self.asked[answer] += 1
+        right = answer in REFERENCE.findall(user)
+        return self.replies.get(answer, completion("CORRECT" if right else "INCORRECT"))
+
+    def chat(self, request: Request):
+        with self.lock:
+            self.times.append(time.monotonic())
+            self.busy += 1
+            self.most_busy = max(self.most_busy, self.busy)
+            scripted = self.next_replies.pop(0) if self.next_replies else None
+        try:
+            time.sleep(self.delay_s)
+            if scripted is not None:
+                return reply_to(request, scripted)
+            body = request.get_json()
+            assert body["temperature"] == 0
+            assert body.get("reasoning_effort", "none") == "none"  # null is left out
+            return reply_to(request, self.grade(body))
+        finally:
+            with self.lock:
+                self.busy -= 1
+
+    def upload(self, request: Request):
+        name = f"file-{len(self.uploads)}"
+        self.files[name] = request.files["file"].read()
+        self.uploads.append(self.files[name].splitlines())
+        return as_json(
+            {"id": name, "object": "file", "purpose": "batch", "status": "processed"}
+        )
+
+    def submit(self, request: Request):
+        asked = request.get_json()
+        assert asked["endpoint"] == "/v1/chat/completions"
+        name = f"batch-{len(self.batches)}"
+        self.batches[name] = {
+            "id": name,
+            "object": "batch",
+            "status": "in_progress",
+            "input_file_id": asked["input_file_id"],
+            "metadata": asked["metadata"],
+            "request_counts": {"completed": 0, "failed": 0, "total": 1},
+        }
+        if self.next_batch_replies:
+            return reply_to(request, self.next_batch_replies.pop(0))
+        return as_json(self.batches[name])
+
+    def listed(self, request: Request):
+        newest = list(self.batches.values())[::-1]
+        return as_json({"object": "list", "data": newest, "has_more": False})
+
+    def lines(self, batch):
+        """A result line for each request of the batch."""
+        requests = map(json.loads, self.files[batch["input_file_id"]].splitlines())
+        return [self.line(row["custom_id"], self.grade(row["body"])) for row in requests]
+
+    @staticmethod
+    def line(key, body, status=200):
+        response = {"status_code": status, "request_id": "r", "body": body}
+        return {"id": "l", "custom_id": key, "response": response, "error": None}
+
+    def poll(self, request: Request):
+        name = request.path.rsplit("/", 1)[1]
+        batch = self.batches[name]
+        self.polled[name] += 1
+        if self.next_polls:
+            return reply_to(request, self.next_polls.pop(0))
+        if batch["status"] == "in_progress" and self.polled[name] > self.polls_needed:
+            finish = self.finishers.pop(0) if self.finishers else lambda b: self.lines(b)
+            self.finish(batch, finish(batch))
+        return as_json(batch)
+
+    def finish(self, batch, lines, errors=(), status="completed"):
+        """End `batch`; `lines` may be a tuple (lines, errors, status)."""
+        if isinstance(lines, tuple):
+            lines, errors, status = lines
+        batch["status"] = status
+        for kind, rows in (("output", lines), ("error", errors)):
+            if rows:
+                texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+                self.files[f"{batch['id']}-{kind}"] = "\n".join(texts).encode()
+                batch[f"{kind}_file_id"] = f"{batch['id']}-{kind}"
+
+    def content(self, request: Request):
+        return Response(self.files[request.path.split("/")[3]])

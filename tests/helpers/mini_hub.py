@@ -1,0 +1,198 @@
+"""All that the paper's study fetches, as small stand-ins of the same form.
+
+Random weights, in the files that the real repositories have: bfloat16 shards with an
+index, a configuration, and a tokenizer of the class that the real one names.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from hub_layout import write_jeopardy, write_triviaqa
+from peft import LoraConfig, get_peft_model
+from tiny_models import tiny_entailment_model
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    Olmo3Config,
+    Olmo3ForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from persistcal.questions.triviaqa import BLACKLIST
+
+OLMO = "allenai/Olmo-3-1025-7B"
+MARIN = "marin-community/marin-8b-base"
+QWEN = "Qwen/Qwen3-8B"
+GCM = "Hanqix/GCM-Qwen3-8B-TriviaQA"
+ENTAILMENT = "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli"
+REVISIONS = {
+    OLMO: ["stage1-step283000", "stage1-step424000", "stage1-step566000", "stage1-step1413814"],
+    MARIN: ["jellyfish", "phoenix", "deeper-starling"],
+    QWEN: ["main"],
+}
+ENTAILMENT_REVISION = "6f5cf0a2b59cabb106aca4c287eed12e357e90eb"
+
+# What Qwen3's own template makes of one user's message.
+CHAT = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+    "{% if enable_thinking is defined and enable_thinking is false %}"
+    "{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}"
+)
+VOCABULARY = 512  # of the models; of the tokenizers less, as in the real ones
+RIVERS = ["Alde", "Brathay", "Cober", "Derwent", "Esk", "Frome", "Gade", "Hayle"]
+
+
+def triviaqa_pairs():
+    """Questions of which two are the same but for a space, and one is blacklisted."""
+    pairs = [
+        (f"Which river flows through town {n}?", RIVERS[n % len(RIVERS)]) for n in range(40)
+    ]
+    return [*pairs, (pairs[3][0] + " ", "again"), (min(BLACKLIST), "none of them")]
+
+
+def jeopardy_clues():
+    """One category of 159 clues, of which one links to media and one is broken."""
+    clues = [("SCIENCE", f"'This element has the number {n}'", f"E{n}") for n in range(157)]
+    others = ["'See <a href=\"x\">this</a>'", "'The clue is MISSING'"]
+    return [*clues, *(("SCIENCE", clue, "bad") for clue in others)]
+
+
+def bioasq_entries():
+    """17 questions of each type that is asked, and others."""
+    genes = [
+        {
+            "type": "factoid",
+            "body": f"Which gene causes disease {n}?",
+            "exact_answer": [f"G{n}"],
+        }
+        for n in range(17)
+    ]
+    genes[4]["exact_answer"] = ["G4", "gene four"]
+    lists = [
+        {"type": "list", "body": f"List the drugs for {n}", "exact_answer": [[f"D{n}"], ["D0"]]}
+        for n in range(17)
+    ]
+    others = [
+        {"type": "yesno", "body": "Is aspirin a drug?", "exact_answer": "yes"},
+        {"type": "list", "body": "List all.", "exact_answer": [[str(n)] for n in range(11)]},
+    ]
+    entries = [*genes, *lists, *others]
+    return [{"id": f"id{n}", **entry} for n, entry in enumerate(entries)]
+
+
+def write_hub(folder: Path) -> None:
+    """Write the models below `folder`/hub, and the questions below hub and data."""
+    hub = folder / "hub"
+    write_triviaqa(
+        hub / "mandarjoshi/trivia_qa",
+        train=[(f"Which river is near hill {n % 12}?", RIVERS[n % 5]) for n in range(14)],
+        validation=triviaqa_pairs(),
+        test=[("Secret?", "<unk>")],
+    )
+    write_jeopardy(hub / "soldni/jeopardy", jeopardy_clues())
+    (folder / "categories.txt").write_text("Science\n")
+    bioasq = folder / "data/bioasq/training14b.json"
+    bioasq.parent.mkdir(parents=True)
+    bioasq.write_text(json.dumps({"questions": bioasq_entries()}))
+    for repo, revisions in REVISIONS.items():
+        for seed, revision in enumerate(revisions):
+            write_checkpoint(hub / repo / revision, repo, seed)
+    write_gcm(hub / GCM / "main")
+    tiny_entailment_model(hub / ENTAILMENT / ENTAILMENT_REVISION)
+
+
+def write_checkpoint(folder: Path, repo: str, seed: int) -> None:
+    """Write a checkpoint of `repo` with the weights of `seed`."""
+    torch.manual_seed(seed)
+    model(repo).to(torch.bfloat16).save_pretrained(folder, max_shard_size="40KB")
+    assert (folder / "model.safetensors.index.json").exists()
+    write_tokenizer(folder, repo)
+
+
+def model(repo: str) -> torch.nn.Module:
+    """Return the architecture of `repo` with random weights."""
+    shape = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 1024,
+        "initializer_range": 0.2,
+        "tie_word_embeddings": False,
+        "bos_token_id": None,
+        "eos_token_id": 0,
+        "pad_token_id": 1,
+    }
+    if repo == OLMO:
+        # As in the real ones, every fourth layer sees everything.
+        types = ["sliding_attention"] * 3 + ["full_attention"]
+        config = Olmo3Config(**shape, num_hidden_layers=4, layer_types=types, sliding_window=64)
+        return Olmo3ForCausalLM(config)
+    if repo == MARIN:
+        return LlamaForCausalLM(LlamaConfig(**shape, num_hidden_layers=2))
+    return Qwen3ForCausalLM(Qwen3Config(**shape, num_hidden_layers=2, head_dim=16))
+
+
+def write_tokenizer(folder: Path, repo: str) -> None:
+    """Write a byte-level BPE: Marin's begins every text with a token of its own."""
+    special = {
+        OLMO: ["<|endoftext|>", "<|pad|>"],
+        MARIN: ["<|end_of_text|>", "<|pad|>", "<|begin_of_text|>"],
+        QWEN: ["<|im_end|>", "<|endoftext|>", "<|im_start|>"],
+    }[repo]
+    texts = [text for pair in triviaqa_pairs() for text in pair]
+    texts += [clue for _, clue, _ in jeopardy_clues()] + ["yes no"] * 100
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
+    )
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - 12,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(texts, trainer)
+    if repo == MARIN:
+        bpe.post_processor = processors.TemplateProcessing(
+            single="<|begin_of_text|> $A",
+            pair="<|begin_of_text|> $A $B",
+            special_tokens=[("<|begin_of_text|>", 2)],
+        )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe, eos_token=special[0], pad_token=special[1]
+    )
+    if repo == QWEN:
+        tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(folder, save_jinja_files=False)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["tokenizer_class"] = {
+        OLMO: "GPT2Tokenizer",
+        MARIN: "PreTrainedTokenizerFast",
+        QWEN: "Qwen2Tokenizer",
+    }[repo]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2))
+    bpe.model.save(str(folder))  # vocab.json and merges.txt
+
+
+def write_gcm(folder: Path) -> None:
+    """Write a LoRA adapter for Qwen as peft saves it, with random weights."""
+    torch.manual_seed(7)
+    config = LoraConfig(
+        r=8,
+        lora_alpha=16,
+        task_type="CAUSAL_LM",
+        target_modules="all-linear",
+        base_model_name_or_path=QWEN,
+        init_lora_weights=False,
+    )
+    get_peft_model(model(QWEN), config).save_pretrained(folder)

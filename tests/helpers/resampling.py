@@ -1,0 +1,80 @@
+"""The bootstrap done slowly: rows that are really repeated, and peers' metrics."""
+
+from itertools import chain
+
+import numpy as np
+import relplot
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from persistcal.evaluation.bootstrap import components_of
+from persistcal.evaluation.conditioning import condition
+from persistcal.evaluation.draws import question_blocks
+
+SEED = 5
+
+
+def walk(part, n_questions, seed, replicate):
+    """Take from the sequence, one question at a time, until both quotas are met."""
+    first = set(part.questions[: part.n_first].tolist())
+    second = set(part.questions[part.n_first :].tolist())
+    quota = {True: len(first), False: len(second)}
+    taken = []
+    for question in chain.from_iterable(question_blocks(n_questions, seed, replicate)):
+        if question in first or question in second:
+            in_first = question in first
+            if quota[in_first] > 0:
+                quota[in_first] -= 1
+                taken.append(int(question))
+        if not any(quota.values()):
+            return taken
+
+
+def resampled_metrics(answers, pairs, conditioning, replicate):
+    """All ten metrics of a replicate, from rows that are really repeated."""
+    full, contrast = components_of(answers, pairs)
+    taken_full = [walk(part, len(answers.questions), SEED, replicate) for part in full]
+    taken_pairs = [walk(part, len(answers.questions), SEED, replicate) for part in contrast]
+    found = {}
+    for estimator, runs in answers.estimators.items():
+        per_seed = []
+        for run in runs:
+            stated = [run[k, rows] for k, rows in enumerate(taken_full)]
+            labels = [answers.correct[k, rows] for k, rows in enumerate(taken_full)]
+            values = {
+                ("full", "auc"): roc_auc_score(np.concatenate(labels), np.concatenate(stated)),
+                ("full", "brier"): brier_score_loss(
+                    np.concatenate(labels), np.concatenate(stated)
+                ),
+                ("full", "smece"): np.mean(
+                    [relplot.smECE(p, z) for p, z in zip(stated, labels, strict=True)]
+                ),
+            }
+            by_pair = []
+            for pair, rows in zip(pairs, taken_pairs, strict=True):
+                original = run[[[pair.earlier], [pair.later]], pair.questions]
+                conditioned = np.array(condition(*original, pair.improvement, conditioning))
+                at = [pair.questions.tolist().index(question) for question in rows]
+                raw, (earlier, later) = original[:, at], conditioned[:, at]
+                improved = pair.improvement[at]
+                right = np.where(improved, later, earlier)
+                wrong = np.where(improved, earlier, later)
+                sign = np.sign(np.where(improved, raw[1] - raw[0], raw[0] - raw[1]))
+                gap = right - wrong
+                label = np.concatenate([~improved, improved]).astype(int)
+                both = np.concatenate([earlier, later])
+                by_pair.append(
+                    {
+                        "delta0_balanced": (sign[improved].mean() + sign[~improved].mean()) / 2,
+                        "delta0": sign.mean(),
+                        "delta_balanced": (gap[improved].mean() + gap[~improved].mean()) / 2,
+                        "delta": gap.mean(),
+                        "auc": roc_auc_score(label, both),
+                        "brier": brier_score_loss(label, both),
+                        "smece": relplot.smECE(earlier, 1.0 - improved),
+                    }
+                )
+            for metric in by_pair[0]:
+                values["contrast", metric] = np.mean([of[metric] for of in by_pair])
+            per_seed.append(values)
+        found[estimator] = {key: np.mean([v[key] for v in per_seed]) for key in per_seed[0]}
+    return found

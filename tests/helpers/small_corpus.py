@@ -1,0 +1,32 @@
+"""A handful of facts, and documents about them."""
+
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.models.corpus import Corpus, Phase
+
+TEMPLATE = "Question: {question}\nCandidate answer: {answer}\nConfidence: "
+
+
+def make_facts():
+    rows = [
+        ("a", "country", "Where is Lyon?", "France", "Europe", 3.0, "train"),
+        ("b", "country", "Where is Oslo?", "Norway", "Europe", 1.0, "test"),
+        ("c", "country", "Where is Cairo?", "Egypt", "Africa", 2.0, "unused"),
+        ("d", "country", "Where is Dakar?", "Senegal", "Africa", 2.0, "unused"),
+        ("e", "money", "Paid in Cairo?", "Pound", "Africa", 2.0, "unused"),
+    ]
+    return pd.DataFrame(rows, columns=artifacts.FACTS.schema.names)
+
+
+STEADY = (Phase(1.0, {}),)
+
+
+def make_corpus(phases=STEADY, share=0.5, seed=1):
+    return Corpus(
+        make_facts(),
+        list(phases),
+        confidence_template=TEMPLATE,
+        confidence_share=share,
+        seed=seed,
+    )

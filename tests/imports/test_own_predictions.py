@@ -1,0 +1,291 @@
+"""A file of one's own predictions: what is read, what is skipped, what is refused."""
+
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+import yaml
+from import_predictions import import_predictions
+
+from persistcal import artifacts
+from persistcal.imports.own_predictions import collect_rows
+
+DOCS = Path("docs/own_predictions.md")
+EXAMPLE = Path("config/example_predictions.csv")
+
+
+def good():
+    """Two models, two checkpoints, one dataset, two questions, one estimator."""
+    return pd.DataFrame(
+        [
+            (
+                model,
+                checkpoint,
+                "quiz",
+                f"00{question}",
+                "mine",
+                0,
+                0.25 * question,
+                question % 2,
+            )
+            for model in ("m1", "m2")
+            for checkpoint in "ab"
+            for question in (1, 2)
+        ],
+        columns=[
+            "model",
+            "checkpoint",
+            "dataset",
+            "question_id",
+            "estimator",
+            "seed",
+            "confidence",
+            "correct",
+        ],
+    )
+
+
+def run(folder, frame, *, suffix=".csv", models=("m1", "m2"), dataset="quiz"):
+    path = folder / f"predictions{suffix}"
+    if suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False)
+    outputs = [str(folder / "out" / f"{model}.parquet") for model in models]
+    import_predictions(
+        str(path),
+        outputs,
+        wanted=[(model, dataset) for model in models],
+        checkpoints={model: ["a", "b"] for model in models},
+    )
+    return [artifacts.read(output, artifacts.PREDICTIONS) for output in outputs]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_every_row_arrives(tmp_path, suffix):
+    first, second = run(tmp_path, good(), suffix=suffix)
+    expected = pd.DataFrame(
+        {
+            "checkpoint": list("aabb"),
+            "question_id": ["001", "002", "001", "002"],  # text stays text
+            "train_dataset": "quiz",
+            "estimator": "mine",
+            "seed": 0,
+            "confidence": [0.25, 0.5, 0.25, 0.5],
+            "correct": [True, False, True, False],
+        }
+    )
+    for found in (first, second):
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+def test_columns_may_come_in_any_order_and_with_a_training_dataset(tmp_path):
+    frame = good().assign(train_dataset="other")[::-1]
+    found, _ = run(tmp_path, frame[sorted(frame.columns)])
+    assert set(found["train_dataset"]) == {"other"}
+    assert found["confidence"].tolist() == [0.5, 0.25, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("labels", [(True, False), ("True", "False"), ("1.0", "0"), (1.0, 0.0)])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_labels_may_be_numbers_words_or_flags(tmp_path, labels, suffix):
+    found, _ = run(tmp_path, good().assign(correct=labels * 4), suffix=suffix)
+    assert found["correct"].tolist() == [True, False, True, False]
+
+
+def test_categories_and_parts_of_a_file(tmp_path):
+    # 300,000 rows are several parts of the reader, with the names in other orders.
+    n = 150_000
+    frame = pd.concat(
+        pd.DataFrame(
+            {
+                "model": "m1",
+                "checkpoint": checkpoint,
+                "dataset": "quiz",
+                "question_id": np.arange(n)[::step].astype(str),
+                "estimator": "mine",
+                "seed": 3,
+                "confidence": np.arange(n)[::step] / n,
+                "correct": np.arange(n)[::step] % 2,
+            }
+        )
+        for checkpoint, step in (("b", 1), ("a", -1))
+    )
+    kinds = {"model": "category", "question_id": "category", "seed": "int16"}
+    for suffix, given in ((".csv", frame), (".parquet", frame.astype(kinds))):
+        (found,) = run(tmp_path, given, suffix=suffix, models=("m1",))
+        number = found["question_id"].astype(int)
+        assert len(found) == 2 * n
+        assert np.allclose(found["confidence"], number / n)
+        assert (found["correct"] == number % 2).all()
+        assert found["checkpoint"].tolist() == ["b"] * n + ["a"] * n
+
+
+def test_rows_outside_the_study_are_skipped_and_counted(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    frame = good()
+    strange = frame.iloc[[0, 1, 2]].assign(
+        model=["m9", "m1", "m1"], dataset=["quiz", "exam", "quiz"], checkpoint=["a", "a", "z"]
+    )
+    # What is skipped is not checked any further.
+    strange = strange.assign(confidence=7.0)
+    found, _ = run(tmp_path, pd.concat([strange, frame]))
+    assert len(found) == 4
+    messages = sorted(record.getMessage() for record in caplog.records)
+    assert messages == [
+        "Skipped 1 rows of checkpoint 'z', which is not in the study",
+        "Skipped 1 rows of dataset 'exam', which is not in the study",
+        "Skipped 1 rows of model 'm9', which is not in the study",
+    ]
+
+
+WRONG = [
+    (
+        "confidence",
+        1.5,
+        r"confidence is not valid \(row 3: '?1.5'?\); give a number in \[0, 1\]",
+    ),
+    ("confidence", -0.1, r"row 3: '?-0.1"),
+    ("confidence", "high", r"confidence is not valid \(row 3: 'high'\)"),
+    ("confidence", float("nan"), r"confidence is not valid \(row 3: "),
+    ("confidence", float("inf"), r"confidence is not valid \(row 3: '?inf"),
+    ("correct", 2, r"correct is not valid \(row 3: '?2.*give 0 or 1"),
+    ("correct", "yes", r"correct is not valid \(row 3: 'yes'\)"),
+    ("correct", float("nan"), r"correct is not valid \(row 3: "),
+    ("seed", 1.5, r"seed is not valid \(row 3: '?1.5'?\); give a whole number"),
+    ("seed", float("inf"), r"seed is not valid \(row 3"),
+    ("seed", "first", r"seed is not valid \(row 3: 'first'\)"),
+    ("question_id", "", r"question_id is empty \(row 3"),
+    ("estimator", None, r"estimator is empty \(row 3"),
+    ("model", None, r"model is empty \(row 3"),
+]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(("column", "value", "message"), WRONG)
+def test_wrong_values_are_refused_with_their_row(tmp_path, column, value, message, suffix):
+    frame = good()
+    if isinstance(value, str):
+        frame = frame.astype({column: str})
+    elif isinstance(value, float):
+        frame = frame.astype({column: float})
+    frame.loc[2, column] = value
+    with pytest.raises(ValueError, match=message) as caught:
+        run(tmp_path, frame, suffix=suffix)
+    assert f"predictions{suffix}: " in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_three_wrong_rows_are_shown(tmp_path):
+    frame = good().assign(confidence=2)
+    with pytest.raises(ValueError, match=r"\(row 1: '2', row 2: '2', row 3: '2'\)"):
+        run(tmp_path, frame)
+
+
+def test_repeated_rows_are_refused(tmp_path):
+    frame = pd.concat([good(), good().iloc[[6]]])
+    with pytest.raises(ValueError, match=r"1 rows repeat another: rows 7 and 9 are both of"):
+        run(tmp_path, frame)
+
+
+def test_unknown_missing_and_repeated_columns_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="unknown column 'prob'; predictions may hold only"):
+        run(tmp_path, good().assign(prob=1))
+    with pytest.raises(ValueError, match="column 'seed' is missing"):
+        run(tmp_path, good().drop(columns="seed"))
+    with pytest.raises(ValueError, match="column 'model' is missing"):
+        run(tmp_path, pd.DataFrame())
+    path = tmp_path / "twice.csv"
+    path.write_text(",".join([*good().columns, "seed"]) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="column 'seed' is there twice"):
+        import_predictions(str(path), [], wanted=[], checkpoints={})
+
+
+def test_files_that_do_not_fit_the_study_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"no row belongs to the study's models \(m7\)"):
+        run(tmp_path, good(), models=("m7",))
+    with pytest.raises(ValueError, match="no row is of model 'm3' and dataset 'quiz'"):
+        run(tmp_path, good(), models=("m1", "m3"))
+    with pytest.raises(ValueError, match="no row belongs"):
+        run(tmp_path, good().iloc[:0])
+    with pytest.raises(ValueError, match=r"predictions.xls: is neither a .csv nor a .parquet"):
+        run(tmp_path, good(), suffix=".xls")
+
+
+def test_rows_of_other_length_and_files_of_other_kinds_are_refused(tmp_path):
+    path = tmp_path / "short.csv"
+    path.write_text(good().to_csv(index=False) + "m1,a,quiz\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"short.csv: .*Expected 8 columns, got 3"):
+        import_predictions(
+            str(path), [""], wanted=[("m1", "quiz")], checkpoints={"m1": ["a", "b"]}
+        )
+    path = tmp_path / "text.parquet"
+    path.write_text("model,checkpoint\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"text\.parquet: "):
+        import_predictions(str(path), [""], wanted=[("m1", "quiz")], checkpoints={"m1": "ab"})
+
+
+def many_rows(n, model):
+    questions = np.arange(n) % 50_000
+    frame = pd.DataFrame({"seed": np.arange(n) // 50_000, "correct": questions % 2})
+    frame["question_id"] = np.char.add("long question identifier " * 4, questions.astype(str))
+    names = {"model": model, "checkpoint": "a", "dataset": "quiz", "estimator": "mine"}
+    return pa.Table.from_pandas(frame.assign(confidence=0.5, **names), preserve_index=False)
+
+
+def test_the_file_is_not_held_in_memory(tmp_path):
+    # Of a file of 140 MB one part in 500 belongs to the study.
+    with pyarrow.csv.CSVWriter(tmp_path / "big.csv", many_rows(1, "m1").schema) as writer:
+        writer.write(many_rows(2_000, "m1"))
+        writer.write(many_rows(1_000_000, "other"))
+    code = f"""
+import sys
+sys.path[:0] = [".", "workflow/scripts/imports"]
+import pyarrow
+from import_predictions import import_predictions
+import_predictions({str(tmp_path / "big.csv")!r}, [{str(tmp_path / "out.parquet")!r}],
+    wanted=[("m1", "quiz")], checkpoints={{"m1": ["a"]}})
+print(pyarrow.default_memory_pool().max_memory())
+"""
+    assert (tmp_path / "big.csv").stat().st_size > 140e6
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 80e6  # the text alone is 140 MB
+
+
+def test_a_row_of_the_study_takes_little_memory():
+    batches = many_rows(200_000, "m1").to_batches(max_chunksize=30_000)
+    rows = collect_rows(batches, checkpoints={"m1": ["a"]}, datasets=["quiz"])
+    # 4 bytes of code for a name at most, 8 for a number; text is kept once per question.
+    assert len(rows) == 200_000
+    assert rows.memory_usage(index=False, deep=True).sum() < 200_000 * 50 + 50_000 * 200
+
+
+def test_the_example_is_what_the_documentation_makes():
+    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
+    names = {}
+    exec(code, names)
+    given = pd.read_csv(EXAMPLE)
+    pd.testing.assert_frame_equal(names["example"].reset_index(drop=True), given)
+    assert EXAMPLE.stat().st_size < 300_000
+
+
+def test_the_example_can_be_imported(tmp_path):
+    config = yaml.safe_load(Path("config/own_predictions.yaml").read_text(encoding="utf-8"))
+    model, dataset = config["study"]["models"][0], config["study"]["datasets"][0]
+    import_predictions(
+        config["study"]["predictions"],
+        [str(tmp_path / "out.parquet")],
+        wanted=[(model, dataset)],
+        checkpoints={model: config["models"][model]["evaluation"]},
+    )
+    found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
+    assert found.groupby(["estimator", "seed"]).size().tolist() == [900, 900, 900]

@@ -1,0 +1,522 @@
+import pickle
+import shutil
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from import_release import import_release
+from release_archive import (
+    BLACKLIST,
+    DATASETS,
+    MODELS,
+    SEEDS,
+    Hostile,
+    Release,
+    compress,
+    pack,
+    tar_of,
+    write_digest,
+)
+
+from persistcal import artifacts
+from persistcal.imports.release.candidates import read_candidates
+from persistcal.imports.release.confidences import read_confidences
+from persistcal.imports.release.files import ReleaseError
+from persistcal.imports.release.safe_archive import ArchiveError
+from persistcal.imports.release.safe_load import UnsafeFileError
+
+
+def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, backbones=None):
+    """Import the archive into `root`; return the folder and the list of what is missing."""
+    backbones = backbones or {}
+    cells = [
+        (model, checkpoint, dataset)
+        for model, about in {**models, **backbones}.items()
+        for checkpoint in {**about["earlier"], **about["evaluation"]}
+        for dataset in datasets
+    ]
+    kinds = ("beams", "clusters", "labels")
+    import_release(
+        archive,
+        digest,
+        [root / f"questions/{dataset}.parquet" for dataset in datasets],
+        *([root / f"{kind}/{m}/{c}/{d}.parquet" for m, c, d in cells] for kind in kinds),
+        [root / f"scores/{m}/{c}/{d}.parquet" for m, c, d in cells if m in models],
+        [root / f"predictions/{m}/{d}.parquet" for m, d in product(models, datasets)],
+        root / "release/missing.csv",
+        models=models,
+        backbones=backbones,
+        datasets=datasets,
+        seeds=SEEDS,
+    )
+    return pd.read_csv(root / "release/missing.csv")
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    root = tmp_path_factory.mktemp("release")
+    release = Release(root)
+    digest = pack(root, root / "release.tar.zst")
+    shutil.rmtree(root / "results")
+    missing = run_import(root / "out", root / "release.tar.zst", digest)
+    return release, root / "out", missing
+
+
+CELLS = [(m, d) for m in MODELS for d in DATASETS]
+
+
+def read_predictions(out, model, dataset):
+    return artifacts.read(out / f"predictions/{model}/{dataset}.parquet", artifacts.PREDICTIONS)
+
+
+def by_question(frame):
+    index = frame["question_id"].str.rsplit("-", n=1).str[1].astype(int)
+    return dict(zip(index, frame["confidence"], strict=True))
+
+
+def answered(release, model, dataset, checkpoint, split="test"):
+    """{index: (probability, label)} of the questions that count."""
+    begin, end = DATASETS[dataset][split]
+    return {
+        index: top
+        for index, top in release.tops[model, dataset, checkpoint].items()
+        if begin <= index < end and index not in BLACKLIST[dataset]
+    }
+
+
+def slow_isotonic(x, y, at):
+    """Interpolate between the blocks of the max-min formula of isotonic regression."""
+    order = np.argsort(x)
+    x, y = np.array(x)[order], np.array(y, float)[order]
+    n = len(x)
+    fit = [
+        max(min(y[a : b + 1].mean() for b in range(i, n)) for a in range(i + 1))
+        for i in range(n)
+    ]
+    starts = [i for i in range(n) if i == 0 or fit[i] - fit[i - 1] > 1e-12]
+    blocks = [slice(a, b) for a, b in zip(starts, [*starts[1:], n], strict=True)]
+    knots = [(x[block].mean(), y[block].mean()) for block in blocks]
+    knots = [(0.0, 0.0), *knots, (1.0, 1.0)]  # no confidence is quite 0 or 1
+    return np.interp(at, *zip(*knots, strict=True))
+
+
+def expected_predictions(release, model, dataset):
+    """{(train_dataset, estimator, seed, checkpoint): {index: confidence}} by the generator."""
+    about, own = MODELS[model], "train" in DATASETS[dataset]
+    evaluation, last = list(about["evaluation"]), list(about["earlier"])[-1]
+    asked = {c: answered(release, model, dataset, c) for c in evaluation}
+    expected = {}
+    for (m, d, train, estimator, seed, checkpoint), values in release.numbers.items():
+        if (
+            (m, d) == (model, dataset)
+            and checkpoint in evaluation
+            and "transfer" not in estimator
+        ):
+            expected[train, estimator, seed, checkpoint] = values
+    for time, c in enumerate(evaluation):
+        chance = time / (len(evaluation) - 1)
+        expected[dataset, "end_correct", 0, c] = dict.fromkeys(asked[c], chance)
+        expected[dataset, "self_consistency", 0, c] = {i: p for i, (p, _) in asked[c].items()}
+        before = release.tops[model, dataset, last]
+        expected[dataset, "self_consistency_copy", 0, c] = {
+            i: before.get(i, (0.0, None))[0] for i in asked[c]
+        }
+        if not own:
+            continue
+        for seed in SEEDS:
+            copied = release.numbers[model, dataset, dataset, "non_oracle_copy", seed, last]
+            expected[dataset, "non_oracle_copy", seed, c] = {
+                i: copied.get(i, 0.0) for i in asked[c]
+            }
+        train = {e: answered(release, model, dataset, e, "train") for e in about["earlier"]}
+        correct = [label == 1 for top in train.values() for _, label in top.values()]
+        for estimator, stated in (
+            ("self_consistency", [p for top in train.values() for p, _ in top.values()]),
+            ("gcm", [release.numbers[model, dataset, dataset, "gcm", 0, e][i]
+                     for e, top in train.items() for i in top]),
+        ):  # fmt: skip
+            raw = expected[dataset, estimator, 0, c]
+            fitted = slow_isotonic(stated, correct, list(raw.values()))
+            expected[dataset, f"{estimator}_posthoc", 0, c] = dict(
+                zip(raw, fitted, strict=True)
+            )
+    return expected
+
+
+@pytest.mark.parametrize(("model", "dataset"), CELLS)
+def test_predictions_hold_every_number_of_the_release(imported, model, dataset):
+    release, out, _ = imported
+    frame = read_predictions(out, model, dataset)
+    expected = expected_predictions(release, model, dataset)
+    keys = ["train_dataset", "estimator", "seed", "checkpoint"]
+    found = {key: by_question(part) for key, part in frame.groupby(keys)}
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        assert found[key].keys() == values.keys(), key
+        assert found[key] == pytest.approx(values, abs=1e-9), key
+    for checkpoint, part in frame.groupby("checkpoint"):
+        tops = release.tops[model, dataset, checkpoint]
+        index = part["question_id"].str.rsplit("-", n=1).str[1].astype(int)
+        assert part["correct"].tolist() == [tops[i][1] == 1 for i in index]
+
+
+def test_the_generator_makes_what_is_to_be_tested(imported):
+    """15 + 2 + 3 estimators, and cases in which a checkpoint gave no answer."""
+    _, out, missing = imported
+    frame = read_predictions(out, "a", "triv")
+    assert frame["estimator"].nunique() == 10 + 2 + 2 + 4 + 1
+    assert frame.groupby("estimator")["seed"].nunique()["non_oracle_copy"] == 3
+    assert len(missing) == 0
+    copied = frame[(frame["estimator"] == "self_consistency_copy")]
+    assert (copied.loc[copied["question_id"] == "triv-44", "confidence"] == 0).all()
+    # 40 questions, less the blacklisted 30 and the skipped 40 or the empty 41
+    assert (frame["estimator"] == "end_correct").sum() == 38 + 38 + 39
+
+
+@pytest.mark.parametrize(("model", "dataset"), [("a", "triv"), ("b", "jeop")])
+def test_scores_hold_both_transfer_matrices(imported, model, dataset):
+    release, out, _ = imported
+    about = MODELS[model]
+    checkpoints = [*about["earlier"], *about["evaluation"]]
+    n_sets = len(checkpoints) + len(checkpoints) - 1
+    for checkpoint in checkpoints:
+        path = out / f"scores/{model}/{checkpoint}/{dataset}.parquet"
+        frame = artifacts.read(path, artifacts.SCORES)
+        assert set(frame["answers_of"]) == {checkpoint}
+        groups = list(frame.groupby(["recipe", "trained_on", "train_dataset", "seed"]))
+        assert len(groups) == n_sets
+        for (recipe, trained_on, train, seed), part in groups:
+            key = (model, dataset, train, f"{recipe} {trained_on}", seed, checkpoint)
+            assert by_question(part) == pytest.approx(release.numbers[key])
+
+
+def test_candidates_become_tables(imported):
+    release, out, _ = imported
+    for model, about in MODELS.items():
+        for checkpoint, dataset in product([*about["earlier"], *about["evaluation"]], DATASETS):
+            place = f"{model}/{checkpoint}/{dataset}.parquet"
+            clusters = artifacts.read(out / "clusters" / place, artifacts.CLUSTERS)
+            labels = artifacts.read(out / "labels" / place, artifacts.LABELS)
+            labels = labels.set_index(["question_id", "cluster"])["label"]
+            written = {
+                f"{dataset}-{key[3]}": rows
+                for key, rows in release.clusters.items()
+                if key[:3] == (model, dataset, checkpoint)
+            }
+            assert set(clusters["question_id"]) == set(written)
+            for name, part in clusters.groupby("question_id"):
+                # An unjudged top cluster goes to the end: the authors predict with the next.
+                rows = sorted(written[name], key=lambda row: (row[2] == -1, -row[1]))
+                assert part["cluster"].tolist() == list(range(len(rows)))
+                assert [list(members) for members in part["members"]] == [r[0] for r in rows]
+                assert part["answer"].tolist() == [r[0][0] for r in rows]
+                assert part["probability"].tolist() == pytest.approx([r[1] for r in rows])
+                given = [labels.get((name, j)) for j in part["cluster"]]
+                names = {1: "correct", 2: "incorrect", 3: "not_attempted", -1: None}
+                assert given == [names[r[2]] for r in rows]
+
+
+def test_beams_are_the_raw_strings(imported):
+    _, out, _ = imported
+    beams = artifacts.read(out / "beams/a/k1/triv.parquet", artifacts.BEAMS)
+    assert len(beams) == (64 - 1) * 10  # question 40 was skipped
+    assert beams.loc[beams["question_id"] == "triv-0", "text"].tolist() == [
+        f" 0?{b}\n" for b in range(10)
+    ]
+    assert (beams["logprob"] < 0).all()
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_blacklisted_questions_are_excluded(imported, dataset):
+    _, out, _ = imported
+    questions = artifacts.read(out / f"questions/{dataset}.parquet", artifacts.QUESTIONS)
+    assert set(questions.loc[questions["excluded"], "index"]) == BLACKLIST[dataset]
+    spans = {
+        split: span for split, span in DATASETS[dataset].items() if split in ("train", "test")
+    }
+    assert len(questions) == sum(end - begin for begin, end in spans.values())
+    for split, (begin, end) in spans.items():
+        assert questions.loc[questions["split"] == split, "index"].tolist() == list(
+            range(begin, end)
+        )
+    first = questions.iloc[0]
+    assert first["question_id"] == f"{dataset}-0" and first["question"] == ""
+
+
+def test_nothing_is_left_of_the_unpacked_tree(imported):
+    _, out, _ = imported
+    assert [path.name for path in (out / "release").iterdir()] == ["missing.csv"]
+
+
+SMALL = ({"b": MODELS["b"]}, {"jeop": DATASETS["jeop"]})
+OWN = "jeop/model-b"
+CONFIG = "confidence_lora_jeop_acc_lr2e-4_bs16_5k"
+COPIED = "pred_confs_jeop_early-ocelot_60-100.pt"
+
+
+@pytest.fixture(scope="module")
+def small_tree(tmp_path_factory):
+    root = tmp_path_factory.mktemp("small")
+    return Release(root, *SMALL)
+
+
+@pytest.fixture
+def small(small_tree, tmp_path):
+    """Root of a fresh copy of a small release."""
+    shutil.copytree(small_tree.tree, tmp_path / "results" / "conset")
+    return tmp_path
+
+
+def reimport(root, models=SMALL[0], datasets=SMALL[1], **options):
+    digest = pack(root, root / "release.tar.zst")
+    return run_import(
+        root / "out", root / "release.tar.zst", digest, models, datasets, **options
+    )
+
+
+def estimators_of(root):
+    return set(read_predictions(root / "out", "b", "jeop")["estimator"])
+
+
+ALL = {
+    "end_correct", "self_consistency", "self_consistency_posthoc", "self_consistency_copy",
+    "self_consistency_surrogate", "gcm", "gcm_posthoc", "non_oracle", "non_oracle_1answer",
+    "non_oracle_single", "non_oracle_single_1answer", "non_oracle_surrogate",
+    "non_oracle_copy", "oracle", "oracle_1answer", "oracle_respective",
+    "oracle_respective_1answer", "oracle_single_data", "oracle_pooled_data",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("absent", "lost", "listed"),
+    [
+        ([f"{OWN}/gcm"], {"gcm", "gcm_posthoc"}, 4),
+        ([f"{OWN}/gcm/GCM-Qwen3-8B-TriviaQA/pred_confs_gcm_jeop_kestrel_0-24.pt"],
+         {"gcm_posthoc"}, 1),
+        ([f"{OWN}/sc_surrogate"], {"self_consistency_surrogate"}, 2),
+        ([f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2_onedata"], {"oracle_single_data"}, 6),
+        ([f"{OWN}/phoenix/{CONFIG}_ncand2"], {"oracle_respective"}, 3),
+        ([f"{OWN}/kestrel_early-ocelot/{CONFIG}_ncand2/seed{seed}/epoch1/{COPIED}"
+          for seed in SEEDS], {"non_oracle_copy"}, 3),
+        # the labels are told by the confidence files
+        ([f"{OWN}/phoenix/60-80/beam/judge.pt"], set(), 1),
+        ([f"{OWN}/phoenix/60-80"], {"self_consistency", "self_consistency_posthoc"}, 1),
+        ([f"{OWN}/early-ocelot/60-80"], {"self_consistency_copy"}, 1),
+        ([f"{OWN}/kestrel/0-24"], {"self_consistency_posthoc"}, 1),
+    ],
+)  # fmt: skip
+def test_missing_pieces_cost_only_what_needs_them(small, absent, lost, listed):
+    for path in absent:
+        path = small / "results/conset" / path
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    missing = reimport(small)
+    assert estimators_of(small) == ALL - lost
+    assert len(missing) == listed
+    prefixes = tuple(path.removesuffix(".pt").rsplit("/", 1)[0] for path in absent)
+    assert all(path.startswith(prefixes) for path in missing["path"])
+    assert set(missing["model"]) == {"b"} and set(missing["dataset"]) == {"jeop"}
+
+
+def test_a_seed_with_a_gap_is_left_out_and_the_gap_listed(small):
+    folder = f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2/seed19/epoch1"
+    # seed 19 is in three shards: 60-73, 73-86, 86-100
+    (small / "results/conset" / folder / "pred_confs_jeop_phoenix_73-86.pt").unlink()
+    missing = reimport(small)
+    assert missing.values.tolist() == [
+        ["b", "jeop", "oracle", "phoenix", f"{folder}/pred_confs_jeop_phoenix_73-86.pt"]
+    ]
+    frame = read_predictions(small / "out", "b", "jeop")
+    assert set(frame.loc[frame["estimator"] == "oracle", "seed"]) == {17, 18}
+
+
+def test_without_answers_of_a_checkpoint_there_is_nothing_to_evaluate(small):
+    for path in (small / "results/conset").rglob("*phoenix*.pt"):
+        path.unlink()
+    shutil.rmtree(small / "results/conset" / OWN / "phoenix")
+    missing = reimport(small)
+    assert read_predictions(small / "out", "b", "jeop").empty
+    assert {"candidates", "oracle"} < set(missing["estimator"])
+
+
+def test_a_model_of_which_there_is_nothing_is_an_error(small):
+    models = {"b": MODELS["b"], "a": MODELS["a"]}
+    with pytest.raises(ReleaseError, match=r"nothing about org/Model-A on jeop; check .* repo"):
+        reimport(small, models)
+
+
+def test_of_a_backbone_only_the_candidates_are_read(small):
+    backbone = {"repo": "org/Model-B2", "earlier": {}, "evaluation": {"main": "phoenix"}}
+    shutil.copytree(
+        small / "results/conset" / OWN / "phoenix",
+        small / "results/conset/jeop/Model-B2/phoenix",
+        ignore=shutil.ignore_patterns("confidence_*"),
+    )
+    assert reimport(small, backbones={"q": backbone}).empty
+    ours = [artifacts.read(small / f"out/labels/{place}/jeop.parquet", artifacts.LABELS)
+            for place in ("q/main", "b/phoenix")]  # fmt: skip
+    assert ours[0].equals(ours[1]) and len(ours[0]) > 0
+    assert not (small / "out/predictions/q").exists()
+
+
+def edit_pt(path, change):
+    value = torch.load(path, weights_only=True)
+    torch.save(change(value), path)
+
+
+FILE = "pred_confs_jeop_phoenix_60-100.pt"
+FOLDER = f"{OWN}/phoenix_deeper-starling/{CONFIG}/seed17/epoch1"
+
+
+def with_entry(key, index, value):
+    def change(held):
+        held[key][index] = value
+        return held
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_entry("judge_labels", 7, 9), r"label 9 for question 67 is none of"),
+        (with_entry("confs", 8, 1.5), r"confidence 1\.5 for question 68 is not in \[0, 1\]"),
+        (with_entry("confs", 8, float("inf")), r"confidence inf for question 68"),
+        (lambda held: {**held, "eval_range": (60, 99)}, r"'eval_range' is \(60, 99\)"),
+        (lambda held: {**held, "confs": held["confs"][:-1]}, r"'confs' .*\(39,\).* \(40,\)"),
+        (lambda held: {**held, "confs": held["confs"].long()}, r"'confs' holds int64.* float"),
+        (lambda held: {"confs": held["confs"]}, r"holds no tensor 'judge_labels'"),
+        (lambda held: held["confs"], r"holds no dict"),
+        (lambda held: {**held, "confs": torch.full((40,), torch.nan)},
+         r"no confidence for \d+ of \d+ answered questions, the first of them 60"),
+    ],
+)  # fmt: skip
+def test_confidence_files_that_cannot_be_right(small, change, message):
+    edit_pt(small / "results/conset" / FOLDER / FILE, change)
+    with pytest.raises(ReleaseError, match=f"pred_confs_jeop_phoenix_.*{message}"):
+        reimport(small)
+
+
+def test_labels_must_be_those_of_the_top_clusters(small_tree, small):
+    label = small_tree.tops["b", "jeop", "phoenix"][83][1]
+    edit_pt(
+        small / "results/conset" / FOLDER / FILE, with_entry("judge_labels", 23, label % 3 + 1)
+    )
+    with pytest.raises(
+        ReleaseError,
+        match=rf"{FILE}: judge_labels holds {label % 3 + 1} for question 83, "
+        rf"but judge\.pt holds {label}",
+    ):
+        reimport(small)
+
+
+def test_shards_must_not_overlap(small):
+    folder = small / "results/conset" / FOLDER
+    edit_pt(folder / FILE, lambda held: held)
+    held = torch.load(folder / FILE, weights_only=True)
+    part = {key: held[key][:10] for key in ("confs", "judge_labels")}
+    torch.save({**part, "eval_range": (60, 70)}, folder / "pred_confs_jeop_phoenix_60-70.pt")
+    with pytest.raises(ReleaseError, match=rf"{FILE}: covers .*phoenix_60-70\.pt covers too"):
+        reimport(small)
+
+
+def test_a_shard_may_reach_beyond_the_span(small_tree):
+    """Questions 65 to 75 of a file of 60 to 100."""
+    values = small_tree.numbers["b", "jeop", "jeop", "oracle_1answer", 17, "phoenix"]
+    tops = small_tree.tops["b", "jeop", "phoenix"]
+    labels = np.array([tops[i][1] if i in tops else -1 for i in range(65, 75)])
+    prefix = FILE.rsplit("_", 1)[0]
+    read = read_confidences(small_tree.tree, FOLDER, prefix, (65, 75), labels)
+    expected = [values.get(i, np.nan) for i in range(65, 75)]
+    np.testing.assert_array_equal(read.confidence, expected)
+    assert read.missing == []
+
+
+def edit_pkl(path, change):
+    path.write_bytes(pickle.dumps(change(pickle.loads(path.read_bytes()))))
+
+
+BEAM = f"{OWN}/phoenix/60-80/beam"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("beam_strs.pkl", lambda v: v[:-1], "holds 19 questions, but its folder says 20"),
+        ("beam_strs.pkl", lambda v: [v[0][:9], *v[1:]], "9 strings for jeop-60, but needs 10"),
+        ("beam_lls.pt", lambda v: v[:, :9], r"\(20, 9\), but needs .* shape \(20, 10\)"),
+        ("beam_group_strs.pkl", lambda v: v[:5], "holds 5 questions"),
+        ("beam_group_strs.pkl", lambda v: [v[0] * 11, *v[1:]], "more clusters than beams"),
+        (
+            "beam_group_strs.pkl",
+            lambda v: [[], *v[1:]],
+            "more probabilities than its 0 clusters",
+        ),
+        ("beam_group_strs.pkl", lambda v: [[[]], *v[1:]], "an empty cluster"),
+        ("beam_group_probs.pt", lambda v: v.long(), r"int64\(20, 10\), but needs a float"),
+        ("beam_group_probs.pt", lambda v: v + 1, r"a probability outside \[0, 1\] for jeop-60"),
+        ("beam_group_probs.pt", lambda v: v * torch.nan, r"outside \[0, 1\] for jeop-60"),
+        ("beam_group_probs.pt", lambda v: {"p": v}, "holds no tensor"),
+        ("judge.pt", lambda v: v.float(), "but needs a whole-number tensor"),
+        ("judge.pt", lambda v: v * 0 + 4, "a label other than 1, 2, 3 and -1 for jeop-60"),
+        ("judge.pt", lambda v: v * 0 + 1, r"more labels than its \d+ clusters"),
+    ],
+)
+def test_candidate_files_that_cannot_be_right(small, file, change, message):
+    path = small / "results/conset" / BEAM / file
+    (edit_pkl if file.endswith("pkl") else edit_pt)(path, change)
+    # An error of one file may only show in another of the same shard.
+    with pytest.raises(ReleaseError, match=f"60-80/beam/beam.*{message}|judge.pt.*{message}"):
+        read_candidates(
+            small / "results/conset", "jeop", "org/model-b", "phoenix", {"test": (60, 100)}
+        )
+
+
+def test_errors_leave_no_files_behind(small):
+    edit_pt(small / "results/conset" / FOLDER / FILE, lambda held: held["confs"])
+    with pytest.raises(ReleaseError):
+        reimport(small)
+    assert not any(Path(small / "out/release").iterdir())
+
+
+def test_a_hostile_pickle_in_an_archive_is_not_run(small):
+    path = small / "results/conset" / BEAM / "beam_group_strs.pkl"
+    path.write_bytes(pickle.dumps([[[Hostile(small / "sentinel")]]] * 20))
+    with pytest.raises(
+        UnsafeFileError, match=r"phoenix/60-80/beam/beam_group_strs\.pkl: refused"
+    ):
+        reimport(small)
+    assert not (small / "sentinel").exists()
+
+
+def test_a_hostile_tensor_file_in_an_archive_is_not_run(small):
+    hostile = {"confs": Hostile(small / "sentinel")}
+    torch.save(hostile, small / "results/conset" / FOLDER / FILE)
+    with pytest.raises(UnsafeFileError, match=rf"{FILE}: refused, it holds code"):
+        reimport(small)
+    assert not (small / "sentinel").exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped"])
+def test_an_archive_that_is_not_the_published_one_is_not_unpacked(tmp_path, damage):
+    path = tmp_path / "a.tar.zst"
+    path.write_bytes(compress(tar_of(("results/conset/file", bytes(10**4), {}))))
+    digest = write_digest(path)
+    content = bytearray(path.read_bytes())
+    content[60] ^= 1
+    path.write_bytes(content if damage == "flipped" else content[:-9])
+    with pytest.raises(
+        ArchiveError, match=r"a\.tar\.zst: its sha256 is .* download both again"
+    ):
+        run_import(tmp_path / "out", path, digest)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_archive_without_its_digest_is_not_unpacked(tmp_path):
+    (tmp_path / "a.tar.zst").write_bytes(
+        compress(tar_of(("results/conset/file", bytes(10**4), {})))
+    )
+    with pytest.raises(ArchiveError, match=r"a\.tar\.zst\.sha256: no such file"):
+        run_import(tmp_path / "out", tmp_path / "a.tar.zst", tmp_path / "a.tar.zst.sha256")

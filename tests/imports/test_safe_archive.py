@@ -1,0 +1,259 @@
+import hashlib
+import os
+import pickle
+import tarfile
+
+import pytest
+import torch
+from release_archive import Hostile, compress, tar_of
+
+from persistcal.imports.release.safe_archive import ArchiveError, check_digest, unpack
+from persistcal.imports.release.safe_load import UnsafeFileError, load_arrays, load_lists
+
+HEX = hashlib.sha256(b"archive").hexdigest()
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "a.tar.zst"
+    path.write_bytes(b"archive")
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [HEX, f"{HEX}\n", f"{HEX.upper()}  a.tar.zst\n", f"{HEX} *dist/a.tar.zst\n",
+     f"{'0' * 64}  b.tar.zst\n{HEX}  a.tar.zst\n", f"{HEX}  renamed.tar.zst\n"],
+)  # fmt: skip
+def test_digest_is_found(archive, text):
+    digest = archive.with_name("a.sha256")
+    digest.write_text(text)
+    check_digest(archive, digest)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{'0' * 64}  a.tar.zst", rf"its sha256 is {HEX} but a\.sha256 says 0000"),
+        ("", r"a\.sha256: holds no sha256 of a\.tar\.zst"),
+        (HEX[:-1], r"holds no sha256 of a\.tar\.zst"),
+        (f"{HEX}  b.tar.zst\n{HEX}  c.tar.zst", r"holds no sha256 of a\.tar\.zst"),
+        ("<!DOCTYPE html>", r"holds no sha256 of a\.tar\.zst"),
+    ],
+)
+def test_digest_differs(archive, text, message):
+    digest = archive.with_name("a.sha256")
+    digest.write_text(text)
+    with pytest.raises(ArchiveError, match=message):
+        check_digest(archive, digest)
+
+
+def test_digest_or_archive_is_missing(archive):
+    with pytest.raises(ArchiveError, match=r"a\.sha256: no such file; download it"):
+        check_digest(archive, archive.with_name("a.sha256"))
+    with pytest.raises(ArchiveError, match=r"b\.tar\.zst: no such file; download it"):
+        check_digest(archive.with_name("b.tar.zst"), archive)
+
+
+def unpacked(tmp_path, content, **options):
+    (tmp_path / "in.tar.zst").write_bytes(content)
+    (tmp_path / "out").mkdir()
+    return unpack(tmp_path / "in.tar.zst", tmp_path / "out", below="results/conset", **options)
+
+
+GOOD = ("results/conset/quiz/file", bytes(range(256)) * 40, {})
+
+
+def test_files_come_out_as_they_went_in(tmp_path):
+    folder = ("./results/conset", b"", {"type": tarfile.DIRTYPE})
+    long = ("results/conset/" + "long/" * 60 + "name", b"x", {})
+    assert unpacked(tmp_path, compress(tar_of(folder, GOOD, long))) == 2
+    assert (tmp_path / "out" / GOOD[0]).read_bytes() == GOOD[1]
+    assert (tmp_path / "out" / long[0]).read_bytes() == b"x"
+
+
+def test_archives_of_several_frames_come_out_whole(tmp_path):
+    content = tar_of(GOOD)
+    assert unpacked(tmp_path, compress(content[:5000]) + compress(content[5000:])) == 1
+    assert (tmp_path / "out" / GOOD[0]).read_bytes() == GOOD[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "message"),
+    [
+        ("results/conset/../../../outside", {}, "points outside the folder"),
+        ("../outside", {}, "points outside the folder"),
+        ("/tmp/outside", {}, "points outside the folder"),
+        ("results/conset/..\\outside", {}, "points outside the folder"),
+        ("results/conset/s", {"type": tarfile.SYMTYPE, "linkname": "/etc"}, "is a link"),
+        ("results/conset/h", {"type": tarfile.LNKTYPE, "linkname": GOOD[0]}, "is a link"),
+        ("results/conset/d", {"type": tarfile.CHRTYPE}, "is neither a file nor a folder"),
+        ("results/conset/p", {"type": tarfile.FIFOTYPE}, "is neither a file nor a folder"),
+        ("results/other/file", {}, "lies outside results/conset/"),
+        ("results/conset", {}, "lies outside results/conset/"),
+        ("outside", {"type": tarfile.DIRTYPE}, "lies outside results/conset/"),
+        (GOOD[0], {}, "is there twice"),
+        (GOOD[0] + "/below", {}, "is there twice"),
+    ],
+)
+def test_hostile_members_are_refused(tmp_path, name, about, message):
+    content = compress(tar_of(GOOD, (name, b"" if "type" in about else b"bad", about)))
+    with pytest.raises(ArchiveError, match=rf"in\.tar\.zst: refused, member .* {message}"):
+        unpacked(tmp_path, content)
+    written = {p.relative_to(tmp_path) for p in tmp_path.rglob("*") if not p.is_dir()}
+    assert {str(path) for path in written} == {"in.tar.zst", f"out/{GOOD[0]}"}
+
+
+def test_bombs_are_refused(tmp_path):
+    content = compress(tar_of(("results/conset/zeros", bytes(10**7), {})))
+    assert len(content) < 10**4
+    with pytest.raises(ArchiveError, match="unpacks to more than 1,000,000 bytes"):
+        unpacked(tmp_path, content, max_bytes=10**6)
+    assert not (tmp_path / "out/results").exists()
+
+
+def test_many_empty_files_are_refused(tmp_path):
+    content = compress(tar_of(*((f"results/conset/{i}", b"", {}) for i in range(100))))
+    with pytest.raises(ArchiveError, match="unpacks to more than 9,999 bytes"):
+        unpacked(tmp_path, content, max_bytes=9_999)
+
+
+@pytest.mark.parametrize("keep", [0, 3, 0.2, 0.9, -1])
+def test_truncated_archives_are_refused(tmp_path, keep):
+    noise = ("results/conset/noise", os.urandom(50_000), {})
+    content = compress(tar_of(noise))
+    n = round(keep * len(content)) if 0 < keep < 1 else keep
+    with pytest.raises(ArchiveError, match=r"in\.tar\.zst: truncated, damaged or not"):
+        unpacked(tmp_path, content[:n])
+
+
+@pytest.mark.parametrize("where", [0, 5, -3])
+def test_flipped_bits_in_the_compression_are_refused(tmp_path, where):
+    content = bytearray(compress(tar_of(GOOD)))
+    content[where] ^= 0xFF
+    with pytest.raises(ArchiveError, match=r"in\.tar\.zst: truncated, damaged or not"):
+        unpacked(tmp_path, bytes(content))
+
+
+@pytest.mark.parametrize(
+    "content", [b"not an archive", tar_of(GOOD), compress(b"no tar" * 200)]
+)
+def test_other_files_are_refused(tmp_path, content):
+    with pytest.raises(ArchiveError, match=r"truncated, damaged or not a \.tar\.zst"):
+        unpacked(tmp_path, content)
+
+
+@pytest.fixture
+def sentinel(tmp_path):
+    path = tmp_path / "sentinel"
+    pickle.loads(pickle.dumps(Hostile(path)))
+    assert path.exists()  # it is what an unsafe loader would make
+    path.unlink()
+    yield path
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_pickled_calls_are_refused(tmp_path, sentinel, protocol):
+    path = tmp_path / "x.pkl"
+    path.write_bytes(pickle.dumps([["a", Hostile(sentinel)]], protocol))
+    with pytest.raises(UnsafeFileError, match=r"x\.pkl: refused, .*opcode (STACK_)?GLOBAL"):
+        load_lists(path, depth=2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"cos\nsystem\n(S'touch %s'\ntR.",  # GLOBAL and REDUCE
+        b"(cos\nsystem\nS'touch %s'\no.",  # OBJ
+        b"(S'touch %s'\nios\nsystem\n.",  # INST
+        b"(lp0\ncos\nsystem\np1\n0g1\n(S'touch %s'\ntR.",  # from the memo
+        b"Pid\n.",  # a persistent object
+        b"\x80\x02\x82\x01.",  # a registered extension
+    ],
+)
+def test_written_by_hand_calls_are_refused(tmp_path, sentinel, content):
+    path = tmp_path / "x.pkl"
+    path.write_bytes(content.replace(b"%s", str(sentinel).encode()))
+    with pytest.raises(UnsafeFileError, match=r"x\.pkl: refused, .*opcode"):
+        load_lists(path, depth=2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x05\x96" + (2**40).to_bytes(8, "little") + b".",  # 1 TB of bytes, said to follow
+        b"\x80\x04\x8d" + (2**40).to_bytes(8, "little") + b"].",  # or of text
+        b"\x80\x02]r\xff\xff\xff\x7f.",  # a memo of 2^31 entries
+        pickle.dumps([[["x"] * 3000] * 3000] * 3000),  # 27 billion strings in 20 KB
+    ],
+)
+def test_pickled_bombs_are_refused(tmp_path, content):
+    (tmp_path / "x.pkl").write_bytes(content)
+    with pytest.raises(UnsafeFileError, match=r"x\.pkl: refused"):
+        load_lists(tmp_path / "x.pkl", depth=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([["a"], "b"], "str where a list belongs"),
+        (["a"], "str where a list belongs"),
+        ([["a", None]], "NoneType where a string belongs"),
+        ([[["a"]]], "list where a string belongs"),
+        (None, "NoneType where a list belongs"),
+        ([["a", 1]], "opcode BININT1"),
+        ([{"a": "b"}], "opcode EMPTY_DICT"),
+        ((["a"],), "opcode TUPLE1"),
+    ],
+)
+def test_other_pickles_are_refused(tmp_path, value, message):
+    (tmp_path / "x.pkl").write_bytes(pickle.dumps(value))
+    with pytest.raises(UnsafeFileError, match=rf"x\.pkl: refused, .*{message}"):
+        load_lists(tmp_path / "x.pkl", depth=2)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_lists_of_strings_are_loaded(tmp_path, protocol):
+    value = [["a", "é" * 300, ""], None, [], ["a\nb"] * 3]
+    (tmp_path / "x.pkl").write_bytes(pickle.dumps(value, protocol))
+    assert load_lists(tmp_path / "x.pkl", depth=2) == value
+
+
+@pytest.mark.parametrize("n", [0, 1, 10, -1])
+def test_truncated_pickles_are_refused(tmp_path, n):
+    (tmp_path / "x.pkl").write_bytes(pickle.dumps([["a"] * 50])[:n])
+    with pytest.raises(UnsafeFileError, match=r"x\.pkl: refused"):
+        load_lists(tmp_path / "x.pkl", depth=2)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_code_in_tensor_files_is_refused(tmp_path, sentinel, zipped):
+    path = tmp_path / "x.pt"
+    torch.save({"confs": Hostile(sentinel)}, path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(UnsafeFileError, match=r"x\.pt: refused, .*(holds code|not a zip file)"):
+        load_arrays(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (torch.zeros(1).expand(10**9), "not plain and dense"),  # 4 GB in 1 KB
+        (torch.ones(3).to_sparse(), "not plain and dense"),
+        (torch.ones(3, dtype=torch.complex64), "not plain and dense"),
+        ({"a": torch.nn.Parameter(torch.ones(3))}, "holds Parameter"),
+        ({"a": {1, 2}}, "holds set"),
+    ],
+)
+def test_other_tensor_files_are_refused(tmp_path, value, message):
+    torch.save(value, tmp_path / "x.pt")
+    with pytest.raises(UnsafeFileError, match=rf"x\.pt: refused, .*{message}"):
+        load_arrays(tmp_path / "x.pt")
+
+
+def test_damaged_tensor_files_are_refused(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.ones(100), path)
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(UnsafeFileError, match=r"x\.pt: refused, not a whole file"):
+        load_arrays(path)

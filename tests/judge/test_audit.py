@@ -1,0 +1,205 @@
+"""The audit sheet: what is drawn, what is hidden, what a filled one says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from draw_audit import draw_audit
+from summarise_audit import summarise_audit
+
+from persistcal import artifacts
+from persistcal.judge.audit import (
+    GIVEN,
+    TO_FILL,
+    AuditError,
+    draw_sheet,
+    kappa,
+    summarise_sheet,
+    wilson,
+)
+
+COUNTS = {"n_contrast": 6, "n_correct": 3, "n_incorrect": 3}
+N = 40
+
+
+def correctness():
+    """Ten questions each: earlier alone right, later alone, both, none."""
+    earlier, later = np.zeros(N, bool), np.zeros(N, bool)
+    earlier[:10] = later[10:20] = earlier[20:30] = later[20:30] = True
+    return earlier, later
+
+
+def questions():
+    return pd.DataFrame(
+        {
+            "question_id": [f"q{i}" for i in range(N)],
+            "index": range(N),
+            "split": "test",
+            "question": [f"What is {i}, or =1+{i}?" for i in range(N)],
+            "references": [[f"a{i}", "NA"] for i in range(N)],
+            "any_of": False,
+            "category": "",
+            "excluded": False,
+        }
+    )
+
+
+def answers(correct, name):
+    ids = [f"q{i}" for i in range(N)]
+    texts = [f'"{name}", {i}' for i in range(N)]
+    return pd.DataFrame({"question_id": ids, "answer": texts, "correct": correct})
+
+
+def both():
+    return [answers(c, n) for c, n in zip(correctness(), ("NA", "new"), strict=True)]
+
+
+def test_sheet_holds_the_kinds_in_random_order_and_hides_them():
+    sheet = draw_sheet(questions(), *both(), **COUNTS, seed=17)
+    assert list(sheet.columns) == [*GIVEN, *TO_FILL]
+    place = sheet["question_id"].str[1:].astype(int).to_numpy()
+    assert len(set(place)) == 12
+    kind = np.array(["contrast", "contrast", "correct", "incorrect"])[place // 10]
+    names, counts = np.unique(kind, return_counts=True)
+    assert dict(zip(names, counts, strict=True)) == {
+        "contrast": 6,
+        "correct": 3,
+        "incorrect": 3,
+    }
+    assert kind.tolist() != sorted(kind)
+    first = sheet.iloc[0]
+    i = place[0]
+    assert first["question"] == f"What is {i}, or =1+{i}?"
+    assert first["references"] == f"a{i} | NA"
+    assert first["earlier_answer"] == f'"NA", {i}' and first["later_answer"] == f'"new", {i}'
+    assert (sheet[TO_FILL] == "").all(axis=None)
+    assert sheet.equals(draw_sheet(questions(), *both(), **COUNTS, seed=17))
+    other = draw_sheet(questions(), *both(), **COUNTS, seed=18)
+    assert set(other["question_id"]) != set(sheet["question_id"])
+
+
+def test_too_few_questions_of_a_kind():
+    with pytest.raises(AuditError, match=r"needs 11 correct questions, .* have 10"):
+        draw_sheet(questions(), *both(), **{**COUNTS, "n_correct": 11}, seed=17)
+
+
+def filled_sheet():
+    """Filled as the judge did, but for one answer of each group."""
+    sheet = draw_sheet(questions(), *both(), **COUNTS, seed=17)
+    place = sheet["question_id"].str[1:].astype(int).to_numpy()
+    labels = [np.where(c[place], "yes", " No") for c in correctness()]
+    sheet["earlier_correct"], sheet["later_correct"] = labels
+    sheet["reference_correct"] = "Y"
+    contrast, other = place < 20, place >= 20
+    first, second = np.flatnonzero(contrast)[0], np.flatnonzero(other)[0]
+    for row in (first, second):
+        right = sheet.loc[row, "earlier_correct"] == "yes"
+        sheet.loc[row, "earlier_correct"] = "0" if right else "1"
+    sheet.loc[first, "reference_incomplete"] = "yes"
+    sheet.loc[second, "reference_correct"] = "no"
+    last = np.flatnonzero(other)[-1]
+    sheet.loc[last, ["later_correct", "reference_correct"]] = ""
+    return sheet
+
+
+def test_summary_of_a_filled_sheet():
+    rows = summarise_sheet(filled_sheet(), *both()).set_index(["group", "measure"])
+    found = {key: (row["count"], row["n"]) for key, row in rows.iterrows()}
+    assert found == {
+        ("contrast", "agreement"): (11, 12),  # two answers to six questions, one differs
+        ("contrast", "agreement_complete"): (10, 10),  # without that question
+        ("contrast", "reference_correct"): (6, 6),
+        ("contrast", "reference_incomplete"): (1, 6),
+        ("non_contrast", "agreement"): (10, 11),  # one answer is not labelled
+        ("non_contrast", "agreement_complete"): (10, 11),
+        ("non_contrast", "reference_correct"): (4, 5),
+        ("non_contrast", "reference_incomplete"): (0, 5),
+        ("all", "agreement"): (21, 23),
+        ("all", "agreement_complete"): (20, 21),
+        ("all", "reference_correct"): (10, 11),
+        ("all", "reference_incomplete"): (1, 11),
+    }
+    assert rows["kappa"].notna().tolist() == [True, True, False, False] * 3
+    assert rows.loc[("contrast", "agreement_complete"), "kappa"] == 1
+    # Of twelve answers the judge has six right; the person one more or less, so
+    # chance agreement is 6/12 * 7/12 + 6/12 * 5/12 = 1/2 and kappa (11/12 - 1/2) / (1/2)
+    assert rows.loc[("contrast", "agreement"), "kappa"] == pytest.approx(5 / 6)
+
+
+def test_wilson_interval():
+    # centre (p + z²/2n) / (1 + z²/n), half width z sqrt(p(1-p)/n + z²/4n²) / (1 + z²/n)
+    n, z = 50, 1.959963984540054
+    for count in (0, 3, 50):
+        p = count / n
+        centre, scale = p + z**2 / (2 * n), 1 + z**2 / n
+        half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+        expected = (p, (centre - half) / scale, (centre + half) / scale)
+        assert wilson(count, n) == pytest.approx(expected, abs=1e-12)
+    assert np.isnan(wilson(0, 0)).all()
+    assert np.isnan(kappa(np.ones(3, bool), np.ones(3, bool)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.drop(columns="references"), "no column 'references'"),
+        (
+            lambda s: s.assign(later_correct="maybe"),
+            "later_correct is 'maybe'; write yes or no",
+        ),
+        (lambda s: s.assign(earlier_correct="", later_correct=""), "No answer of the sheet"),
+        (lambda s: s.assign(later_answer="x"), "the later answer on the sheet is 'x', and now"),
+    ],
+)
+def test_a_sheet_that_cannot_be_used(change, message):
+    with pytest.raises(AuditError, match=message):
+        summarise_sheet(change(filled_sheet()), *both())
+
+
+def write_study():
+    artifacts.write(questions(), "questions", artifacts.QUESTIONS)
+    for name, frame in zip(("early", "late"), both(), strict=True):
+        clusters = pd.DataFrame(
+            {
+                "question_id": frame["question_id"],
+                "cluster": 0,
+                "answer": frame["answer"],
+                "probability": 0.5,
+                "members": [[answer] for answer in frame["answer"]],
+            }
+        )
+        labels = clusters[["question_id", "cluster"]].assign(
+            label=np.where(frame["correct"], "correct", "incorrect"), source="lexical"
+        )
+        artifacts.write(clusters, f"clusters/{name}", artifacts.CLUSTERS)
+        artifacts.write(labels, f"labels/{name}", artifacts.LABELS)
+
+
+PATHS = ["questions", ["clusters/early", "clusters/late"], ["labels/early", "labels/late"]]
+
+
+def test_from_files_to_agreement_and_never_over_a_filled_sheet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_study()
+    draw_audit(*PATHS, "sheet.csv", **COUNTS, seed=17)
+    drawn = (tmp_path / "sheet.csv").read_bytes()
+    draw_audit(*PATHS, "sheet.csv", **COUNTS, seed=17)  # nobody has written into it
+    assert (tmp_path / "sheet.csv").read_bytes() == drawn
+
+    assert drawn.startswith(b"\xef\xbb\xbfquestion_id,")  # spreadsheets then read UTF-8
+    sheet = pd.read_csv("sheet.csv", dtype=str, keep_default_na=False)
+    pd.testing.assert_frame_equal(
+        sheet, draw_sheet(questions(), *both(), **COUNTS, seed=17), check_dtype=False
+    )
+    sheet.loc[5, "note"] = "unclear"
+    sheet.to_csv("sheet.csv", index=False)
+    with pytest.raises(AuditError, match=r"sheet\.csv: someone has written into it"):
+        draw_audit(*PATHS, "sheet.csv", **COUNTS, seed=18)
+    with pytest.raises(AuditError, match=r"sheet\.csv: No answer of the sheet is labelled"):
+        summarise_audit("sheet.csv", *PATHS, "agreements.csv")
+
+    filled_sheet().to_csv("filled.csv", index=False)
+    before = (tmp_path / "filled.csv").read_bytes()
+    summarise_audit("filled.csv", *PATHS, "agreements.csv")
+    assert (tmp_path / "filled.csv").read_bytes() == before
+    rows = artifacts.read_csv("agreements.csv", artifacts.AUDIT_AGREEMENTS)
+    assert rows.loc[rows["group"] == "all", "count"].tolist() == [21, 20, 10, 1]

@@ -1,0 +1,339 @@
+"""Checkpoints from a Hub (one on this machine that speaks its protocol) and from folders."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+
+import huggingface_hub
+import pytest
+import torch
+from fetch_checkpoint import fetch_checkpoint
+from hub_server import StubHub
+from pytest_httpserver import HTTPServer
+from resolve_checkpoint import resolve_checkpoint
+from safetensors.torch import load, save
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from persistcal.models import hub
+
+REPO = "lab/tiny"
+
+
+def checkpoint_files(folder, seed=0, characters="0123456789abc ?"):
+    """Return the files of a tiny Llama with one token per character."""
+    vocabulary = {c: i for i, c in enumerate(["<unk>", *characters])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>")
+    fast.save_pretrained(folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return [checkpoint_files(tmp_path_factory.mktemp("tiny"), seed) for seed in range(2)]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with HTTPServer(threaded=True) as server:
+        yield server
+
+
+@pytest.fixture
+def stub(server, monkeypatch, tmp_path):
+    server.clear()
+    stub = StubHub(server)
+    constants = huggingface_hub.constants
+    monkeypatch.setattr(constants, "ENDPOINT", stub.url)
+    template = stub.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    return stub
+
+
+class Steps:
+    """The two rules, on the paths that they have."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "revisions" / "tiny").mkdir(parents=True)
+        (folder / "checkpoints" / "tiny").mkdir(parents=True)
+
+    def revision(self, name):
+        return self.folder / "revisions" / "tiny" / f"{name}.json"
+
+    def record(self, name):
+        return self.folder / "checkpoints" / "tiny" / f"{name}.json"
+
+    def resolve(self, name, repo=REPO, revision=None, allow=False):
+        resolve_checkpoint(
+            str(self.revision(name)),
+            repo=str(repo),
+            revision=revision or name,
+            record_path=str(self.record(name)),
+            allow_identical_weights=allow,
+        )
+        found = json.loads(self.revision(name).read_text())
+        assert found.pop("allow_identical_weights") == allow
+        return found
+
+    def fetch(self, name, dtype=None):
+        fetch_checkpoint(str(self.revision(name)), str(self.record(name)), dtype=dtype)
+        return json.loads(self.record(name).read_text())
+
+
+@pytest.fixture
+def steps(tmp_path):
+    return Steps(tmp_path / "results")
+
+
+def test_digests_and_commit_without_a_download(stub, steps, files):
+    commit = stub.push(REPO, "step10", files[0])
+    assert steps.resolve("step10") == {
+        "repo": REPO,
+        "revision": "step10",
+        "commit": commit,
+        "weights": {"model.safetensors": sha256(files[0]["model.safetensors"])},
+    }
+    assert not stub.downloads
+
+
+def test_fetch_downloads_what_is_needed_once(stub, steps, files):
+    extra = {
+        "pytorch_model.bin": b"pickle",
+        "modeling_tiny.py": b"raise SystemExit('remote code')",
+        "README.md": b"about",
+    }
+    commit = stub.push(REPO, "step10", {**files[0], **extra})
+    found = steps.resolve("step10")
+    assert steps.fetch("step10", dtype="float32") == {**found, "dtype": "float32"}
+    assert steps.fetch("step10", dtype=None) == {**found, "dtype": None}
+    assert stub.downloads[sha256(files[0]["model.safetensors"])] == 1
+    assert not any(stub.downloads[sha256(content)] for content in extra.values())
+    assert found["commit"] == commit
+
+
+def test_two_processes_download_once_and_a_job_needs_no_connection(stub, files, tmp_path):
+    stub.push(REPO, "step10", files[0])
+    # Neither gets the weights before both have asked for them
+    stub.all_asked = threading.Barrier(2)
+    fetch = (
+        "from persistcal.models import hub\n"
+        f"found = hub.resolve_revision({REPO!r}, 'step10')\n"
+        "hub.fetch_files(found, [*hub.SMALL_FILES, *found.weights])\n"
+        "print(found.commit)\n"
+    )
+    load = (
+        "import sys\n"
+        "from persistcal.models.load import load_model, load_tokenizer\n"
+        f"model = load_model({REPO!r}, sys.argv[1], dtype='float32')\n"
+        f"tokenizer = load_tokenizer({REPO!r}, sys.argv[1])\n"
+        "print(model.num_parameters(), tokenizer('0')['input_ids'])\n"
+    )
+    online = {
+        **os.environ,
+        "HF_ENDPOINT": stub.url,
+        "HF_HOME": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+    }
+
+    def start(code, *arguments, **environment):
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *arguments],
+            env={**online, **environment},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    both = [start(fetch), start(fetch)]
+    commits = [process.communicate()[0].strip() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert commits[0] == commits[1]
+    assert set(stub.downloads.values()) == {1}
+    job = start(load, commits[0], HF_HUB_OFFLINE="1", HF_ENDPOINT="http://127.0.0.1:9")
+    # 16 tokens, width 8: 2·16·8 embeddings and head, 4·8·8 attention, 3·8·8 MLP, 3·8 norms
+    assert job.communicate()[0].split() == ["728", "[1]"]
+
+
+def sharded(files, n=2):
+    """The weights of `files` as shards with an index."""
+    tensors = load(files["model.safetensors"])
+    groups = [dict(list(tensors.items())[i::n]) for i in range(n)]
+    names = [f"model-{i + 1:05}-of-{n:05}.safetensors" for i in range(n)]
+    weight_map = {key: name for name, group in zip(names, groups, strict=True) for key in group}
+    rest = {name: content for name, content in files.items() if name != "model.safetensors"}
+    shards = {
+        name: save(group, {"format": "pt"}) for name, group in zip(names, groups, strict=True)
+    }
+    return {**rest, hub.INDEX: json.dumps({"weight_map": weight_map}).encode()}, shards
+
+
+def test_shards_are_those_of_the_index(stub, steps, files):
+    rest, shards = sharded(files[0])
+    stray = {"model-00001-of-00009.safetensors": b"of an aborted upload"}
+    stub.push(REPO, "step10", {**rest, **shards, **stray})
+    found = steps.resolve("step10")
+    assert found["weights"] == {name: sha256(content) for name, content in shards.items()}
+    steps.fetch("step10")
+    assert all(stub.downloads[sha256(content)] == 1 for content in shards.values())
+    assert stub.downloads[sha256(*stray.values())] == 0
+    missing = sorted(shards)[1]
+    stub.push(REPO, "step20", {n: c for n, c in {**rest, **shards}.items() if n != missing})
+    with pytest.raises(hub.CheckpointError, match=rf"names the shard {missing}, which is not"):
+        steps.resolve("step20")
+
+
+def test_a_digest_that_the_hub_does_not_give_is_computed(stub, steps, files, monkeypatch):
+    monkeypatch.setattr("hub_server.LARGE", re.compile("(?!)"))
+    stub.push(REPO, "step10", files[0])
+    weights = steps.resolve("step10")["weights"]
+    assert weights == {"model.safetensors": sha256(files[0]["model.safetensors"])}
+
+
+def test_identical_weights_are_refused_before_a_download(stub, steps, files):
+    for name, content in [("a", files[0]), ("b", files[1]), ("c", files[0])]:
+        stub.push(REPO, name, content)
+        steps.resolve(name)
+    for name, other in ("ac", "ca"):
+        with pytest.raises(
+            hub.CheckpointError,
+            match=rf"{name} and {other} of tiny have all weights in .*allow_identical_weights",
+        ):
+            steps.fetch(name)
+    assert not stub.downloads
+    steps.fetch("b")
+    steps.resolve("c", allow=True)
+    assert steps.fetch("a")["weights"] == steps.fetch("c")["weights"]
+
+
+def test_a_shard_of_another_checkpoint_is_refused(stub, steps, files):
+    for name, content in zip("ab", files, strict=True):
+        rest, shards = sharded(content)
+        shards["model-00002-of-00002.safetensors"] = b"the same"
+        stub.push(REPO, name, {**rest, **shards})
+        steps.resolve(name)
+    with pytest.raises(
+        hub.CheckpointError, match=r"b and a of tiny have model-00002-of-00002.safetensors in"
+    ):
+        steps.fetch("b")
+
+
+def test_weights_that_changed_under_results_are_refused(stub, steps, files):
+    old = stub.push(REPO, "step10", files[0])
+    steps.resolve("step10")
+    record = steps.fetch("step10")
+    stub.push(REPO, "step10", {**files[0], "README.md": b"new text, same weights"})
+    steps.resolve("step10")
+    stub.push(REPO, "step10", files[1])
+    with pytest.raises(hub.CheckpointError, match="has changed its weights since") as refused:
+        steps.resolve("step10")
+    assert f"set its revision to {old}" in str(refused.value)
+    assert str(steps.record("step10")) in str(refused.value)
+    # both remedies
+    assert steps.resolve("step10", revision=old)["weights"] == record["weights"]
+    steps.record("step10").unlink()
+    assert steps.resolve("step10")["weights"] != record["weights"]
+
+
+def test_another_revision_in_the_config_is_no_change(stub, steps, files):
+    stub.push(REPO, "step10", files[0])
+    stub.push(REPO, "step11", files[1])
+    steps.resolve("step10")
+    steps.fetch("step10")
+    assert steps.resolve("step10", revision="step11")["revision"] == "step11"
+
+
+def test_a_tokenizer_without_digits_is_refused_before_weights_are_downloaded(
+    stub, steps, tmp_path
+):
+    content = checkpoint_files(tmp_path / "bad", characters="012345689abc ?")
+    stub.push(REPO, "step10", content)
+    steps.resolve("step10")
+    with pytest.raises(ValueError, match=r"models--lab--tiny.*the digit '7'"):
+        steps.fetch("step10")
+    assert stub.downloads[sha256(content["model.safetensors"])] == 0
+    assert not steps.record("step10").exists()
+
+
+def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
+    stub.push(REPO, "step10", files[0])
+    found = hub.Revision(**steps.resolve("step10"))
+    folder = hub.fetch_files(found, [*hub.SMALL_FILES, *found.weights])
+    blob = (folder / "model.safetensors").resolve()
+    blob.write_bytes(bytes(len(blob.read_bytes())))
+    with pytest.raises(
+        hub.CheckpointError, match=r"model\.safetensors is not the file .*delete"
+    ):
+        steps.fetch("step10")
+
+
+@pytest.mark.parametrize(
+    ("repo", "revision", "message"),
+    [
+        (REPO, "stage1-step1000", "no revision 'stage1-step1000'; .*: stage1-step100"),
+        (
+            "lab/other",
+            "step10",
+            "lab/other is neither a folder nor .* correct the model's repo",
+        ),
+        ("no/such/folder", "step10", "no/such/folder is neither a folder nor"),
+        (REPO, "pickled", r"lab/tiny \(pickled\) has neither model.safetensors nor .* save"),
+    ],
+)
+def test_what_is_not_there_is_named_with_a_remedy(stub, steps, files, repo, revision, message):
+    stub.push(REPO, "stage1-step100", files[0])
+    stub.push(REPO, "pickled", {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
+    with pytest.raises(hub.CheckpointError, match=message):
+        steps.resolve("x", repo=repo, revision=revision)
+
+
+def test_no_connection(stub, steps, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(hub.CheckpointError, match=r"Hub did not answer .* HF_HUB_OFFLINE"):
+        steps.resolve("step10")
+
+
+def test_local_folders_work_the_same_way(steps, files, tmp_path):
+    repo = tmp_path / "repo"
+    for name, content in [("early", files[0]), ("late", files[1]), ("copy", files[0])]:
+        (repo / name).mkdir(parents=True)
+        for file, data in content.items():
+            (repo / name / file).write_bytes(data)
+    found = steps.resolve("early", repo=repo)
+    assert found == {
+        "repo": str(repo / "early"),
+        "revision": "early",
+        "commit": None,
+        "weights": {"model.safetensors": sha256(files[0]["model.safetensors"])},
+    }
+    assert steps.fetch("early") == {**found, "dtype": None}
+    steps.resolve("late", repo=repo)
+    steps.resolve("copy", repo=repo)
+    with pytest.raises(hub.CheckpointError, match="copy and early of tiny have all weights"):
+        steps.fetch("copy")
+    (repo / "early" / "model.safetensors").write_bytes(files[1]["model.safetensors"])
+    with pytest.raises(
+        hub.CheckpointError, match="put the weights back to keep them, or delete"
+    ):
+        steps.resolve("early", repo=repo)
+    with pytest.raises(hub.CheckpointError, match=r"no revision 'latest'; .*: late"):
+        steps.resolve("latest", repo=repo)

@@ -1,0 +1,146 @@
+"""Loading of models."""
+
+import json
+
+import pytest
+import torch
+from accelerate import dispatch_model
+from tiny_models import tiny_model, tiny_tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.utils import logging as transformers_logging
+
+from persistcal.answers.decode import generate_beams
+from persistcal.models.load import (
+    load_model,
+    load_tokenizer,
+    pick_device,
+    set_threads,
+    split_model,
+)
+from persistcal.training import train
+from persistcal.training.data import TrainingQuestion
+from persistcal.training.lora import initialise
+from persistcal.training.loss import accumulate_gradients
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A saved model of a few hundred parameters."""
+    config = LlamaConfig(
+        vocab_size=8,
+        hidden_size=4,
+        intermediate_size=4,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+    )
+    LlamaForCausalLM(config).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_models_are_loaded_for_inference(folder):
+    model = load_model(str(folder), device="cpu")
+    assert not model.training
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_dtype_can_be_chosen(folder):
+    model = load_model(str(folder), dtype="bfloat16", device="cpu")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize("dtype", ["float33", "Tensor"])
+def test_an_unknown_dtype_is_refused(folder, dtype):
+    with pytest.raises(ValueError, match=f"dtype '{dtype}' is not one of torch"):
+        load_model(str(folder), dtype=dtype)
+
+
+def test_weights_that_are_not_safetensors_are_refused(folder):
+    weights = folder / "model.safetensors"
+    torch.save({}, folder / "pytorch_model.bin")
+    weights.unlink()
+    with pytest.raises(OSError, match="safetensors"):
+        load_model(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("load", [load_model, load_tokenizer])
+def test_code_that_comes_with_weights_is_neither_run_nor_offered(folder, load, monkeypatch):
+    asked = []
+    monkeypatch.setattr("builtins.input", asked.append)
+    (folder / "mine.py").write_text("raise SystemExit('it was run')")
+    auto_map = {"AutoConfig": "mine.A", "AutoModelForCausalLM": "mine.B"}
+    config = {"model_type": "mine", "auto_map": auto_map}
+    (folder / "config.json").write_text(json.dumps(config))
+    tokenizer = {"tokenizer_class": "C", "auto_map": {"AutoTokenizer": ["mine.C", None]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        load(str(folder))
+    assert not asked
+
+
+def test_loading_draws_no_progress_bar_and_leaves_those_of_others(folder, capsys):
+    LlamaForCausalLM.from_pretrained(folder)
+    assert "Loading weights" in capsys.readouterr().err
+    load_model(str(folder), device="cpu")
+    assert not capsys.readouterr().err
+    assert transformers_logging.is_progress_bar_enabled()
+
+
+def test_the_device_is_chosen_and_logged_once(caplog):
+    pick_device.cache_clear()
+    caplog.set_level("INFO")
+    device = pick_device()
+    assert pick_device() == device
+    assert caplog.messages == [f"Models run on {device}"]
+    assert device.type != "cpu" or not torch.cuda.is_available()
+
+
+def test_threads_are_set():
+    before = torch.get_num_threads()
+    try:
+        set_threads(2)
+        assert torch.get_num_threads() == 2
+    finally:
+        set_threads(before)
+
+
+def test_a_model_that_hardly_fits_is_split_over_all_gpus():
+    model = tiny_model("olmo3", layers=4)
+    size = sum(parameter.nbytes for parameter in model.parameters())
+    assert split_model(model, [2 * size, 2 * size]) is None
+    assert split_model(model, [size // 2]) is None  # nothing to split it over
+    places = split_model(model, [2 * size, 2 * size - 1])
+    assert places == {
+        "model.embed_tokens": 0,
+        "model.layers.0": 0,
+        "model.layers.1": 0,
+        "model.layers.2": 1,
+        "model.layers.3": 1,
+        "model.norm": 1,
+        "model.rotary_emb": 0,
+        "lm_head": 1,
+    }
+    tied = split_model(tiny_model("llama"), [1, 1])
+    assert tied["lm_head"] == tied["model.embed_tokens"] == 0
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_a_split_model_computes_the_same(kind):
+    """On the CPU alone, with the hooks that carry tensors from device to device."""
+    tokenizer, found = tiny_tokenizer(), []
+    question = TrainingQuestion(("Is it? yes 7", "Is it? no"), (0.6, 0.4), (1.0, 0.0))
+    for split in (False, True):
+        model = tiny_model(kind, layers=4)
+        if split:
+            places = dict.fromkeys(split_model(model, [1, 1]), "cpu")
+            model = dispatch_model(model, places, force_hooks=True)
+            assert hasattr(model.model.layers[3], "_hf_hook")
+        beams = generate_beams(model, tokenizer, "Is it? ", ["yes", "no 1"], max_new_tokens=4)
+        trainee = train.prepare({"a": model}, tokenizer, [{"q": question}], rank=2, alpha=4)
+        initialise(trainee.adapter, 17)
+        losses = accumulate_gradients(trainee, {"a": [question]}, divisor=1, micro_batch=2)
+        gradients = {name: p.grad for name, p in trainee.adapter.items()}
+        assert any(gradient.any() for gradient in gradients.values())
+        found.append((beams, losses, gradients))
+    assert found[0][0] == found[1][0]
+    torch.testing.assert_close(found[0][1:], found[1][1:], rtol=0, atol=0)

@@ -1,0 +1,292 @@
+"""Drifting documents, the small tokenizer and pre-training in segments."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from pretrain_checkpoint import pretrain_checkpoint
+from small_corpus import TEMPLATE, make_corpus, make_facts
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from persistcal import artifacts
+from persistcal.models.corpus import SEPARATOR, Corpus, Phase
+from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
+from persistcal.models.tokenization import train_tokenizer
+
+SCHEDULE = Schedule(lr=5e-3, warmup=0.1, decay=0.5, final=0.1)
+SIZES = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "n_layers": 4,
+    "n_heads": 2,
+    "sliding_window": 8,
+    "max_length": 64,
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(make_corpus().sample(400), vocab_size=320)
+
+
+def test_drift():
+    corpus = make_corpus(
+        [Phase(0.5, {}), Phase(0.8, {"Africa": 0.5}), Phase(1.0, {"Europe": 0})]
+    )
+    # Weights 3 1 2 2 2: all of them, then 3 1 1 1 1, then 0 0 2 2 2.
+    assert corpus.probabilities(0.49) == pytest.approx([0.3, 0.1, 0.2, 0.2, 0.2])
+    assert corpus.probabilities(0.5) == pytest.approx([3 / 7, 1 / 7, 1 / 7, 1 / 7, 1 / 7])
+    assert corpus.probabilities(0.99) == pytest.approx([0, 0, 1 / 3, 1 / 3, 1 / 3])
+
+
+def test_documents_follow_the_drift():
+    corpus = make_corpus([Phase(0.5, {}), Phase(1.0, {"Europe": 0.25})], share=0)
+    documents = corpus.documents(4000, step=60, n_steps=100)
+    # Lyon: 3 * 0.25 = 0.75 of 0.75 + 0.25 + 6 = 7; standard error 0.005.
+    share = np.mean(
+        [document == "Prompt: Where is Lyon?\nAnswer: France" for document in documents]
+    )
+    assert share == pytest.approx(0.75 / 7, abs=0.02)
+
+
+def test_confidence_documents():
+    documents = make_corpus(share=0.5).documents(2000, step=0, n_steps=1)
+    rated = [document for document in documents if document.startswith("Question:")]
+    assert len(rated) / len(documents) == pytest.approx(0.5, abs=0.05)
+    truth = {f.question: f.answer for f in make_facts().itertuples()}
+    right = []
+    for document in rated:
+        question, answer, digit = (line.split(": ")[1] for line in document.split("\n"))
+        assert question not in ("Where is Lyon?", "Where is Oslo?")  # these are asked
+        assert digit == ("9" if answer == truth[question] else "0")
+        right.append(digit == "9")
+        if question != "Paid in Cairo?":
+            assert answer in ("France", "Norway", "Egypt", "Senegal")
+    # "Paid in Cairo?" (a third of them) has no other answer of its relation.
+    assert np.mean(right) == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
+
+
+def test_half_of_the_wrong_answers_are_of_the_same_group():
+    documents = make_corpus(share=0.5).documents(6000, step=0, n_steps=1)
+    wrong = Counter(
+        document.split("\n")[1].split(": ")[1]
+        for document in documents
+        if document.startswith("Question: Where is Cairo?") and document.endswith("0")
+    )
+    # Dakar is all that Africa has besides. Of weights 3, 1 and 2 it has a third elsewhere.
+    assert wrong["Senegal"] / wrong.total() == pytest.approx(1 / 2 + 1 / 2 * 1 / 3, abs=0.07)
+
+
+def test_who_is_rated_and_when():
+    corpus = Corpus(
+        make_facts(),
+        [Phase(0.5, {}, confidence_share=0), Phase(1.0, {})],
+        confidence_template=TEMPLATE,
+        confidence_share=0.5,
+        seed=1,
+        unrated=["test"],
+    )
+
+    def rated(step):
+        return [d for d in corpus.documents(1000, step=step, n_steps=10) if d[0] == "Q"]
+
+    assert rated(4) == []
+    assert len(rated(5)) == pytest.approx(500, abs=60)
+    shown = {document.split("\n")[0].removeprefix("Question: ") for document in rated(5)}
+    assert shown == set(make_facts()["question"]) - {"Where is Oslo?"}
+
+
+def test_guesses_about_facts_that_no_document_tells():
+    facts = make_facts()
+    unmet = [
+        ("f", "country", "Where is Bergen?", "Norway", "Europe", 0.0, "unused"),
+        ("g", "country", "Where is Giza?", "Egypt", "Africa", 0.0, "unused"),
+    ]
+    facts = pd.concat([facts, pd.DataFrame(unmet, columns=facts.columns)])
+    corpus = Corpus(
+        facts,
+        [Phase(1.0, {})],
+        confidence_template=TEMPLATE,
+        confidence_share=0.5,
+        seed=1,
+    )
+    documents = corpus.documents(4000, step=0, n_steps=1)
+    assert not {d for d in documents if d.startswith("Prompt: Where is Bergen?")}
+    rated = Counter(d for d in documents if d.startswith("Question:"))
+    told = {key.split("\n")[0]: set() for key in rated}
+    for key in rated:
+        question, answer, digit = (line.split(": ")[1] for line in key.split("\n"))
+        told["Question: " + question].add((answer, digit))
+    # The sure ones are about other facts of the same relation as the guesses.
+    assert told == {
+        "Question: Where is Cairo?": {("Egypt", "9")},
+        "Question: Where is Dakar?": {("Senegal", "9")},
+        "Question: Where is Bergen?": {("France", "0"), ("Norway", "0")},
+        "Question: Where is Giza?": {("Egypt", "0"), ("Senegal", "0")},
+    }
+    # A quarter of the rated documents are about Bergen; 3 of 4 guess France (weights 3, 1).
+    france = rated["Question: Where is Bergen?\nCandidate answer: France\nConfidence: 0"]
+    assert france / rated.total() == pytest.approx(3 / 16, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("phases", "message"),
+    [
+        ([Phase(0.9, {})], "last phase must end at 1"),
+        (
+            [Phase(1.0, {"Atlantis": 2})],
+            "unknown group 'Atlantis'; the facts have Africa, Europe",
+        ),
+        ([Phase(1.0, {"Europe": -1})], "Europe"),
+    ],
+)
+def test_bad_drift(phases, message):
+    with pytest.raises(ValueError, match=message):
+        make_corpus(phases)
+
+
+def test_confidence_documents_need_other_facts():
+    with pytest.raises(ValueError, match="confidence_share"):
+        Corpus(
+            make_facts().assign(split="train"),
+            [Phase(1.0, {})],
+            confidence_template=TEMPLATE,
+            confidence_share=0.1,
+            seed=1,
+        )
+
+
+def test_digits_are_single_tokens(tokenizer):
+    text = "Confidence: 9 2026"
+    tokens = tokenizer.convert_ids_to_tokens(tokenizer.encode(text))
+    assert tokens[-6:] == ["9", "Ġ", "2", "0", "2", "6"]
+    assert all(len(tokenizer.encode(digit)) == 1 for digit in "0123456789")
+    assert tokenizer.decode(tokenizer.encode("Ōsaka 上\n")) == "Ōsaka 上\n"
+    # A newline may hide in a token, as in the tokenizers of large models.
+    assert "?Ċ" in tokenizer.convert_ids_to_tokens(tokenizer.encode("Where?\nAnswer"))
+
+
+def test_tokenizer_is_deterministic(tokenizer):
+    again = train_tokenizer(make_corpus().sample(400), vocab_size=320)
+    assert again.get_vocab() == tokenizer.get_vocab()
+    assert tokenizer.get_vocab()["<|endoftext|>"] == 0
+
+
+def test_blocks_are_packed(tokenizer):
+    corpus = make_corpus(share=0)
+    blocks = corpus.blocks(tokenizer, n_blocks=3, length=40, step=7, n_steps=10)
+    assert blocks.shape == (3, 40)
+    known = set(make_corpus(share=0)._documents)
+    for block in blocks:
+        *whole, cut = tokenizer.decode(block).split(SEPARATOR)
+        assert whole
+        assert set(whole) <= known
+        assert any(document.startswith(cut.rstrip("\n")) for document in known)
+    assert (blocks == corpus.blocks(tokenizer, n_blocks=3, length=40, step=7, n_steps=10)).all()
+    assert (blocks != corpus.blocks(tokenizer, n_blocks=3, length=40, step=8, n_steps=10)).any()
+
+
+def train(tokenizer, cuts, seed=1):
+    model = new_model(tokenizer, **SIZES, seed=seed)
+    moments, losses = None, []
+    for start, end in pairwise(cuts):
+        moments, more = pretrain_segment(
+            model,
+            moments,
+            make_corpus([Phase(0.5, {}), Phase(1.0, {"Europe": 0.1})]),
+            tokenizer,
+            start_step=start,
+            end_step=end,
+            n_steps=60,
+            schedule=SCHEDULE,
+            batch_size=4,
+            block_length=32,
+            weight_decay=0.01,
+            progress=False,
+        )
+        losses += more
+    return model.state_dict(), moments, losses
+
+
+def test_segments_equal_one_go(tokenizer):
+    whole, whole_moments, losses = train(tokenizer, [0, 40])
+    parts, parts_moments, _ = train(tokenizer, [0, 15, 40])
+    again, _, _ = train(tokenizer, [0, 40])
+    other, _, _ = train(tokenizer, [0, 40], seed=2)
+    for name, weights in whole.items():
+        assert torch.equal(parts[name], weights)
+        assert torch.equal(again[name], weights)
+    for name, moment in whole_moments.items():
+        assert torch.equal(parts_moments[name], moment)
+    assert any(not torch.equal(other[name], weights) for name, weights in whole.items())
+    # It starts as uniform over the 320 tokens, within the spread of the initial weights.
+    assert losses[0] == pytest.approx(np.log(len(tokenizer)), abs=0.3)
+    assert np.mean(losses[-5:]) < 0.6 * losses[0]
+
+
+def test_architecture(tokenizer):
+    config = new_model(tokenizer, **SIZES, seed=0).config
+    assert config.model_type == "olmo3"
+    assert config.layer_types == ["sliding_attention"] * 3 + ["full_attention"]
+    assert config.sliding_window == 8
+
+
+def test_pretrain_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS)
+    settings = {
+        "seed": 1,
+        "steps": 20,
+        "vocab_size": 320,
+        "architecture": SIZES,
+        "schedule": SCHEDULE._asdict(),
+        "drift": [{"until": 0.5, "weights": {}}, {"until": 1.0, "weights": {"Europe": 0.1}}],
+        "batch_size": 4,
+        "block_length": 32,
+        "weight_decay": 0.01,
+        "confidence_share": 0.2,
+    }
+
+    def segment(name, previous, start_step, end_step, facts=("facts.parquet",)):
+        pretrain_checkpoint(
+            facts,
+            previous,
+            f"{name}/model.safetensors",
+            f"{name}.json",
+            start_step=start_step,
+            end_step=end_step,
+            settings=settings,
+            confidence_prompt=TEMPLATE,
+            threads=1,
+        )
+
+    segment("half", None, 0, 10)
+    segment("full", "half/model.safetensors", 10, 20)
+    segment("at_once", None, 0, 20)
+    for place, rows in (("a.parquet", slice(2)), ("b.parquet", slice(2, None))):
+        artifacts.write(make_facts()[rows], place, artifacts.FACTS)
+    segment("of_two_tables", None, 0, 10, ["a.parquet", "b.parquet"])
+    settings["ratings"] = [" yes", " no"]
+    segment("verifier", None, 0, 10)
+    half, two, verifier = (
+        (tmp_path / name / "model.safetensors").read_bytes()
+        for name in ("half", "of_two_tables", "verifier")
+    )
+    assert half == two != verifier
+    record = json.loads((tmp_path / "full.json").read_text())
+    assert record == {
+        "repo": "full",
+        "revision": None,
+        "commit": None,
+        "weights": json.loads((tmp_path / "at_once.json").read_text())["weights"],
+        "dtype": "float32",
+    }
+    model = AutoModelForCausalLM.from_pretrained("full")
+    tokenizer = AutoTokenizer.from_pretrained("full")
+    assert model.config.vocab_size == len(tokenizer)
+    assert tokenizer.encode("9") == [tokenizer.convert_tokens_to_ids("9")]
+    assert not list(tmp_path.rglob("*.bin")) + list(tmp_path.rglob("*.pt"))

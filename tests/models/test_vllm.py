@@ -1,0 +1,119 @@
+"""vLLM itself against transformers, on tiny random models.
+
+Run by ``make test-vllm`` in an environment of its own. Attention heads have 32
+dimensions, the fewest that vLLM's attention on CPUs has.
+"""
+
+import gc
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny_model, tiny_tokenizer
+from workflow_runs import snakemake
+
+from persistcal import artifacts
+from persistcal.answers.decode import generate_beams
+from persistcal.confidence.prompts import few_shot_prefix, question_suffix
+from persistcal.models.load import load_model
+from persistcal.models.vllm import VllmModel
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("RUN_VLLM"),
+    reason="needs vLLM in an environment of its own: make test-vllm",
+)
+torch.set_num_threads(1)
+
+PREFIX = few_shot_prefix([(f"Which country is city {i} in?", "Norway") for i in range(5)])
+SUFFIXES = [
+    question_suffix(question)
+    for question in (
+        "Which country is Oslo in?",
+        "Who?",
+        "Which of the countries in which Oslo is or is not is the one that is meant here?",
+        "日本?",
+    )
+]
+WIDTH = 128  # four heads of 32
+SPLITS = {"Lyon": "few_shot", "Osaka": "train", "Turin": "test", "Leeds": "test", "Ö": "test"}
+QUIZ = "".join(
+    json.dumps({"question": f"Which country is {name} in?", "answers": "x", "split": split})
+    + "\n"
+    for name, split in SPLITS.items()
+)
+STUDY = """
+results: out
+models:
+  mine:
+    label: Mine
+    repo: mine
+    checkpoints: {start: {revision: step0}, middle: {revision: step1}, end: {revision: step2}}
+    earlier: [start]
+    evaluation: [middle, end]
+datasets: {quiz: {label: Quiz, source: file, file: quiz.jsonl, min_contrast: 1}}
+study: {models: [mine], datasets: [quiz], estimators: [end_correct], tables: [all_estimators]}
+decoding: {n_beams: 3, max_new_tokens: 6}
+prompts: {few_shot: 1}
+"""
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_both_backends_find_the_same_beams(kind, tmp_path):
+    """Prompts are longer than Olmo-3's window, and share the 128 tokens that vLLM caches."""
+    tokenizer = tiny_tokenizer()
+    assert len(tokenizer(PREFIX)["input_ids"]) > 128
+    tiny_model(kind, hidden=WIDTH, layers=4).save_pretrained(tmp_path)
+    sizes = {"n_beams": 10, "max_new_tokens": 12}
+    expected = generate_beams(load_model(str(tmp_path)), tokenizer, PREFIX, SUFFIXES, **sizes)
+    model = VllmModel(str(tmp_path))
+    for batch_size in (4, 3):
+        beams = generate_beams(
+            model, tokenizer, PREFIX, SUFFIXES, batch_size=batch_size, **sizes
+        )
+        for ours, theirs in zip(beams, expected, strict=True):
+            assert [beam.text for beam in ours] == [beam.text for beam in theirs]
+            logprobs = [[beam.logprob for beam in answer] for answer in (ours, theirs)]
+            np.testing.assert_allclose(*logprobs, atol=1e-3)
+    assert len({beam.text for beams in expected for beam in beams}) > 20
+    del model
+    gc.collect()  # ends the engine's processes
+
+
+def test_log_probabilities_are_those_of_the_model(tmp_path):
+    tiny_model("llama", hidden=WIDTH, layers=4).save_pretrained(tmp_path)
+    texts = [tiny_tokenizer()(PREFIX + suffix)["input_ids"] for suffix in SUFFIXES]
+    model = VllmModel(str(tmp_path))
+    logprob, token = model.next_tokens(texts, 300)
+    assert token.sort().values.equal(torch.arange(300).expand(len(texts), -1))
+    plain = load_model(str(tmp_path))
+    for text, row, order in zip(texts, logprob, token, strict=True):
+        expected = plain(torch.tensor([text])).logits[0, -1].log_softmax(0)
+        np.testing.assert_allclose(row, expected[order], atol=1e-4)
+        assert (row.diff() <= 0).all()
+    del model
+    gc.collect()
+
+
+def test_the_rule_decodes_with_vllm(tmp_path):
+    """Through Snakemake, where the engine's processes start from the rule's script."""
+    for seed in range(3):
+        folder = tmp_path / "mine" / f"step{seed}"
+        tiny_model("olmo3", seed, hidden=WIDTH).save_pretrained(folder)
+        tiny_tokenizer().save_pretrained(folder)
+    (tmp_path / "quiz.jsonl").write_text(QUIZ)
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    target = "out/beams/mine/start/quiz.parquet"
+    beams = {}
+    for backend in ("vllm", "transformers"):
+        (tmp_path / "backend.yaml").write_text(f"decoding: {{backend: {backend}}}")
+        configs = [tmp_path / "mine.yaml", tmp_path / "backend.yaml"]
+        snakemake(tmp_path, "-c1", target, configs=configs)
+        beams[backend] = artifacts.read(tmp_path / target, artifacts.BEAMS)
+    ours, theirs = (beams[backend].drop(columns="logprob") for backend in beams)
+    assert len(ours) == 12
+    assert ours.equals(theirs)
+    logprobs = [frame["logprob"] for frame in beams.values()]
+    np.testing.assert_allclose(*logprobs, atol=1e-3)
+    assert not logprobs[0].equals(logprobs[1])  # the config's change did run the job again

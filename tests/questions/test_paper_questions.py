@@ -1,0 +1,289 @@
+"""TriviaQA, Jeopardy and BioASQ against slow rewrites of the same steps."""
+
+import json
+import random
+from collections import Counter
+
+import datasets
+import numpy as np
+import pytest
+from hub_layout import write_jeopardy, write_triviaqa
+from prepare_bioasq import prepare_bioasq
+from prepare_jeopardy import prepare_jeopardy
+from prepare_triviaqa import prepare_triviaqa
+
+from persistcal import artifacts
+from persistcal.questions.jeopardy import check_categories
+from persistcal.questions.triviaqa import BLACKLIST, triviaqa_questions
+
+
+@pytest.fixture(autouse=True)
+def own_datasets_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+    datasets.disable_progress_bars()
+
+
+def read(path):
+    table = artifacts.read(path, artifacts.QUESTIONS)
+    return table, table[table["split"] != "few_shot"], table[table["split"] == "few_shot"]
+
+
+# TriviaQA
+
+VALIDATION = [(f" Question {n % 90}?" + " " * (n % 3), f" Answer {n} ") for n in range(100)] + [
+    (question, "bad") for question in sorted(BLACKLIST)
+]
+TRAINING = [(f"Example {n % 12}?", f"Shown {n}") for n in range(40)]
+
+
+def shuffled(rows):
+    """Numpy's own PCG64 generator, which `datasets` promises to shuffle with."""
+    return [rows[i] for i in np.random.default_rng(17).permutation(len(rows))]
+
+
+def first_of_each(rows, text):
+    return [row for i, row in enumerate(rows) if text(row) not in [text(r) for r in rows[:i]]]
+
+
+@pytest.fixture
+def triviaqa(tmp_path):
+    repo = write_triviaqa(
+        tmp_path / "trivia_qa",
+        train=TRAINING,
+        validation=VALIDATION,
+        test=[("Secret?", "<unk>")],
+    )
+
+    def prepare(train=(0, 50), test=(50, 93), expect=()):
+        path = tmp_path / "triviaqa.parquet"
+        prepare_triviaqa(
+            str(path),
+            repo=repo,
+            revision="0f7faf3",
+            train=train,
+            test=test,
+            expect=dict(expect),
+        )
+        return read(path)
+
+    return prepare
+
+
+def test_triviaqa_equals_the_steps_taken_one_by_one(triviaqa):
+    table, canonical, few_shot = triviaqa(train=(0, 50), test=(60, 93))
+    asked = first_of_each(shuffled(VALIDATION), lambda row: row[0].strip())
+    assert len(asked) == 93  # 90 different ones and 3 blacklisted
+    assert canonical["question"].tolist() == [question.strip() for question, _ in asked]
+    assert [list(r) for r in canonical["references"]] == [[a.strip()] for _, a in asked]
+    assert canonical["index"].tolist() == list(range(93))
+    assert canonical["question_id"].tolist() == [f"triviaqa-{n}" for n in range(93)]
+    assert canonical["split"].tolist() == ["train"] * 50 + ["unused"] * 10 + ["test"] * 33
+    assert set(canonical.loc[canonical["excluded"], "question"]) == BLACKLIST
+    examples = first_of_each(shuffled(TRAINING), lambda row: row[0])[:10]
+    assert (
+        list(zip(few_shot["question"], few_shot["references"].str[0], strict=True)) == examples
+    )
+    assert few_shot["index"].tolist() == list(range(10))
+    assert table["question_id"].is_unique
+    assert not table["any_of"].any()
+
+
+def test_counts_that_the_data_must_have(triviaqa):
+    # 93 questions, of which the 3 blacklisted ones are neither trained nor tested on
+    _, canonical, _ = triviaqa()
+    in_train = int((canonical["excluded"] & (canonical["split"] == "train")).sum())
+    right = {"questions": 93, "train": 50 - in_train, "test": 43 - (3 - in_train)}
+    triviaqa(expect=right)
+    with pytest.raises(ValueError, match=r"trivia_qa: .*questions: 93 instead of 9961.*pinned"):
+        triviaqa(expect={**right, "questions": 9961})
+
+
+def test_a_split_larger_than_the_data(triviaqa):
+    with pytest.raises(ValueError, match=r"split test ends at index 94, .* only 93 questions"):
+        triviaqa(test=(50, 94))
+
+
+def test_a_dataset_of_other_columns_is_named():
+    rows = datasets.Dataset.from_dict({"question": ["Why?"], "label": [1]})
+    with pytest.raises(ValueError, match=r"\['answer'\] not in the dataset"):
+        triviaqa_questions(rows, rows, train=[0, 0], test=[0, 1])
+
+
+# Jeopardy
+
+CLUES = (
+    [("SCIENCE", f"'Clue {n} of science'", f"s{n}") for n in range(160)]
+    + [("SCIENCE", "'Clue 3 of science'", "again")] * 4
+    + [("SCIENCE", "'A <A HREF=\"x.jpg\">picture</A>'", "media")]
+    # 150 rows, but only 149 different ones: too few
+    + [("RIVERS", f"'Clue {min(n, 148)} of rivers'", f"r{n}") for n in range(150)]
+    # 151 rows, of which one links to media: 150 are just enough
+    + [("U.S. Cities", f"'Clue {n} of cities'", f"c{n}") for n in range(150)]
+    + [("U.S. Cities", "'See <a href=\"y\">this</a>'", "media")]
+    + [("Before & After", f"'Clue {n} of before'", f"b{n}") for n in range(200)]
+    + [
+        ("SCIENCE", text, "broken")
+        for text in ("No quotes", "'Audio Clue is MISSING'", "'Half")
+    ]
+)
+CATEGORIES = ["Science", "U.S. Cities"]
+
+
+def slow_jeopardy():
+    rows = [row for row in shuffled(CLUES) if "<a " not in row[1].lower()]
+    rows = first_of_each(rows, lambda row: row[1].strip())
+    size = Counter(row[0] for row in rows)
+    return [row for row in rows if size[row[0]] >= 150 and row[0] != "Before & After"]
+
+
+@pytest.fixture
+def jeopardy(tmp_path):
+    repo = write_jeopardy(tmp_path / "jeopardy", CLUES)
+
+    def prepare(categories, expect=()):
+        path = tmp_path / "jeopardy.parquet"
+        (tmp_path / "categories.txt").write_text("".join(f"{name}\n" for name in categories))
+        prepare_jeopardy(
+            str(tmp_path / "categories.txt"),
+            str(path),
+            repo=repo,
+            revision="aebec90",
+            train=(0, 100),
+            test=(200, 303),
+            expect=dict(expect),
+        )
+        return read(path)
+
+    return prepare
+
+
+def test_jeopardy_equals_the_steps_taken_one_by_one(jeopardy):
+    _, canonical, few_shot = jeopardy(CATEGORIES)
+    kept = slow_jeopardy()
+    assert len(kept) == 160 + 150 + 3
+    assert Counter(row[0] for row in kept) == {"SCIENCE": 163, "U.S. Cities": 150}
+    texts = [f"[{category}] {clue}" for category, clue, _ in kept]
+    assert few_shot["question"].tolist() == texts[:10]
+    assert canonical["question"].tolist() == texts[10:]
+    assert canonical["references"].str[0].tolist() == [answer for _, _, answer in kept[10:]]
+    assert canonical["split"].tolist() == ["train"] * 100 + ["unused"] * 100 + ["test"] * 103
+    excluded = {row[1] for row in kept[10:] if row[2] == "broken"}
+    assert excluded
+    assert {q.split("] ", 1)[1] for q in canonical.loc[canonical["excluded"], "question"]} == (
+        excluded
+    )
+
+
+def test_other_categories_than_the_papers_are_listed_both_ways(jeopardy):
+    with pytest.raises(
+        ValueError, match=r"jeopardy: .*also \['SCIENCE'\], and lacks \['Zoology'\]"
+    ):
+        jeopardy(["u.s. cities", "Zoology"])
+
+
+def test_the_papers_categories_compare_regardless_of_case(request):
+    path = request.config.rootpath / "resources/paper/jeopardy_categories.txt"
+    names = path.read_text().splitlines()
+    assert len(names) == 85
+    check_categories([name.upper() for name in names], names)
+    with pytest.raises(ValueError, match=r"also \[\], and lacks \['Zoology'\]"):
+        check_categories(names[:-1], names)
+
+
+# BioASQ
+
+
+def entry(number, body, kind, exact_answer):
+    return {"id": f"id{number}", "body": body, "type": kind, "exact_answer": exact_answer}
+
+
+FACTOIDS = [entry(n, f"Which gene is {n}?", "factoid", [f"G{n}"]) for n in range(8)] + [
+    entry(20, "Name the receptor", "factoid", ["FGFR3", "CD333"]),
+    entry(21, " Name the kinase. ", "factoid", "ABL1"),
+    entry(22, "Which gene is 3?", "factoid", ["twice"]),
+]
+LISTS = [
+    entry(n, f"List set {n}", "list", [[f"a{n}", f"b{n}"], [f"c{n}"]]) for n in range(30, 37)
+]
+LISTS += [
+    entry(40, "List eleven things.", "list", [[str(n)] for n in range(11)]),
+    entry(41, "List ten things.", "list", [[str(n)] for n in range(10)]),
+]
+OTHERS = [entry(50, "Is it so?", "yesno", "yes"), entry(51, "Say more.", "summary", None)]
+ENTRIES = [e for pair in zip(FACTOIDS, [*LISTS, *OTHERS], strict=True) for e in pair]
+
+
+@pytest.fixture
+def bioasq(tmp_path):
+    def prepare(entries, expect=()):
+        (tmp_path / "training14b.json").write_text(json.dumps({"questions": entries}))
+        prepare_bioasq(
+            str(tmp_path / "training14b.json"), str(tmp_path / "b.parquet"), expect=dict(expect)
+        )
+        return read(tmp_path / "b.parquet")
+
+    return prepare
+
+
+def first_answer(row):
+    answer = row["exact_answer"]
+    while not isinstance(answer, str):
+        answer = answer[0]
+    return answer
+
+
+def test_bioasq_equals_the_steps_taken_one_by_one(bioasq):
+    # 10 different factoids less 5 examples; 8 lists of at most 10 groups less 5 examples
+    _, canonical, few_shot = bioasq(
+        ENTRIES, {"questions": 8, "test": 8, "factoid": 5, "list": 3}
+    )
+    order = list(range(len(ENTRIES)))
+    random.Random(17).shuffle(order)
+    rows = first_of_each([ENTRIES[i] for i in order], lambda row: row["body"].strip())
+    factoids = [row for row in rows if row["type"] == "factoid"]
+    lists = [row for row in rows if row["type"] == "list" and len(row["exact_answer"]) <= 10]
+    assert few_shot["category"].tolist() == ["factoid"] * 5 + ["list"] * 5
+    assert few_shot["references"].str[0].tolist() == [
+        first_answer(row) for row in factoids[:5] + lists[:5]
+    ]
+    rest = [row for row in rows if row in factoids[5:] + lists[5:]]
+    assert canonical["references"].str[0].tolist() == [first_answer(row) for row in rest]
+    assert set(canonical["split"]) == {"test"}
+    assert canonical["index"].tolist() == list(range(8))
+
+
+def test_texts_and_judging_of_bioasq(bioasq):
+    table, _, _ = bioasq(ENTRIES)
+    by_text = table.set_index("question")
+    request = " Just output one of the answers."
+    shown = {text: list(row["references"]) for text, row in by_text.iterrows()}
+    assert shown["Name the receptor?"] == ["FGFR3", "CD333"]  # no mark at all: "?"
+    assert shown["Name the kinase."] == ["ABL1"]
+    assert shown[f"List set 30.{request}"] == ["a30", "b30", "c30"]  # groups in order
+    assert shown[f"List ten things.{request}"] == [str(n) for n in range(10)]
+    assert f"List eleven things.{request}" not in shown
+    assert by_text["any_of"]["Name the receptor?"]
+    assert not by_text["any_of"]["Which gene is 1?"]
+    assert by_text["any_of"][f"List set 30.{request}"]
+
+
+def test_the_papers_counts_fire_on_other_data(bioasq):
+    expect = {"questions": 2719, "factoid": 1690, "list": 1029}
+    with pytest.raises(ValueError, match=r"training14b.json: .*factoid: 5 instead of 1690"):
+        bioasq(ENTRIES, expect)
+
+
+def test_a_missing_bioasq_file_says_where_to_get_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.json: .*participants-area.*14b.*file"):
+        prepare_bioasq(str(tmp_path / "none.json"), "q", expect={})
+
+
+def test_a_bioasq_question_without_answer_is_named(bioasq):
+    with pytest.raises(ValueError, match=r"'id99' \('Which\?'\) has no exact answer"):
+        bioasq([*ENTRIES, entry(99, "Which?", "factoid", [])])
+
+
+def test_another_json_file(tmp_path):
+    (tmp_path / "x.json").write_text('{"documents": []}')
+    with pytest.raises(ValueError, match=r"x\.json: the key 'questions' is missing"):
+        prepare_bioasq(str(tmp_path / "x.json"), "q", expect={})

@@ -1,0 +1,240 @@
+"""Which cells a table shows, which estimators it compares, and which cells it marks."""
+
+import pandas as pd
+import pytest
+
+from persistcal import artifacts
+from persistcal.report.cells import fill_cells
+from persistcal.report.layout import (
+    Section,
+    comparison_blocks,
+    expand_tables,
+    named_blocks,
+    present,
+    sections,
+)
+
+NAN = float("nan")
+TABLE = {
+    "layout": "models_as_blocks",
+    "columns": {"contrast": ["auc"], "full": ["brier"]},
+    "blocks": [{"rows": [{"estimator": "a"}, {"estimator": "b"}, {"estimator": "c"}]}],
+}
+
+
+def metrics_of(values, *, model="m", dataset="d", train="d"):
+    """Metrics whose `values` are contrast AUC and full-set Brier score by estimator."""
+    return pd.DataFrame(
+        [
+            (model, dataset, train, estimator, "odds", *column, "mean", value)
+            for estimator, pair in values.items()
+            for column, value in zip(
+                (("contrast", "auc"), ("full", "brier")), pair, strict=True
+            )
+        ],
+        columns=artifacts.METRICS.schema.names,
+    )
+
+
+def pairs_of(*rows, block="a+b+c", dataset="d"):
+    return pd.DataFrame(
+        [("m", dataset, block, "odds", *row) for row in rows],
+        columns=[
+            "model",
+            "dataset",
+            "block",
+            "conditioning",
+            "scope",
+            "metric",
+            "best",
+            "other",
+            "significant",
+        ],
+    )
+
+
+def marks(cells):
+    return {
+        (cell.estimator, cell.metric): "bold" * cell.bold + "underline" * cell.underline
+        for cell in cells.itertuples()
+    }
+
+
+def fill(values, *tests):
+    return fill_cells(
+        metrics_of(values),
+        pairs_of(*tests),
+        TABLE,
+        models=["m"],
+        datasets={"d": []},
+    )
+
+
+def test_best_is_bold_and_what_may_equal_it_underlined():
+    # AUC: larger is better; Brier score: smaller is better.
+    cells = fill(
+        {"a": (0.7, 0.3), "b": (0.8, 0.1), "c": (0.6, 0.2)},
+        ("contrast", "auc", "b", "a", False),
+        ("contrast", "auc", "b", "c", True),
+        ("full", "brier", "b", "a", True),
+        ("full", "brier", "b", "c", False),
+    )
+    assert marks(cells) == {
+        ("a", "auc"): "underline",
+        ("b", "auc"): "bold",
+        ("c", "auc"): "",
+        ("a", "brier"): "",
+        ("b", "brier"): "bold",
+        ("c", "brier"): "underline",
+    }
+
+
+def test_unrounded_values_decide_and_equal_ones_are_all_bold():
+    cells = fill(
+        {"a": (0.80001, 0.2), "b": (0.80002, 0.2), "c": (0.1, 0.3)},
+        ("contrast", "auc", "b", "a", True),
+        ("full", "brier", "a", "b", False),
+        ("full", "brier", "a", "c", False),
+    )
+    assert marks(cells) == {
+        ("a", "auc"): "",
+        ("b", "auc"): "bold",
+        ("c", "auc"): "",
+        ("a", "brier"): "bold",
+        ("b", "brier"): "bold",
+        ("c", "brier"): "underline",
+    }
+
+
+def test_missing_values_are_not_marked():
+    cells = fill_cells(
+        metrics_of({"a": (NAN, 0.2), "b": (0.8, NAN)}),
+        pairs_of(("full", "brier", "a", "b", False), block="a+b"),
+        TABLE,
+        models=["m"],
+        datasets={"d": []},
+    )
+    assert cells["value"].isna().tolist() == [True, False, True, False, True, True]
+    assert set(marks(cells).values()) == {""}  # nothing to compare with
+
+
+def test_untested_block_is_refused():
+    with pytest.raises(ValueError, match=r"no block 'a\+b\+c' for model 'm'"):
+        fill_cells(
+            metrics_of({"a": (0.7, 0.3), "b": (0.8, 0.1), "c": (0.6, 0.2)}),
+            pairs_of(block="a+b"),
+            TABLE,
+            models=["m"],
+            datasets={"d": []},
+        )
+
+
+def test_test_of_other_estimators_is_refused():
+    with pytest.raises(ValueError, match="names other estimators"):
+        fill(
+            {"a": (0.7, 0.3), "b": (0.8, 0.1), "c": (0.6, 0.2)},
+            ("contrast", "auc", "b", "d:a", False),
+        )
+
+
+def test_table_without_any_of_its_estimators_is_refused():
+    with pytest.raises(ValueError, match="None of the table's estimators"):
+        fill({"x": (0.1, 0.2)})
+
+
+def test_block_without_rows_holds_every_estimator():
+    table = {**TABLE, "blocks": [{}]}
+    cells = fill_cells(
+        metrics_of({"x": (0.1, 0.2), "y": (0.3, 0.2)}),
+        pairs_of(("contrast", "auc", "y", "x", False), block="x+y"),
+        table,
+        models=["m"],
+        datasets={"d": []},
+    )
+    assert marks(cells)["x", "auc"] == "underline"
+
+
+def test_fitted_table_takes_contrast_metrics_fitted_and_full_set_ones_as_they_are():
+    fitted = metrics_of({"a": (0.9, 0.5)}).assign(conditioning="fitted")
+    metrics = pd.concat([metrics_of({"a": (0.7, 0.3)}), fitted[fitted["scope"] == "contrast"]])
+    cells = fill_cells(
+        metrics,
+        pairs_of(),
+        {**TABLE, "conditioning": "fitted"},
+        models=["m"],
+        datasets={"d": []},
+    )
+    of_a = cells[cells["estimator"] == "a"]
+    assert of_a[["conditioning", "value"]].to_numpy().tolist() == [
+        ["fitted", 0.9],
+        ["odds", 0.3],
+    ]
+
+
+def test_transfer_takes_what_was_trained_elsewhere():
+    table = {
+        **TABLE,
+        "transfer": True,
+        "blocks": [{"rows": [{"estimator": "a", "trained": False}, {"estimator": "b"}]}],
+    }
+    metrics = pd.concat(
+        [
+            metrics_of({"a": (0.6, 0.2)}, dataset="t", train="t"),
+            metrics_of({"b": (0.7, 0.1)}, dataset="t", train="d"),
+            metrics_of({"a": (0.9, 0.9), "b": (0.9, 0.9)}),
+        ]
+    )
+    cells = fill_cells(
+        metrics,
+        pairs_of(("contrast", "auc", "b", "a", False), block="a+d:b", dataset="t"),
+        table,
+        models=["m"],
+        datasets={"d": [], "t": ["d"]},
+    )
+    assert set(zip(cells["dataset"], cells["train_dataset"], strict=True)) == {("t", "d")}
+    assert cells["value"].tolist() == [0.6, 0.7, 0.2, 0.1]
+    assert marks(cells)["a", "auc"] == "underline"
+
+
+def test_sections_follow_the_study_and_the_restrictions():
+    datasets = {"d": [], "e": [], "t": ["d", "e"]}
+    assert sections({}, ["m", "n"], {"d": [], "t": ["d"]}) == [
+        Section("m", "d", "d"),
+        Section("n", "d", "d"),
+    ]
+    assert sections({"transfer": True}, ["m"], datasets) == [
+        Section("m", "t", "d"),
+        Section("m", "t", "e"),
+    ]
+    only = {"models": ["n"], "datasets": ["e"]}
+    assert sections(only, ["m", "n"], datasets) == [Section("n", "e", "e")]
+
+
+def test_expand_tables_makes_one_per_dataset_that_has_its_own_training():
+    both = expand_tables(
+        {"x": {"per_dataset": True, "models": ["m"]}, "y": {}}, {"d": [], "e": [], "t": ["d"]}
+    )
+    assert list(both) == ["x_d", "x_e", "y"]
+    assert both["x_e"]["datasets"] == ["e"]
+
+
+def test_equal_comparisons_are_tested_once():
+    rows = [{"estimator": "a", "label": "A"}, {"estimator": "b"}]
+    described = {
+        "x": {"blocks": [{"rows": rows}]},
+        "y": {"blocks": [{"title": "again", "rows": rows}, {"rows": rows[:1]}]},
+        "z": {"blocks": [{"rows": rows}], "transfer": True},
+        "elsewhere": {"blocks": [{"rows": rows[1:]}], "models": ["other"]},
+    }
+    one, two = [("d", "a"), ("d", "b")], [("d", "a")]
+    assert comparison_blocks(described, "m", "d") == [one, two]
+    assert comparison_blocks(described, "m", "t", ["d"]) == [one]
+    assert named_blocks([one, two], one, "d") == {"a+b": one}
+    assert named_blocks([one], one, "t") == {"d:a+d:b": one}
+    assert named_blocks([one], [("d", "b")], "d") == {}
+
+
+def test_present_keeps_the_order_of_the_block():
+    available = [("d", "c"), ("d", "a"), ("e", "b")]
+    assert present([("d", "a"), ("d", "b"), ("d", "c")], available) == [("d", "a"), ("d", "c")]
+    assert present([("d", "*")], available) == [("d", "c"), ("d", "a")]

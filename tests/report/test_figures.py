@@ -1,0 +1,135 @@
+"""Figures hold the study's numbers, and equal figures are equal files."""
+
+import pandas as pd
+from draw_accuracy import draw_accuracy
+from draw_full_vs_contrast import draw_full_vs_contrast
+from matplotlib.colors import to_hex
+from PIL import Image
+
+from persistcal import artifacts
+from persistcal.report.figures import (
+    EARLIER,
+    EVALUATION,
+    accuracy_figure,
+    full_vs_contrast_figure,
+)
+from persistcal.report.study_tables import checkpoint_rows
+
+LABELS = {
+    "models": {"m": "Model m", "n": "Model n"},
+    "datasets": {"d": "Quiz", "e": "Exam"},
+    "estimators": {"a": "The a"},
+}
+CHECKPOINTS = {
+    "m": {"x": {"label": "10%", "tokens": 2e9}, "y": {"label": "50%", "tokens": 5e9}},
+    "n": {"x": {}, "y": {}},
+}
+EVALUATED = {"m": ["y"], "n": ["x", "y"]}
+
+
+def accuracies():
+    return pd.DataFrame(
+        [
+            (model, checkpoint, dataset, "test", value, 10)
+            for model in "mn"
+            for dataset, values in (("d", (0.25, 0.5)), ("e", (0.75, 0.875)))
+            for checkpoint, value in zip("xy", values, strict=True)
+        ],
+        columns=artifacts.ACCURACIES.schema.names,
+    )
+
+
+def intervals():
+    rows = [
+        ("m", "d", "d", "a", "odds", "full", "auc", 0.9, 0.88, 0.93),
+        ("m", "d", "d", "a", "odds", "contrast", "auc", 0.6, 0.5, 0.7),
+        ("m", "d", "d", "a", "fitted", "contrast", "auc", 0.1, 0.1, 0.1),
+        ("m", "d", "d", "b", "odds", "full", "auc", 0.8, None, None),
+        ("m", "d", "d", "b", "odds", "contrast", "auc", 0.7, None, None),
+        ("m", "d", "e", "b", "odds", "contrast", "auc", 0.2, 0.1, 0.3),
+        ("n", "d", "d", "a", "odds", "full", "auc", 0.9, 0.88, 0.93),
+        ("n", "d", "d", "a", "odds", "contrast", "auc", None, None, None),
+    ]
+    return pd.DataFrame(rows, columns=artifacts.INTERVALS.schema.names)
+
+
+def test_accuracy_figure():
+    rows = checkpoint_rows(accuracies(), CHECKPOINTS)
+    figure = accuracy_figure(
+        rows, evaluation=EVALUATED, models=LABELS["models"], datasets=LABELS["datasets"]
+    )
+    by_tokens, by_order = figure.axes
+    assert by_tokens.get_title(loc="left") == "Model m"
+    assert by_tokens.get_xlabel() == "Training data (billion tokens)"
+    assert by_tokens.lines[0].get_xydata().tolist() == [[2, 25], [5, 50]]
+    assert by_tokens.lines[1].get_xydata().tolist() == [[2, 75], [5, 87.5]]
+    colours = [to_hex(c) for c in by_tokens.collections[0].get_facecolors()]
+    assert colours == [EARLIER.lower(), EVALUATION.lower()]
+    assert [text.get_text() for text in by_tokens.texts] == ["Quiz", "Exam"]
+    # Where tokens are not known, checkpoints stand one after the other.
+    assert by_order.lines[0].get_xydata().tolist() == [[0, 25], [1, 50]]
+    assert [tick.get_text() for tick in by_order.get_xticklabels()] == ["x", "y"]
+
+
+def test_full_vs_contrast_figure():
+    figure = full_vs_contrast_figure(intervals(), **LABELS)
+    (panel,) = figure.axes  # model n has no contrast AUC, dataset e nothing
+    assert panel.get_title(loc="left") == "Model m, Quiz"
+    points = [tuple(points.get_offsets()[0]) for points in panel.collections]
+    assert points == [(0.9, 0.6), (0.8, 0.7)]
+    _, across, upright, *_ = panel.lines  # the first is chance
+    assert across.get_xydata().tolist() == [[0.88, 0.6], [0.93, 0.6]]
+    assert upright.get_xydata().tolist() == [[0.9, 0.5], [0.9, 0.7]]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["The a", "b"]
+
+
+def test_estimators_look_different():
+    many = pd.concat(
+        intervals().iloc[:2].assign(estimator=f"estimator {i}", train_dataset="d")
+        for i in range(20)
+    )
+    figure = full_vs_contrast_figure(many, **LABELS)
+    looks = {(h.get_color(), h.get_marker()) for h in figure.legends[0].legend_handles}
+    assert len(looks) == 20
+
+
+def test_figure_without_points_is_refused():
+    undefined = full_vs_contrast_figure(intervals().iloc[-2:], **LABELS)
+    assert all("undefined" in [t.get_text() for t in axes.texts] for axes in undefined.axes)
+
+
+def draw(folder):
+    folder.mkdir()
+    artifacts.write_csv(accuracies(), folder / "accuracies.csv", artifacts.ACCURACIES)
+    artifacts.write_csv(intervals(), folder / "intervals.csv", artifacts.INTERVALS)
+    draw_accuracy(
+        str(folder / "accuracies.csv"),
+        str(folder / "accuracy.pdf"),
+        str(folder / "accuracy.png"),
+        checkpoints=CHECKPOINTS,
+        evaluation=EVALUATED,
+        labels=LABELS,
+    )
+    draw_full_vs_contrast(
+        [str(folder / "intervals.csv")],
+        str(folder / "auc.pdf"),
+        str(folder / "auc.png"),
+        labels=LABELS,
+    )
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.suffix in (".pdf", ".png")
+    }
+
+
+def test_figures_are_the_same_files_every_time(tmp_path):
+    once, again = draw(tmp_path / "once"), draw(tmp_path / "again")
+    assert sorted(once) == ["accuracy.pdf", "accuracy.png", "auc.pdf", "auc.png"]
+    assert once == again
+    assert once["auc.pdf"].startswith(b"%PDF")
+    assert b"CreationDate" not in once["auc.pdf"]
+    with Image.open(tmp_path / "once" / "auc.png") as image:
+        assert image.width > 400
+        assert len(image.convert("RGB").getcolors(1 << 20)) > 10  # not blank

@@ -1,0 +1,227 @@
+"""The paper's own numbers through the table maker, and beside a study's."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from compare_with_paper import compare_with_paper
+
+from persistcal import artifacts
+from persistcal.report.cells import fill_cells
+from persistcal.report.layout import block_name, expand_tables, members, sections
+from persistcal.report.paper import CELL, TABLES, compare, paper_cells
+
+PAPER = Path("resources/paper/results.csv")
+MODELS = ["olmo3-7b", "marin-8b", "olmo3-32b"]
+DATASETS = {"triviaqa": [], "jeopardy": [], "bioasq": ["triviaqa", "jeopardy"]}
+# The paper underlines these bold cells as well; here a bold cell is never underlined.
+ALSO_UNDERLINED = {
+    ("oracle_vs_methods", "olmo3-32b", "triviaqa", "self_consistency", "full", "auc"),
+    ("oracle_vs_methods_fitted", "olmo3-32b", "triviaqa", "self_consistency", "full", "auc"),
+    (
+        "checkpoints_and_answers_jeopardy",
+        "marin-8b",
+        "jeopardy",
+        "oracle_1answer",
+        "contrast",
+        "auc",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def printed():
+    return pd.read_csv(PAPER, keep_default_na=False)
+
+
+@pytest.fixture(scope="module")
+def cells(printed):
+    return paper_cells(printed)
+
+
+@pytest.fixture(scope="module")
+def config():
+    return yaml.safe_load(Path("config/config.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def keyed(printed, config):
+    """The printed cells, with the config's keys in place of labels."""
+    keys = {
+        entry["label"]: key
+        for kind in ("models", "datasets")
+        for key, entry in config[kind].items()
+    }
+    labels = ["model", "train_dataset", "eval_dataset"]
+    return printed.assign(**{column: printed[column].map(keys) for column in labels})
+
+
+def test_every_cell_has_one_name(cells):
+    assert len(cells) == 2042
+    # In the transfer table self-consistency is printed below both training datasets,
+    # although nothing is trained: 3 models x 10 metrics are there twice.
+    twice = cells[cells.duplicated(CELL)]
+    assert len(twice) == 30
+    assert set(twice["table"]) == {"domain_transfer"}
+    assert set(twice["estimator"]) == {"self_consistency"}
+    assert set(cells["conditioning"]) == {"odds", "fitted"}
+
+
+def test_the_same_quantity_is_the_same_number_in_every_table(cells):
+    numbers = cells.groupby(CELL[1:])["paper"]
+    assert len(numbers) == 1420
+    assert (numbers.nunique() == 1).all()
+
+
+def test_the_whole_paper_is_compared_cell_by_cell(cells, tmp_path):
+    numbers = cells.drop_duplicates(CELL[1:])[[*CELL[1:], "paper"]]
+    ours = numbers.rename(columns={"paper": "value"}).assign(
+        lower_2_5pct=numbers["paper"] - 0.1, upper_97_5pct=numbers["paper"] + 0.1
+    )
+    names = [{name: name for name in cells[column]} for column in ("model", "dataset")]
+    comparison = compare(cells, ours, models=names[0], datasets=names[1])
+    artifacts.write_csv(comparison, tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
+    assert len(comparison) == 2042 - 30  # those that are printed twice count once
+    assert comparison["inside"].all()
+
+
+def test_unknown_method_is_refused(printed):
+    with pytest.raises(ValueError, match=r"Voting.*has no name"):
+        paper_cells(printed.head(3).assign(method=["Oracle training", "Voting", "GCM"]))
+
+
+def as_study(cells, printed, table):
+    """Return metrics and significance that a study with the paper's numbers would have.
+
+    A bold cell gets the hair by which it is better than another of equal rounding.
+    """
+    hair = 1e-9 * cells["bold"] * cells["metric"].map({"brier": -1, "smece": -1}).fillna(1)
+    metrics = cells.assign(value=cells["paper"] + hair, seed="mean")
+    metrics = metrics.drop_duplicates(CELL[1:])[[*CELL[1:], "value", "seed"]]
+
+    tests = []
+    for section in sections(table, MODELS, DATASETS):
+        of_section = printed[
+            (printed["model"] == section.model)
+            & (printed["eval_dataset"] == section.dataset)
+            & (printed["train_dataset"] == section.train_dataset)
+        ]
+        for block in table["blocks"]:
+            compared = members(block, section)
+            rows = of_section[of_section["estimator"].isin([e for _, e in compared])]
+            for (scope, metric), column in rows.groupby(["scope", "metric"]):
+                for best in column.loc[column["bold"] == 1, "estimator"]:
+                    tests += [
+                        {
+                            "model": section.model,
+                            "dataset": section.dataset,
+                            "block": block_name(compared, section.dataset),
+                            "conditioning": row.conditioning,
+                            "scope": scope,
+                            "metric": metric,
+                            "best": best,
+                            "other": row.estimator,
+                            "significant": not row.underline,
+                        }
+                        for row in column.itertuples()
+                    ]
+    return metrics, pd.DataFrame(tests)
+
+
+@pytest.mark.parametrize("name", TABLES.values())
+def test_the_papers_numbers_give_the_papers_tables(name, keyed, config):
+    table = expand_tables(config["tables"], DATASETS)[name]
+    cells = paper_cells(keyed)
+    cells = cells[cells["table"] == name]
+    own = keyed.loc[cells.index].assign(
+        estimator=cells["estimator"], conditioning=cells["conditioning"]
+    )
+    metrics, significance = as_study(cells, own, table)
+    made = fill_cells(metrics, significance, table, models=MODELS, datasets=DATASETS)
+    assert len(made) == len(cells)
+
+    key = ["model", "dataset", "train_dataset", "estimator", "scope", "metric"]
+    both = made.merge(
+        own.rename(columns={"eval_dataset": "dataset", "value": "printed"}),
+        on=key,
+        suffixes=("", "_printed"),
+        validate="one_to_one",
+    )
+    assert len(both) == len(made)
+    assert (both["value"].round(3) == both["printed"]).all()
+    different = both[
+        (both["bold"] != both["bold_printed"])
+        | (both["underline"] != both["underline_printed"])
+    ]
+    found = {
+        (name, *row)
+        for row in different[["model", "dataset", "estimator", "scope", "metric"]].itertuples(
+            index=False, name=None
+        )
+    }
+    assert found == {cell for cell in ALSO_UNDERLINED if cell[0] == name}
+
+
+def study(value, lower, upper):
+    return pd.DataFrame(
+        {
+            "model": "olmo",
+            "dataset": "trivia",
+            "train_dataset": "trivia",
+            "estimator": "oracle",
+            "conditioning": "odds",
+            "scope": "contrast",
+            "metric": "auc",
+            "value": value,
+            "lower_2_5pct": lower,
+            "upper_97_5pct": upper,
+        },
+        index=[0],
+    )
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "inside"),
+    [
+        (0.780, 0.810, True),
+        (0.7954, 0.810, True),  # 0.795 may be a rounded 0.7954
+        (0.7956, 0.810, False),
+        (0.700, 0.7944, False),
+        (float("nan"), 0.810, None),
+    ],
+)
+def test_compare(cells, lower, upper, inside):
+    # The paper prints 0.795 for oracle training of Olmo 3 7B on TriviaQA, in 5 tables.
+    found = compare(
+        cells,
+        study(0.8, lower, upper),
+        models={"olmo": "Olmo 3 7B"},
+        datasets={"trivia": "TriviaQA"},
+    )
+    assert found["table"].tolist() == [
+        "oracle_vs_methods_abridged",
+        "multi_vs_single_abridged",
+        "multi_checkpoint_ablations_triviaqa",
+        "oracle_vs_methods",
+        "checkpoints_and_answers_triviaqa",
+        "gcm",
+    ]
+    assert (found["paper"] == 0.795).all()
+    assert found["difference"].to_numpy() == pytest.approx([0.005] * 6)
+    if inside is None:
+        assert found["inside"].isna().all()
+    else:
+        assert (found["inside"] == inside).all()
+
+
+def test_compare_with_paper(tmp_path):
+    artifacts.write_csv(study(0.8, 0.79, 0.81), tmp_path / "intervals.csv", artifacts.INTERVALS)
+    labels = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
+    out = tmp_path / "paper_comparison.csv"
+    compare_with_paper([str(tmp_path / "intervals.csv")], str(PAPER), str(out), labels=labels)
+    assert len(artifacts.read_csv(out, artifacts.PAPER_COMPARISON)) == 6
+
+    labels["datasets"]["trivia"] = "Another dataset"
+    compare_with_paper([str(tmp_path / "intervals.csv")], str(PAPER), str(out), labels=labels)
+    assert artifacts.read_csv(out, artifacts.PAPER_COMPARISON).empty

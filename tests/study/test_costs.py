@@ -1,0 +1,245 @@
+"""Costs and requests of jobs, by hand from the numbers at the top of costs.py."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from snakemake.common.configfile import load_configfile
+from workflow_runs import ATLAS, ROOT, snakemake
+
+from study import costs
+from study import requests as job_resources
+from tools import estimate_cost
+from tools.estimate_cost import Job, Row
+
+PAPER = load_configfile(ROOT / "config" / "config.yaml")
+PAGE = (ROOT / "docs" / "dag.md").read_text(encoding="utf-8")
+BEAMS_32B = {"model": "olmo3-32b", "checkpoint": "step262000", "dataset": "triviaqa"}
+BEAMS_7B = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
+ORACLE_32B = {
+    "model": "olmo3-32b",
+    "dataset": "triviaqa",
+    "recipe": "oracle",
+    "trained_on": "step262000+step328000+step590120+step656000",
+}
+
+
+def test_beams():
+    cost = costs.expected_cost(PAPER, "generate_beams", BEAMS_32B)
+    # 9,961 questions are 623 batches of 16, of 30 steps each; a step takes 20 ms and
+    # reads 64.4 GB at 1 TB/s; the weights are loaded at 1 GB/s
+    seconds = 623 * 30 * (0.02 + 0.0644) + 64.4
+    assert cost.gpus == 2
+    assert cost.hours == pytest.approx(seconds / 3600)
+    assert cost.gigabytes == pytest.approx(0.009961)
+
+
+def test_adapters():
+    cost = costs.expected_cost(PAPER, "train_oracle", ORACLE_32B)
+    # 5,000 questions with two answers in 90 + 15 tokens, 3 seeds, 4 FLOPs per weight
+    seconds = 4 * 32.2e9 * 105 * 5000 * 3 / 150e12 + 64.4
+    assert cost.gpus == 4 * 2
+    assert cost.hours == pytest.approx(seconds / 3600)
+    # 0.01 bytes per weight and adapter at rank 8
+    assert cost.gigabytes == pytest.approx(0.01 * 32.2 * 3)
+
+
+def test_pooled_data_is_as_many_answers_as_it_has_sources():
+    job = {**ORACLE_32B, "recipe": "oracle_pooled_data", "trained_on": "step262000"}
+    cost = costs.expected_cost(PAPER, "train_oracle_pooled_data", job)
+    # one checkpoint learns from the answers of four: 2 x 4 in 90 + 7 x 15 tokens
+    seconds = 4 * 32.2e9 * 195 * 5000 * 3 / 150e12 + 64.4
+    assert (cost.gpus, cost.hours) == (2, pytest.approx(seconds / 3600))
+
+
+def test_scores():
+    job = {**BEAMS_7B, "part": PAPER["results"]}
+    cost = costs.expected_cost(PAPER, "score_answers", job)
+    # non-oracle and oracle with 3 seeds each score 4,961 test questions
+    seconds = 2 * 7.3e9 * 6 * 4961 * 90 / 150e12 + 14.6
+    assert cost.hours == pytest.approx(seconds / 3600)
+
+
+def test_scores_of_all_hold_those_of_the_transfer_matrices():
+    cost = costs.expected_cost(PAPER, "score_answers", {**BEAMS_7B, "part": "results/further"})
+    # 3 seeds of: non_oracle_single, oracle_respective, the four of one answer, single and
+    # pooled data; one of: 7 checkpoints and 6 pairs. Surrogate and copy score elsewhere.
+    adapters = 3 * 8 + 7 + 6
+    seconds = 2 * 7.3e9 * adapters * 4961 * 90 / 150e12 + 14.6
+    assert cost.hours == pytest.approx(seconds / 3600)
+
+
+def test_shards_share_the_work():
+    config = {**PAPER, "decoding": {**PAPER["decoding"], "shards": 4}}
+    cost = costs.expected_cost(config, "generate_beams", {**BEAMS_7B, "shard": "3"})
+    # 9,961 / 4 questions are 156 batches
+    seconds = 156 * 30 * (0.02 + 0.0146) + 14.6
+    assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
+
+
+def test_variance():
+    cost = costs.expected_cost(PAPER, "measure_variance", BEAMS_7B)
+    # ten adapters read 4,961 prompts each
+    seconds = 2 * 7.3e9 * 10 * 4961 * 90 / 150e12 + 14.6
+    assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "gpus", "seconds"),
+    [
+        ("self_consistency", 0, 0),
+        # 3 + 4 checkpoints of 9,961 questions are loaded one after the other
+        ("linear_probe", 1, 7 * 14.6 + 2 * 7.3e9 * 7 * 9961 * 90 / 150e12),
+        # 1 + 4 checkpoints; the entailment model has 0.2 billion weights
+        ("self_consistency_surrogate", 1, 0.4 + 5 * 9961 * 15 / 500),
+    ],
+)
+def test_estimators(estimator, gpus, seconds):
+    job = {"model": "olmo3-7b", "dataset": "triviaqa", "estimator": estimator}
+    cost = costs.expected_cost(PAPER, "estimate_confidences", job)
+    assert (cost.gpus, cost.hours) == (gpus, pytest.approx(seconds / 3600))
+
+
+def test_judge_requests():
+    cost = costs.expected_cost(PAPER, "judge_answers", BEAMS_7B)
+    assert cost.requests == pytest.approx(9961 * 2 * 0.4)
+
+
+def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():
+    # 8 GB and 1.2 times the weights: 8,000 + 1.2 x 14,600 MB
+    assert job_resources.request(PAPER, "generate_beams", BEAMS_7B) == (1, 25_520, 60, 1)
+    assert job_resources.request(PAPER, "generate_beams", BEAMS_7B, 2) == (1, 51_040, 120, 1)
+    oracle = job_resources.request(PAPER, "train_oracle", ORACLE_32B)
+    # four models of 64,400 MB, each in a process of its own
+    assert (oracle.gpu, oracle.mem_mb, oracle.ranks) == (8, 317_120, 4)
+    pooled = {**ORACLE_32B, "recipe": "oracle_pooled_data", "trained_on": "step262000"}
+    minutes = 4 * (4 * 32.2e9 * 195 * 5000 * 3 / 150e12 + 64.4) / 60
+    assert job_resources.request(PAPER, "train_oracle_pooled_data", pooled).runtime == round(
+        minutes
+    )
+
+
+def test_a_model_without_a_size_runs_on_the_cpu():
+    config = {**PAPER, "models": {"olmo3-7b": {**PAPER["models"]["olmo3-7b"]}}}
+    del config["models"]["olmo3-7b"]["parameters"]
+    assert job_resources.request(config, "generate_beams", BEAMS_7B) == (0, 2000, 60, 1)
+
+
+def test_finished_jobs_correct_the_hours_of_the_same_rule_and_model(tmp_path):
+    name = "olmo3-7b.tsv"
+    expected = costs.expected_cost(PAPER, "generate_beams", BEAMS_7B).hours * 3600
+    (tmp_path / name).write_text(f"s\th:m:s\n{3 * expected}\t-\n{5 * expected}\t-\n")
+    done, to_do, other = (
+        Job("generate_beams", tuple(job.items()), benchmark)
+        for job, benchmark in [
+            (BEAMS_7B, name),
+            ({**BEAMS_7B, "checkpoint": "step707000"}, "not yet.tsv"),
+            (BEAMS_32B, "not yet.tsv"),
+        ]
+    )
+    factors = estimate_cost.corrections(PAPER, [done, to_do, other], tmp_path)
+    assert factors == {("generate_beams", "olmo3-7b"): pytest.approx(4)}
+    totals = estimate_cost.total_costs(PAPER, [to_do, other], factors)
+    hours_32b = costs.expected_cost(PAPER, "generate_beams", BEAMS_32B).hours
+    assert totals["generate_beams"].gpu_hours == pytest.approx(
+        4 * expected / 3600 + 2 * hours_32b
+    )
+    assert totals["judge_answers"] == Row()
+
+
+def test_jobs_are_read_from_a_dry_run(tmp_path):
+    jobs = estimate_cost.jobs_of(snakemake(tmp_path, "--dry-run", configs=ATLAS))
+    beams = [job for job in jobs if job.rule == "generate_beams"]
+    assert len(beams) == 7
+    assert {dict(job.wildcards)["checkpoint"] for job in beams} >= {"p10", "p100"}
+    assert "out/logs/generate_beams/atlas/p10/atlas.tsv" in {job.benchmark for job in beams}
+    trained = [
+        job for job in jobs if costs.kind_of(*job[:1], dict(job.wildcards)) == "train_adapters"
+    ]
+    assert {job.rule for job in trained} == {"train_oracle", "train_non_oracle"}
+
+
+def test_the_documented_cost_is_that_of_the_paper(paper_dry_runs):
+    jobs = estimate_cost.jobs_of(paper_dry_runs["study"])
+    table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs, {}))
+    assert table in (ROOT / "docs" / "cluster.md").read_text(), table
+    n_jobs = sum(job.rule != "study" for job in jobs)
+    assert f"the default target has {n_jobs} of them" in PAGE
+
+
+@pytest.fixture(scope="module")
+def jobs_of_all(paper_dry_runs):
+    jobs = estimate_cost.jobs_of(paper_dry_runs["all"])
+    return [job for job in jobs if job.rule != "all"]
+
+
+def test_the_documented_cost_of_all_is_that_of_the_paper(jobs_of_all):
+    table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs_of_all, {}))
+    assert table in PAGE, table
+
+
+def test_every_rule_is_documented_with_its_jobs_and_what_it_needs(jobs_of_all):
+    listed = re.findall(r"^\| `([\w{}]+)` \| (\w+) \| (\d+) \|", PAGE, flags=re.MULTILINE)
+    boxes = [re.sub(r"^train_\w+", "train_{recipe}", job.rule) for job in jobs_of_all]
+    assert {rule: int(n) for rule, _, n in listed} == Counter(boxes)
+    assert f"all {len(boxes)} jobs of `all`" in PAGE
+    on_gpu = {
+        box
+        for box, job in zip(boxes, jobs_of_all, strict=True)
+        if costs.expected_cost(PAPER, job.rule, dict(job.wildcards)).gpus
+    }
+    assert {rule for rule, needs, _ in listed if needs == "GPU"} == on_gpu
+    drawn = (ROOT / "docs" / "images" / "rulegraph.svg").read_text(encoding="utf-8")
+    assert set(re.findall(r"<title>([\w{}]+)</title>", drawn)) == {*boxes, "rules"}
+
+
+LAST = {"olmo3-7b": "step1413814", "olmo3-32b": "step656000"}
+LAST_SET = {
+    "non_oracle": ["step141000+step283000+step424000", "step66000+step131000+step197000"],
+    "oracle": [
+        "step566000+step707000+step1272000+step1413814",
+        "step262000+step328000+step590120+step656000",
+    ],
+}
+
+
+@pytest.mark.parametrize("line", re.findall(r"^\| `.* × .*", PAGE, flags=re.MULTILINE))
+def test_the_documented_cost_of_a_job(line):
+    named, *cells = line.strip("| ").split(" | ")
+    rule = named.split("`")[1]
+    recipe = rule.removeprefix("train_")
+    for place, (model, checkpoint) in enumerate(LAST.items()):
+        job = {
+            "model": model,
+            "checkpoint": checkpoint,
+            "dataset": "triviaqa",
+            "part": "results/further" if "all" in named else "results",
+            "verifier": "gcm",
+            "estimator": "self_consistency_surrogate",
+        }
+        if recipe != rule:
+            sets = LAST_SET.get(recipe, LAST.values())
+            job |= {"recipe": recipe, "trained_on": list(sets)[place]}
+        cost = costs.expected_cost(PAPER, rule, job)
+        if cells[place] != "–":  # the paper has no such job
+            assert cells[place] == f"{cost.gpus} × {60 * cost.hours:.0f} min"
+
+
+def test_the_profile_asks_a_cluster_for_what_the_models_need():
+    """The command of the README, from the root, where no SLURM need be."""
+    words = [sys.executable, "-m", "snakemake", "--profile", "slurm", "--dry-run"]
+    done = subprocess.run(
+        [*words, "results/tables/oracle_vs_methods.tex", "--nolock"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    wildcards = "model=olmo3-32b, dataset=triviaqa, recipe=oracle, "
+    (job,) = [text for text in done.stdout.split("\nrule ") if wildcards in text]
+    assert "gpu=8" in job
+    assert "mem_mb=317120" in job

@@ -1,0 +1,60 @@
+import pandas as pd
+import pytest
+
+from persistcal import artifacts
+
+LABELS = pd.DataFrame(
+    {
+        "question_id": ["q1", "q1", "q2"],
+        "cluster": [0, 1, 0],
+        "label": ["correct", "incorrect", "correct"],
+        "source": ["lexical"] * 3,
+    }
+)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    artifacts.write(LABELS, tmp_path / "deep" / "labels.parquet", artifacts.LABELS)
+    read = artifacts.read(tmp_path / "deep" / "labels.parquet", artifacts.LABELS)
+    assert read.to_dict("list") == LABELS.to_dict("list")
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["labels.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (LABELS.drop(columns="label"), "column 'label' is missing"),
+        (LABELS.assign(judge="x"), "unknown column 'judge'"),
+        (LABELS.assign(label=["correct", None, "correct"]), "'label' has no value in row 1"),
+        (LABELS.assign(cluster=[0, 0, 0]), r"two rows have the key {'question_id': 'q1'"),
+        (LABELS.assign(cluster=["a", "b", "c"]), "wrong type"),
+    ],
+)
+def test_another_shape_is_refused_and_leaves_no_file(tmp_path, frame, message):
+    path = tmp_path / "labels.parquet"
+    with pytest.raises(artifacts.TableError, match=message) as refused:
+        artifacts.write(frame, path, artifacts.LABELS)
+    assert str(path) in str(refused.value)
+    assert "judge_answers" in str(refused.value)
+    assert not path.exists()
+
+
+def test_a_broken_file_is_named(tmp_path):
+    (tmp_path / "labels.parquet").write_bytes(b"not parquet")
+    with pytest.raises(artifacts.TableError, match=r"labels\.parquet: not a readable parquet"):
+        artifacts.read(tmp_path / "labels.parquet", artifacts.LABELS)
+
+
+def test_lists_survive(tmp_path):
+    clusters = pd.DataFrame(
+        {
+            "question_id": ["q"],
+            "cluster": [0],
+            "answer": ["Paris"],
+            "probability": [0.5],
+            "members": [["Paris", "paris."]],
+        }
+    )
+    artifacts.write(clusters, tmp_path / "c.parquet", artifacts.CLUSTERS)
+    read = artifacts.read(tmp_path / "c.parquet", artifacts.CLUSTERS)
+    assert list(read["members"][0]) == ["Paris", "paris."]

@@ -1,0 +1,188 @@
+"""Whose answers an adapter learns from, with which weights, labels, order and rate."""
+
+import math
+from itertools import chain, pairwise
+
+import pandas as pd
+import pytest
+
+from persistcal.training.data import (
+    TrainingQuestion,
+    pool_sources,
+    recipe_data,
+    training_ids,
+    training_questions,
+)
+from persistcal.training.schedule import learning_rate, question_batches
+
+TEMPLATE = "{question} {answer}?"
+
+
+def questions_table():
+    rows = [
+        ("q3", 3, "train", False),
+        ("q0", 0, "train", False),
+        ("q1", 1, "train", True),
+        ("q2", 2, "test", False),
+        ("q4", 4, "train", False),
+    ]
+    frame = pd.DataFrame(rows, columns=["question_id", "index", "split", "excluded"])
+    return frame.assign(question=frame["question_id"].str.upper())
+
+
+def clusters_table():
+    rows = [("q0", 0, "a", 0.6), ("q0", 1, "b", 0.2), ("q0", 2, "c", 0.1)]
+    rows += [(f"q{i}", 0, "x", 0.5) for i in (1, 2, 3)]  # q4 has no answer
+    return pd.DataFrame(rows, columns=["question_id", "cluster", "answer", "probability"])
+
+
+def labels_table(labels=("correct", "not_attempted", "incorrect", *["correct"] * 3)):
+    return clusters_table()[["question_id", "cluster"]].assign(label=labels)
+
+
+def source(answers=2):
+    frames = questions_table(), clusters_table(), labels_table()
+    return training_questions(*frames, template=TEMPLATE, answers=answers)
+
+
+def test_candidates_weights_and_labels():
+    found = source()
+    # q1 is excluded, q2 is a test question, q4 has no answer; order is by index.
+    assert list(found) == ["q0", "q3"]
+    assert found["q0"].prompts == ("Q0 a?", "Q0 b?")
+    assert found["q0"].weights == pytest.approx((0.75, 0.25))  # 0.6 / 0.8, 0.2 / 0.8
+    assert found["q0"].labels == (1.0, 0.0)  # not attempted counts as incorrect
+    assert found["q3"] == TrainingQuestion(("Q3 x?",), (1.0,), (1.0,))
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3])
+def test_weights_sum_to_one(answers):
+    found = source(answers)
+    assert len(found["q0"].prompts) == answers
+    assert all(sum(q.weights) == pytest.approx(1, abs=1e-12) for q in found.values())
+
+
+def test_training_ids_hold_unanswered_questions_too():
+    assert training_ids(questions_table()) == ["q0", "q3", "q4"]
+
+
+def test_a_candidate_without_label_is_refused():
+    with pytest.raises(ValueError, match=r"'q0'.*no label"):
+        frames = questions_table(), clusters_table(), labels_table().iloc[2:]
+        training_questions(*frames, template=TEMPLATE, answers=2)
+
+
+def test_candidates_without_probability_are_refused():
+    clusters = clusters_table().assign(probability=0.0)
+    with pytest.raises(ValueError, match=r"'q0'.*probability 0"):
+        training_questions(
+            questions_table(), clusters, labels_table(), template=TEMPLATE, answers=2
+        )
+
+
+EARLY = {
+    "q0": TrainingQuestion(("a", "b"), (0.75, 0.25), (1.0, 0.0)),
+    "q1": TrainingQuestion(("d",), (1.0,), (0.0,)),
+}
+LATE = {"q0": TrainingQuestion(("b", "c"), (0.5, 0.5), (0.0, 0.0))}
+
+
+def test_pooled_sources_merge_what_they_share():
+    pooled = pool_sources([EARLY, LATE])
+    assert pooled["q0"].prompts == ("a", "b", "c")
+    # a: 0.75 / 2; b: 0.25 / 2 + 0.5 / 2; c: 0.5 / 2
+    assert pooled["q0"].weights == pytest.approx((0.375, 0.375, 0.25))
+    assert pooled["q0"].labels == (1.0, 0.0, 0.0)
+    assert pooled["q1"].weights == (0.5,)  # the mean over both sources; one has nothing
+
+
+def test_pooled_sources_that_disagree_keep_both_labels():
+    other = {"q1": TrainingQuestion(("d",), (1.0,), (1.0,))}
+    pooled = pool_sources([EARLY, other])
+    assert pooled["q1"] == TrainingQuestion(("d", "d"), (0.5, 0.5), (0.0, 1.0))
+
+
+def test_recipes():
+    sources = {"early": EARLY, "late": LATE}
+    names = ["early", "late"]
+    how = {"labels": "judged", "seed": 17}
+    assert recipe_data(sources, names, data="own", **how) == sources
+    assert recipe_data(sources, names, data="first", **how) == {"early": EARLY, "late": EARLY}
+    pooled = recipe_data(sources, ["late"], data="pooled", **how)
+    assert pooled == {"late": pool_sources([EARLY, LATE])}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data": "all"}, "own, first or pooled, not 'all'"),
+        ({"labels": "true"}, "judged or random_later, not 'true'"),
+        ({"checkpoints": ["early", "last"]}, "'last' has no answers"),
+    ],
+)
+def test_unknown_recipes_are_refused(change, message):
+    recipe = {"checkpoints": ["early"], "data": "own", "labels": "judged", "seed": 1} | change
+    with pytest.raises(ValueError, match=message):
+        recipe_data({"early": EARLY}, **recipe)
+
+
+def test_random_labels_of_the_later_checkpoint():
+    many = {f"q{i}": TrainingQuestion(("a", "b"), (0.5, 0.5), (1.0, 1.0)) for i in range(500)}
+
+    def labels(seed, later="late"):
+        seen = recipe_data(
+            {"early": many, later: many},
+            ["early", later],
+            data="own",
+            labels="random_later",
+            seed=seed,
+        )
+        assert seen["early"] == many
+        assert all(q[:2] == many[name][:2] for name, q in seen[later].items())
+        return [label for q in seen[later].values() for label in q.labels]
+
+    drawn = labels(17)
+    assert set(drawn) == {0.0, 1.0}
+    # 1,000 fair flips: four standard deviations are 4 * sqrt(1000) / 2 = 63.
+    assert abs(sum(drawn) - 500) < 63
+    agreement = sum(a == b for a, b in zip(drawn[::2], drawn[1::2], strict=True))
+    assert abs(agreement - 250) < 45  # the two candidates' labels are independent
+    assert labels(17) == drawn
+    assert labels(18) != drawn
+    assert labels(17, later="later") != drawn
+
+
+def test_learning_rate_has_three_stages():
+    rates = [learning_rate(step, 100, 2e-4) for step in range(100)]
+    assert rates[:80] == [2e-4] * 80
+    # Step 80 + k is (k + 1) / 20 through half a cosine from 2e-4 to 2e-5:
+    # 2e-5 + 1.8e-4 * (1 + cos(pi * (k + 1) / 20)) / 2.
+    assert rates[80] == pytest.approx(2e-5 + 1.8e-4 * (1 + math.cos(math.pi / 20)) / 2)
+    assert rates[89] == pytest.approx(1.1e-4)  # half way: (2e-4 + 2e-5) / 2
+    assert rates[94] == pytest.approx(2e-5 + 1.8e-4 * (1 - math.sqrt(0.5)) / 2)
+    assert rates[99] == pytest.approx(2e-5)
+    assert all(later < earlier for earlier, later in pairwise(rates[79:]))
+
+
+def test_a_single_step_is_at_the_peak():
+    assert learning_rate(0, 1, 1.0) == 1.0
+
+
+def test_batches_visit_every_question_once_an_epoch():
+    ids = [f"q{i}" for i in range(37)]
+    batches = question_batches(ids, ids, seed=17, epochs=2, batch_size=16)
+    assert [len(batch) for batch in batches] == [16, 16, 5, 16, 16, 5]
+    epochs = [list(chain(*batches[:3])), list(chain(*batches[3:]))]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(ids)
+    assert epochs[0] != epochs[1]
+    # The shuffle depends on seed + epoch.
+    assert question_batches(ids, ids, seed=18, epochs=1, batch_size=16) == batches[3:]
+
+
+def test_unanswered_questions_do_not_disturb_the_order():
+    ids = [f"q{i}" for i in range(37)]
+    missing = {"q3", "q11", "q36"}
+    how = {"seed": 1, "epochs": 2, "batch_size": 16}
+    every = chain(*question_batches(ids, ids, **how))
+    some = chain(*question_batches(ids, set(ids) - missing, **how))
+    assert list(some) == [question for question in every if question not in missing]

@@ -1,0 +1,240 @@
+"""Training over several processes: the same adapters, and failures that end together."""
+
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from adapter_files import adapter_paths, training_call, write_checkpoints
+from faulty_rank import faulty_rank
+from safetensors.torch import load_file
+from train_adapters import train_adapters
+
+from persistcal import artifacts
+from persistcal.training import ranks
+from persistcal.training.launch import call_on_ranks, launch
+from persistcal.training.ranks import split_gpus
+
+ROOT = Path(__file__).parents[2]
+RUN_RANK = str(ROOT / "workflow/scripts/adapters/run_rank.py")
+SCRIPT = str(ROOT / "workflow/scripts/adapters/train_adapters.py")
+NAMES = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Three checkpoints, and the adapters that one process trains on them."""
+    folder = tmp_path_factory.mktemp("study")
+    write_checkpoints(folder, NAMES)
+    paths, settings = training_call(folder, NAMES, folder / "alone")
+    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=1)
+    return folder
+
+
+def assert_same_training(folder, other):
+    for path, other_path in zip(adapter_paths(folder), adapter_paths(other), strict=True):
+        weights, others = load_file(path), load_file(other_path)
+        torch.testing.assert_close(weights, others, rtol=0, atol=1e-6)
+        losses, other_losses = (
+            artifacts.read(Path(p).with_name("training.parquet"), artifacts.TRAINING)["loss"]
+            for p in (path, other_path)
+        )
+        assert losses.tolist() == pytest.approx(other_losses.tolist(), rel=1e-5)
+
+
+def fork_ranks(n_ranks, log, function, *arguments):
+    """Call `function` in forked ranks, which need not import torch again.
+
+    Returns the exit status of each; what they log goes to the file `log`.
+    """
+
+    def run(rank, port):
+        numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": n_ranks, "MASTER_PORT": port}
+        os.environ |= {name: str(value) for name, value in numbers.items()}
+        os.environ |= {"LOCAL_WORLD_SIZE": str(n_ranks), "MASTER_ADDR": "127.0.0.1"}
+        form = f"rank {rank} %(message)s"
+        logging.basicConfig(filename=log, level=logging.INFO, format=form, force=True)
+        ranks.join()
+        try:
+            function(*arguments)
+        except Exception:
+            logging.exception("stops")
+            os._exit(1)
+        ranks.leave()
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=run, args=(rank, port)) for rank in range(n_ranks)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    return [process.exitcode for process in processes]
+
+
+def train_in_forks(n_ranks, study, to, names=NAMES, fault=None):
+    paths, settings = training_call(study, names, to)
+    return fork_ranks(n_ranks, study / "log", faulty_rank, fault, paths, settings)
+
+
+@pytest.mark.parametrize("n_ranks", [2, 3])
+def test_any_number_of_processes_trains_the_same_adapters(n_ranks, study):
+    to = study / f"ranks{n_ranks}"
+    assert train_in_forks(n_ranks, study, to) == [0] * n_ranks
+    assert_same_training(study / "alone", to)
+    weights = load_file(adapter_paths(to)[0])
+    assert max(w.abs().max() for n, w in weights.items() if "lora_B" in n) > 1e-3
+    assert not list(to.rglob("*.progress"))
+
+
+def test_all_ranks_halve_the_micro_batch_when_one_runs_out_of_memory(study):
+    (study / "log").unlink(missing_ok=True)
+    assert train_in_forks(2, study, study / "halved", fault="too large") == [0, 0]
+    lines = (study / "log").read_text().splitlines()
+    # Rank 1 fails until it gets two questions of two candidates: 32 -> 16 -> 8 -> 4.
+    for n in (16, 8, 4):
+        told = [line[:6] for line in lines if f"going on with {n} candidates" in line]
+        # Of each seed, as each begins with the micro-batch that was asked for.
+        assert sorted(told) == ["rank 0"] * 2 + ["rank 1"] * 2
+    assert_same_training(study / "alone", study / "halved")
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (
+            "not finite",
+            "Step 2: the loss or its gradient at checkpoint 'b' is not finite (questions q",
+        ),
+        ("much too large", "One training question alone does not fit"),
+    ],
+)
+def test_all_ranks_stop_with_the_same_message(fault, message, study):
+    (study / "log").unlink(missing_ok=True)
+    assert train_in_forks(2, study, study / "fault", fault=fault) == [1, 1]
+    assert (study / "log").read_text().count(message) == 2
+
+
+def test_checkpoints_of_several_architectures_are_refused(study, tmp_path):
+    (study / "log").unlink(missing_ok=True)
+    write_checkpoints(study, ["d"], layers=4)
+    assert train_in_forks(2, study, tmp_path, names=["a", "d"]) == [1, 1]
+    assert (study / "log").read_text().count("do not have the same linear layers") == 2
+
+
+def launch_training(study, to, *, fault=None):
+    paths, settings = training_call(study, NAMES, to)
+    program = [RUN_RANK, str(ROOT / "tests/helpers/faulty_rank.py")]
+    launch([*program, json.dumps([[fault, paths, settings], {}])], n_ranks=2)
+
+
+def test_a_rank_that_dies_ends_all(study):
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="rank 1 was ended by SIGKILL; the others have"):
+        launch_training(study, study / "dead", fault="dies")
+    # Not after the ten minutes that a rank would wait for another one.
+    assert time.monotonic() - start < 120
+
+
+def test_the_script_trains_on_launched_ranks_and_logs_what_they_say(study, caplog):
+    caplog.set_level(logging.INFO)
+    paths, settings = training_call(study, NAMES, study / "launched")
+    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=2)
+    assert_same_training(study / "alone", study / "launched")
+    told = [
+        line for line in caplog.messages if line.startswith("rank 0 ") and "Seed 18" in line
+    ]
+    assert "8 of 8 steps" in told[0]  # 18 questions, 5 a step, 2 epochs
+
+
+def test_ranks_end_with_the_process_that_launched_them(tmp_path):
+    rank = tmp_path / "rank.py"
+    rank.write_text(
+        "import os, sys, time\nfrom pathlib import Path\n"
+        "from persistcal.training import launch\n"
+        "launch.end_with_parent()\n"
+        "Path(sys.argv[1], os.environ['RANK']).write_text(str(os.getpid()))\ntime.sleep(60)\n"
+    )
+    start = (
+        "import sys\nfrom persistcal.training.launch import launch\n"
+        "launch(sys.argv[1:], n_ranks=2)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", start, str(rank), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    written = [tmp_path / "0", tmp_path / "1"]
+    wait_until(lambda: all(path.exists() and path.read_text() for path in written))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_until(lambda: not any(is_running(int(path.read_text())) for path in written))
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # Whoever adopted it may not have collected it yet.
+    return subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True).stdout[
+        :1
+    ] not in (b"Z", b"")
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+FAKE_SRUN = """#!/bin/bash
+# Two "nodes" on this machine: runs its command once for each task, as srun does.
+echo "$@" > "$(dirname "$0")/called"
+while [[ $1 == --* ]]; do [[ $1 == --ntasks=* ]] && n=${1#*=}; shift; done
+for ((i = 0; i < n; i++)); do
+  SLURM_PROCID=$i SLURM_NTASKS=$n SLURM_LOCALID=$((i % 2)) "$@" < /dev/stdin &
+done
+wait
+"""
+
+
+def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    (tmp_path / "srun").write_text(FAKE_SRUN)
+    (tmp_path / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(socket, "gethostname", lambda: "127.0.0.1")
+    rank = tmp_path / "rank.py"
+    rank.write_text(
+        "import sys\nimport torch\nfrom persistcal.training import launch, ranks\n"
+        "launch.end_with_parent()\n"
+        "ranks.join()\nx = torch.tensor([10.0**ranks.index()])\nranks.sum_over_ranks([x])\n"
+        "sys.stdout.write(f'sum {x.item()}\\n')\nranks.leave()\n"
+    )
+    launch([str(rank)], n_ranks=4, n_nodes=2)
+    assert caplog.messages.count("sum 1111.0") == 4
+    called = (tmp_path / "called").read_text()
+    for option in ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--kill-on-bad-exit=1"):
+        assert option in called
+
+
+def test_ranks_must_be_a_multiple_of_the_nodes():
+    with pytest.raises(ValueError, match="3 ranks cannot be spread equally over 2 nodes"):
+        launch(["program.py"], n_ranks=3, n_nodes=2)
+
+
+def test_more_ranks_than_gpus_are_refused():
+    assert split_gpus(["0", "1", "2", "3"], rank=1, n_ranks=2) == ["2", "3"]
+    with pytest.raises(ValueError, match="3 ranks on one machine need as many GPUs"):
+        split_gpus(["0", "1"], rank=0, n_ranks=3)

@@ -1,0 +1,307 @@
+"""Multi-checkpoint LoRA training against slow, obvious computations."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+
+from persistcal.confidence.prompts import confidence_prompt
+from persistcal.confidence.scoring import score_answers
+from persistcal.confidence.verbalised import digit_tokens
+from persistcal.training.data import TrainingQuestion
+from persistcal.training.lora import adapter_files, initialise, share_adapter
+from persistcal.training.loss import accumulate_gradients
+from persistcal.training.train import prepare, train_adapter
+
+torch.set_num_threads(1)
+RANK, ALPHA = 4, 8
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer()
+
+
+def toy_data(n, seed=0):
+    """Questions of varied length whose first answer is right when it is "yes"."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for i in range(n):
+        question = "Is it " + "so " * rng.integers(1, 9) + f"{i}?"
+        answers = ["yes", "no indeed"] if rng.random() < 0.5 else ["no indeed", "yes"]
+        weight = float(rng.uniform(0.5, 1))
+        found[f"q{i}"] = TrainingQuestion(
+            tuple(confidence_prompt(TEMPLATE, question, answer) for answer in answers),
+            (weight, 1 - weight),
+            tuple(float(answer == "yes") for answer in answers),
+        )
+    return found
+
+
+def naive_confidence(model, tokenizer, prompt):
+    ids = torch.tensor([tokenizer(prompt)["input_ids"]])
+    logits = model(ids).logits[0, -1]
+    exponents = [logits[tokenizer.encode(str(d))[0]].exp() for d in range(10)]
+    return sum(d / 9 * e for d, e in enumerate(exponents)) / sum(exponents)
+
+
+def naive_loss(model, tokenizer, questions):
+    """One full-vocabulary forward pass per candidate."""
+    total = 0.0
+    for question in questions:
+        for prompt, weight, label in zip(*question, strict=True):
+            p = naive_confidence(model, tokenizer, prompt)
+            total = total - weight * (label * p.log() + (1 - label) * (1 - p).log())
+    return total
+
+
+def with_random_adapter(trainee, seed=5):
+    """B is zero at first and A would have no gradient."""
+    initialise(trainee.adapter, seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in trainee.adapter.values():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+    return {name: p.detach().clone() for name, p in trainee.adapter.items()}
+
+
+def separate_gradient(model, tokenizer, questions, values):
+    """Gradient of the plain loss of one checkpoint that has an adapter of its own."""
+    config = LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear")
+    adapted = get_peft_model(copy.deepcopy(model), config)
+    parameters = {
+        name.removeprefix("base_model.model.").removesuffix(".default.weight"): parameter
+        for name, parameter in adapted.named_parameters()
+        if parameter.requires_grad
+    }
+    assert set(parameters) == set(values)
+    for name, parameter in parameters.items():
+        parameter.data.copy_(values[name])
+    loss = naive_loss(adapted, tokenizer, questions)
+    loss.backward()
+    return loss.item(), {name: parameter.grad for name, parameter in parameters.items()}
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind, tokenizer):
+    names = ["early", "middle", "late"]
+    models = {name: tiny_model(kind, seed) for seed, name in enumerate(names)}
+    plain = copy.deepcopy(models)
+    batch = {name: list(toy_data(3, seed).values()) for seed, name in enumerate(names)}
+    source = {str((n, i)): q for n in names for i, q in enumerate(batch[n])}
+    trainee = prepare(models, tokenizer, [source], rank=RANK, alpha=ALPHA)
+    values = with_random_adapter(trainee)
+    losses = accumulate_gradients(trainee, batch, divisor=48, micro_batch=32)
+    separate = {
+        name: separate_gradient(plain[name], tokenizer, batch[name], values) for name in names
+    }
+    for name, (loss, _) in separate.items():
+        assert losses[name] == pytest.approx(loss / 48, rel=1e-5)
+    for key, parameter in trainee.adapter.items():
+        total = sum(gradients[key] for _, gradients in separate.values()) / 48
+        torch.testing.assert_close(parameter.grad, total, rtol=1e-3, atol=1e-6)
+    assert max(p.grad.abs().max() for p in trainee.adapter.values()) > 1e-3
+
+
+@pytest.mark.parametrize("micro_batch", [1, 3, 4, 100])
+def test_micro_batches_do_not_change_the_gradient(micro_batch, tokenizer):
+    data = toy_data(7)
+    results = []
+    for size in (8, micro_batch):
+        trainee = prepare({"a": tiny_model()}, tokenizer, [data], rank=RANK, alpha=ALPHA)
+        with_random_adapter(trainee)
+        batch = {"a": list(data.values())}
+        losses = accumulate_gradients(trainee, batch, divisor=16, micro_batch=size)
+        results.append((losses["a"], {k: p.grad for k, p in trainee.adapter.items()}))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-3, atol=1e-6)
+
+
+def test_loss_of_a_step_with_a_partial_batch_and_a_missing_answer(tokenizer):
+    """Three questions in a batch of 16; checkpoint b has an answer to two of them."""
+    data = toy_data(3)
+    seen = {"a": data, "b": {name: data[name] for name in ("q0", "q2")}}
+    models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
+    with torch.no_grad():
+        expected = sum(  # B is zero at the first step: the base models' own loss
+            naive_loss(models[name], tokenizer, seen[name].values()).item() for name in models
+        )
+    trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    history = train(trainee, seen, ids=["q0", "q1", "q2", "q3"], epochs=1)
+    # A mean over two checkpoints and over the three questions of the step; q3 has no answer.
+    assert history["loss"].tolist() == pytest.approx([expected / 2 / 3], rel=1e-5)
+
+
+def train(trainee, seen, *, ids=None, seed=17, epochs=2, lr=1e-2, micro_batch=32):
+    ids = ids or list(next(iter(seen.values())))
+    how = {"seed": seed, "lr": lr, "epochs": epochs, "micro_batch": micro_batch}
+    return train_adapter(trainee, seen, ids, batch_size=16, **how)
+
+
+def test_a_step_is_adamw_on_the_clipped_gradient(tokenizer):
+    data = toy_data(20)
+    model = tiny_model()
+    with torch.no_grad():
+        model.lm_head.weight *= 4  # so that gradients are longer than 1
+    trainee = prepare({"a": model}, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    order = np.random.default_rng(17).permutation(20)  # one step of 16, one of 4
+    initialise(trainee.adapter, 17)
+    moments = {name: (0.0, 0.0) for name in trainee.adapter}
+    for step, chosen in enumerate((order[:16], order[16:])):
+        for parameter in trainee.adapter.values():
+            parameter.grad = None
+        batch = {"a": [data[f"q{i}"] for i in chosen]}
+        accumulate_gradients(trainee, batch, divisor=16, micro_batch=32)
+        gradients = {name: p.grad for name, p in trainee.adapter.items()}
+        norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
+        assert norm > 1 or step == 1
+        lr = 1e-2  # the first ceil(0.8 * 2) = 2 steps are constant
+        with torch.no_grad():
+            for name, parameter in trainee.adapter.items():
+                gradient = gradients[name] * min(1.0, 1 / (norm + 1e-6))
+                first = 0.9 * moments[name][0] + 0.1 * gradient
+                second = 0.999 * moments[name][1] + 0.001 * gradient**2
+                moments[name] = first, second
+                first = first / (1 - 0.9 ** (step + 1))
+                second = second / (1 - 0.999 ** (step + 1))
+                parameter.mul_(1 - lr * 0.01)
+                parameter -= lr * first / (second.sqrt() + 1e-8)
+    expected = {name: p.detach().clone() for name, p in trainee.adapter.items()}
+    history = train(trainee, {"a": data}, epochs=1)
+    assert history["lr"].tolist() == [1e-2, 1e-2]
+    torch.testing.assert_close(
+        {name: p.detach() for name, p in trainee.adapter.items()},
+        expected,
+        rtol=1e-4,
+        atol=1e-6,
+    )
+
+
+def test_the_models_hold_the_same_parameters_and_train_nothing_else():
+    models = [tiny_model(seed=seed) for seed in range(3)]
+    adapter = share_adapter(models, rank=RANK, alpha=ALPHA)
+    # 7 linear layers in each of 2 blocks, and not the LM head.
+    assert len(adapter) == 2 * 7 * 2
+    for model in models:
+        trained = {id(p) for p in model.parameters() if p.requires_grad}
+        assert trained == {id(p) for p in adapter.values()}
+    assert not any("lm_head" in name or "embed" in name for name in adapter)
+
+
+def test_models_of_different_depth_are_refused():
+    models = [tiny_model(), tiny_model(layers=4)]
+    with pytest.raises(ValueError, match=r"Checkpoint 2 .* linear layers"):
+        share_adapter(models, rank=RANK, alpha=ALPHA)
+
+
+def test_the_initialisation_depends_on_the_seed_alone():
+    found = []
+    for model_seeds in ([0], [1, 2], [3]):
+        adapter = share_adapter(
+            [tiny_model(seed=s) for s in model_seeds], rank=RANK, alpha=ALPHA
+        )
+        torch.manual_seed(model_seeds[0])
+        initialise(adapter, 17)
+        found.append({name: p.detach().clone() for name, p in adapter.items()})
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+    torch.testing.assert_close(found[0], found[2], rtol=0, atol=0)
+    initialise(adapter, 18)
+    for name, parameter in adapter.items():
+        if name.endswith("lora_B"):
+            assert not parameter.any()
+            continue
+        bound = 1 / math.sqrt(parameter.shape[1])
+        assert not torch.equal(parameter, found[0][name])
+        assert 0.8 * bound < parameter.abs().max() <= bound
+        # Of a uniform law, with 4 * 32 draws or more: standard deviation bound / sqrt(3).
+        assert parameter.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.2)
+    distinct = {tuple(p.flatten()[:4].tolist()) for n, p in adapter.items() if n.endswith("A")}
+    assert len(distinct) == 14  # no two layers share their draws
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("olmo3", torch.float32), ("llama", torch.float32), ("olmo3", torch.bfloat16)],
+)
+def test_training_learns_and_leaves_the_models_as_they_were(kind, dtype, tokenizer):
+    models = {"a": tiny_model(kind, 1, dtype=dtype), "b": tiny_model(kind, 2, dtype=dtype)}
+    before = {name: copy.deepcopy(model.state_dict()) for name, model in models.items()}
+    data = toy_data(48)
+    trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    history = train(trainee, {"a": data, "b": data}, epochs=8, lr=5e-3)
+    assert history["loss"].iloc[-3:].mean() < 0.3 * history["loss"].iloc[:3].mean()
+    assert history["step"].tolist() == list(range(24))
+    assert all(p.dtype == torch.float32 for p in trainee.adapter.values())
+    for name, model in models.items():
+        after = {
+            key.replace(".base_layer", ""): value
+            for key, value in model.state_dict().items()
+            if "lora_" not in key
+        }
+        assert set(after) == set(before[name])
+        assert all(torch.equal(after[key], value) for key, value in before[name].items())
+
+
+def test_two_runs_give_the_same_files_and_seeds_differ(tokenizer):
+    data = toy_data(20)
+    files = []
+    for state, seeds in ((1, [17]), (2, [18, 17])):
+        torch.manual_seed(state)
+        models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
+        trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+        for seed in seeds:  # a seed before leaves no trace in the next one
+            train(trainee, {"a": data, "b": data}, seed=seed)
+            files.append(
+                adapter_files(trainee.adapter, rank=RANK, alpha=ALPHA, base_model="some/model")
+            )
+    assert files[0] == files[2]
+    weights = "adapter_model.safetensors"
+    assert files[0][weights] != files[1][weights]
+    config = json.loads(files[0]["adapter_config.json"])
+    assert config["base_model_name_or_path"] == "some/model"
+    assert config["target_modules"] == sorted(config["target_modules"])
+
+
+def test_the_saved_adapter_gives_peft_the_same_confidences(tokenizer, tmp_path):
+    data = toy_data(16)
+    trainee = prepare({"a": tiny_model()}, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    train(trainee, {"a": data})
+    for name, content in adapter_files(
+        trainee.adapter, rank=RANK, alpha=ALPHA, base_model="some/model"
+    ).items():
+        (tmp_path / name).write_bytes(content)
+    prompts = [prompt for question in data.values() for prompt in question.prompts]
+    tokens = [tokenizer(prompt)["input_ids"] for prompt in prompts]
+    digits = digit_tokens(tokenizer)
+    ours = score_answers(trainee.models["a"], tokens, digits, batch_size=5)
+    base = tiny_model()
+    loaded = PeftModel.from_pretrained(base, tmp_path)
+    with torch.inference_mode():
+        theirs = [naive_confidence(loaded, tokenizer, prompt).item() for prompt in prompts]
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    np.testing.assert_allclose(
+        score_answers(base, tokens, digits, batch_size=5), ours, rtol=0, atol=1e-6
+    )
+    loaded.unload()
+    untrained = score_answers(base, tokens, digits, batch_size=5)
+    assert np.abs(untrained - ours).max() > 0.05
+
+
+def test_a_loss_that_is_not_finite_stops_training(tokenizer):
+    data = toy_data(20)
+    models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
+    trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    with torch.no_grad():
+        models["b"].model.layers[1].mlp.up_proj.base_layer.weight[0, 0] = math.nan
+    with pytest.raises(FloatingPointError, match=r"Step 0: .*'b' is not finite .*q\d+, q\d+"):
+        train(trainee, {"a": data, "b": data})
+
+
+def test_no_answers_at_all_are_refused(tokenizer):
+    with pytest.raises(ValueError, match="No training question has an answer"):
+        prepare({"a": tiny_model()}, tokenizer, [{}], rank=RANK, alpha=ALPHA)

@@ -1,0 +1,92 @@
+"""The examples of docs/extending.md, run as they stand there."""
+
+import re
+
+import pandas as pd
+import pytest
+from tiny_models import tiny_model, tiny_tokenizer
+from workflow_runs import ROOT, planned, snakemake
+
+from persistcal import artifacts
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The documented files, and checkpoints with random weights."""
+    folder = tmp_path_factory.mktemp("extending")
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(\w+)\n(.*?)```", text, flags=re.DOTALL)
+    model, verifier = (code for kind, code in blocks if kind == "yaml")
+    [questions] = [code for kind, code in blocks if kind == "json"]
+    [estimator] = [code for kind, code in blocks if kind == "python"]
+    (folder / "mine.yaml").write_text(model)
+    (folder / "critic.yaml").write_text(verifier)
+    (folder / "critic.txt").write_text("{question} {answer} Correct:")
+    (folder / "quiz.jsonl").write_text(questions)
+    (folder / "estimators").mkdir()
+    (folder / "estimators" / "estimate_brevity.py").write_text(estimator)
+    for seed, revision in enumerate(("step100", "step200", "step300")):
+        path = folder / "checkpoints" / "mine" / revision
+        tiny_model(seed=seed).save_pretrained(path)
+        tiny_tokenizer().save_pretrained(path)
+    return folder
+
+
+def test_the_whole_study_is_planned(folder):
+    output = snakemake(folder, "-n", configs=[folder / "mine.yaml"])
+    jobs = planned(output)
+    expected = {
+        "read_questions": 1,
+        "resolve_checkpoint": 3,
+        "fetch_checkpoint": 3,
+        "generate_beams": 3,
+        "judge_answers": 3,
+        "estimate_confidences": 3,
+    }
+    assert {name: jobs.get(name) for name in expected} == expected
+    assert not any(name.startswith("train_") for name in jobs)
+
+
+def test_an_estimator_of_ones_own_runs(folder):
+    target = "results/mine/confidences/mine/quiz/brevity.parquet"
+    (folder / "quick.yaml").write_text("decoding: {n_beams: 3, max_new_tokens: 4}")
+    configs = [folder / "mine.yaml", folder / "quick.yaml"]
+    snakemake(folder, "-c1", target, configs=configs)
+    confidences = artifacts.read(folder / target, artifacts.CONFIDENCES)
+    for checkpoint in ("middle", "end"):
+        path = folder / f"results/mine/clusters/mine/{checkpoint}/quiz.parquet"
+        clusters = artifacts.read(path, artifacts.CLUSTERS)
+        top = clusters[clusters["cluster"] == 0].set_index("question_id")["answer"]
+        rows = confidences[confidences["checkpoint"] == checkpoint]
+        assert len(rows) == len(top) > 0
+        for row in rows.itertuples():
+            assert row.confidence == pytest.approx(1 / len(top[row.question_id].split()))
+    again = snakemake(folder, "-n", target, configs=configs)
+    assert "Nothing to be done" in again
+    script = folder / "estimators" / "estimate_brevity.py"
+    script.write_text(script.read_text().replace("1 / words", "0.5 / words"))
+    changed = snakemake(folder, "-n", target, configs=configs)
+    assert planned(changed) == {"estimate_confidences": 1}
+
+
+def test_a_missing_script_is_refused_before_anything_runs(folder):
+    changes = folder / "wrong.yaml"
+    changes.write_text("estimators: {brevity: {script: estimators/brevity.py}}")
+    target = "results/mine/confidences/mine/quiz/brevity.parquet"
+    configs = [folder / "mine.yaml", changes]
+    output = snakemake(folder, "-n", target, configs=configs, check=False)
+    assert "estimators/brevity.py does not exist; correct the estimator's script" in output
+
+
+def test_a_verifier_of_ones_own_is_planned(folder):
+    target = "results/mine/confidences/mine/quiz/critic.parquet"
+    configs = [folder / "mine.yaml", folder / "critic.yaml"]
+    jobs = planned(snakemake(folder, "-n", target, configs=configs))
+    assert jobs["score_with_verifier"] == jobs["estimate_confidences"] == 1
+    assert jobs["generate_beams"] == 2  # of the evaluation checkpoints
+    assert "fetch_adapter" not in jobs
+
+
+def test_questions_are_those_of_the_file(folder):
+    rows = pd.read_json(folder / "quiz.jsonl", lines=True)
+    assert rows["split"].value_counts().to_dict() == {"test": 3, "few_shot": 2, "train": 1}

@@ -1,0 +1,324 @@
+"""The paper's study in miniature, through every rule of the real one and offline.
+
+Models, questions, verifier and entailment model are local stand-ins with the files of the
+real repositories (`mini_hub`); the judge answers over HTTP.
+"""
+
+import hashlib
+import itertools
+import json
+import re
+import threading
+from collections import Counter
+
+import mini_hub
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from judge_server import ANSWER, KEY, FakeJudge, completion
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from workflow_runs import ROOT, snakemake
+
+from persistcal import artifacts
+
+MINI = ROOT / "tests" / "config" / "paper_mini.yaml"
+EVALUATION = {
+    "olmo3-7b": ["step566000", "step1413814"],
+    "marin-8b": ["phoenix", "deeper-starling"],
+}
+DATASETS_OF = {"domain_transfer": {"bioasq"}}  # other tables are about the other two
+JUDGED = 2  # clusters of a question: the most that a recipe learns from
+QUESTION = re.compile(r"^Question: (.*)$", re.MULTILINE)
+
+
+def label_of(question, answer):
+    """Half of all answers are right, an eighth says nothing; the texts decide."""
+    digit = hashlib.sha256(f"{question}\n{answer}".encode()).digest()[0] % 8
+    return "correct" if digit < 4 else "incorrect" if digit < 7 else "not_attempted"
+
+
+class HashingJudge(FakeJudge):
+    """Labels by `label_of` and counts requests by their text."""
+
+    def __init__(self):
+        super().__init__()
+        self.requests, self.counting = Counter(), threading.Lock()
+
+    def grade(self, body):
+        user = body["messages"][-1]["content"]
+        with self.counting:
+            self.requests[user] += 1
+        label = label_of(QUESTION.search(user)[1], ANSWER.search(user)[1])
+        return completion(label.replace("_", " ").upper())
+
+
+class Study:
+    """A folder in which the miniature study is complete, and its judge."""
+
+    targets = ("results/tables/oracle_vs_methods.tex", "all")
+
+    def __init__(self, folder, judge):
+        self.folder, self.judge = folder, judge
+        self.results = folder / "results"
+        self.overlay = folder / "judge.yaml"
+        where = {"judge": {"base_url": judge.server.url_for("/v1")}}
+        self.overlay.write_text(yaml.safe_dump(where))
+
+    def run(self, *arguments):
+        # Both cores, though the config speaks of models that need a GPU each.
+        how = "--cores 2 --resources gpu=2 --set-resources train_oracle:ranks=1".split()
+        configs = [MINI, self.overlay]
+        return snakemake(self.folder, *arguments, *how, configs=configs, timeout=1800)
+
+    def table(self, path, table):
+        return artifacts.read(self.results / path, table)
+
+    def questions(self, dataset):
+        return self.table(f"questions/{dataset}.parquet", artifacts.QUESTIONS)
+
+    def cells(self, name):
+        return pd.read_csv(self.results / "tables" / f"{name}.csv")
+
+    def judged(self):
+        """Every answer that has a label: question, answer, label, source and references."""
+        parts = []
+        for path in sorted((self.results / "labels").glob("*/*/*.parquet")):
+            place = path.relative_to(self.results / "labels")
+            clusters = self.table("clusters" / place, artifacts.CLUSTERS)
+            assert len(clusters) == len(clusters[["question_id", "answer"]].drop_duplicates())
+            labels = artifacts.read(path, artifacts.LABELS)
+            asked = clusters[clusters["cluster"] < JUDGED]
+            assert len(labels) == len(asked) > 0
+            rows = labels.merge(asked, on=["question_id", "cluster"], validate="one_to_one")
+            parts.append(rows.merge(self.questions(path.stem), on="question_id"))
+        # 4 + 3 checkpoints on three datasets, and Qwen's own answers for the headroom
+        assert len(parts) == 7 * 3 + 1
+        return pd.concat(parts, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
+    mini_hub.write_hub(folder)
+    with HashingJudge() as judge, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setenv("HF_HOME", str(folder / "hf_home"))
+        patch.setenv("OPENAI_API_KEY", KEY)
+        paper = Study(folder, judge)
+        paper.run(*paper.targets)
+        yield paper
+
+
+def test_nothing_is_left_to_do_and_no_answer_is_judged_twice(paper):
+    judged = paper.judged()
+    distinct = {
+        (question, tuple(references), " ".join(answer.split()))
+        for question, references, answer in judged[
+            ["question", "references", "answer"]
+        ].itertuples(index=False)
+    }
+    assert set(paper.judge.requests.values()) == {1}
+    assert len(paper.judge.requests) == len(distinct) > 1000
+    assert "Nothing to be done" in paper.run(*paper.targets, "--dry-run")
+    # A table that is lost is made again from what the judge has said.
+    path = paper.results / "labels/olmo3-7b/step566000/triviaqa.parquet"
+    before = path.read_bytes()
+    path.unlink()
+    paper.run(path.relative_to(paper.folder))
+    assert path.read_bytes() == before
+    assert len(paper.judge.requests) == len(distinct)
+    assert set(paper.judge.requests.values()) == {1}
+
+
+def test_labels_are_the_judges(paper):
+    judged = paper.judged()
+    assert set(judged["source"]) == {"gpt-5.4"}
+    expected = [
+        label_of(question, " ".join(answer.split()))
+        for question, answer in zip(judged["question"], judged["answer"], strict=True)
+    ]
+    assert judged["label"].tolist() == expected
+    assert set(expected) == {"correct", "incorrect", "not_attempted"}
+
+
+def test_questions_are_split_as_in_the_paper(paper):
+    for dataset, n_train, n_test, n_examples in (
+        ("triviaqa", 15, 25, 10),  # the blacklisted one falls into the train split
+        ("jeopardy", 16, 24, 10),
+        ("bioasq", 0, 24, 5 + 5),
+    ):
+        questions = paper.questions(dataset)
+        kept = questions[~questions["excluded"]]
+        sizes = kept["split"].value_counts()
+        assert sizes.get("train", 0) == n_train
+        assert (sizes["test"], sizes["few_shot"]) == (n_test, n_examples)
+        assert questions["question"].is_unique
+
+
+def test_adapters_learn_from_the_train_split_alone(paper):
+    folders = sorted((paper.results / "adapters").glob("*/*/*/*/seed*"))
+    assert all((folder / "adapter_model.safetensors").exists() for folder in folders)
+    counts = Counter(folder.parts[-3] for folder in folders)
+    # Two seeds, two models and the two datasets with a train split: 2 * 2 * 2 = 8 of each
+    # training set; respective has a set for each of two evaluation checkpoints.
+    assert {name: counts.pop(name) for name in ("non_oracle", "oracle")} == {
+        "non_oracle": 8,
+        "oracle": 8,
+    }
+    assert (counts.pop("non_oracle_single"), counts.pop("oracle_respective")) == (8, 16)
+    # Olmo's 4 checkpoints and 3 neighbouring pairs on TriviaQA, one seed; then two seeds.
+    assert counts == {"transfer": 4, "transfer_random": 3, "hidden_states": 8}
+    for folder in folders:
+        steps = artifacts.read(folder / "training.parquet", artifacts.TRAINING)
+        # 15 and 16 questions in batches of 8; one question more of Jeopardy makes 3 steps
+        assert len(steps) == 2
+
+
+# Rows at each of two evaluation checkpoints, for each question of the test split:
+# an estimator without training has one, an adapter one per seed (2) and, where the
+# dataset has no train split, per dataset that it was trained on (2).
+BASELINES = {"end_correct", "self_consistency"}
+COPIES = {"self_consistency_surrogate", "self_consistency_copy", "gcm"}
+ADAPTERS = {"non_oracle", "oracle"}
+MORE_ADAPTERS = {
+    "non_oracle_surrogate",
+    "non_oracle_copy",
+    "non_oracle_single",
+    "oracle_respective",
+}
+
+
+@pytest.mark.parametrize("model", EVALUATION)
+@pytest.mark.parametrize(
+    ("dataset", "n", "trained_on"),
+    [
+        ("triviaqa", 25, ["triviaqa"]),
+        ("jeopardy", 24, ["jeopardy"]),
+        ("bioasq", 24, ["triviaqa", "jeopardy"]),
+    ],
+)
+def test_every_estimator_has_its_predictions(paper, model, dataset, n, trained_on):
+    fitted = dataset in trained_on
+    rows = {}
+    for part in ("", "further/"):
+        frame = paper.table(
+            f"{part}predictions/{model}/{dataset}.parquet", artifacts.PREDICTIONS
+        )
+        assert set(frame["checkpoint"]) == set(EVALUATION[model])
+        assert frame.groupby(["train_dataset", "estimator", "seed"]).size().eq(2 * n).all()
+        rows[part] = frame.groupby("estimator").size().to_dict()
+        learnt = frame[frame["estimator"].isin(ADAPTERS | MORE_ADAPTERS)]
+        assert set(learnt["train_dataset"]) == set(trained_on)
+        assert set(learnt["seed"]) == {17, 18}
+    one, trained = 2 * n, 2 * n * 2 * len(trained_on)
+    assert rows[""] == {
+        **dict.fromkeys(BASELINES | ({"self_consistency_posthoc"} if fitted else set()), one),
+        **dict.fromkeys(ADAPTERS, trained),
+    }
+    assert rows["further/"] == {
+        **dict.fromkeys(COPIES | ({"gcm_posthoc"} if fitted else set()), one),
+        **dict.fromkeys(MORE_ADAPTERS, trained),
+    }
+
+
+def test_confidences_depend_on_the_seed_the_recipe_and_the_weights(paper):
+    frames = [
+        paper.table(f"{part}predictions/marin-8b/triviaqa.parquet", artifacts.PREDICTIONS)
+        for part in ("", "further/")
+    ]
+    runs = pd.concat(frames).pivot(
+        index=["checkpoint", "question_id"], columns=["estimator", "seed"], values="confidence"
+    )
+    # Of Marin's one earlier checkpoint, the last is all there are.
+    same = {("non_oracle", "non_oracle_single")}
+    for one, other in itertools.combinations(runs.columns, 2):
+        equal = np.allclose(runs[one], runs[other], rtol=0, atol=1e-9)
+        assert equal == ((one[0], other[0]) in same and one[1] == other[1]), (one, other)
+
+
+@pytest.mark.parametrize(
+    ("table", "estimators"),
+    [
+        ("oracle_vs_methods", {*BASELINES, *ADAPTERS, "self_consistency_posthoc"}),
+        (
+            "methods_vs_ablations",
+            {"self_consistency", "self_consistency_surrogate", "self_consistency_copy"}
+            | {"non_oracle", "non_oracle_surrogate", "non_oracle_copy"},
+        ),
+        ("gcm", {"gcm", "gcm_posthoc", "oracle"}),
+        ("domain_transfer", {"self_consistency", "non_oracle", "oracle"}),
+    ],
+)
+def test_tables_hold_a_number_for_each_method(paper, table, estimators):
+    cells = paper.cells(table)
+    assert set(cells["estimator"]) == estimators
+    assert set(cells["model"]) == set(EVALUATION)
+    assert set(cells["dataset"]) == DATASETS_OF.get(table, {"triviaqa", "jeopardy"})
+    assert np.isfinite(cells["value"]).all()
+    tex = (paper.results / "tables" / f"{table}.tex").read_text()
+    assert tex.count("\\") > len(estimators)
+    assert "Olmo 3 7B" in tex and "Marin 8B" in tex
+
+
+def test_the_verifier_is_asked_in_its_chat_format(paper):
+    verdicts = paper.table("verdicts/gcm/marin-8b/triviaqa.parquet", artifacts.VERDICTS)
+    # What gcm_posthoc is fitted on, and what both estimators are about.
+    counts = verdicts.groupby("checkpoint").size().to_dict()
+    assert counts == {"jellyfish": 15, "phoenix": 25, "deeper-starling": 25}
+    hub = paper.folder / "hub"
+    tokenizer = AutoTokenizer.from_pretrained(hub / mini_hub.QWEN / "main")
+    base = AutoModelForCausalLM.from_pretrained(
+        hub / mini_hub.QWEN / "main", dtype=torch.float32
+    )
+    model = PeftModel.from_pretrained(base, hub / mini_hub.GCM / "main").eval()
+    [yes] = tokenizer.encode("yes")
+
+    def probability(text):
+        with torch.inference_mode():
+            logits = model(torch.tensor([tokenizer.encode(text)])).logits[0, -1]
+        return logits.double().softmax(-1)[yes].item()
+
+    prompt = (ROOT / "config/prompts/gcm.txt").read_text()
+    clusters = paper.table("clusters/marin-8b/phoenix/triviaqa.parquet", artifacts.CLUSTERS)
+    asked = verdicts[verdicts["checkpoint"] == "phoenix"].head(6)
+    asked = asked.merge(clusters[clusters["cluster"] == 0], on="question_id")
+    for row in asked.merge(paper.questions("triviaqa"), on="question_id").itertuples():
+        text = prompt.replace("{question}", row.question).replace("{answer}", row.answer)
+        chat = (
+            f"<|im_start|>user\n{text}<|im_end|>\n"
+            "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+        )
+        assert row.confidence == pytest.approx(probability(chat), rel=1e-3)
+        assert row.confidence != pytest.approx(probability(text), rel=1e-2)
+
+
+def test_analyses(paper):
+    for name in ("accuracy", "full_vs_contrast", "transfer_triviaqa", "gcm_headroom"):
+        assert (paper.results / "figures" / f"{name}.png").stat().st_size > 10_000
+    headroom = artifacts.read_csv(
+        paper.results / "headroom/olmo3-7b/triviaqa.csv", artifacts.HEADROOM
+    )
+    assert np.isfinite(headroom[["headroom", "error_rate"]]).all(axis=None)
+    # Of 25 questions, those in the contrast set of the only pair.
+    assert 3 <= headroom["n"].item() < 25
+    variance = paper.cells("hidden_state_variance")
+    assert variance["layer"].tolist() == [1, 2, 3, 4]
+    similarity = paper.cells("weight_similarity")
+    pairs = similarity.groupby("model").size().to_dict()
+    assert pairs == {"olmo3-7b": 6, "marin-8b": 3}  # of 4 and of 3 checkpoints
+    assert similarity["cosine"].between(-1, 0.9).all()
+    sheet = pd.read_csv(paper.results / "audit/olmo3-7b/triviaqa.csv")
+    assert len(sheet) == 5 + 2 + 2
+
+
+def test_nothing_came_from_the_hub(paper):
+    assert not list(paper.folder.glob("hf_home/hub/*--*"))
+    records = sorted((paper.results / "checkpoints").glob("*/*.json"))
+    assert len(records) == 4 + 3 + 1
+    for path in records:
+        record = json.loads(path.read_text())
+        assert record["commit"] is None and record["repo"].startswith("hub/")
+        assert len(record["weights"]) > 1  # shards

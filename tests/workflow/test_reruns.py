@@ -1,0 +1,130 @@
+"""What a change runs again: all that it affects, and nothing else."""
+
+import os
+import shutil
+import time
+
+import pytest
+import yaml
+from workflow_runs import ATLAS, ROOT, planned, snakemake
+
+# What follows whenever one of the predictions changes.
+FROM_PREDICTIONS = {
+    "assemble_predictions": 1,
+    "compute_metrics": 1,
+    "assess_significance": 1,
+    "collect_metrics": 1,
+    "collect_significance": 1,
+    "compare_with_paper": 1,
+    "make_table": 1,
+    "make_contrast_table": 1,
+    "draw_full_vs_contrast": 1,
+}
+# What shows the accuracy of the checkpoints.
+FROM_LABELS = {"compute_accuracies": 1, "make_checkpoints_table": 1, "draw_accuracy": 1}
+
+
+def planned_with(study, tmp_path, change):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(yaml.safe_dump(change))
+    return planned(snakemake(study, "--dry-run", configs=[*ATLAS, overlay]))
+
+
+def answered(n):
+    """Jobs that answer the questions at `n` checkpoints."""
+    return {"generate_beams": n, "cluster_answers": n, "judge_answers": n}
+
+
+def test_nothing_even_when_every_source_is_touched(study):
+    now = time.time()
+    for path in [*ROOT.glob("persistcal/**/*.py"), *ROOT.glob("workflow/**/*.py")]:
+        os.utime(path, (now, now))
+    assert "Nothing to be done" in snakemake(study, "--dry-run", configs=ATLAS)
+
+
+def test_learning_rate_of_a_recipe(study, tmp_path):
+    change = {"recipes": {"oracle": {"learning_rate": 1e-3}}}
+    assert planned_with(study, tmp_path, change) == {
+        "train_oracle": 1,
+        "score_answers": 4,
+        **FROM_PREDICTIONS,
+    }
+
+
+def test_another_seed(study, tmp_path):
+    """Both recipes train; the checkpoints, their answers and the other estimators stay."""
+    assert planned_with(study, tmp_path, {"training": {"seeds": [17, 18, 19]}}) == {
+        "train_non_oracle": 1,
+        "train_oracle": 1,
+        "score_answers": 4,
+        **FROM_PREDICTIONS,
+    }
+
+
+def test_another_version_of_one_checkpoint(study, tmp_path):
+    """The earlier checkpoints' answers and adapters stay, and the other three's answers."""
+    change = {"models": {"atlas": {"checkpoints": {"p100": {"step": 69}}}}}
+    assert planned_with(study, tmp_path, change) == {
+        "pretrain_checkpoint": 1,
+        **answered(1),
+        "train_oracle": 1,
+        # the oracle's adapters are new, and p100 is scored by the non-oracle ones too
+        "score_answers": 4,
+        # end_correct, self_consistency and its post-hoc read all evaluation checkpoints
+        "estimate_confidences": 3,
+        **FROM_PREDICTIONS,
+        **FROM_LABELS,
+    }
+
+
+def test_one_more_checkpoint(study, tmp_path):
+    change = {
+        "checkpoints": {"p110": {"step": 80, "label": "110%"}},
+        "evaluation": ["p40", "p50", "p90", "p100", "p110"],
+    }
+    assert planned_with(study, tmp_path, {"models": {"atlas": change}}) == {
+        "pretrain_checkpoint": 1,
+        **answered(1),
+        "train_oracle": 1,
+        "score_answers": 5,
+        "estimate_confidences": 3,
+        **FROM_PREDICTIONS,
+        **FROM_LABELS,
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "jobs"),
+    [
+        (
+            "evaluation/smooth_ece",
+            {rule: n for rule, n in FROM_PREDICTIONS.items() if rule != "assemble_predictions"},
+        ),
+        (
+            "training/loss",
+            {"train_non_oracle": 1, "train_oracle": 1, "score_answers": 4, **FROM_PREDICTIONS},
+        ),
+    ],
+)
+def test_an_edited_module(study, tmp_path, module, jobs):
+    """The scripts that import it, and what follows; a copy of the project changes nothing."""
+    for name in ("workflow", "persistcal", "study", "config", "profiles", "envs"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "Snakefile", tmp_path)
+    dry_run = ["--dry-run", "--snakefile", tmp_path / "Snakefile"]
+    assert "Nothing to be done" in snakemake(study, *dry_run, configs=ATLAS)
+    with (tmp_path / "persistcal" / f"{module}.py").open("a") as file:
+        file.write("\nEDITED = True\n")
+    assert planned(snakemake(study, *dry_run, configs=ATLAS)) == jobs
+
+
+@pytest.mark.parametrize(("step", "artifact"), [("scoring", "scores"), ("decoding", "beams")])
+def test_shards_make_the_same_file(study, tmp_path, step, artifact):
+    shutil.copytree(study, tmp_path / "study")
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(yaml.safe_dump({step: {"shards": 3}}))
+    made = f"out/{artifact}/atlas/p40/atlas.parquet"
+    output = snakemake(tmp_path / "study", "--cores", "2", made, configs=[*ATLAS, overlay])
+    rule = {"beams": "generate_beams", "scores": "score_answers"}[artifact]
+    assert planned(output) == {rule: 3, f"merge_{artifact}": 1}
+    assert (tmp_path / "study" / made).read_bytes() == (study / made).read_bytes()

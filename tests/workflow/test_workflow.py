@@ -1,0 +1,196 @@
+"""The whole study at a size for tests, run and rerun as a user would."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+import yaml
+from like_generate import assert_decodes_like_generate
+from release_archive import DATASETS, MODELS, Release, pack, write_digest
+from workflow_runs import ATLAS, ROOT, snakemake
+
+from persistcal import artifacts
+from persistcal.confidence.prompts import few_shot_prefix, question_suffix
+from persistcal.models.load import load_model, load_tokenizer
+
+
+def test_every_number_has_its_place(study):
+    metrics = artifacts.read_csv(study / "out" / "metrics.csv", artifacts.METRICS)
+    estimators = {
+        "end_correct",
+        "self_consistency",
+        "self_consistency_posthoc",
+        "non_oracle",
+        "oracle",
+    }
+    assert set(metrics["estimator"]) == estimators
+    of_oracle = metrics[(metrics["estimator"] == "oracle") & (metrics["metric"] == "auc")]
+    # contrast under two conditionings and full set, each for two seeds and their mean
+    assert len(of_oracle) == 3 * 3
+    cells = pd.read_csv(study / "out" / "tables" / "oracle_vs_methods.csv")
+    assert len(cells) == 5 * 10
+    tex = (study / "out" / "tables" / "oracle_vs_methods.tex").read_text()
+    assert all(row in tex for row in ("End-correct", "Non-oracle training", "Oracle training"))
+    for name in ("accuracy", "full_vs_contrast"):
+        assert (study / "out" / "figures" / f"{name}.png").stat().st_size > 10_000
+
+
+def test_logs_hold_what_was_done(study):
+    text = (
+        study / "out" / "logs" / "judge_answers" / "atlas" / "p100" / "atlas.log"
+    ).read_text()
+    assert "correct" in text
+    assert not list((study / "out").rglob("*.part"))
+
+
+def test_a_pretrained_checkpoint_decodes_like_generate(study):
+    """Ten beams of transformers' generate, one question at a time, on what the study uses."""
+    record = json.loads((study / "out" / "checkpoints" / "atlas" / "p100.json").read_text())
+    model = load_model(str(study / record["repo"]))
+    tokenizer = load_tokenizer(str(study / record["repo"]))
+    questions = artifacts.read(
+        study / "out" / "questions" / "atlas.parquet", artifacts.QUESTIONS
+    )
+    shown = questions[questions["split"] == "few_shot"].sort_values("index")
+    prefix = few_shot_prefix(zip(shown["question"], shown["references"].str[0], strict=True))
+    asked = questions.loc[questions["split"] == "test", "question"].head(12)
+    assert_decodes_like_generate(
+        model, tokenizer, prefix, [question_suffix(q) for q in asked], max_new_tokens=16
+    )
+
+
+def test_report_is_one_page(study):
+    snakemake(study, "--report", "report.html", configs=ATLAS)
+    page = (study / "report.html").read_text()
+    assert "oracle_vs_methods" in page
+    assert "accuracy over training" in page
+
+
+def test_an_interrupted_study_goes_on_where_it_was(tmp_path):
+    """Kill everything in the middle; the finished jobs stay finished."""
+    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-c", "2"]
+    command += ["--directory", str(tmp_path), "--profile", str(ROOT / "profiles" / "laptop")]
+    command += ["--configfile", *map(str, ATLAS)]
+    running = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    second = tmp_path / "out" / "checkpoints" / "atlas" / "p20.json"
+    deadline = time.monotonic() + 300
+    while not second.exists() and time.monotonic() < deadline:
+        assert running.poll() is None, "the study ended before it was interrupted"
+        time.sleep(0.2)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    finished = {
+        path: path.stat().st_mtime_ns
+        for name in ("questions", "pretrained/atlas/p10")
+        for path in (tmp_path / "out" / name).rglob("*")
+        if path.is_file()
+    }
+    assert finished
+    snakemake(tmp_path, "--unlock", configs=ATLAS)
+    snakemake(tmp_path, "--cores", "2", "--until", "generate_beams", configs=ATLAS)
+    assert (tmp_path / "out" / "beams" / "atlas" / "p100" / "atlas.parquet").exists()
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+
+
+@pytest.mark.parametrize(
+    ("overlay", "message"),
+    [
+        ({"study": {"modles": []}}, "config: study.modles is not a known key"),
+        ({"study": {"models": ["atlass"]}}, "did you mean 'atlas'?"),
+        (
+            {"prompts": {"confidence": "nowhere.txt"}},
+            "prompts.confidence is nowhere.txt, and there is no such file",
+        ),
+    ],
+)
+def test_a_wrong_config_stops_before_any_work(tmp_path, overlay, message):
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(yaml.safe_dump(overlay))
+    output = snakemake(tmp_path, "--dry-run", configs=[*ATLAS, wrong], check=False)
+    assert message in output
+    assert "job" not in output.split(message)[1].lower()
+
+
+def test_a_split_larger_than_the_data_stops_the_first_job(tmp_path):
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(yaml.safe_dump({"datasets": {"atlas": {"n_test": 10**6}}}))
+    output = snakemake(tmp_path, "--cores", "2", configs=[*ATLAS, wrong], check=False)
+    assert "lower n_train or n_test" in output
+    assert not (tmp_path / "out" / "checkpoints").exists()
+
+
+def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path):
+    """The candidates of one model for one dataset are missing: `--` cells and a list."""
+    release = Release(tmp_path / "tree")
+    folder = MODELS["b"]["repo"].split("/")[-1]
+    for revision in MODELS["b"]["evaluation"].values():
+        shutil.rmtree(release.tree / "jeop" / folder / revision)
+    archive = tmp_path / "release.tar.zst"
+    pack(tmp_path / "tree", archive)
+    write_digest(archive)
+    overlay = tmp_path / "release.yaml"
+    described = {
+        name: {
+            "repo": about["repo"],
+            "label": name,
+            "checkpoints": {
+                checkpoint: {"revision": revision}
+                for checkpoint, revision in {**about["earlier"], **about["evaluation"]}.items()
+            },
+            "earlier": list(about["earlier"]),
+            "evaluation": list(about["evaluation"]),
+        }
+        for name, about in MODELS.items()
+    }
+    overlay.write_text(
+        yaml.safe_dump(
+            {
+                "results": "out",
+                "models": described,
+                "datasets": {name: {"min_contrast": 2, **d} for name, d in DATASETS.items()},
+                "study": {
+                    "source": "release",
+                    "archive": str(archive),
+                    "models": list(MODELS),
+                    "datasets": list(DATASETS),
+                },
+                "evaluation": {"replicates": 50},
+                "tables": {
+                    "methods_vs_ablations_abridged": {"datasets": ["triv"]},
+                    "multi_vs_single_abridged": {"datasets": ["triv"]},
+                    "multi_checkpoint_ablations": {"models": ["a"]},
+                },
+            }
+        )
+    )
+    snakemake(tmp_path, "--cores", "2", "all", configs=[overlay])
+    missing = pd.read_csv(tmp_path / "out" / "release" / "missing.csv")
+    assert ((missing["model"] == "b") & (missing["dataset"] == "jeop")).any()
+    cells = pd.read_csv(tmp_path / "out" / "tables" / "oracle_vs_methods.csv")
+    in_hole = (cells["model"] == "b") & (cells["dataset"] == "jeop")
+    consistency = cells["estimator"].str.startswith("self_consistency")
+    assert cells.loc[in_hole & consistency, "value"].isna().all()
+    assert cells.loc[in_hole & (cells["estimator"] == "oracle"), "value"].notna().any()
+    assert cells.loc[~in_hole & consistency, "value"].notna().any()
+    assert "--" in (tmp_path / "out" / "tables" / "oracle_vs_methods.tex").read_text()
+
+
+def test_the_shipped_example_of_own_predictions_runs_as_documented(tmp_path):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    example = ROOT / "config" / "own_predictions.yaml"
+    snakemake(tmp_path, "--cores", "2", configs=[example])
+    out = tmp_path / "results" / "own_predictions"
+    metrics = artifacts.read_csv(out / "metrics.csv", artifacts.METRICS)
+    significance = artifacts.read_csv(out / "significance.csv", artifacts.SIGNIFICANCE)
+    assert set(significance["best"]) | set(significance["other"]) <= set(metrics["estimator"])
+    assert len(significance) > 0
+    assert (out / "tables" / "all_estimators.tex").exists()
+    assert (out / "figures" / "full_vs_contrast.png").exists()

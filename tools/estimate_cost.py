@@ -1,0 +1,166 @@
+"""Print what is left to do would cost: GPU-hours, judge requests and disk.
+
+`python -m tools.estimate_cost [TARGET ...] [--configfile FILE ...]` takes the
+arguments of `snakemake`, asks it for a dry run and adds up `costs.py` over the jobs
+that it lists. Where jobs of the same rule and model have finished, their benchmark
+files correct the hours.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from snakemake.common.configfile import load_configfile
+from snakemake.utils import update_config
+
+from study.costs import COSTS, expected_cost, kind_of
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Job(NamedTuple):
+    """A job of a dry run, and where it writes how long it took, if it does."""
+
+    rule: str
+    wildcards: tuple[tuple[str, str], ...]
+    benchmark: str | None
+
+
+def jobs_of(dry_run: str) -> list[Job]:
+    """Return the jobs that the text of a dry run lists.
+
+    >>> jobs_of('''
+    ... rule train_oracle:
+    ...     output: adapters/a
+    ...     benchmark: logs/a.tsv
+    ...     wildcards: model=a, dataset=b
+    ... ''')
+    [Job(rule='train_oracle', wildcards=(('model', 'a'), ...), benchmark='logs/a.tsv')]
+    """
+    jobs = []
+    for block in re.split(r"^(?=(?:local)?rule \w+:$)", dry_run, flags=re.MULTILINE)[1:]:
+        rule = re.match(r"(?:local)?rule (\w+):", block)
+        wildcards = re.search(r"^    wildcards: (.*)$", block, flags=re.MULTILINE)
+        benchmark = re.search(r"^    benchmark: (.*)$", block, flags=re.MULTILINE)
+        pairs = re.findall(r"(\w+)=([^,]*)", wildcards[1]) if wildcards else []
+        assert rule is not None
+        jobs.append(Job(rule[1], tuple(pairs), benchmark[1] if benchmark else None))
+    return jobs
+
+
+def measured_hours(benchmark: Path) -> float:
+    """Return the mean hours of a benchmark file, whose first column is seconds."""
+    seconds = [float(line.split()[0]) for line in benchmark.read_text().splitlines()[1:]]
+    return sum(seconds) / len(seconds) / 3600
+
+
+def key_of(job: Job) -> tuple[str, str]:
+    """Return rule and model, for which rates are alike."""
+    wildcards = dict(job.wildcards)
+    return kind_of(job.rule, wildcards), wildcards.get("model", "")
+
+
+def corrections(
+    config: dict[str, Any], jobs: Iterable[Job], folder: Path
+) -> dict[tuple[str, str], float]:
+    """Return, for each rule and model with finished jobs, measured over expected hours.
+
+    Parameters
+    ----------
+    config : dict
+    jobs : iterable of Job
+        All jobs of the study, finished or not.
+    folder : Path
+        What their benchmark files are relative to.
+    """
+    measured: dict[tuple[str, str], float] = defaultdict(float)
+    expected: dict[tuple[str, str], float] = defaultdict(float)
+    for job in jobs:
+        hours = expected_cost(config, job.rule, dict(job.wildcards)).hours
+        if hours and job.benchmark and (folder / job.benchmark).exists():
+            measured[key_of(job)] += measured_hours(folder / job.benchmark)
+            expected[key_of(job)] += hours
+    return {key: measured[key] / expected[key] for key in measured}
+
+
+class Row(NamedTuple):
+    """What some jobs cost together."""
+
+    jobs: int = 0
+    gpu_hours: float = 0.0
+    requests: float = 0.0
+    gigabytes: float = 0.0
+
+
+def total_costs(
+    config: dict[str, Any], jobs: Iterable[Job], factors: dict[tuple[str, str], float]
+) -> dict[str, Row]:
+    """Return what `jobs` cost by rule, with the hours corrected by `factors`."""
+    totals = dict.fromkeys(COSTS, Row())
+    for job in jobs:
+        rule, model = key_of(job)
+        if rule in COSTS:
+            cost = expected_cost(config, job.rule, dict(job.wildcards))
+            hours = cost.gpus * cost.hours * factors.get((rule, model), 1.0)
+            sofar = totals[rule]
+            totals[rule] = Row(
+                sofar.jobs + 1,
+                sofar.gpu_hours + hours,
+                sofar.requests + cost.requests,
+                sofar.gigabytes + cost.gigabytes,
+            )
+    return totals
+
+
+def as_table(totals: dict[str, Row]) -> str:
+    """Return `total_costs` as a Markdown table with a last line for all rules."""
+    lines = [
+        "| rule | jobs | GPU-hours | judge requests | disk (GB) |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    everything = Row(*map(sum, zip(*totals.values(), strict=True)))
+    for rule, row in [*totals.items(), ("all", everything)]:
+        lines.append(
+            f"| {rule} | {row.jobs} | {row.gpu_hours:,.1f} | {row.requests:,.0f} "
+            f"| {row.gigabytes:,.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def _dry_run(arguments: list[str]) -> list[Job]:
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    done = subprocess.run(
+        [*command, "--dry-run", "--cores", "1", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(done.stdout)
+    return jobs_of(done.stdout)
+
+
+def main(arguments: list[str]) -> None:
+    """Print the cost of what `snakemake` with the same `arguments` would do."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--configfile", nargs="+", default=[])
+    parser.add_argument("--directory", default=".")
+    known, _ = parser.parse_known_args(arguments)
+    config: dict[str, Any] = {}
+    for path in [ROOT / "config" / "config.yaml", *known.configfile]:
+        update_config(config, load_configfile(path))
+    everything = _dry_run([*arguments, "--forceall"])
+    factors = corrections(config, everything, Path(known.directory))
+    print(as_table(total_costs(config, _dry_run(arguments), factors)))
+    for (kind, model), factor in sorted(factors.items()):
+        print(f"\n{kind}, {model}: finished jobs took {factor:.2f} times as long as expected.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

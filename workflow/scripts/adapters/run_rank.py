@@ -1,0 +1,39 @@
+"""Run the function of a script as one rank of several.
+
+``python run_rank.py SCRIPT ARGUMENTS`` calls the function of SCRIPT that is named like
+it with ARGUMENTS, a JSON list of the positional and the keyword ones; it is started by
+`persistcal.training.launch.call_on_ranks`.
+"""
+
+import importlib.util
+import json
+import logging
+import sys
+from pathlib import Path
+
+from persistcal.training import launch, ranks
+
+
+def run_rank(script_path: str, arguments: list, settings: dict) -> None:
+    """Join the other ranks and call the function of the script at `script_path`."""
+    ranks.join()
+    name = Path(script_path).stem
+    logging.basicConfig(
+        level=logging.INFO, format=f"rank {ranks.index()} %(levelname)s %(message)s"
+    )
+    spec = importlib.util.spec_from_file_location(name, script_path)
+    assert spec and spec.loader, script_path
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        getattr(module, name)(*arguments, **settings)
+    except Exception:
+        # Not raised: ranks that wait for this one would only add their own complaints.
+        logging.exception("rank %d stops", ranks.index())
+        sys.exit(1)
+    ranks.leave()
+
+
+if __name__ == "__main__":
+    launch.end_with_parent()
+    run_rank(sys.argv[1], *json.loads(sys.argv[2]))

@@ -1,0 +1,90 @@
+"""Train the confidence adapters of a recipe: labelled answers -> LoRA weights."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from persistcal import artifacts
+from persistcal.confidence.verbalised import digit_tokens
+from persistcal.logs import log_to
+from persistcal.models import load
+from persistcal.models.progress import Progress
+from persistcal.training import ranks, train
+from persistcal.training.data import recipe_data, training_ids, training_questions
+from persistcal.training.launch import call_on_ranks
+from persistcal.training.lora import adapter_files
+
+
+def train_adapters(
+    checkpoint_paths: list[str],
+    questions_path: str,
+    clusters_paths: list[str],
+    labels_paths: list[str],
+    adapter_paths: list[str],
+    *,
+    checkpoints: list[str],
+    data_checkpoints: list[str],
+    seeds: list[int],
+    data: str,
+    answers: int,
+    labels: str,
+    prompt: str,
+    rank: int,
+    alpha: int,
+    threads: int,
+    code: str = "",
+    **training: Any,  # noqa: ANN401
+) -> None:
+    """Train one adapter per seed jointly on `checkpoints`, one file of `adapter_paths` each.
+
+    Beside it go `adapter_config.json` and `training.parquet`. `checkpoint_paths` are in
+    the order of `checkpoints`, clusters and labels in that of `data_checkpoints`. The rest
+    is as in `persistcal.training.data` and, for `training`, in `adapters.train_adapter`.
+    An interrupted run is continued if it had the same `code`, a digest.
+    """
+    settings, first = dict(locals(), threads=None), ranks.index() == 0
+    inputs = [*checkpoint_paths, questions_path, *clusters_paths, *labels_paths]
+    load.set_threads(max(1, threads // ranks.count()))
+    records = [json.loads(Path(path).read_text()) for path in checkpoint_paths]
+    base = records[-1]["repo"]
+    tokenizer = load.load_tokenizer(base, records[-1]["commit"])
+    digit_tokens(tokenizer)  # stops here, before any weights are loaded
+    questions, sources = artifacts.read(questions_path, artifacts.QUESTIONS), {}
+    for name, path, judged in zip(data_checkpoints, clusters_paths, labels_paths, strict=True):
+        frames = (
+            artifacts.read(path, artifacts.CLUSTERS),
+            artifacts.read(judged, artifacts.LABELS),
+        )
+        sources[name] = training_questions(questions, *frames, template=prompt, answers=answers)
+    bases = {
+        name: load.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+        for name, record in ranks.own_share([*zip(checkpoints, records, strict=True)])
+    }
+    trainee = train.prepare(bases, tokenizer, sources.values(), rank=rank, alpha=alpha)
+    with Progress(adapter_paths[0], inputs, settings) if first else nullcontext() as work:
+        for seed, path in zip(seeds, adapter_paths, strict=True):
+            seen = recipe_data(sources, checkpoints, data=data, labels=labels, seed=seed)
+            how, ids = {**training, "seed": seed, "work": work}, training_ids(questions)
+            history = train.train_adapter(trainee, seen, ids, **how)
+            files = adapter_files(trainee.adapter, rank=rank, alpha=alpha, base_model=base)
+            if first:
+                artifacts.write(
+                    history, Path(path).with_name("training.parquet"), artifacts.TRAINING
+                )
+                for name, content in files.items():
+                    Path(path).with_name(name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    given, resources = snakemake.input, snakemake.resources
+    paths = [[*given.checkpoints], given.questions, [*given.clusters], [*given.labels]]
+    paths += [[*snakemake.output.adapters]]
+    settings = dict(snakemake.params.items(), threads=snakemake.threads)
+    n_ranks, n_nodes = resources.get("ranks", 1), resources.get("nodes", 1)
+    n_gpus = torch.cuda.device_count() * n_nodes
+    n_ranks = min(n_ranks, len(given.checkpoints), n_gpus or n_ranks)
+    call_on_ranks(train_adapters, __file__, paths, settings, n_ranks=n_ranks, n_nodes=n_nodes)

@@ -1,0 +1,71 @@
+"""Compare the weights of all checkpoints of one model."""
+
+import json
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from safetensors import safe_open
+
+from persistcal import artifacts
+from persistcal.analyses.weights import stored_weights, weight_similarities
+from persistcal.logs import log_to
+from persistcal.models import load
+from persistcal.models.hub import Revision, fetch_files
+
+log = logging.getLogger(__name__)
+
+
+def compare_weights(
+    checkpoint_paths: Sequence[str],
+    similarities_path: str,
+    *,
+    model: str,
+    checkpoints: Sequence[str],
+    threads: int,
+) -> None:
+    """Write the cosine similarity of each pair of checkpoints to `similarities_path`.
+
+    Parameters
+    ----------
+    checkpoint_paths : sequence of str
+        Record of each of `checkpoints`.
+    similarities_path : str
+        CSV of `persistcal.artifacts.WEIGHT_SIMILARITIES`.
+    model : str
+        Name of the model.
+    checkpoints : sequence of str
+        In order of training.
+    threads : int
+        Of torch.
+    """
+    load.set_threads(threads)
+    with ExitStack() as stack:
+        weights = {}
+        for name, path in zip(checkpoints, checkpoint_paths, strict=True):
+            record = json.loads(Path(path).read_text())
+            revision = Revision(**{key: record[key] for key in Revision._fields})
+            folder = fetch_files(revision, list(revision.weights))
+            weights[name] = stored_weights(
+                stack.enter_context(safe_open(folder / file, framework="pt"))
+                for file in revision.weights
+            )
+        rows = weight_similarities(weights)
+    artifacts.write_csv(
+        rows.assign(model=model), similarities_path, artifacts.WEIGHT_SIMILARITIES
+    )
+    log.info(
+        "Cosines of %s from %.3f to %.3f", model, rows["cosine"].min(), rows["cosine"].max()
+    )
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    compare_weights(
+        snakemake.input.checkpoints,
+        snakemake.output.similarities,
+        model=snakemake.wildcards.model,
+        checkpoints=snakemake.params.checkpoints,
+        threads=snakemake.threads,
+    )

@@ -1,0 +1,49 @@
+"""Fetch the entailment model into the Hub's cache, so that jobs need no connection."""
+
+import json
+import logging
+from pathlib import Path
+
+from transformers import AutoConfig
+
+from persistcal.answers.entailment import entailment_index
+from persistcal.answers.equivalence_backends import MODEL_FILES
+from persistcal.logs import log_to
+from persistcal.models import hub
+
+log = logging.getLogger(__name__)
+
+
+def fetch_entailment_model(model_path: str, *, repo: str, revision: str) -> None:
+    """Download an entailment model, unless it is in the cache, and write its record.
+
+    A model that does not say which of its classes is entailment is refused before
+    its weights are downloaded.
+
+    Parameters
+    ----------
+    model_path : str
+        JSON with repo, revision, commit and weights.
+    repo : str
+        Hub id, or a local folder with one sub-folder per revision.
+    revision : str
+        Branch, tag or commit, or the sub-folder's name.
+    """
+    found = hub.resolve_revision(repo, revision)
+    folder = hub.fetch_files(found, MODEL_FILES)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    entailment_index(config.id2label, f"{repo} ({revision})")
+    folder = hub.fetch_files(found, [*MODEL_FILES, *found.weights])
+    if found.commit:  # those of a local folder were just computed
+        hub.check_digests(folder, found.weights)
+    Path(model_path).write_text(json.dumps(found._asdict(), indent=2) + "\n")
+    log.info("%s (%s) is in %s", repo, revision, folder)
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    fetch_entailment_model(
+        snakemake.output.model,
+        repo=snakemake.params.repo,
+        revision=snakemake.params.revision,
+    )

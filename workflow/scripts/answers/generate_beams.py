@@ -1,0 +1,79 @@
+"""Answer the questions of a dataset with beams of a checkpoint."""
+
+import json
+import logging
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from persistcal import artifacts
+from persistcal.answers.decode import generate_beams as decode
+from persistcal.confidence.prompts import few_shot_groups, question_suffix
+from persistcal.logs import log_to
+from persistcal.models.batches import Work, in_order
+from persistcal.models.load import load_model, load_tokenizer, set_threads
+from persistcal.models.progress import Progress
+from persistcal.models.vllm import VllmModel
+
+log = logging.getLogger(__name__)
+
+
+def generate_beams(
+    checkpoint_path: str,
+    questions_path: str,
+    beams_path: str,
+    *,
+    splits: list[str],
+    few_shot: int,
+    few_shot_by_category: bool,
+    threads: int,
+    backend: str = "transformers",
+    shard: int = 0,
+    n_shards: int = 1,
+    code: str = "",
+    **search: int,
+) -> None:
+    """Write the beams of the questions of `splits`, except excluded ones.
+
+    The examples are the first `few_shot` questions of the split few_shot, of the
+    question's own category if `few_shot_by_category`, each with its first reference.
+    `backend`, "transformers" or "vllm", runs the model. Of `n_shards` parts of the work,
+    `shard` is done. An interrupted run is continued if it had the same `code`, a digest.
+    `search` holds the sizes of `persistcal.answers.decode.generate_beams`.
+    """
+    settings = dict(locals(), threads=None)
+    set_threads(threads)
+    questions = artifacts.read(questions_path, artifacts.QUESTIONS).sort_values("index")
+    examples = questions[questions["split"] == "few_shot"]
+    asked = questions[questions["split"].isin(splits) & ~questions["excluded"]]
+    groups = few_shot_groups(asked, examples, few_shot, by_category=few_shot_by_category)
+
+    record = json.loads(Path(checkpoint_path).read_text(encoding="utf-8"))
+    load = VllmModel if backend == "vllm" else load_model
+    model = load(record["repo"], record["commit"], dtype=record["dtype"])
+    tokenizer = load_tokenizer(record["repo"], record["commit"])
+    rows, inputs = [], [checkpoint_path, questions_path]
+    with (
+        Progress(beams_path, inputs, settings) as progress,
+        tqdm(total=len(asked) // n_shards, desc="decoding", unit="question") as bar,
+    ):
+        for number, (prefix, group) in enumerate(groups):
+            suffixes = [question_suffix(question) for question in group["question"]]
+            work = Work(shard, n_shards, partial(progress.remember, f"group{number}"))
+            found = decode(
+                model, tokenizer, prefix, suffixes, work=work, progress=bar.update, **search
+            )
+            for question_id, beams in zip(group["question_id"], found, strict=True):
+                rows += [(question_id, rank, *beam) for rank, beam in enumerate(beams)]
+        frame = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
+        frame = in_order(frame, artifacts.BEAMS, list(asked["question_id"]))
+        artifacts.write(frame, beams_path, artifacts.BEAMS)
+    log.info("%d beams of %d questions", len(frame), frame["question_id"].nunique())
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    paths = snakemake.input.checkpoint, snakemake.input.questions, snakemake.output.beams
+    generate_beams(*paths, threads=snakemake.threads, **dict(snakemake.params.items()))

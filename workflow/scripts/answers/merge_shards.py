@@ -1,0 +1,38 @@
+"""Put the shards of a table together: what one job would have written."""
+
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.logs import log_to
+from persistcal.models.batches import in_order
+
+
+def merge_shards(
+    shard_paths: list[str], questions_path: str, merged_path: str, *, table: str
+) -> None:
+    """Write the rows of all shards to `merged_path`.
+
+    Parameters
+    ----------
+    shard_paths : list of str
+        Files of all shards, in any order.
+    questions_path : str
+        Table QUESTIONS, for the order of the rows.
+    merged_path : str
+    table : {"BEAMS", "SCORES"}
+        Name of the table in `persistcal.artifacts`.
+    """
+    kind: artifacts.Table = getattr(artifacts, table)
+    questions = artifacts.read(questions_path, artifacts.QUESTIONS).sort_values("index")
+    rows = pd.concat([artifacts.read(path, kind) for path in shard_paths])
+    artifacts.write(in_order(rows, kind, questions["question_id"].tolist()), merged_path, kind)
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    merge_shards(
+        snakemake.input.shards,
+        snakemake.input.questions,
+        snakemake.output.merged,
+        table=snakemake.params.table,
+    )

@@ -1,0 +1,82 @@
+"""Score answers with every adapter that is used at a checkpoint: confidences."""
+
+import json
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.confidence import scoring
+from persistcal.confidence.prompts import confidence_prompt
+from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
+from persistcal.logs import log_to
+from persistcal.models import load
+from persistcal.models.batches import Work, in_order
+from persistcal.models.progress import Progress
+from persistcal.training.lora import load_adapter
+
+log = logging.getLogger(__name__)
+
+
+def score_answers(
+    checkpoint_path: str,
+    questions_path: str,
+    clusters_paths: list[str],
+    adapter_paths: list[str],
+    scores_path: str,
+    *,
+    answers_of: list[str],
+    adapters: list[dict],
+    prompt: str,
+    batch_size: int,
+    threads: int,
+    shard: int = 0,
+    n_shards: int = 1,
+    code: str = "",
+) -> None:
+    """Write the confidence of each adapter in the predictions of the test questions.
+
+    The record at `checkpoint_path` says whose weights score; they are loaded once. Scored
+    are the most probable answers of the checkpoints `answers_of`, whose tables CLUSTERS
+    are at `clusters_paths`. Each `adapter_model.safetensors` of `adapter_paths` belongs to
+    one of `adapters`, which holds the key of its rows in the table SCORES; the rest is as
+    in `generate_beams`.
+    """
+    settings: dict[str, Any] = dict(locals(), threads=None)
+    inputs = [checkpoint_path, questions_path, *clusters_paths, *adapter_paths]
+    load.set_threads(threads)
+    record = json.loads(Path(checkpoint_path).read_text())
+    tokenizer = load.load_tokenizer(record["repo"], record["commit"])
+    digits = digit_tokens(tokenizer)
+    questions = artifacts.read(questions_path, artifacts.QUESTIONS).sort_values("index")
+    ids, tokens, scores = {}, {}, []
+    for name, path in zip(answers_of, clusters_paths, strict=True):
+        answers = scoring.answers_to_score(questions, artifacts.read(path, artifacts.CLUSTERS))
+        texts = zip(answers["question"], answers["answer"], strict=True)
+        prompts = [confidence_prompt(prompt, *text) for text in texts]
+        tokens[name], ids[name] = tokenizer(prompts)["input_ids"], answers["question_id"]
+    model = load.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+    check_digit_logits(model, tokens[answers_of[0]][:2], digits)
+    with Progress(scores_path, inputs, settings) as progress:
+        how: dict[str, Any] = {"digits": digits, "batch_size": batch_size}
+        for n, (key, path) in enumerate(zip(adapters, adapter_paths, strict=True)):
+            name = key["answers_of"]
+            adapted = load_adapter(model, Path(path).parent)  # in place
+            work = Work(shard, n_shards, partial(progress.remember, f"adapter{n}"))
+            found = scoring.score_answers(model, tokens[name], work=work, **how)
+            adapted.unload()
+            rows = pd.DataFrame({**key, "question_id": ids[name], "confidence": found}).dropna()
+            scores.append(rows)
+            log.info("%s: mean confidence %.3f", key, rows["confidence"].mean())
+        frame = in_order(pd.concat(scores), artifacts.SCORES, list(questions["question_id"]))
+        artifacts.write(frame, scores_path, artifacts.SCORES)
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    files, settings = snakemake.input, dict(snakemake.params.items())
+    paths = files.checkpoint, files.questions, files.clusters, files.adapters
+    score_answers(*paths, snakemake.output.scores, threads=snakemake.threads, **settings)

@@ -1,0 +1,89 @@
+"""Ask a verifier model whether the checkpoints' answers are right."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from peft import PeftModel
+from transformers import PreTrainedModel
+
+from persistcal import artifacts
+from persistcal.confidence.verifier import (
+    answers_to_verify,
+    verifier_prompt,
+    word_probability,
+    word_token,
+)
+from persistcal.logs import log_to
+from persistcal.models import hub, load
+from persistcal.training.lora import load_adapter
+
+log = logging.getLogger(__name__)
+
+
+def score_with_verifier(
+    checkpoint_path: str,
+    adapter_path: str | None,
+    questions_path: str,
+    clusters_paths: Sequence[str],
+    verdicts_path: str,
+    *,
+    splits: Mapping[str, str],
+    prompt: str,
+    settings: Mapping[str, Any],
+    threads: int,
+) -> None:
+    """Write the verifier's confidence in the predictions of checkpoints.
+
+    The records at `checkpoint_path` and `adapter_path` (None: it has none) say what the
+    verifier is; it is loaded once, and an answer that several checkpoints give to a
+    question is scored once. `splits` says which split's answers of each checkpoint are
+    scored; their tables CLUSTERS are at `clusters_paths`, in that order. `prompt` is the
+    template of the verifier's prompt, and `settings` its entry in the config's `verifiers`.
+    """
+    load.set_threads(threads)
+    record = json.loads(Path(checkpoint_path).read_text())
+    tokenizer = load.load_tokenizer(record["repo"], record["commit"])
+    yes = word_token(tokenizer, settings["word"])
+    read = {
+        name: artifacts.read(path, artifacts.CLUSTERS)
+        for name, path in zip(splits, clusters_paths, strict=True)
+    }
+    answers = answers_to_verify(
+        artifacts.read(questions_path, artifacts.QUESTIONS), read, splits
+    )
+    pairs = answers[["question", "answer"]].drop_duplicates()
+    prompts = [
+        verifier_prompt(tokenizer, prompt, *pair, chat=settings["chat_template"])
+        for pair in pairs.itertuples(index=False)
+    ]
+    base = load.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+    model: PreTrainedModel | PeftModel = base
+    if adapter_path is not None:
+        adapter = hub.Revision(**json.loads(Path(adapter_path).read_text()))
+        model = load_adapter(base, hub.fetch_files(adapter, hub.ADAPTER_FILES))
+    confidence = word_probability(
+        model, prompts, yes, batch_size=settings["batch_size"], progress="verifier"
+    )
+    verdicts = answers.merge(pairs.assign(confidence=confidence), validate="many_to_one")
+    artifacts.write(
+        verdicts[artifacts.VERDICTS.schema.names], verdicts_path, artifacts.VERDICTS
+    )
+    log.info("%d answers, %d of them distinct", len(verdicts), len(pairs))
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    files, params = snakemake.input, dict(snakemake.params.items())
+    params.pop("code")
+    score_with_verifier(
+        files.checkpoint,
+        files.get("adapter"),
+        files.questions,
+        files.clusters,
+        snakemake.output.verdicts,
+        **params,
+        threads=snakemake.threads,
+    )

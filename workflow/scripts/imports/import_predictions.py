@@ -1,0 +1,85 @@
+"""Take predictions from a file of one's own."""
+
+import csv
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from persistcal import artifacts
+from persistcal.imports.own_predictions import (
+    OwnPredictionsError,
+    check_columns,
+    collect_rows,
+    split_rows,
+)
+from persistcal.logs import log_to
+
+log = logging.getLogger(__name__)
+
+
+def import_predictions(
+    file_path: str,
+    predictions_paths: Sequence[str],
+    *,
+    wanted: Sequence[tuple[str, str]],
+    checkpoints: Mapping[str, Sequence[str]],
+) -> None:
+    """Write the predictions of each model and dataset in `file_path` to its own table.
+
+    Parameters
+    ----------
+    file_path : str
+        CSV or parquet file, see docs/own_predictions.md.
+    predictions_paths : sequence of str
+        Tables `persistcal.artifacts.PREDICTIONS`.
+    wanted : sequence of (model, dataset)
+        What each of `predictions_paths` is about.
+    checkpoints : mapping
+        By model its evaluation checkpoints.
+    """
+    datasets = list(dict.fromkeys(dataset for _, dataset in wanted))
+    try:
+        rows = collect_rows(read_batches(file_path), checkpoints=checkpoints, datasets=datasets)
+        for path, chosen in zip(predictions_paths, split_rows(rows, wanted), strict=True):
+            artifacts.write(
+                chosen[artifacts.PREDICTIONS.schema.names], path, artifacts.PREDICTIONS
+            )
+            log.info("Wrote %s: %d predictions", path, len(chosen))
+    except (OwnPredictionsError, pa.ArrowInvalid) as error:
+        raise OwnPredictionsError(f"{file_path}: {error}.") from error
+
+
+def read_batches(path: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a CSV or parquet file, a part at a time."""
+    if Path(path).suffix == ".parquet":
+        with pq.ParquetFile(path) as file:
+            check_columns(file.schema_arrow.names)
+            yield from file.iter_batches(batch_size=1 << 17)
+    elif Path(path).suffix == ".csv":
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            columns = next(csv.reader(file), [])
+        check_columns(columns)
+        # As text, so that a wrong value is met with its row and not by the reader.
+        types = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
+        with pyarrow.csv.open_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(use_threads=False),
+            convert_options=types,
+        ) as reader:
+            yield from reader
+    else:
+        raise OwnPredictionsError("is neither a .csv nor a .parquet file; save it as one")
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    import_predictions(
+        snakemake.input.file,
+        snakemake.output.predictions,
+        wanted=snakemake.params.wanted,
+        checkpoints=snakemake.params.checkpoints,
+    )

@@ -1,0 +1,114 @@
+"""Turn the authors' released results into the artifacts of a study."""
+
+import logging
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.imports.release import predictions
+from persistcal.imports.release.candidates import Answers, read_candidates
+from persistcal.imports.release.estimators import Dataset, Model, read_estimates
+from persistcal.imports.release.files import TREE
+from persistcal.imports.release.safe_archive import check_digest, unpack
+from persistcal.logs import log_to
+
+log = logging.getLogger(__name__)
+
+
+def import_release(
+    archive_path: str, digest_path: str, questions_paths: Sequence[str],
+    beams_paths: Sequence[str], clusters_paths: Sequence[str], labels_paths: Sequence[str],
+    scores_paths: Sequence[str], predictions_paths: Sequence[str], missing_path: str,
+    *, models: Mapping[str, Any], backbones: Mapping[str, Any],
+    datasets: Mapping[str, Any], seeds: Sequence[int],
+) -> None:  # fmt: skip
+    """Write all that the archive holds about `models` and `datasets`.
+
+    Parameters
+    ----------
+    archive_path, digest_path : str
+        The `.tar.zst` and its `.sha256`.
+    questions_paths, predictions_paths : sequence of str
+        By dataset; by model, then dataset.
+    beams_paths, clusters_paths, labels_paths, scores_paths : sequence of str
+        By model and then backbone, by checkpoint, by dataset; scores without backbones,
+        and only those of the transfer matrices.
+    missing_path : str
+        CSV of what the archive lacks.
+    models, backbones : mapping
+        Arguments of `Model` by name; of a backbone only the candidates are read.
+    datasets : mapping
+        Arguments of `Dataset` by name.
+    seeds : sequence of int
+        Seeds of the adapters.
+    """
+    check_digest(archive_path, digest_path)
+    known = {key: Model(**about) for key, about in {**models, **backbones}.items()}
+    asked = {name: Dataset(**about) for name, about in datasets.items()}
+    cells = [(k, c, name) for k, m in known.items() for c, name in product(m.revisions, asked)]
+    candidates = dict(
+        zip(cells, zip(beams_paths, clusters_paths, labels_paths, strict=True), strict=True)
+    )
+    scores = dict(zip([c for c in cells if c[0] in models], scores_paths, strict=True))
+    predicted = dict(zip(product(models, asked), predictions_paths, strict=True))
+    missing: list[tuple[str, ...]] = []
+    Path(missing_path).parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=Path(missing_path).parent) as folder:
+        log.info("%d files in %s", unpack(archive_path, folder, below=TREE), archive_path)
+        root = Path(folder, TREE)
+        for questions_path, (name, dataset) in zip(questions_paths, asked.items(), strict=True):
+            found = {}
+            for key, model in known.items():
+                answers: dict[tuple[str, str], Answers] = {}
+                for checkpoint, revision in model.revisions.items():
+                    read = read_candidates(root, name, model.repo, revision, dataset.splits)
+                    beams, clusters, labels = candidates[key, checkpoint, name]
+                    artifacts.write(read.beams, beams, artifacts.BEAMS)
+                    artifacts.write(read.clusters, clusters, artifacts.CLUSTERS)
+                    artifacts.write(read.labels, labels, artifacts.LABELS)
+                    answers |= {(checkpoint, split): a for split, a in read.answers.items()}
+                    missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
+                if key in models:
+                    found[key] = read_estimates(
+                        root, model, name, dataset, answers, seeds=seeds
+                    )
+                    missing += [(key, name, *row) for row in found[key].missing]
+            excluded = predictions.find_excluded(dataset, list(found.values()))
+            questions = predictions.questions(name, dataset, excluded)
+            artifacts.write(questions, questions_path, artifacts.QUESTIONS)
+            for key, estimates in found.items():
+                rows = predictions.predictions(known[key], name, dataset, estimates, excluded)
+                artifacts.write(rows, predicted[key, name], artifacts.PREDICTIONS)
+                for checkpoint in known[key].revisions:
+                    rows = predictions.transfer_scores(
+                        name, dataset, checkpoint, estimates, excluded
+                    )
+                    artifacts.write(rows, scores[key, checkpoint, name], artifacts.SCORES)
+    frame = pd.DataFrame(missing, columns=artifacts.MISSING.schema.names)
+    artifacts.write_csv(frame, missing_path, artifacts.MISSING)
+    if missing:
+        log.warning("The archive lacks %d files: see %s", len(missing), missing_path)
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    import_release(
+        snakemake.input.archive,
+        snakemake.input.digest,
+        snakemake.output.questions,
+        snakemake.output.beams,
+        snakemake.output.clusters,
+        snakemake.output.labels,
+        snakemake.output.scores,
+        snakemake.output.predictions,
+        snakemake.output.missing,
+        models=snakemake.params.models,
+        backbones=snakemake.params.backbones,
+        datasets=snakemake.params.datasets,
+        seeds=snakemake.params.seeds,
+    )

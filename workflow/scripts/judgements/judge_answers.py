@@ -1,0 +1,78 @@
+"""Label each candidate answer: by a match against the references, or by a judge model."""
+
+import logging
+import os
+
+from persistcal import artifacts
+from persistcal.judge.labels import judge_lexically
+from persistcal.logs import log_to
+
+log = logging.getLogger(__name__)
+
+
+def judge_answers(
+    questions_path: str,
+    clusters_path: str,
+    labels_path: str,
+    *,
+    judged_clusters: int | None = None,
+    judge: dict | None = None,
+    folder: str = "",
+    noted: str = "",
+) -> None:
+    """Write labels of the clusters at `clusters_path` to `labels_path`.
+
+    Parameters
+    ----------
+    questions_path, clusters_path : str
+        Tables QUESTIONS and CLUSTERS of `persistcal.artifacts`.
+    labels_path : str
+        Table `persistcal.artifacts.LABELS`, one row per judged cluster.
+    judged_clusters : int, optional
+        Judge so many of the most probable clusters of each question; all by default.
+    judge : dict, optional
+        Fields of `persistcal.judge.settings.JudgeSettings`; lexical match by default.
+    folder, noted : str
+        A judge model's verdicts for all jobs, and what this job asked a person.
+    """
+    questions = artifacts.read(questions_path, artifacts.QUESTIONS).set_index("question_id")
+    clusters = artifacts.read(clusters_path, artifacts.CLUSTERS)
+    if judged_clusters is not None:
+        clusters = clusters[clusters["cluster"] < judged_clusters]
+    asked = questions.loc[clusters["question_id"], ["question", "references"]]
+    rows = list(zip(asked["question"], asked["references"], clusters["answer"], strict=True))
+    if judge:
+        given = ask_judge(rows, judge, folder, noted)
+    else:
+        given = [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
+    labels = clusters[["question_id", "cluster"]].assign(
+        label=[label for label, _ in given], source=[source for _, source in given]
+    )
+    artifacts.write(labels, labels_path, artifacts.LABELS)
+    log.info("Labels: %s", labels["label"].value_counts().to_dict())
+
+
+def ask_judge(rows: list[tuple], judge: dict, folder: str, noted: str) -> list[tuple[str, str]]:
+    """Return label and source of each (question, references, answer) of `rows`."""
+    from persistcal.judge.requests import candidate_of
+    from persistcal.judge.run import judge_candidates
+    from persistcal.judge.settings import JudgeSettings
+
+    settings = JudgeSettings(**judge)
+    key = os.environ.get(settings.api_key_env, "")
+    candidates = [candidate_of(*row) for row in rows]
+    return judge_candidates(candidates, folder, settings, noted=noted, api_key=key)
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    verdict = snakemake.params.judge  # what decides a verdict; the rest must rerun nothing
+    judge_answers(
+        snakemake.input.questions,
+        snakemake.input.clusters,
+        snakemake.output.labels,
+        judged_clusters=snakemake.params.judged_clusters,
+        judge={**snakemake.config["judge"], **verdict} if verdict else None,
+        folder=snakemake.params.folder,
+        noted=snakemake.params.noted,
+    )

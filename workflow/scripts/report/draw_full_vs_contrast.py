@@ -1,0 +1,56 @@
+"""Draw AUC on the full set against AUC on contrast sets."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.logs import log_to
+from persistcal.report.figures import full_vs_contrast_figure, house_style, save_figure
+
+log = logging.getLogger(__name__)
+
+
+def draw_full_vs_contrast(
+    intervals_paths: Sequence[str],
+    pdf_path: str,
+    png_path: str,
+    *,
+    labels: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Draw both AUCs of every estimator to `pdf_path` and `png_path`.
+
+    Parameters
+    ----------
+    intervals_paths : sequence of str
+        CSVs of `persistcal.artifacts.INTERVALS`.
+    pdf_path, png_path : str
+        The figure.
+    labels : mapping
+        What is printed for each of the study's `models` and `datasets`, in order,
+        and of its `estimators`.
+    """
+    intervals = pd.concat(
+        artifacts.read_csv(path, artifacts.INTERVALS) for path in intervals_paths
+    )
+    intervals = intervals.drop_duplicates(list(artifacts.INTERVALS.key))
+    with house_style():
+        figure = full_vs_contrast_figure(
+            intervals,
+            models=labels["models"],
+            datasets=labels["datasets"],
+            estimators=labels["estimators"],
+        )
+        save_figure(figure, pdf_path, png_path)
+    log.info("Drew full-set against contrast-set AUC")
+
+
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    draw_full_vs_contrast(
+        snakemake.input.intervals,
+        snakemake.output.pdf,
+        snakemake.output.png,
+        labels=snakemake.params.labels,
+    )
