@@ -79,7 +79,7 @@ def launch(
             f"{n_ranks} ranks cannot be spread equally over {n_nodes} nodes; ask for a "
             "multiple of the nodes."
         )
-    found_at = [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(":")]
+    found_at = [str(Path(__file__).parents[2]), *os.environ.get("PYTHONPATH", "").split(":")]
     shared = {**os.environ, "PYTHONPATH": ":".join(filter(None, found_at))}
     shared |= {"MASTER_PORT": str(_free_port())}
     shared |= {"LOCAL_WORLD_SIZE": str(n_ranks // n_nodes), "MASTER_ADDR": "127.0.0.1"}
