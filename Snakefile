@@ -10,21 +10,19 @@ min_version("9.25")
 
 
 configfile: f"{workflow.basedir}/config/config.yaml"
+configfile: f"{workflow.basedir}/config/tables.yaml"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/inputs.smk"
 
 
-if RUNS_MODELS:
+if study.runs_models:
 
     include: "workflow/rules/questions.smk"
-    include: "workflow/rules/question_tables.smk"
-    include: "workflow/rules/checkpoints.smk"
-    include: "workflow/rules/candidates.smk"
+    include: "workflow/rules/models.smk"
+    include: "workflow/rules/answers.smk"
     include: "workflow/rules/judgements.smk"
     include: "workflow/rules/adapters.smk"
-    include: "workflow/rules/verifiers.smk"
     include: "workflow/rules/confidences.smk"
 
 else:
@@ -33,42 +31,74 @@ else:
 
 
 include: "workflow/rules/evaluation.smk"
-include: "workflow/rules/tables.smk"
-
-
-if not STUDY["predictions"]:
-
-    include: "workflow/rules/accuracies.smk"
-
-
-include: "workflow/rules/figures.smk"
-
-
-if RUNS_MODELS:
-
-    include: "workflow/rules/transfer.smk"
-    include: "workflow/rules/variance.smk"
-    include: "workflow/rules/headroom.smk"
-    include: "workflow/rules/weights.smk"
-    include: "workflow/rules/audit.smk"
+include: "workflow/rules/analyses.smk"
+include: "workflow/rules/report.smk"
 
 
 report: "workflow/report/study.rst"
 
 
+def tables_made(names):
+    return expand(rules.make_table.output.tex, table=names)
+
+
+def reports():
+    """Tables and figures of the study beside those that compare estimators."""
+    sizes = expand(rules.make_contrast_table.output.tex, dataset=DATASETS)
+    figures = [rules.draw_full_vs_contrast.output.png]
+    if study.chosen["predictions"]:
+        return sizes + figures
+    checkpoints = rules.make_checkpoints_table.output.tex
+    return [checkpoints, *sizes, *figures, rules.draw_accuracy.output.png]
+
+
+def reports_of_analyses():
+    """Tables and figures of the analyses that have something to show in this study."""
+    transfers = dict.fromkeys(d for _, d in study.analysed("transfer"))
+    wanted = expand(rules.draw_transfer.output.png, dataset=transfers)
+    if VARIANCES_MEASURED:
+        wanted.append(rules.correlate_variance.output.tex)
+    if study.analysed("gcm_headroom"):
+        wanted.append(rules.draw_gcm_headroom.output.png)
+    if COMPARED:
+        wanted.append(rules.make_weights_table.output.tex)
+    for name, table in {
+        "categories": rules.make_categories_table,
+        "examples": rules.make_examples_table,
+    }.items():
+        shown = config["analyses"]["questions"][name]
+        wanted += expand(
+            table.output.tex, dataset=[d for d in study.datasets if d in shown]
+        )
+    agreements = rules.summarise_audit.output.agreements if AUDIT["filled"] else None
+    sheet = agreements or rules.draw_audit.output.sheet
+    return wanted + [
+        sheet.format(model=m, dataset=d) for m, d in study.analysed("audit")
+    ]
+
+
 rule study:
     default_target: True
     input:
-        expand(rules.collect_metrics.output, part=R),
-        expand(rules.collect_significance.output, part=R),
+        rules.collect_metrics.output,
+        rules.collect_significance.output,
         rules.compare_with_paper.output,
-        reports_of(R),
+        tables_made(TABLES),
+        reports(),
     localrule: True
 
 
 rule all:
     input:
         rules.study.input,
-        reports_of(FURTHER),
-        reports_of_analyses() if RUNS_MODELS else [],
+        tables_made(study.further_tables),
+        (
+            [
+                rules.collect_all_metrics.output,
+                rules.collect_all_significance.output,
+                reports_of_analyses(),
+            ]
+            if study.runs_models
+            else []
+        ),
     localrule: True

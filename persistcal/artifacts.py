@@ -100,6 +100,20 @@ LABELS = Table(
     _schema(question_id=TEXT, cluster=INT, label=TEXT, source=TEXT),
     ("question_id", "cluster"),
 )
+ANSWERS = Table(
+    "answers",
+    "judge_answers",
+    # of the train and test split; imported predictions have neither texts nor probabilities
+    _schema(
+        ("answer", "probability"),
+        question_id=TEXT,
+        split=TEXT,
+        answer=TEXT,
+        probability=REAL,
+        correct=FLAG,
+    ),
+    ("question_id",),
+)
 TRAINING = Table(
     "training",
     "train_adapters",
@@ -120,21 +134,15 @@ SCORES = Table(
     ),
     ("answers_of", "recipe", "trained_on", "train_dataset", "seed", "question_id"),
 )
-VERDICTS = Table(
-    "verdicts",
+VERIFIED = Table(
+    "verified",
     "score_with_verifier",
     _schema(checkpoint=TEXT, question_id=TEXT, confidence=REAL),  # whose answer, and P(yes)
     ("checkpoint", "question_id"),
 )
-CONFIDENCES = Table(
-    "confidences",
-    "estimate_confidences",
-    _schema(checkpoint=TEXT, question_id=TEXT, train_dataset=TEXT, seed=INT, confidence=REAL),
-    ("checkpoint", "question_id", "train_dataset", "seed"),
-)
 PREDICTIONS = Table(
     "predictions",
-    "assemble_predictions",
+    "estimate_confidences",
     _schema(
         checkpoint=TEXT,
         question_id=TEXT,
@@ -148,7 +156,7 @@ PREDICTIONS = Table(
 )
 CONTRAST_SETS = Table(
     "contrast_sets",
-    "compute_metrics",
+    "count_contrast_sets",
     _schema(
         model=TEXT,
         dataset=TEXT,
@@ -189,7 +197,7 @@ METRICS = Table(
 )
 SIGNIFICANCE = Table(
     "significance",
-    "assess_significance",
+    "compare_estimators",
     _schema(
         ("difference", "lower_5pct", "lower_2_5pct", "upper_97_5pct", "p_value", "p_holm"),
         model=TEXT,
@@ -221,9 +229,25 @@ SIGNIFICANCE = Table(
         "other",
     ),
 )
+REPLICATES = Table(
+    "replicates",
+    "resample_metrics",
+    _schema(
+        ("value",),
+        train_dataset=TEXT,
+        estimator=TEXT,
+        conditioning=TEXT,
+        scope=TEXT,
+        metric=TEXT,
+        value=REAL,  # on the data, mean over seeds
+        replicates=pa.list_(REAL),
+        drawn=TEXT,  # digest of what was drawn; replicates are paired where it is equal
+    ),
+    ("train_dataset", "estimator", "conditioning", "scope", "metric"),
+)
 INTERVALS = Table(
     "intervals",
-    "assess_significance",
+    "resample_metrics",
     _schema(
         ("value", "lower_2_5pct", "upper_97_5pct"),
         model=TEXT,

@@ -8,9 +8,11 @@ from typing import Any
 import jsonschema
 import yaml
 
-from study.selection import runs_models
+from study.selection import Study
 
 SCHEMA = Path(__file__).with_name("schema.yaml")
+FUNCTIONS = Path(__file__).parents[1] / "persistcal" / "confidence" / "estimators"
+_SOURCES = ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
 
 
 class ConfigError(ValueError):
@@ -34,6 +36,12 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         unknown = next(name for name in error.instance if name not in known)
         where = f"{key}.{unknown}" if key else unknown
         return f"config: {where} is not a known key; {_nearest(unknown, known)}"
+    if error.validator == "required" and "then" in error.absolute_schema_path:
+        missing = next(name for name in error.validator_value if name not in error.instance)
+        return (
+            f"config: {key} lacks the key {missing}, which source "
+            f"{error.instance['source']} needs."
+        )
     if error.validator == "required":
         return f"config: {key or 'the config'} lacks a key: {error.message}."
     meaning = schema.get("description")
@@ -55,12 +63,18 @@ def check_config(config: dict[str, Any]) -> None:
     if error := jsonschema.exceptions.best_match(validator.iter_errors(config)):
         raise ConfigError(_sentence(error))
     _check_study(config)
+    study = Study(config)
     for name in config["study"]["models"]:
-        _check_model(config, name)
-    for name in config["study"]["datasets"] + config["study"]["further"]["datasets"]:
-        _check_dataset(config, name)
-    for name in config["study"]["estimators"] + config["study"]["further"]["estimators"]:
-        _check_estimator(config, name)
+        _check_model(study, name)
+    for name in study.datasets:
+        _check_dataset(study, name)
+    for name in dict.fromkeys([*config["study"]["estimators"], *_named_by_tables(study)]):
+        _check_estimator(study, name)
+    if study.runs_models:
+        for name in config["study"]["estimators"]:
+            _check_earlier(study, name)
+        for name, table in study.tables.items():
+            _check_table(study, name, table)
 
 
 def _check_names(key: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -73,9 +87,10 @@ def _check_study(config: dict[str, Any]) -> None:
     study = config["study"]
     for catalogue in ("models", "datasets", "estimators", "tables"):
         _check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
-    for catalogue in ("datasets", "estimators", "tables"):
-        further = study["further"][catalogue]
-        _check_names(f"study.further.{catalogue}", further, config[catalogue])
+    _check_names("study.further", study["further"], config["tables"])
+    for table in study["further"]:
+        named = config["tables"][table].get("datasets", [])
+        _check_names(f"tables.{table}.datasets", named, config["datasets"])
     for table, datasets in config["analyses"]["questions"].items():
         _check_names(f"analyses.questions.{table}", datasets, config["datasets"])
     if study.get("source") == "release" and not study.get("archive"):
@@ -85,7 +100,22 @@ def _check_study(config: dict[str, Any]) -> None:
         )
 
 
-def _check_model(config: dict[str, Any], name: str) -> None:
+def _named_by_tables(study: Study) -> list[str]:
+    """Return the estimators of the rows that `all` evaluates for its tables."""
+    return [row.estimator for row in study.ever_evaluated] if study.runs_models else []
+
+
+def _check_table(study: Study, name: str, table: dict[str, Any]) -> None:
+    if not study.shown(name):
+        rows = [row["estimator"] for block in table["blocks"] for row in block.get("rows", [])]
+        raise ConfigError(
+            f"config: study.tables names '{name}', but none of its estimators is in "
+            f"study.estimators; add one of {', '.join(dict.fromkeys(rows))} or drop the table."
+        )
+
+
+def _check_model(study: Study, name: str) -> None:
+    config = study.config
     model = config["models"][name]
     if name in config["study"]["models"] and "evaluation" not in model:
         raise ConfigError(
@@ -102,7 +132,7 @@ def _check_model(config: dict[str, Any], name: str) -> None:
     described = model.get("checkpoints", {})
     _check_names(f"models.{name}.earlier", earlier, described)
     _check_names(f"models.{name}.evaluation", evaluation, described)
-    if not runs_models(config):
+    if not study.runs_models:
         return
     if ("repo" in model) == ("pretraining" in model):
         raise ConfigError(
@@ -132,23 +162,14 @@ def _check_model(config: dict[str, Any], name: str) -> None:
             config["datasets"],
         )
         for dataset in model["pretraining"]["datasets"]:
-            _check_dataset(config, dataset)
-    for recipe, settings in config["recipes"].items():
+            _check_dataset(study, dataset)
+    for recipe, settings in study.recipes.items():
         if isinstance(settings["train_on"], list):
             _check_names(f"recipes.{recipe}.train_on", settings["train_on"], described)
 
 
-SOURCE_NEEDS = {
-    "elements": ("n_test", "n_few_shot", "seed", "train_datasets"),
-    "atlas": ("n_train", "n_test", "n_few_shot", "seed", "min_city_population"),
-    "triviaqa": ("repo", "revision", "train", "test"),
-    "jeopardy": ("repo", "revision", "train", "test", "categories"),
-    "bioasq": ("file", "train_datasets"),
-    "file": ("file",),
-}
-
-
-def _check_dataset(config: dict[str, Any], name: str) -> None:
+def _check_dataset(study: Study, name: str) -> None:
+    config = study.config
     dataset = config["datasets"][name]
     _check_names(
         f"datasets.{name}.train_datasets",
@@ -162,22 +183,18 @@ def _check_dataset(config: dict[str, Any], name: str) -> None:
                 f"config: datasets.{name}.train {dataset['train']} and test {dataset['test']} "
                 "overlap or are empty; each is [first index, index after the last]."
             )
-    if not runs_models(config):
+    if not study.runs_models:
         return
     if "source" not in dataset:
         raise ConfigError(
             f"config: datasets.{name} lacks a key: add its source, one of "
-            f"{', '.join(SOURCE_NEEDS)}."
+            f"{', '.join(_SOURCES)}."
         )
-    for key in SOURCE_NEEDS[dataset["source"]]:
-        if key not in dataset:
-            raise ConfigError(
-                f"config: datasets.{name} lacks the key {key}, which source "
-                f"{dataset['source']} needs."
-            )
+    _check_few_shot(study, name)
 
 
-def _check_verifier(config: dict[str, Any], name: str) -> None:
+def _check_verifier(study: Study, name: str) -> None:
+    config = study.config
     verifier = config["verifiers"][name]
     model = verifier["model"]
     _check_names(f"verifiers.{name}.model", [model], config["models"])
@@ -186,35 +203,75 @@ def _check_verifier(config: dict[str, Any], name: str) -> None:
         [verifier["checkpoint"]],
         config["models"][model].get("checkpoints", {}),
     )
-    _check_model(config, model)
+    _check_model(study, model)
 
 
-def _check_estimator(config: dict[str, Any], name: str) -> None:
+def _check_estimator(study: Study, name: str) -> None:
+    config = study.config
     estimator = config["estimators"][name]
-    if ("recipe" in estimator) == ("script" in estimator):
+    if ("recipe" in estimator) == ("function" in estimator):
         raise ConfigError(
-            f"config: estimators.{name} needs either a recipe or a script with reads."
+            f"config: estimators.{name} needs either a recipe or a function with reads."
         )
     if "recipe" in estimator:
-        _check_names(f"estimators.{name}.recipe", [estimator["recipe"]], config["recipes"])
-    elif "reads" not in estimator:
-        raise ConfigError(
-            f"config: estimators.{name} lacks the key reads: the groups of checkpoints whose "
-            "answers its script reads."
-        )
+        recipe = study.recipe_of(name)
+        _check_names(f"estimators.{name}.recipe", [recipe], study.recipes)
+        _check_one_adapter(study, name)
+    else:
+        _check_function(estimator["function"], f"estimators.{name}.function")
+        if "reads" not in estimator:
+            raise ConfigError(
+                f"config: estimators.{name} lacks the key reads: the groups of checkpoints "
+                "whose answers its function reads."
+            )
     if "verifier" in estimator:
         key = f"estimators.{name}.verifier"
         _check_names(key, [estimator["verifier"]], config["verifiers"])
-        if runs_models(config):
-            _check_verifier(config, estimator["verifier"])
-    needs_earlier = {"earlier", "last_earlier"} & {
-        *estimator.get("reads", []),
-        estimator.get("weights_of"),
-        estimator.get("answers_of"),
-    }
-    for model in config["study"]["models"] if needs_earlier and runs_models(config) else []:
-        if not config["models"][model].get("earlier"):
+        if study.runs_models:
+            _check_verifier(study, estimator["verifier"])
+
+
+def _check_function(function: str, key: str) -> None:
+    own = sorted(path.stem for path in FUNCTIONS.glob("[a-z]*.py"))
+    if not function.endswith(".py"):
+        _check_names(key, [function], own)
+
+
+def _check_one_adapter(study: Study, name: str) -> None:
+    """Refuse to use adapters where it is not said which of several."""
+    estimator = study.config["estimators"][name]
+    elsewhere = [key for key in ("weights_of", "posthoc") if estimator.get(key)]
+    if not (study.runs_models and elsewhere):
+        return
+    recipe = study.recipe_of(name)
+    for model in study.chosen["models"]:
+        if len(study.training_sets(model, str(recipe))) > 1:
+            raise ConfigError(
+                f"config: estimators.{name} has {elsewhere[0]}, but its recipe trains several "
+                "adapters, each for other checkpoints; use a recipe that trains one."
+            )
+
+
+def _check_earlier(study: Study, name: str) -> None:
+    """Refuse an estimator of the study's own that a model has no earlier checkpoints for."""
+    for model in study.chosen["models"] if study.needs_earlier(name) else []:
+        if not study.earlier(model):
             raise ConfigError(
                 f"config: estimators.{name} needs earlier checkpoints, but "
                 f"models.{model}.earlier is empty; add some or drop it from study.estimators."
             )
+
+
+# Questions that every dataset of a source keeps for prompts
+_KEPT_FOR_PROMPTS = {"triviaqa": 10, "jeopardy": 10, "bioasq": 5}
+
+
+def _check_few_shot(study: Study, name: str) -> None:
+    dataset, asked = study.config["datasets"][name], study.config["prompts"]["few_shot"]
+    there = dataset.get("n_few_shot", _KEPT_FOR_PROMPTS.get(dataset["source"]))
+    # A file may say itself which of its questions are for prompts.
+    if there is not None and there < asked:
+        raise ConfigError(
+            f"config: prompts.few_shot is {asked}, but datasets.{name} keeps {there} questions "
+            f"for prompts; raise its n_few_shot or lower prompts.few_shot."
+        )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
-from study import selection
+from study.selection import Study
 
 Config = dict[str, Any]
 Wildcards = Mapping[str, str]
@@ -127,16 +127,17 @@ def _judge_answers(config: Config, job: Wildcards) -> Cost:
     if config["judge"]["backend"] == "lexical":
         return Cost()
     candidates = n_questions(config, job["dataset"], "train", "test")
-    return Cost(requests=candidates * (selection.judged_clusters(config) or 0) * NEW_ANSWERS)
+    return Cost(requests=candidates * (Study(config).judged_clusters or 0) * NEW_ANSWERS)
 
 
 def _train_adapters(config: Config, job: Wildcards) -> Cost:
     # The ranks of a job hold one checkpoint each and work side by side. Twice the
     # forward pass is spent on the gradient of activations; the base has none.
     model, recipe = job["model"], job["recipe"]
-    settings, weights = selection.recipe_settings(config, recipe), weights_of(config, model)
-    checkpoints = selection.training_sets(config, model, recipe)[job["trained_on"]]
-    learnt_from = selection.data_checkpoints(config, model, recipe, job["trained_on"])
+    study, weights = Study(config), weights_of(config, model)
+    settings = study.recipe(recipe)
+    checkpoints = study.trained_on(model, recipe, job["trained_on"])
+    learnt_from = study.data_checkpoints(model, recipe, job["trained_on"])
     sources = len(learnt_from) if settings["data"] == "pooled" else 1
     candidates = settings["answers"] * sources
     tokens = CANDIDATE_TOKENS + FURTHER_CANDIDATE_TOKENS * (candidates - 1)
@@ -148,18 +149,19 @@ def _train_adapters(config: Config, job: Wildcards) -> Cost:
 
 
 def _score_answers(config: Config, job: Wildcards) -> Cost:
-    model, checkpoint, dataset = job["model"], job["checkpoint"], job["dataset"]
-    adapters = selection.scorings_in(config, job["part"], model, checkpoint, dataset)
-    questions = _in_shard(config, job, "scoring", n_questions(config, dataset, "test"))
-    answers = len(adapters) * questions
-    weights = weights_of(config, model)
+    key = ("model", "checkpoint", "dataset", "recipe", "answers")
+    adapters = Study(config).scorings(*(job[name] for name in key))
+    split = "train" if job["answers"] == "train" else "test"
+    asked = n_questions(config, job["dataset"], split)
+    answers = len(adapters) * _in_shard(config, job, "scoring", asked)
+    weights = weights_of(config, job["model"])
     flops = 2 * weights * answers * CANDIDATE_TOKENS
     return _on_gpus(weights, flops / FLOPS, gigabytes=answers * BYTES_PER_SCORE / 1e9)
 
 
 def _measure_variance(config: Config, job: Wildcards) -> Cost:
     recipe = config["analyses"]["hidden_state_variance"]["recipe"]
-    seeds = len(selection.recipe_settings(config, recipe)["seeds"])
+    seeds = len(Study(config).seeds(recipe))
     weights = weights_of(config, job["model"])
     answers = seeds * n_questions(config, job["dataset"], "test")
     return _on_gpus(weights, 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
@@ -167,7 +169,7 @@ def _measure_variance(config: Config, job: Wildcards) -> Cost:
 
 def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
     verifier, model, dataset = job["verifier"], job["model"], job["dataset"]
-    splits = selection.splits_to_verify(config, verifier, model, dataset)
+    splits = Study(config).splits_to_verify(verifier, model, dataset)
     answers = sum(n_questions(config, dataset, split) for split in splits.values())
     weights = weights_of(config, config["verifiers"][verifier]["model"])
     seconds = 2 * weights * answers * VERIFIER_TOKENS / FLOPS
@@ -176,7 +178,7 @@ def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
 
 def _estimate_confidences(config: Config, job: Wildcards) -> Cost:
     about = config["estimators"][job["estimator"]]
-    n_checkpoints = len(selection.checkpoints_read(config, job["model"], job["estimator"]))
+    n_checkpoints = len(Study(config).checkpoints_read(job["model"], job["estimator"]))
     answers = n_checkpoints * n_questions(config, job["dataset"], "train", "test")
     if about.get("compares_answers") and config["equivalence"]["backend"] == "nli":
         return _on_gpus(ENTAILMENT_WEIGHTS, answers * PAIRS / PAIRS_PER_S)

@@ -1,14 +1,15 @@
-"""What a study's config means: which adapters are trained on what and used where.
-
-Plain functions on the config dictionary, so that rules hold no logic and a
-test can ask the same questions as the rules.
-"""
+"""What a study's config means: which adapters are trained on what, and what is made of it."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
+
 Config = dict[str, Any]
+
+IMPORTED = "imported"  # takes an estimator's place where all come from one file
 
 
 class Scoring(NamedTuple):
@@ -29,277 +30,432 @@ class Scoring(NamedTuple):
     seed: int
 
 
-def runs_models(config: Config) -> bool:
-    """Return whether the study runs models, or takes predictions from elsewhere."""
-    study = config["study"]
-    return not study.get("predictions") and study.get("source", "models") == "models"
+class Scores(NamedTuple):
+    """Where scores lie: a checkpoint's, with the adapters of a recipe, of some answers.
 
-
-def added(config: Config) -> dict[str, list[str]]:
-    """Return what only `all` evaluates, by catalogue: of `study.further` what is not named."""
-    study = config["study"]
-    return {
-        catalogue: [name for name in names if name not in study[catalogue]]
-        for catalogue, names in study["further"].items()
-    }
-
-
-def chosen_estimators(config: Config, part: str, dataset: str) -> list[str]:
-    """Return the estimators of `dataset` that are evaluated in the folder `part`.
-
-    On what only `all` evaluates these are the study's own.
+    Attributes
+    ----------
+    checkpoint, recipe : str
+        Whose weights score, and with which adapters.
+    answers : str
+        "own" (the checkpoint's, on the test split), "train" (on the train split),
+        "transfer" (own, by every adapter of the recipe and not only by the one that is
+        used at the checkpoint), or the group of checkpoints whose answers they are.
     """
-    first = part == config["results"] or dataset not in config["study"]["datasets"]
-    return config["study"]["estimators"] if first else added(config)["estimators"]
+
+    checkpoint: str
+    recipe: str
+    answers: str
 
 
-def group(config: Config, model: str, name: str) -> list[str]:
-    """Return the checkpoints of `model` in the group `name`, in order of training."""
-    earlier = config["models"][model].get("earlier", [])
-    evaluation = config["models"][model]["evaluation"]
-    return {
-        "earlier": earlier,
-        "last_earlier": earlier[-1:],
-        "evaluation": evaluation,
-        "all": earlier + evaluation,
-    }[name]
+class Evaluated(NamedTuple):
+    """One estimator on the answers of one model to one dataset."""
+
+    model: str
+    dataset: str
+    estimator: str
 
 
-def models(config: Config) -> list[str]:
-    """Return the models that a study makes or fetches: evaluated ones and verifiers."""
-    verifiers = [verifier["model"] for verifier in config["verifiers"].values()]
-    return list(dict.fromkeys([*config["study"]["models"], *verifiers]))
+class Study:
+    """Answers questions about the config of a study; it changes nothing.
 
-
-def recipe_settings(config: Config, recipe: str) -> dict[str, Any]:
-    """Return the settings of `recipe`: its own over those of `training`."""
-    return {**config["training"], **config["recipes"][recipe]}
-
-
-def training_sets(config: Config, model: str, recipe: str) -> dict[str, list[str]]:
-    """Return the checkpoints that each adapter of `recipe` trains on, by the set's name."""
-    train_on = config["recipes"][recipe]["train_on"]
-    if isinstance(train_on, list):
-        sets = [train_on]
-    elif train_on == "adjacent_pairs":
-        sets = [list(pair) for pair in pairwise(group(config, model, "all"))]
-    elif train_on.startswith("each"):
-        of = train_on.removeprefix("each").removeprefix("_") or "all"
-        sets = [[checkpoint] for checkpoint in group(config, model, of)]
-    else:
-        sets = [group(config, model, train_on)]
-    return {"+".join(checkpoints): checkpoints for checkpoints in sets if checkpoints}
-
-
-def data_checkpoints(config: Config, model: str, recipe: str, trained_on: str) -> list[str]:
-    """Return the checkpoints whose answers an adapter of `recipe` learns from."""
-    sets = training_sets(config, model, recipe)
-    data = recipe_settings(config, recipe)["data"]
-    if data == "pooled":
-        return list(dict.fromkeys(c for checkpoints in sets.values() for c in checkpoints))
-    return sets[trained_on][:1] if data == "first" else sets[trained_on]
-
-
-def adapter_used_at(config: Config, model: str, recipe: str, checkpoint: str) -> str:
-    """Return the name of the training set whose adapter `recipe` uses at `checkpoint`."""
-    sets = training_sets(config, model, recipe)
-    if len(sets) == 1:
-        return next(iter(sets))
-    return next(name for name, checkpoints in sets.items() if checkpoint in checkpoints)
-
-
-def train_datasets(config: Config, dataset: str) -> list[str]:
-    """Return the datasets whose adapters score `dataset`."""
-    return config["datasets"][dataset].get("train_datasets", [dataset])
-
-
-def estimators(config: Config, chosen: Sequence[str], dataset: str, *, kind: str) -> list[str]:
-    """Return those of the `chosen` estimators for `dataset` with a "recipe" or a "script".
-
-    What is fitted on a train split is left out where there is none.
+    Parameters
+    ----------
+    config : dict
+        As `check_config` has passed it.
     """
-    only_evaluates = "train_datasets" in config["datasets"][dataset]
-    return [
-        name
-        for name in chosen
-        if kind in config["estimators"][name]
-        and not (only_evaluates and config["estimators"][name].get("fitted"))
-    ]
 
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.chosen = config.get("study", {})
 
-def checkpoint_scored_with(config: Config, model: str, estimator: str, checkpoint: str) -> str:
-    """Return the checkpoint whose weights score for `estimator` at `checkpoint`."""
-    name = config["estimators"][estimator].get("weights_of")
-    return group(config, model, name)[0] if name else checkpoint
+    # Models and their checkpoints
 
+    @cached_property
+    def runs_models(self) -> bool:
+        """Whether the study runs models, or takes predictions from elsewhere."""
+        elsewhere = self.chosen.get("predictions")
+        return not elsewhere and self.chosen.get("source", "models") == "models"
 
-def answers_scored(config: Config, model: str, estimator: str, checkpoint: str) -> str:
-    """Return the checkpoint whose answers `estimator` scores for `checkpoint`."""
-    name = config["estimators"][estimator].get("answers_of")
-    return group(config, model, name)[0] if name else checkpoint
+    @cached_property
+    def models_made(self) -> list[str]:
+        """Models that the study makes or fetches: evaluated ones and verifiers."""
+        verifiers = [verifier["model"] for verifier in self.config["verifiers"].values()]
+        return list(dict.fromkeys([*self.chosen["models"], *verifiers]))
 
+    def group(self, model: str, name: str) -> list[str]:
+        """Return the checkpoints of `model` in a group, in order of training."""
+        earlier = self.config["models"][model].get("earlier", [])
+        evaluation = self.config["models"][model].get("evaluation", [])
+        return {
+            "earlier": earlier,
+            "last_earlier": earlier[-1:],
+            "evaluation": evaluation,
+            "all": earlier + evaluation,
+        }[name]
 
-def scorings_of(
-    config: Config, model: str, dataset: str, estimator: str, checkpoint: str
-) -> Iterator[Scoring]:
-    """Yield the scorings that make up `estimator` at the evaluation `checkpoint`."""
-    recipe = config["estimators"][estimator]["recipe"]
-    for train_dataset in train_datasets(config, dataset):
-        for seed in recipe_settings(config, recipe)["seeds"]:
-            yield Scoring(
-                answers_scored(config, model, estimator, checkpoint),
-                recipe,
-                adapter_used_at(config, model, recipe, checkpoint),
-                train_dataset,
-                seed,
-            )
+    def earlier(self, model: str) -> list[str]:
+        """Return the checkpoints that estimators may learn from."""
+        return self.group(model, "earlier")
 
+    def evaluation(self, model: str) -> list[str]:
+        """Return the checkpoints whose answers are evaluated."""
+        return self.group(model, "evaluation")
 
-def scorings_at(
-    config: Config, chosen: Sequence[str], model: str, checkpoint: str, dataset: str
-) -> list[Scoring]:
-    """Return the scorings that the `chosen` estimators need `checkpoint` for, each once."""
-    found = {
-        scoring
-        for estimator in estimators(config, chosen, dataset, kind="recipe")
-        for evaluated in group(config, model, "evaluation")
-        if checkpoint_scored_with(config, model, estimator, evaluated) == checkpoint
-        for scoring in scorings_of(config, model, dataset, estimator, evaluated)
-    }
-    return sorted(found)
+    def checkpoints(self, model: str) -> list[str]:
+        """Return all checkpoints of `model` that answer questions."""
+        return self.group(model, "all")
 
+    def described(self, model: str) -> dict[str, dict[str, Any]]:
+        """Return what the config says of each checkpoint of `model` that answers."""
+        about = self.config["models"][model].get("checkpoints", {})
+        return {name: about.get(name, {}) for name in self.checkpoints(model)}
 
-def checkpoints_that_score(
-    config: Config, chosen: Sequence[str], model: str, dataset: str
-) -> list[str]:
-    """Return the checkpoints whose weights score answers for the `chosen` estimators."""
-    return [
-        checkpoint
-        for checkpoint in group(config, model, "all")
-        if scorings_at(config, chosen, model, checkpoint, dataset)
-    ]
+    def labels_of(self, model: str) -> dict[str, str]:
+        """Return what is printed for each checkpoint of `model`."""
+        return {name: about.get("label", name) for name, about in self.described(model).items()}
 
-
-def scored_predictions(
-    config: Config, chosen: Sequence[str], model: str, dataset: str
-) -> list[dict[str, Any]]:
-    """Say where the scores of each adapter estimator at each evaluation checkpoint are.
-
-    Returns
-    -------
-    list of dict
-        Keys estimator and checkpoint (what the scores are for), scored_at (whose
-        weights) and the fields of `Scoring`.
-    """
-    return [
-        {
-            "estimator": estimator,
-            "checkpoint": checkpoint,
-            "scored_at": checkpoint_scored_with(config, model, estimator, checkpoint),
-            **scoring._asdict(),
+    @cached_property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """What is printed for models, datasets and estimators."""
+        config = self.config
+        return {
+            "models": {m: config["models"][m].get("label", m) for m in self.chosen["models"]},
+            "datasets": {d: config["datasets"][d].get("label", d) for d in self.datasets},
+            "estimators": {e: a.get("label", e) for e, a in config["estimators"].items()},
         }
-        for estimator in estimators(config, chosen, dataset, kind="recipe")
-        for checkpoint in group(config, model, "evaluation")
-        for scoring in scorings_of(config, model, dataset, estimator, checkpoint)
-    ]
 
+    def pretraining(self, model: str) -> dict[str, Any]:
+        """Return how the checkpoints of `model` are made."""
+        return self.config["models"][model]["pretraining"]
 
-def checkpoints_read(config: Config, model: str, estimator: str) -> list[str]:
-    """Return the checkpoints whose answers the script of `estimator` reads."""
-    read = {
-        checkpoint
-        for name in config["estimators"][estimator]["reads"]
-        for checkpoint in group(config, model, name)
-    }
-    return [checkpoint for checkpoint in group(config, model, "all") if checkpoint in read]
+    def previous_checkpoint(self, model: str, checkpoint: str) -> str | None:
+        """Return the checkpoint that pre-training goes on from to reach `checkpoint`."""
+        names = list(self.config["models"][model]["checkpoints"])
+        place = names.index(checkpoint)
+        return names[place - 1] if place else None
 
+    def step_before(self, model: str, checkpoint: str) -> int:
+        """Return the step of pre-training that `checkpoint` goes on from."""
+        previous = self.previous_checkpoint(model, checkpoint)
+        return self.config["models"][model]["checkpoints"][previous]["step"] if previous else 0
 
-def splits_to_verify(config: Config, verifier: str, model: str, dataset: str) -> dict[str, str]:
-    """Return the split of `dataset` that `verifier` judges the answers to, by checkpoint.
+    # Recipes and the adapters that they train
 
-    What an estimator is fitted on is the train split of the earlier checkpoints.
-    """
-    read = {
-        checkpoint
-        for name in estimators(config, list(config["estimators"]), dataset, kind="script")
-        if config["estimators"][name].get("verifier") == verifier
-        for checkpoint in checkpoints_read(config, model, name)
-    }
-    earlier = group(config, model, "earlier")
-    return {
-        checkpoint: "train" if checkpoint in earlier else "test"
-        for checkpoint in group(config, model, "all")
-        if checkpoint in read
-    }
+    @cached_property
+    def recipes(self) -> dict[str, dict[str, Any]]:
+        """Every recipe: the catalogue's, and those that an estimator brings along."""
+        own = {
+            name: about["recipe"]
+            for name, about in self.config["estimators"].items()
+            if isinstance(about.get("recipe"), dict)
+        }
+        return {**self.config["recipes"], **own}
 
+    def recipe(self, name: str) -> dict[str, Any]:
+        """Return the settings of a recipe: its own over those of `training`."""
+        return {**self.config["training"], **self.recipes[name]}
 
-def previous_checkpoint(config: Config, model: str, checkpoint: str) -> str | None:
-    """Return the checkpoint that pre-training goes on from to reach `checkpoint`."""
-    names = list(config["models"][model]["checkpoints"])
-    place = names.index(checkpoint)
-    return names[place - 1] if place else None
+    def seeds(self, recipe: str) -> list[int]:
+        """Return the seeds that a recipe trains adapters with."""
+        return self.recipe(recipe)["seeds"]
 
+    def training_sets(self, model: str, recipe: str) -> dict[str, list[str]]:
+        """Return the checkpoints that each adapter of `recipe` trains on, by the set's name."""
+        train_on = self.recipes[recipe]["train_on"]
+        if isinstance(train_on, list):
+            sets = [train_on]
+        elif train_on == "adjacent_pairs":
+            sets = [list(pair) for pair in pairwise(self.checkpoints(model))]
+        elif train_on.startswith("each"):
+            of = train_on.removeprefix("each").removeprefix("_") or "all"
+            sets = [[checkpoint] for checkpoint in self.group(model, of)]
+        else:
+            sets = [self.group(model, train_on)]
+        return {"+".join(names): names for names in sets if names}
 
-def step_before(config: Config, model: str, checkpoint: str) -> int:
-    """Return the step of pre-training that `checkpoint` goes on from."""
-    previous = previous_checkpoint(config, model, checkpoint)
-    return config["models"][model]["checkpoints"][previous]["step"] if previous else 0
+    def trained_on(self, model: str, recipe: str, trained_on: str) -> list[str]:
+        """Return the checkpoints of the training set that is named `trained_on`."""
+        return self.training_sets(model, recipe)[trained_on]
 
+    def data_checkpoints(self, model: str, recipe: str, trained_on: str) -> list[str]:
+        """Return the checkpoints whose answers an adapter of `recipe` learns from."""
+        sets = self.training_sets(model, recipe)
+        data = self.recipe(recipe)["data"]
+        if data == "pooled":
+            return list(dict.fromkeys(c for names in sets.values() for c in names))
+        return sets[trained_on][:1] if data == "first" else sets[trained_on]
 
-def judged_clusters(config: Config) -> int | None:
-    """Return how many clusters of a question are judged: all that a recipe may read.
+    def adapter_used_at(self, model: str, recipe: str, checkpoint: str) -> str:
+        """Return the name of the training set whose adapter `recipe` uses at `checkpoint`."""
+        sets = self.training_sets(model, recipe)
+        if len(sets) == 1:
+            return next(iter(sets))
+        return next(name for name, names in sets.items() if checkpoint in names)
 
-    None means all, which costs nothing with the lexical judge.
-    """
-    if config["judge"]["backend"] == "lexical":
-        return None
-    recipes = config["recipes"]
-    return max([1, *(recipe_settings(config, recipe)["answers"] for recipe in recipes)])
+    # Datasets and estimators
 
+    def train_datasets(self, dataset: str) -> list[str]:
+        """Return the datasets whose adapters score `dataset`."""
+        return self.config["datasets"][dataset].get("train_datasets", [dataset])
 
-def analysed(config: Config, analysis: str) -> list[tuple[str, str]]:
-    """Return the models and datasets of the study that the `analysis` is about."""
-    chosen = config["analyses"][analysis]
-    return [
-        (model, dataset)
-        for model in config["study"]["models"]
-        if model in chosen["models"]
-        for dataset in config["study"]["datasets"]
-        if dataset in chosen["datasets"]
-    ]
+    def elsewhere(self, dataset: str) -> list[str]:
+        """Return the datasets that estimators for `dataset` train on, if not on itself."""
+        return self.config["datasets"][dataset].get("train_datasets", [])
 
+    @cached_property
+    def datasets(self) -> list[str]:
+        """Datasets that something is made of: the study's, and those of its further tables.
 
-def headroom_blocks(config: Config, model: str, dataset: str) -> list[list[tuple[str, str]]]:
-    """Return the comparison that the headroom of the verifier is read off, if there is one."""
-    if (model, dataset) not in analysed(config, "gcm_headroom"):
-        return []
-    compared = config["analyses"]["gcm_headroom"]
-    return [[(dataset, compared["verifier"]), (dataset, compared["oracle"])]]
+        A table about transfer may name a dataset that the study does not evaluate
+        otherwise; its estimators train on the study's.
+        """
+        named = [
+            dataset
+            for name in self.chosen["further"]
+            for dataset in self.config["tables"][name].get("datasets", [])
+            if self.config["tables"][name].get("transfer")
+            and set(self.elsewhere(dataset)) & set(self.chosen["datasets"])
+        ]
+        return list(dict.fromkeys([*self.chosen["datasets"], *named]))
 
+    def recipe_of(self, estimator: str) -> str | None:
+        """Return the recipe whose adapters an estimator uses, None if it uses none."""
+        recipe = self.config["estimators"][estimator].get("recipe")
+        return estimator if isinstance(recipe, dict) else recipe
 
-def transfer_scorings(
-    config: Config, model: str, checkpoint: str, dataset: str
-) -> list[Scoring]:
-    """Return the scorings that the transfer matrices need `checkpoint` for.
+    def is_fitted(self, estimator: str) -> bool:
+        """Return whether an estimator needs labelled answers of the earlier checkpoints."""
+        about = self.config["estimators"][estimator]
+        return bool(about.get("posthoc") or about.get("fitted"))
 
-    Every adapter of the recipes in `analyses.transfer` scores its own answers.
-    """
-    if (model, dataset) not in analysed(config, "transfer"):
-        return []
-    return [
-        Scoring(checkpoint, recipe, trained_on, dataset, seed)
-        for recipe in config["analyses"]["transfer"]["recipes"]
-        for trained_on in training_sets(config, model, recipe)
-        for seed in recipe_settings(config, recipe)["seeds"]
-    ]
+    def needs_earlier(self, estimator: str) -> bool:
+        """Return whether an estimator reads, learns from or uses earlier checkpoints."""
+        about, recipe = self.config["estimators"][estimator], self.recipe_of(estimator)
+        used = [*about.get("reads", []), about.get("weights_of"), about.get("answers_of")]
+        if recipe and isinstance(self.recipes[recipe]["train_on"], str):
+            used.append(self.recipes[recipe]["train_on"].removeprefix("each_"))
+        return self.is_fitted(estimator) or bool({"earlier", "last_earlier"} & set(used))
 
+    def is_evaluated(self, model: str, dataset: str, estimator: str) -> bool:
+        """Return whether there is what an estimator needs.
 
-def scorings_in(
-    config: Config, part: str, model: str, checkpoint: str, dataset: str
-) -> list[Scoring]:
-    """Return the scorings of the job for `checkpoint` in the folder `part`, each once."""
-    scored = model, checkpoint, dataset
-    found = scorings_at(config, chosen_estimators(config, part, dataset), *scored)
-    if part != config["results"]:
-        found += transfer_scorings(config, *scored)
-    return sorted(set(found))
+        What is fitted needs a train split, and some estimators need earlier checkpoints.
+        """
+        if self.is_fitted(estimator) and self.elsewhere(dataset):
+            return False
+        return bool(self.earlier(model)) or not self.needs_earlier(estimator)
+
+    def checkpoints_read(self, model: str, estimator: str) -> list[str]:
+        """Return the checkpoints whose answers an estimator without adapters reads."""
+        about = self.config["estimators"][estimator]
+        groups = [*about["reads"], *(["earlier"] if self.is_fitted(estimator) else [])]
+        read = {checkpoint for name in groups for checkpoint in self.group(model, name)}
+        return [checkpoint for checkpoint in self.checkpoints(model) if checkpoint in read]
+
+    def splits_to_verify(self, verifier: str, model: str, dataset: str) -> dict[str, str]:
+        """Return the split of `dataset` that `verifier` judges the answers to, by checkpoint.
+
+        What an estimator is fitted on is the train split of the earlier checkpoints.
+        """
+        read = {
+            checkpoint
+            for name, about in self.config["estimators"].items()
+            if about.get("verifier") == verifier and self.is_evaluated(model, dataset, name)
+            for checkpoint in self.checkpoints_read(model, name)
+        }
+        return {
+            checkpoint: "train" if checkpoint in self.earlier(model) else "test"
+            for checkpoint in self.checkpoints(model)
+            if checkpoint in read
+        }
+
+    # Which adapter scores which answers
+
+    def scorings(
+        self, model: str, checkpoint: str, dataset: str, recipe: str, answers: str
+    ) -> list[Scoring]:
+        """Return what the job for the `Scores` of a checkpoint, recipe and answers scores."""
+        own = answers in ("own", "train", "transfer")
+        scored = [checkpoint] if own else self.group(model, answers)
+        if answers == "transfer":
+            sets = list(self.training_sets(model, recipe))
+        else:
+            sets = [self.adapter_used_at(model, recipe, checkpoint)]
+        return [
+            Scoring(name, recipe, trained_on, train_dataset, seed)
+            for name in scored
+            for trained_on in sets
+            for train_dataset in self.train_datasets(dataset)
+            for seed in self.seeds(recipe)
+        ]
+
+    def scores_used(self, model: str, estimator: str, checkpoint: str) -> tuple[Scores, str]:
+        """Return where an estimator's scores at `checkpoint` are, and of whose answers."""
+        about, recipe = self.config["estimators"][estimator], self.recipe_of(estimator)
+        assert recipe is not None, estimator
+        weights, answers = about.get("weights_of"), about.get("answers_of")
+        at = self.group(model, weights)[0] if weights else checkpoint
+        if answers == weights:  # both of one checkpoint, or both of each its own
+            return Scores(at, recipe, "own"), at
+        if answers:
+            return Scores(at, recipe, answers), self.group(model, answers)[0]
+        return Scores(at, recipe, "evaluation"), checkpoint
+
+    def scores_read(self, model: str, estimator: str) -> list[Scores]:
+        """Return all scores that an adapter estimator reads, those it is fitted on first."""
+        recipe = self.recipe_of(estimator)
+        assert recipe is not None, estimator
+        train = [Scores(c, recipe, "train") for c in self.earlier(model)]
+        used = [self.scores_used(model, estimator, c)[0] for c in self.evaluation(model)]
+        return list(dict.fromkeys([*(train if self.is_fitted(estimator) else []), *used]))
+
+    def uses(self, model: str, estimator: str) -> list[dict[str, str]]:
+        """Say for each checkpoint where an adapter estimator's scores are, as plain values.
+
+        Keys checkpoint (which they are for), scored_at (whose weights), answers (see
+        `Scores`) and answers_of (whose).
+        """
+        rows = []
+        for checkpoint in self.evaluation(model):
+            scores, answers_of = self.scores_used(model, estimator, checkpoint)
+            row = {"checkpoint": checkpoint, "scored_at": scores.checkpoint}
+            rows.append({**row, "answers": scores.answers, "answers_of": answers_of})
+        return rows
+
+    # Tables, and what is evaluated for them
+
+    def _expanded(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        catalogue = {name: self.config["tables"][name] for name in names}
+        return expand_tables(catalogue, self.datasets_by_training)
+
+    @cached_property
+    def datasets_by_training(self) -> dict[str, list[str]]:
+        """For each dataset what its estimators train on, if not on itself."""
+        return {dataset: self.elsewhere(dataset) for dataset in self.datasets}
+
+    def datasets_shown(self, table: dict[str, Any]) -> dict[str, list[str]]:
+        """Return the datasets that `table` may show, with what their estimators train on."""
+        named = table.get("datasets", self.chosen["datasets"])
+        return {d: of for d, of in self.datasets_by_training.items() if d in named}
+
+    @cached_property
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Descriptions of the tables that the study makes, by name."""
+        return self._with_rows(self._expanded(self.chosen["tables"]))
+
+    @cached_property
+    def further_tables(self) -> dict[str, dict[str, Any]]:
+        """Descriptions of the tables that only `all` makes: those with something to show."""
+        names = [name for name in self.chosen["further"] if name not in self.chosen["tables"]]
+        return self._with_rows(self._expanded(names))
+
+    @cached_property
+    def tables_made(self) -> list[str]:
+        """Tables that the default target makes."""
+        if self.chosen.get("predictions"):
+            # Only the user knows which other tables their estimators fill.
+            return ["all_estimators"]
+        return list(self.tables if self.runs_models else self.every_table)
+
+    @cached_property
+    def every_table(self) -> dict[str, dict[str, Any]]:
+        """All tables by name."""
+        if self.runs_models:
+            return {**self.tables, **self.further_tables}
+        # Only the file knows its estimators: what it has none of can be asked for, in vain.
+        everything = ["all_estimators", *self.chosen["tables"], *self.chosen["further"]]
+        return self._with_rows(self._expanded(list(dict.fromkeys(everything))))
+
+    def _with_rows(self, tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {n: t for n, t in tables.items() if self._sections(t)}
+
+    def _sections(self, table: dict[str, Any]) -> list[Any]:
+        return sections(table, self.chosen["models"], self.datasets_shown(table))
+
+    def shown(self, table: str) -> list[Evaluated]:
+        """Return whose metrics a table shows."""
+        if not self.runs_models:
+            return self.evaluated
+        description = self.every_table[table]
+        rows = [row for block in description["blocks"] for row in block.get("rows", [{}])]
+        named = [row.get("estimator", EVERY) for row in rows]
+        # The study's own tables show what it evaluates; `all` evaluates what its tables show.
+        if table in self.tables:
+            named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
+        if EVERY in named:
+            named = self.chosen["estimators"]
+        places = {(section.model, section.dataset) for section in self._sections(description)}
+        return [
+            Evaluated(model, dataset, estimator)
+            for model in self.chosen["models"]
+            for dataset in self.datasets
+            if (model, dataset) in places
+            for estimator in dict.fromkeys(named)
+            if self.is_evaluated(model, dataset, estimator)
+        ]
+
+    @cached_property
+    def evaluated(self) -> list[Evaluated]:
+        """What the study itself evaluates."""
+        places = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
+        if not self.runs_models:
+            return [Evaluated(*place, IMPORTED) for place in places]
+        return [
+            Evaluated(*place, estimator)
+            for place in places
+            for estimator in self.chosen["estimators"]
+            if self.is_evaluated(*place, estimator)
+        ]
+
+    @cached_property
+    def ever_evaluated(self) -> list[Evaluated]:
+        """What the target `all` evaluates."""
+        further = [row for name in self.further_tables for row in self.shown(name)]
+        return list(dict.fromkeys([*self.evaluated, *further]))
+
+    def blocks(self, table: str, model: str, dataset: str) -> list[list[tuple[str, str]]]:
+        """Return the estimators that `table` compares with each other, block by block."""
+        description = self.every_table[table]
+        if dataset not in self.datasets_shown(description):
+            return []
+        return comparison_blocks({table: description}, model, dataset, self.elsewhere(dataset))
+
+    # Judging and analyses
+
+    @cached_property
+    def judged_clusters(self) -> int | None:
+        """How many clusters of a question are judged: all that a recipe may read.
+
+        None means all, which costs nothing with the lexical judge.
+        """
+        if self.config["judge"]["backend"] == "lexical":
+            return None
+        return max([1, *(self.recipe(recipe)["answers"] for recipe in self.recipes)])
+
+    def analysed(self, analysis: str) -> list[tuple[str, str]]:
+        """Return the models and datasets of the study that the `analysis` is about."""
+        about = self.config["analyses"][analysis]
+        return [
+            (model, dataset)
+            for model in self.chosen["models"]
+            if model in about["models"]
+            for dataset in self.chosen["datasets"]
+            if dataset in about["datasets"]
+        ]
+
+    @cached_property
+    def transfer_recipes(self) -> list[str]:
+        """Recipes whose adapters the transfer matrices are about."""
+        return list(self.config["analyses"]["transfer"]["recipes"])
+
+    def transfer_sets(self, model: str) -> dict[str, dict[str, list[str]]]:
+        """Return the training sets of each recipe of the transfer matrices."""
+        return {recipe: self.training_sets(model, recipe) for recipe in self.transfer_recipes}
+
+    def variances(self) -> Iterator[tuple[str, str, str]]:
+        """Yield model, checkpoint and dataset of each measured hidden-state variance."""
+        recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
+        for model, dataset in self.analysed("hidden_state_variance"):
+            for checkpoint in self.training_sets(model, recipe):
+                yield model, checkpoint, dataset

@@ -1,12 +1,11 @@
 """What an external verifier leaves to gain, and how much its own backbone knows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.arrange import arrange
-from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.contrast import arrange_answers, contrast_sets
 
 
 class Headroom(NamedTuple):
@@ -48,7 +47,7 @@ def headroom(
     ]
     if tested.empty:
         raise ValueError(
-            f"There is no test of block {block!r}; assess_significance must compare "
+            f"There is no test of block {block!r}; the test must compare "
             f"{verifier!r} with {oracle!r}."
         )
     of_auc = tested[
@@ -65,24 +64,20 @@ def headroom(
     return Headroom(-found.headroom, -found.upper_97_5pct, -found.lower_2_5pct)
 
 
-def contrast_questions(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], *, min_contrast: int
-) -> list[str]:
+def contrast_questions(answers: Mapping[str, pd.DataFrame], *, min_contrast: int) -> list[str]:
     """Return the questions that are in a contrast set that is large enough to be used.
 
     Parameters
     ----------
-    predictions : DataFrame
-        Table PREDICTIONS of one model and dataset.
-    checkpoints : sequence of str
-        Evaluation checkpoints, earliest first.
+    answers : mapping of str to DataFrame
+        By evaluation checkpoint, earliest first: columns question_id and correct.
     min_contrast : int
         Smaller contrast sets are not used.
     """
-    answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, min_contrast=min_contrast)
-    found = sorted({place for pair in sets if pair.kept for place in pair.questions})
-    return [str(question) for question in answers.questions[found]]
+    correct, questions = arrange_answers(answers)
+    sets = contrast_sets(correct, min_contrast=min_contrast)
+    places = sorted({place for pair in sets if pair.kept for place in pair.questions})
+    return [str(question) for question in questions[places]]
 
 
 def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> float:
@@ -91,7 +86,7 @@ def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> float:
     Parameters
     ----------
     answers : DataFrame
-        Columns question_id and correct, as from `persistcal.answers.predictions.top_answers`.
+        Columns question_id and correct.
     question_ids : collection of str
         The questions; one without an answer was not answered correctly.
 

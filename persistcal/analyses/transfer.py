@@ -10,7 +10,7 @@ from persistcal.evaluation.metrics import auc
 
 def transfer_matrix(
     answers: Mapping[str, pd.DataFrame],
-    scores: Mapping[str, pd.DataFrame],
+    scores: pd.DataFrame,
     sets: Mapping[str, Sequence[str]],
     *,
     train_dataset: str,
@@ -20,10 +20,9 @@ def transfer_matrix(
     Parameters
     ----------
     answers : mapping of str to DataFrame
-        By checkpoint, in order, its predictions: columns question_id and correct, as
-        from `persistcal.answers.predictions.top_answers`.
-    scores : mapping of str to DataFrame
-        Table SCORES of each checkpoint; only the scores of its own answers count.
+        By checkpoint, in order, its predictions: columns question_id and correct.
+    scores : DataFrame
+        Table SCORES: what each checkpoint's weights give to its own answers.
     sets : mapping of str to sequence of str
         For each recipe the names of the training sets whose adapters are used.
     train_dataset : str
@@ -42,9 +41,8 @@ def transfer_matrix(
     """
     rows: list[dict[str, Any]] = []
     for checkpoint, predicted in answers.items():
-        table = scores[checkpoint]
-        own = table[
-            (table["answers_of"] == checkpoint) & (table["train_dataset"] == train_dataset)
+        own = scores[
+            (scores["answers_of"] == checkpoint) & (scores["train_dataset"] == train_dataset)
         ]
         by_adapter = dict(list(own.groupby(["recipe", "trained_on"])))
         for recipe, names in sets.items():

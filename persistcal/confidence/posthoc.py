@@ -79,3 +79,13 @@ def apply(calibrator: Calibrator, confidence: ArrayLike) -> NDArray[np.float64]:
     array([0.4, 1. ])
     """
     return np.interp(np.asarray(confidence, float), *calibrator)
+
+
+METHODS = {"isotonic": fit_isotonic}
+
+
+def calibrate(
+    method: str, stated: ArrayLike, correct: ArrayLike, confidence: ArrayLike
+) -> NDArray[np.float64]:
+    """Fit one of `METHODS` to labelled answers, and apply it to other confidences."""
+    return apply(METHODS[method](stated, correct), confidence)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel
@@ -11,28 +10,6 @@ from transformers import PreTrainedModel
 from persistcal.confidence.packing import pack_prompts
 from persistcal.confidence.verbalised import MARGIN, confidence_of, digit_logits
 from persistcal.models.batches import Work, in_batches
-
-
-def answers_to_score(questions: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
-    """Return question_id, question and answer of the predictions on the test split.
-
-    Parameters
-    ----------
-    questions, clusters : DataFrame
-        Tables QUESTIONS and CLUSTERS, the latter of one checkpoint, whose
-        prediction is its most probable cluster.
-
-    Raises
-    ------
-    ValueError
-        When no test question has an answer.
-    """
-    asked = questions.loc[questions["split"] == "test", ["question_id", "question"]]
-    top = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer"]]
-    answers = asked.merge(top, on="question_id", validate="one_to_one")
-    if answers.empty:
-        raise ValueError("No test question has an answer; check the split and the beams.")
-    return answers
 
 
 @torch.inference_mode()

@@ -7,10 +7,9 @@ lost to it. So do the authors of generalized correctness models (Xiao et al.,
 Correctness Predictors from Historical Patterns", 2025, arXiv:2509.24988).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import torch
 from peft import PeftModel
 from tqdm import tqdm
@@ -18,32 +17,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.batches import Work, in_batches
-
-
-def answers_to_verify(
-    questions: pd.DataFrame, clusters: Mapping[str, pd.DataFrame], splits: Mapping[str, str]
-) -> pd.DataFrame:
-    """Return checkpoint, question_id, question and answer of each prediction.
-
-    Parameters
-    ----------
-    questions : DataFrame
-        Table QUESTIONS.
-    clusters : mapping of str to DataFrame
-        Table CLUSTERS of each checkpoint, whose prediction is its most probable cluster.
-    splits : mapping of str to str
-        Split of the questions to take for each checkpoint.
-    """
-    parts = []
-    for checkpoint, split in splits.items():
-        asked = questions.loc[
-            (questions["split"] == split) & ~questions["excluded"], ["question_id", "question"]
-        ]
-        table = clusters[checkpoint]
-        top = table.loc[table["cluster"] == 0, ["question_id", "answer"]]
-        answers = asked.merge(top, on="question_id", validate="one_to_one")
-        parts.append(answers.assign(checkpoint=checkpoint))
-    return pd.concat(parts, ignore_index=True)
 
 
 def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:

@@ -1,9 +1,11 @@
 """Contrast sets: the questions that one checkpoint answers correctly and another does not."""
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
@@ -56,3 +58,36 @@ def contrast_sets(correct: NDArray[np.int8], *, min_contrast: int) -> list[Contr
         kept = len(questions) >= min_contrast
         sets.append(ContrastSet(earlier, later, questions, second[questions] == 1, kept))
     return sets
+
+
+def arrange_answers(
+    answers: Mapping[str, pd.DataFrame],
+) -> tuple[NDArray[np.int8], NDArray[np.object_]]:
+    """Arrange whether checkpoints answered correctly: (n_checkpoints, n_questions), and ids.
+
+    Parameters
+    ----------
+    answers : mapping of str to DataFrame
+        By checkpoint: columns question_id and correct. Who has no row did not answer.
+    """
+    columns = [table.set_index("question_id")["correct"] for table in answers.values()]
+    together = pd.concat(columns, axis=1, keys=list(answers)).sort_index()
+    known = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
+    return known, together.index.to_numpy(object)
+
+
+def describe_sets(sets: Sequence[ContrastSet], checkpoints: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the table CONTRAST_SETS but for model and dataset."""
+    rows = [
+        {
+            "earlier": checkpoints[pair.earlier],
+            "later": checkpoints[pair.later],
+            "size": len(pair.questions),
+            "improvement": int(pair.improvement.sum()),
+            "regression": int((~pair.improvement).sum()),
+            "kept": pair.kept,
+        }
+        for pair in sets
+    ]
+    columns = ["earlier", "later", "size", "improvement", "regression", "kept"]
+    return pd.DataFrame(rows, columns=columns)

@@ -29,26 +29,9 @@ FULL_METRICS = ("auc", "brier", "smece")
 LOWER_IS_BETTER = frozenset({"brier", "smece"})
 
 
-class Evaluation(NamedTuple):
-    """Metrics and contrast sets of one model and dataset.
-
-    Attributes
-    ----------
-    metrics : DataFrame
-        Columns of `persistcal.artifacts.METRICS` but for model and dataset: a row
-        per seed and one with seed "mean". Rows of scope "full" have
-        conditioning "odds", though they do not depend on it.
-    contrast_sets : DataFrame
-        Columns of `persistcal.artifacts.CONTRAST_SETS` but for model and dataset.
-    """
-
-    metrics: pd.DataFrame
-    contrast_sets: pd.DataFrame
-
-
 def evaluate(
     predictions: pd.DataFrame, checkpoints: Sequence[str], *, min_contrast: int
-) -> Evaluation:
+) -> pd.DataFrame:
     """Evaluate the predictions of one model and dataset.
 
     Parameters
@@ -62,10 +45,12 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
-        Contrast metrics are unweighted means over the kept contrast sets. A
-        metric that is undefined on one of them, or because there are none, is
-        NaN, and a warning says why.
+    DataFrame
+        Columns of `persistcal.artifacts.METRICS` but for model and dataset: a row
+        per seed and one with seed "mean". Rows of scope "full" have conditioning
+        "odds", though they do not depend on it. Contrast metrics are unweighted
+        means over the kept contrast sets. A metric that is undefined on one of
+        them, or because there are none, is NaN, and a warning says why.
 
     Raises
     ------
@@ -103,21 +88,7 @@ def evaluate(
             means.reset_index().assign(seed="mean"),
         ]
     )
-    table = pd.DataFrame(
-        [
-            {
-                "earlier": answers.checkpoints[pair.earlier],
-                "later": answers.checkpoints[pair.later],
-                "size": len(pair.questions),
-                "improvement": int(pair.improvement.sum()),
-                "regression": int((~pair.improvement).sum()),
-                "kept": pair.kept,
-            }
-            for pair in sets
-        ],
-        columns=["earlier", "later", "size", "improvement", "regression", "kept"],
-    )
-    return Evaluation(metrics[[*key, "seed", "value"]].reset_index(drop=True), table)
+    return metrics[[*key, "seed", "value"]].reset_index(drop=True)
 
 
 def full_metrics(

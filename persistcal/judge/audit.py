@@ -58,7 +58,7 @@ def draw_sheet(
     questions : DataFrame
         Table QUESTIONS.
     earlier, later : DataFrame
-        Predictions of the two checkpoints, as from `top_answers`.
+        Rows of the tables ANSWERS of the two checkpoints, on the test split.
     n_contrast : int
         Questions that exactly one of the two answers correctly.
     n_correct, n_incorrect : int

@@ -4,30 +4,30 @@ One rule per recipe, because the seeds of a recipe decide what its job makes;
 all seeds are trained behind one load of the checkpoints.
 """
 
-for recipe in config["recipes"]:
+for recipe in study.recipes:
 
     rule:
         name:
             f"train_{recipe}"
         input:
-            checkpoints=checkpoints_to_train,
+            checkpoints=for_each(study.trained_on, CHECKPOINT),
             questions=QUESTIONS,
-            clusters=clusters_to_learn,
-            labels=labels_to_learn,
+            clusters=for_each(study.data_checkpoints, CLUSTERS),
+            labels=for_each(study.data_checkpoints, LABELS),
         output:
             adapters=expand(
                 f"{ADAPTER}/adapter_model.safetensors",
-                seed=selection.recipe_settings(config, recipe)["seeds"],
+                seed=study.seeds(recipe),
                 allow_missing=True,
             ),
             configs=expand(
                 f"{ADAPTER}/adapter_config.json",
-                seed=selection.recipe_settings(config, recipe)["seeds"],
+                seed=study.seeds(recipe),
                 allow_missing=True,
             ),
             training=expand(
                 f"{ADAPTER}/training.parquet",
-                seed=selection.recipe_settings(config, recipe)["seeds"],
+                seed=study.seeds(recipe),
                 allow_missing=True,
             ),
         log:
@@ -47,14 +47,14 @@ for recipe in config["recipes"]:
             ranks=ranks,
             cpus_per_task=ranks,
         params:
-            checkpoints=checkpoints_trained_on,
-            data_checkpoints=checkpoints_learnt_from,
-            seeds=selection.recipe_settings(config, recipe)["seeds"],
-            data=selection.recipe_settings(config, recipe)["data"],
-            answers=selection.recipe_settings(config, recipe)["answers"],
-            labels=selection.recipe_settings(config, recipe)["labels"],
-            epochs=selection.recipe_settings(config, recipe)["epochs"],
-            lr=selection.recipe_settings(config, recipe)["learning_rate"],
+            checkpoints=ask(study.trained_on),
+            data_checkpoints=ask(study.data_checkpoints),
+            seeds=study.seeds(recipe),
+            data=study.recipe(recipe)["data"],
+            answers=study.recipe(recipe)["answers"],
+            labels=study.recipe(recipe)["labels"],
+            epochs=study.recipe(recipe)["epochs"],
+            lr=study.recipe(recipe)["learning_rate"],
             batch_size=config["training"]["batch_size"],
             rank=config["training"]["rank"],
             alpha=config["training"]["alpha"],

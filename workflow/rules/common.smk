@@ -1,16 +1,15 @@
-"""Shared by all rules: the checked config, folders and wildcards."""
+"""Shared by all rules: the checked config, paths, wildcards, and how rules ask the study."""
 
+import inspect
 import os
 import re
 from pathlib import Path
 
-from persistcal.report.layout import comparison_blocks, expand_tables
-from persistcal.judge.queue import human_labels_digest
 from persistcal.provenance import code_digest
 from snakemake.exceptions import WorkflowError
-from study import selection
 from study.check import ConfigError, check_config
 from study.requests import request
+from study.selection import IMPORTED, Study
 
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow" / "scripts"
@@ -26,36 +25,13 @@ if config["model_cache"]:
 if workflow.remote_exec:
     os.environ.update(HF_HUB_OFFLINE="1")
 
-STUDY = config["study"]
-MODELS, DATASETS = STUDY["models"], STUDY["datasets"]
-R = config["results"]
-LOGS = f"{R}/logs"
-ANALYSES = config["analyses"]
-
-RUNS_MODELS = selection.runs_models(config)
-
-# What the default target evaluates lies in the results folder itself, what only
-# `all` adds in one below it. Imported predictions are all in one place.
-FURTHER = f"{R}/further"
-ADDED = selection.added(config)
-if RUNS_MODELS:
-    PARTS = {R: STUDY, FURTHER: ADDED}
-else:
-    shown = dict.fromkeys(["all_estimators", *STUDY["tables"], *ADDED["tables"]])
-    PARTS = {R: {"tables": list(shown)}, FURTHER: {"tables": []}}
-DATASETS_OF = {R: DATASETS, FURTHER: DATASETS + ADDED["datasets"]}
-
-TRAIN_DATASETS = {
-    d: config["datasets"][d].get("train_datasets", []) for d in DATASETS_OF[FURTHER]
-}
-EVALUATION = {m: config["models"][m]["evaluation"] for m in MODELS}
-LABELS = {
-    "models": {m: config["models"][m].get("label", m) for m in MODELS},
-    "datasets": {d: config["datasets"][d].get("label", d) for d in TRAIN_DATASETS},
-    "estimators": {
-        e: about.get("label", e) for e, about in config["estimators"].items()
-    },
-}
+study = Study(config)
+MODELS, DATASETS = study.chosen["models"], study.chosen["datasets"]
+RESULTS = config["results"]
+LOGS = f"{RESULTS}/logs"
+# How models and datasets are printed; estimators' names only where they are shown
+PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
+TABLES = study.tables_made
 
 
 def digest_of(script):
@@ -63,21 +39,49 @@ def digest_of(script):
     return code_digest(SCRIPTS / script, ROOT)
 
 
+def one_of(names):
+    """Regular expression that matches exactly `names`; nothing when there are none."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def ask(question):
+    """Let a rule ask a method of the study, with the wildcards of the same names."""
+    names = list(inspect.signature(question).parameters)
+
+    def answer(wildcards):
+        return question(*(wildcards[name] for name in names))
+
+    return answer
+
+
+def for_each(question, pattern):
+    """Let a rule read `pattern` for each checkpoint that the study's method names."""
+    checkpoints = ask(question)
+
+    def paths(wildcards):
+        return expand(pattern, **{**wildcards, "checkpoint": checkpoints(wildcards)})
+
+    return paths
+
+
 def find_file(path):
     """Return a file of the user's (working directory) or else of the project's."""
     return next((str(p) for p in (Path(path), ROOT / path) if p.exists()), path)
 
 
+def existing(path, remedy):
+    """Return `path` when it is there; Snakemake's own message would list every output."""
+    if not Path(path).exists():
+        raise WorkflowError(f"config: {path} does not exist; {remedy}.")
+    return path
+
+
 def read_prompt(path, key):
+    """Return the text of the prompt that the config names under `key`."""
     found = Path(find_file(path))
     if not found.exists():
         raise WorkflowError(f"config: {key} is {path}, and there is no such file.")
     return found.read_text(encoding="utf-8")
-
-
-def one_of(names):
-    """Regular expression that matches exactly `names`; nothing when there are none."""
-    return "|".join(map(re.escape, names)) or "(?!)"
 
 
 def shard_of(path, step):
@@ -87,50 +91,66 @@ def shard_of(path, step):
     return path if n_shards == 1 else f"{whole}.shard{{shard}}of{n_shards}.{ending}"
 
 
-wildcard_constraints:
-    part=one_of(PARTS),
-    model=one_of(selection.models(config)),
-    # Of the catalogue: a model may learn facts that the study does not ask for.
-    dataset=one_of(config["datasets"]),
-    checkpoint=one_of(
-        {c for model in MODELS for c in selection.group(config, model, "all")}
-        | {verifier["checkpoint"] for verifier in config["verifiers"].values()}
-    ),
-    verifier=one_of(config["verifiers"]),
-    recipe=one_of(config["recipes"]),
-    estimator=one_of(config["estimators"]),
-    table=one_of(config["tables"]),
-    seed=r"\d+",
-    shard=r"\d+",
+def shard_number(wildcards):
+    return int(wildcards.get("shard", 0))
+
+
+# What a job asks a cluster for; `rulename` is filled in by Snakemake
+
+
+def gpus(wildcards, rulename):
+    return request(config, rulename, wildcards).gpu
+
+
+def memory(wildcards, rulename, attempt):
+    return request(config, rulename, wildcards, attempt).mem_mb
+
+
+def runtime(wildcards, rulename, attempt):
+    return request(config, rulename, wildcards, attempt).runtime
+
+
+def ranks(wildcards, rulename):
+    return request(config, rulename, wildcards).ranks
 
 
 CONFIDENCE_PROMPT = read_prompt(config["prompts"]["confidence"], "prompts.confidence")
 
-# How a paid judge is reached and what it may cost is no parameter: it reruns nothing.
-VERDICT = {}
-if config["judge"]["backend"] != "lexical":
-    VERDICT = {
-        "model": config["judge"]["model"],
-        "prompt": read_prompt(config["prompts"]["judge"], "prompts.judge"),
-        "request": config["judge"].get("request", {}),
-    }
 
-# Where artifacts lie: those that functions ask for, or that are made or imported.
-QUESTIONS = f"{R}/questions/{{dataset}}.parquet"
-FACTS = f"{R}/facts/{{dataset}}.parquet"
-CHECKPOINT = f"{R}/checkpoints/{{model}}/{{checkpoint}}.json"
-WEIGHTS = f"{R}/pretrained/{{model}}/{{checkpoint}}/model.safetensors"
-BEAMS = f"{R}/beams/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-CLUSTERS = f"{R}/clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-JUDGED = f"{R}/labels/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-VERDICTS = f"{R}/verdicts/{{verifier}}/{{model}}/{{dataset}}.parquet"
-VERIFIER_ADAPTER = f"{R}/verifiers/{{verifier}}/adapter.json"
-ADAPTER = f"{R}/adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}/seed{{seed}}"
-CONFIDENCES = f"{R}/confidences/{{model}}/{{dataset}}/{{estimator}}.parquet"
-SCORES = "{part}/scores/{model}/{checkpoint}/{dataset}.parquet"
-PREDICTIONS = "{part}/predictions/{model}/{dataset}.parquet"
-METRICS_CSV = "{part}/metrics.csv"
-SIGNIFICANCE_CSV = "{part}/significance.csv"
-ENTAILMENT_MODEL = f"{R}/entailment/model.json"
-JUDGE = f"{R}/judge"
-CONSULTED = f"{JUDGE}/consulted/{{model}}/{{checkpoint}}/{{dataset}}.csv"
+def confidence_prompt(wildcards):
+    """A function, as the braces of a text among the params would be filled in."""
+    return CONFIDENCE_PROMPT
+
+
+# Where artifacts lie that several rules make, or that input functions ask for
+QUESTIONS = f"{RESULTS}/questions/{{dataset}}.parquet"
+FACTS = f"{RESULTS}/facts/{{dataset}}.parquet"
+CHECKPOINT = f"{RESULTS}/checkpoints/{{model}}/{{checkpoint}}.json"
+BEAMS = f"{RESULTS}/beams/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
+CLUSTERS = f"{RESULTS}/clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
+LABELS = f"{RESULTS}/labels/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
+ANSWERS = f"{RESULTS}/answers/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
+ADAPTER = (
+    f"{RESULTS}/adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}/seed{{seed}}"
+)
+SCORES = f"{RESULTS}/scores/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.parquet"
+PREDICTIONS = f"{RESULTS}/predictions/{{model}}/{{dataset}}/{{estimator}}.parquet"
+
+
+wildcard_constraints:
+    model=one_of(study.models_made),
+    # Of the catalogue: a model may learn facts that the study does not ask for.
+    dataset=one_of(config["datasets"]),
+    checkpoint=one_of(
+        {c for model in MODELS for c in study.checkpoints(model)}
+        | {verifier["checkpoint"] for verifier in config["verifiers"].values()}
+    ),
+    verifier=one_of(config["verifiers"]),
+    recipe=one_of(study.recipes),
+    answers=one_of(
+        ["own", "train", "transfer", "evaluation", "earlier", "last_earlier"]
+    ),
+    estimator=one_of(config["estimators"] if study.runs_models else [IMPORTED]),
+    table=one_of(study.every_table),
+    seed=r"\d+",
+    shard=r"\d+",

@@ -1,4 +1,37 @@
-"""Give every answer its confidences: adapters and estimators -> predictions."""
+"""Give every prediction its confidences: adapters, verifiers and estimators -> predictions."""
+
+ESTIMATORS = config["estimators"]
+ADAPTER_ESTIMATORS = [name for name in ESTIMATORS if study.recipe_of(name)]
+VERIFIED = f"{RESULTS}/verified/{{verifier}}/{{model}}/{{dataset}}.parquet"
+VERIFIER_ADAPTER = f"{RESULTS}/verifiers/{{verifier}}/adapter.json"
+
+scorings = ask(study.scorings)
+
+
+def answers_to_score(wildcards):
+    return list(dict.fromkeys(scoring.answers_of for scoring in scorings(wildcards)))
+
+
+def clusters_to_score(wildcards):
+    return expand(CLUSTERS, **{**wildcards, "checkpoint": answers_to_score(wildcards)})
+
+
+def adapters_that_score(wildcards):
+    return [
+        f"{ADAPTER}/adapter_model.safetensors".format(
+            model=wildcards.model,
+            **{**scoring._asdict(), "dataset": scoring.train_dataset},
+        )
+        for scoring in scorings(wildcards)
+    ]
+
+
+def scorings_as_dicts(wildcards):
+    return [scoring._asdict() for scoring in scorings(wildcards)]
+
+
+def split_to_score(wildcards):
+    return "train" if wildcards.answers == "train" else "test"
 
 
 rule score_answers:
@@ -11,11 +44,13 @@ rule score_answers:
         scores=shard_of(SCORES, "scoring"),
     log:
         shard_of(
-            "{part}/logs/score_answers/{model}/{checkpoint}/{dataset}.log", "scoring"
+            f"{LOGS}/score_answers/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.log",
+            "scoring",
         ),
     benchmark:
         shard_of(
-            "{part}/logs/score_answers/{model}/{checkpoint}/{dataset}.tsv", "scoring"
+            f"{LOGS}/score_answers/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.tsv",
+            "scoring",
         )
     conda:
         "../../envs/cpu.yaml"
@@ -27,6 +62,7 @@ rule score_answers:
     params:
         answers_of=answers_to_score,
         adapters=scorings_as_dicts,
+        split=split_to_score,
         prompt=confidence_prompt,
         batch_size=config["scoring"]["batch_size"],
         shard=shard_number,
@@ -49,7 +85,7 @@ if config["scoring"]["shards"] > 1:
         output:
             merged=SCORES,
         log:
-            "{part}/logs/merge_scores/{model}/{checkpoint}/{dataset}.log",
+            f"{LOGS}/merge_scores/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.log",
         localrule: True
         conda:
             "../../envs/cpu.yaml"
@@ -61,19 +97,98 @@ if config["scoring"]["shards"] > 1:
             "../scripts/answers/merge_shards.py"
 
 
-rule estimate_confidences:
+def scores_read(wildcards):
+    return [
+        SCORES.format(**{**wildcards, **scores._asdict()})
+        for scores in study.scores_read(wildcards.model, wildcards.estimator)
+    ]
+
+
+def scores_read_as_dicts(wildcards):
+    read = study.scores_read(wildcards.model, wildcards.estimator)
+    return [scores._asdict() for scores in read]
+
+
+def checkpoints_judged(model, estimator):
+    """Evaluated ones, after those whose labels the estimator is fitted on."""
+    earlier = study.earlier(model) if study.is_fitted(estimator) else []
+    return earlier + study.evaluation(model)
+
+
+def copies(wildcards):
+    """Whether the confidences are another checkpoint's in its own answers."""
+    return "answers_of" in ESTIMATORS[wildcards.estimator]
+
+
+rule gather_confidences:
     input:
-        unpack(further_files_read),
-        questions=QUESTIONS,
-        beams=beams_read,
-        clusters=clusters_read,
-        labels=labels_read,
+        scores=scores_read,
+        answers=for_each(checkpoints_judged, ANSWERS),
     output:
-        confidences=CONFIDENCES,
+        predictions=PREDICTIONS,
     log:
-        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+        f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+    wildcard_constraints:
+        estimator=one_of(ADAPTER_ESTIMATORS),
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        checkpoints=ask(checkpoints_judged),
+        evaluation=ask(study.evaluation),
+        scores_read=scores_read_as_dicts,
+        uses=ask(study.uses),
+        copies=copies,
+        posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
+        code=digest_of("confidences/gather_confidences.py"),
+    script:
+        "../scripts/confidences/gather_confidences.py"
+
+
+rule fetch_adapter:
+    output:
+        adapter=VERIFIER_ADAPTER,
+    log:
+        f"{LOGS}/fetch_adapter/{{verifier}}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
+        revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
+    script:
+        "../scripts/confidences/fetch_adapter.py"
+
+
+def verifier_files(wildcards):
+    verifier = config["verifiers"][wildcards.verifier]
+    files = {"checkpoint": CHECKPOINT.format(**verifier)}
+    if verifier.get("adapter"):
+        files["adapter"] = VERIFIER_ADAPTER.format(**wildcards)
+    return files
+
+
+def verifier_prompt(wildcards):
+    prompt = config["verifiers"][wildcards.verifier]["prompt"]
+    return read_prompt(prompt, f"verifiers.{wildcards.verifier}.prompt")
+
+
+def verifier_settings(wildcards):
+    keys = ("chat_template", "word", "batch_size")
+    return {key: config["verifiers"][wildcards.verifier][key] for key in keys}
+
+
+rule score_with_verifier:
+    input:
+        unpack(verifier_files),
+        questions=QUESTIONS,
+        clusters=for_each(study.splits_to_verify, CLUSTERS),
+    output:
+        verified=VERIFIED,
+    log:
+        f"{LOGS}/score_with_verifier/{{verifier}}/{{model}}/{{dataset}}.log",
     benchmark:
-        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
+        f"{LOGS}/score_with_verifier/{{verifier}}/{{model}}/{{dataset}}.tsv"
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -82,35 +197,73 @@ rule estimate_confidences:
         mem_mb=memory,
         runtime=runtime,
     params:
-        checkpoints=checkpoints_read,
-        earlier=earlier_checkpoints,
-        evaluation=evaluation_checkpoints,
-        equivalence=config["equivalence"],
-        script=estimator_script,
-        code=estimator_digest,
+        splits=ask(study.splits_to_verify),
+        prompt=verifier_prompt,
+        settings=verifier_settings,
+        code=digest_of("confidences/score_with_verifier.py"),
     script:
-        "../scripts/{params.script}"
+        "../scripts/confidences/score_with_verifier.py"
 
 
-rule assemble_predictions:
+def further_files_read(wildcards):
+    """What an estimator may read on top of what every one gets."""
+    about = ESTIMATORS[wildcards.estimator]
+    read = {}
+    if about.get("reads_weights"):
+        names = study.checkpoints_read(wildcards.model, wildcards.estimator)
+        read["checkpoints"] = expand(
+            CHECKPOINT, model=wildcards.model, checkpoint=names
+        )
+    if about.get("compares_answers"):
+        read["entailment_model"] = ENTAILMENT_MODEL
+    if "verifier" in about:
+        read["verified"] = VERIFIED.format(**wildcards, verifier=about["verifier"])
+    return read
+
+
+def estimator_digest(wildcards):
+    """Of the script that serves all estimators, and of this one's own file."""
+    function = ESTIMATORS[wildcards.estimator]["function"]
+    own = ROOT / "persistcal" / "confidence" / "estimators" / f"{function}.py"
+    if function.endswith(".py"):
+        own = Path(existing(function, "correct the estimator's function"))
+    script = digest_of("confidences/estimate_confidences.py")
+    return [script, code_digest(own, ROOT)]
+
+
+rule estimate_confidences:
     input:
+        unpack(further_files_read),
         questions=QUESTIONS,
-        clusters=clusters_evaluated,
-        labels=labels_evaluated,
-        scores=scores_evaluated,
-        confidences=confidences_evaluated,
+        beams=for_each(study.checkpoints_read, BEAMS),
+        clusters=for_each(study.checkpoints_read, CLUSTERS),
+        answers=for_each(checkpoints_judged, ANSWERS),
     output:
         predictions=PREDICTIONS,
     log:
-        "{part}/logs/assemble_predictions/{model}/{dataset}.log",
+        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+    benchmark:
+        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
+    wildcard_constraints:
+        estimator=one_of(name for name in ESTIMATORS if name not in ADAPTER_ESTIMATORS),
     conda:
         "../../envs/cpu.yaml"
     threads: 1
+    resources:
+        gpu=gpus,
+        mem_mb=memory,
+        runtime=runtime,
     params:
-        checkpoints=evaluation_checkpoints,
-        scored_at=checkpoints_that_score,
-        scored=scored_predictions,
-        estimators=estimators_with_script,
-        code=digest_of("confidences/assemble_predictions.py"),
+        function=lookup("{estimator}/function", within=ESTIMATORS),
+        checkpoints=ask(study.checkpoints_read),
+        judged=ask(checkpoints_judged),
+        earlier=ask(study.earlier),
+        evaluation=ask(study.evaluation),
+        posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
+        compares_answers=lookup(
+            "{estimator}/compares_answers", within=ESTIMATORS, default=False
+        ),
+        equivalence=config["equivalence"],
+        code=estimator_digest,
     script:
-        "../scripts/confidences/assemble_predictions.py"
+        "../scripts/confidences/estimate_confidences.py"

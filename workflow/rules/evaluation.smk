@@ -1,61 +1,127 @@
 """Evaluate the predictions: metrics, contrast sets and paired bootstrap tests."""
 
+METRICS = f"{RESULTS}/metrics/{{model}}/{{dataset}}/{{estimator}}.parquet"
+REPLICATES = f"{RESULTS}/replicates/{{model}}/{{dataset}}/{{estimator}}.parquet"
+INTERVALS = f"{RESULTS}/intervals/{{model}}/{{dataset}}/{{estimator}}.parquet"
+CONTRAST_SETS = f"{RESULTS}/contrast_sets/{{model}}/{{dataset}}.parquet"
+
+
+def of_each(pattern, evaluated):
+    """Fill `pattern` for each estimator that is evaluated on something."""
+    return [pattern.format(**row._asdict()) for row in evaluated]
+
+
+rule count_contrast_sets:
+    input:
+        answers=for_each(study.evaluation, ANSWERS),
+    output:
+        contrast_sets=CONTRAST_SETS,
+    log:
+        f"{LOGS}/count_contrast_sets/{{model}}/{{dataset}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        checkpoints=ask(study.evaluation),
+        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        code=digest_of("evaluation/count_contrast_sets.py"),
+    script:
+        "../scripts/evaluation/count_contrast_sets.py"
+
 
 rule compute_metrics:
     input:
         predictions=PREDICTIONS,
     output:
-        metrics="{part}/metrics/{model}/{dataset}.parquet",
-        contrast_sets="{part}/contrast_sets/{model}/{dataset}.parquet",
+        metrics=METRICS,
     log:
-        "{part}/logs/compute_metrics/{model}/{dataset}.log",
+        f"{LOGS}/compute_metrics/{{model}}/{{dataset}}/{{estimator}}.log",
     conda:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        checkpoints=evaluation_checkpoints,
+        checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
         code=digest_of("evaluation/compute_metrics.py"),
     script:
         "../scripts/evaluation/compute_metrics.py"
 
 
-rule assess_significance:
+rule resample_metrics:
     input:
-        predictions=predictions_to_test,
+        predictions=PREDICTIONS,
     output:
-        significance="{part}/significance/{model}/{dataset}.parquet",
-        intervals="{part}/intervals/{model}/{dataset}.parquet",
+        replicates=REPLICATES,
+        intervals=INTERVALS,
     log:
-        "{part}/logs/assess_significance/{model}/{dataset}.log",
+        f"{LOGS}/resample_metrics/{{model}}/{{dataset}}/{{estimator}}.log",
     benchmark:
-        "{part}/logs/assess_significance/{model}/{dataset}.tsv"
+        f"{LOGS}/resample_metrics/{{model}}/{{dataset}}/{{estimator}}.tsv"
     conda:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=2000,
     params:
-        checkpoints=evaluation_checkpoints,
+        checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
-        blocks=blocks_to_test,
         conditioning=config["evaluation"]["conditioning"],
         n_replicates=config["evaluation"]["replicates"],
         seed=config["evaluation"]["seed"],
-        code=digest_of("evaluation/assess_significance.py"),
+        code=digest_of("evaluation/resample_metrics.py"),
     script:
-        "../scripts/evaluation/assess_significance.py"
+        "../scripts/evaluation/resample_metrics.py"
+
+
+def replicates_compared(wildcards):
+    return of_each(REPLICATES, study.shown(wildcards.table))
+
+
+def rows_compared(wildcards):
+    return [list(row) for row in study.shown(wildcards.table)]
+
+
+def comparisons(wildcards):
+    """The blocks of a table: what is tested, and nothing that is only printed."""
+    places = dict.fromkeys(
+        (row.model, row.dataset) for row in study.shown(wildcards.table)
+    )
+    return [
+        [model, dataset, study.blocks(wildcards.table, model, dataset)]
+        for model, dataset in places
+    ]
+
+
+rule compare_estimators:
+    input:
+        replicates=replicates_compared,
+    output:
+        significance=f"{RESULTS}/significance/{{table}}.parquet",
+    log:
+        f"{LOGS}/compare_estimators/{{table}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        comparisons=comparisons,
+        replicated=rows_compared,
+        code=digest_of("evaluation/compare_estimators.py"),
+    script:
+        "../scripts/evaluation/compare_estimators.py"
+
+
+# The study's own results; `all` collects those of its further tables as well.
 
 
 rule collect_metrics:
     input:
-        metrics=metrics_to_collect,
-        contrast_sets=contrast_sets_to_collect,
+        metrics=of_each(METRICS, study.evaluated),
+        contrast_sets=expand(CONTRAST_SETS, model=MODELS, dataset=DATASETS),
     output:
-        metrics=METRICS_CSV,
-        contrast_sets="{part}/contrast_sets.csv",
+        metrics=f"{RESULTS}/metrics.csv",
+        contrast_sets=f"{RESULTS}/contrast_sets.csv",
     log:
-        "{part}/logs/collect_metrics.log",
+        f"{LOGS}/collect_metrics.log",
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -67,13 +133,13 @@ rule collect_metrics:
 
 rule collect_significance:
     input:
-        significance=significance_to_collect,
-        intervals=intervals_to_collect,
+        significance=expand(rules.compare_estimators.output.significance, table=TABLES),
+        intervals=of_each(INTERVALS, study.evaluated),
     output:
-        significance=SIGNIFICANCE_CSV,
-        intervals="{part}/intervals.csv",
+        significance=f"{RESULTS}/significance.csv",
+        intervals=f"{RESULTS}/intervals.csv",
     log:
-        "{part}/logs/collect_significance.log",
+        f"{LOGS}/collect_significance.log",
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -81,3 +147,28 @@ rule collect_significance:
         code=digest_of("evaluation/collect_significance.py"),
     script:
         "../scripts/evaluation/collect_significance.py"
+
+
+use rule collect_metrics as collect_all_metrics with:
+    input:
+        metrics=of_each(METRICS, study.ever_evaluated),
+        contrast_sets=expand(CONTRAST_SETS, model=MODELS, dataset=study.datasets),
+    output:
+        metrics=f"{RESULTS}/all/metrics.csv",
+        contrast_sets=f"{RESULTS}/all/contrast_sets.csv",
+    log:
+        f"{LOGS}/collect_all_metrics.log",
+
+
+use rule collect_significance as collect_all_significance with:
+    input:
+        significance=expand(
+            rules.compare_estimators.output.significance,
+            table=[*TABLES, *study.further_tables],
+        ),
+        intervals=of_each(INTERVALS, study.ever_evaluated),
+    output:
+        significance=f"{RESULTS}/all/significance.csv",
+        intervals=f"{RESULTS}/all/intervals.csv",
+    log:
+        f"{LOGS}/collect_all_significance.log",

@@ -1,12 +1,23 @@
 """Take predictions from elsewhere: a file of one's own, or the authors' release."""
 
-if STUDY["predictions"]:
+IMPORTS = expand(PREDICTIONS, model=MODELS, dataset=DATASETS, estimator=IMPORTED)
+EVALUATED_ANSWERS = [
+    ANSWERS.format(model=m, checkpoint=c, dataset=d)
+    for m in MODELS
+    for d in DATASETS
+    for c in study.evaluation(m)
+]
+
+if study.chosen["predictions"]:
 
     rule import_predictions:
         input:
-            file=existing(STUDY["predictions"], "set study.predictions to your file"),
+            file=existing(
+                study.chosen["predictions"], "set study.predictions to your file"
+            ),
         output:
-            predictions=expand(PREDICTIONS, part=R, model=MODELS, dataset=DATASETS),
+            predictions=IMPORTS,
+            answers=EVALUATED_ANSWERS,
         log:
             f"{LOGS}/import_predictions.log",
         conda:
@@ -14,34 +25,60 @@ if STUDY["predictions"]:
         threads: 1
         params:
             wanted=[[model, dataset] for model in MODELS for dataset in DATASETS],
-            checkpoints={m: config["models"][m]["evaluation"] for m in MODELS},
+            checkpoints={m: study.evaluation(m) for m in MODELS},
             code=digest_of("imports/import_predictions.py"),
         script:
             "../scripts/imports/import_predictions.py"
 
 
-if STUDY["source"] == "release":
+if study.chosen["source"] == "release":
     ANSWERED = [
         {"model": m, "checkpoint": c, "dataset": d}
         for m in MODELS
-        for c in selection.group(config, m, "all")
+        for c in study.checkpoints(m)
         for d in DATASETS
     ]
 
+    def release_model(name):
+        """What the importer must know of a model: its revisions by checkpoint."""
+        revisions = {c: about["revision"] for c, about in study.described(name).items()}
+        return {
+            "repo": config["models"][name]["repo"],
+            **{
+                group: {c: revisions[c] for c in study.group(name, group)}
+                for group in ("earlier", "evaluation")
+            },
+        }
+
+    def release_dataset(name):
+        known = ("train", "test", "train_datasets")
+        return {
+            key: value
+            for key, value in config["datasets"][name].items()
+            if key in known
+        }
+
     rule import_release:
         input:
-            archive=existing(STUDY["archive"], "set study.archive to the release"),
+            archive=existing(
+                study.chosen["archive"], "set study.archive to the release"
+            ),
             digest=existing(
-                f"{STUDY['archive']}.sha256", "download it with the archive"
+                f"{study.chosen['archive']}.sha256", "download it with the archive"
             ),
         output:
             questions=expand(QUESTIONS, dataset=DATASETS),
             beams=[BEAMS.format(**answered) for answered in ANSWERED],
             clusters=[CLUSTERS.format(**answered) for answered in ANSWERED],
-            labels=[JUDGED.format(**answered) for answered in ANSWERED],
-            scores=[SCORES.format(part=R, **answered) for answered in ANSWERED],
-            predictions=expand(PREDICTIONS, part=R, model=MODELS, dataset=DATASETS),
-            missing=f"{R}/release/missing.csv",
+            labels=[LABELS.format(**answered) for answered in ANSWERED],
+            scores=[
+                SCORES.format(**answered, recipe=recipe, answers="transfer")
+                for answered in ANSWERED
+                for recipe in study.transfer_recipes
+            ],
+            predictions=IMPORTS,
+            answers=EVALUATED_ANSWERS,
+            missing=f"{RESULTS}/release/missing.csv",
         log:
             f"{LOGS}/import_release.log",
         conda:
@@ -53,6 +90,7 @@ if STUDY["source"] == "release":
             models={name: release_model(name) for name in MODELS},
             backbones={},
             datasets={name: release_dataset(name) for name in DATASETS},
+            recipes=study.transfer_recipes,
             seeds=config["training"]["seeds"],
             code=digest_of("imports/import_release.py"),
         script:

@@ -1,9 +1,29 @@
-"""Label the candidate answers: clusters -> labels.
+"""Label the candidate answers, and let a person check the labels.
 
 A paid judge keeps its verdicts in one folder for all jobs, so a rerun asks only
 what is new. A person's labels in its queue are a parameter: filling one in
 reruns the jobs whose answers it labels.
 """
+
+from persistcal.judge.queue import human_labels_digest
+
+JUDGE = f"{RESULTS}/judge"
+CONSULTED = f"{JUDGE}/consulted/{{model}}/{{checkpoint}}/{{dataset}}.csv"
+AUDIT = config["analyses"]["audit"]
+
+# How a paid judge is reached and what it may cost is no parameter: it reruns nothing.
+VERDICT = {}
+if config["judge"]["backend"] != "lexical":
+    VERDICT = {
+        "model": config["judge"]["model"],
+        "prompt": read_prompt(config["prompts"]["judge"], "prompts.judge"),
+        "request": config["judge"].get("request", {}),
+    }
+
+
+def human_labels(wildcards):
+    """What a person has labelled since the job first ran."""
+    return human_labels_digest(f"{JUDGE}/queue.csv", CONSULTED.format(**wildcards))
 
 
 rule judge_answers:
@@ -11,7 +31,8 @@ rule judge_answers:
         questions=QUESTIONS,
         clusters=CLUSTERS,
     output:
-        labels=JUDGED,
+        labels=LABELS,
+        answers=ANSWERS,
     log:
         f"{LOGS}/judge_answers/{{model}}/{{checkpoint}}/{{dataset}}.log",
     # A paid judge is asked from where Snakemake runs: compute nodes have no connection.
@@ -20,7 +41,7 @@ rule judge_answers:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        judged_clusters=selection.judged_clusters(config),
+        judged_clusters=study.judged_clusters,
         judge=VERDICT,
         folder=JUDGE,
         noted=CONSULTED,
@@ -28,3 +49,50 @@ rule judge_answers:
         code=digest_of("judgements/judge_answers.py"),
     script:
         "../scripts/judgements/judge_answers.py"
+
+
+def answers_audited(wildcards):
+    """Those of the first and the last evaluation checkpoint: the widest contrast set."""
+    names = study.evaluation(wildcards.model)
+    return expand(ANSWERS, checkpoint=[names[0], names[-1]], **wildcards)
+
+
+rule draw_audit:
+    input:
+        questions=QUESTIONS,
+        answers=answers_audited,
+    output:
+        # Not removed before the job, which then refuses to write over a person's entries.
+        sheet=update(f"{RESULTS}/audit/{{model}}/{{dataset}}.csv"),
+    log:
+        f"{LOGS}/draw_audit/{{model}}/{{dataset}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        n_contrast=AUDIT["n_contrast"],
+        n_correct=AUDIT["n_correct"],
+        n_incorrect=AUDIT["n_incorrect"],
+        seed=AUDIT["seed"],
+        code=digest_of("judgements/draw_audit.py"),
+    script:
+        "../scripts/judgements/draw_audit.py"
+
+
+if AUDIT["filled"]:
+
+    rule summarise_audit:
+        input:
+            sheet=AUDIT["filled"],
+            answers=answers_audited,
+        output:
+            agreements=f"{RESULTS}/audit_agreements/{{model}}/{{dataset}}.csv",
+        log:
+            f"{LOGS}/summarise_audit/{{model}}/{{dataset}}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            code=digest_of("judgements/summarise_audit.py"),
+        script:
+            "../scripts/judgements/summarise_audit.py"

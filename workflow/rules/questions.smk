@@ -73,6 +73,11 @@ rule prepare_triviaqa:
         "../scripts/questions/prepare_triviaqa.py"
 
 
+def jeopardy_categories(wildcards):
+    """The list is the project's unless the user has one of that name."""
+    return find_file(config["datasets"][wildcards.dataset]["categories"])
+
+
 rule prepare_jeopardy:
     input:
         categories=jeopardy_categories,
@@ -94,6 +99,12 @@ rule prepare_jeopardy:
         code=digest_of("questions/prepare_jeopardy.py"),
     script:
         "../scripts/questions/prepare_jeopardy.py"
+
+
+def bioasq_file_if_there(wildcards):
+    """Nothing where the file is missing: the job, and not a dry run, asks for it."""
+    file = config["datasets"][wildcards.dataset]["file"]
+    return [file] if Path(file).exists() else []
 
 
 rule prepare_bioasq:

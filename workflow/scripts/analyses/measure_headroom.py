@@ -7,19 +7,18 @@ import pandas as pd
 
 from persistcal import artifacts
 from persistcal.analyses import headroom
-from persistcal.answers.predictions import top_answers
+from persistcal.evaluation.replicates import from_table
+from persistcal.evaluation.significance import compare_blocks
 from persistcal.logs import log_to
-from persistcal.report.layout import block_name
 
 log = logging.getLogger(__name__)
 
 
 def measure_headroom(
-    predictions_path: str,
-    significance_path: str,
-    questions_path: str,
-    clusters_path: str,
-    labels_path: str,
+    answers_paths: Sequence[str],
+    verifier_path: str,
+    oracle_path: str,
+    backbone_path: str,
     headroom_path: str,
     *,
     model: str,
@@ -31,43 +30,45 @@ def measure_headroom(
 ) -> None:
     """Write the verifier's headroom and its backbone's error rate as a table HEADROOM.
 
-    The headroom comes from the test of the block (`verifier`, `oracle`) in the table
-    SIGNIFICANCE. The tables CLUSTERS and LABELS are of the backbone's own answers; the
-    PREDICTIONS, of any estimator, say which questions are in a contrast set of at least
-    `min_contrast`.
+    The headroom comes from the paired test of the two estimators, whose tables REPLICATES
+    are given. The tables ANSWERS of the evaluation `checkpoints` say which questions are in
+    a contrast set of at least `min_contrast`, and that of the backbone what it knows.
     """
     ids = headroom.contrast_questions(
-        artifacts.read(predictions_path, artifacts.PREDICTIONS),
-        checkpoints,
+        {c: _asked(path) for c, path in zip(checkpoints, answers_paths, strict=True)},
         min_contrast=min_contrast,
     )
+    tables = [
+        artifacts.read(path, artifacts.REPLICATES) for path in (verifier_path, oracle_path)
+    ]
+    replicates = from_table(pd.concat(tables))
     found = headroom.headroom(
-        artifacts.read(significance_path, artifacts.SIGNIFICANCE),
-        block_name([(dataset, verifier), (dataset, oracle)], dataset),
+        compare_blocks(replicates, {"headroom": [(dataset, verifier), (dataset, oracle)]}),
+        "headroom",
         dataset=dataset,
         verifier=verifier,
         oracle=oracle,
     )
-    known = top_answers(
-        artifacts.read(questions_path, artifacts.QUESTIONS),
-        artifacts.read(clusters_path, artifacts.CLUSTERS),
-        artifacts.read(labels_path, artifacts.LABELS),
-    )
-    error = headroom.error_rate(known, ids)
+    error = headroom.error_rate(_asked(backbone_path), ids)
     owner = {"model": model, "dataset": dataset}
     row = {**owner, **found._asdict(), "error_rate": error, "n": len(ids)}
     artifacts.write_csv(pd.DataFrame([row]), headroom_path, artifacts.HEADROOM)
     log.info("Headroom %.3f, backbone wrong on %.1f %%", found.headroom, 100 * error)
 
 
+def _asked(path: str) -> pd.DataFrame:
+    """Read the answers to test questions."""
+    answers = artifacts.read(path, artifacts.ANSWERS)
+    return answers[answers["split"] == "test"]
+
+
 if __name__ == "__main__":
     log_to(snakemake.log[0])
     measure_headroom(
-        snakemake.input.predictions,
-        snakemake.input.significance,
-        snakemake.input.questions,
-        snakemake.input.clusters,
-        snakemake.input.labels,
+        snakemake.input.answers,
+        snakemake.input.verifier,
+        snakemake.input.oracle,
+        snakemake.input.backbone,
         snakemake.output.headroom,
         model=snakemake.wildcards.model,
         dataset=snakemake.wildcards.dataset,

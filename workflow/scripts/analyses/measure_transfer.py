@@ -3,18 +3,17 @@
 import logging
 from collections.abc import Mapping, Sequence
 
+import pandas as pd
+
 from persistcal import artifacts
 from persistcal.analyses.transfer import transfer_matrix
-from persistcal.answers.predictions import top_answers
 from persistcal.logs import log_to
 
 log = logging.getLogger(__name__)
 
 
 def measure_transfer(
-    questions_path: str,
-    clusters_paths: Sequence[str],
-    labels_paths: Sequence[str],
+    answers_paths: Sequence[str],
     scores_paths: Sequence[str],
     transfer_path: str,
     *,
@@ -27,10 +26,10 @@ def measure_transfer(
 
     Parameters
     ----------
-    questions_path : str
-        Table QUESTIONS.
-    clusters_paths, labels_paths, scores_paths : sequence of str
-        Tables CLUSTERS, LABELS and SCORES of each of `checkpoints`.
+    answers_paths : sequence of str
+        Tables ANSWERS of each of `checkpoints`.
+    scores_paths : sequence of str
+        Tables SCORES of all of them with all recipes of `sets`.
     transfer_path : str
         CSV of `persistcal.artifacts.TRANSFER`.
     model, dataset : str
@@ -40,16 +39,11 @@ def measure_transfer(
     sets : mapping
         For each recipe the names of its training sets.
     """
-    questions = artifacts.read(questions_path, artifacts.QUESTIONS)
-    answers, scores = {}, {}
-    paths = zip(checkpoints, clusters_paths, labels_paths, scores_paths, strict=True)
-    for checkpoint, clusters, labels, scored in paths:
-        answers[checkpoint] = top_answers(
-            questions,
-            artifacts.read(clusters, artifacts.CLUSTERS),
-            artifacts.read(labels, artifacts.LABELS),
-        )
-        scores[checkpoint] = artifacts.read(scored, artifacts.SCORES)
+    answers = {}
+    for checkpoint, path in zip(checkpoints, answers_paths, strict=True):
+        table = artifacts.read(path, artifacts.ANSWERS)
+        answers[checkpoint] = table[table["split"] == "test"]
+    scores = pd.concat(artifacts.read(path, artifacts.SCORES) for path in scores_paths)
     matrix = transfer_matrix(answers, scores, sets, train_dataset=dataset)
     matrix = matrix.assign(model=model, dataset=dataset)
     artifacts.write_csv(matrix, transfer_path, artifacts.TRANSFER)
@@ -59,9 +53,7 @@ def measure_transfer(
 if __name__ == "__main__":
     log_to(snakemake.log[0])
     measure_transfer(
-        snakemake.input.questions,
-        snakemake.input.clusters,
-        snakemake.input.labels,
+        snakemake.input.answers,
         snakemake.input.scores,
         snakemake.output.transfer,
         model=snakemake.wildcards.model,

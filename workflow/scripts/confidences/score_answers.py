@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from persistcal import artifacts
+from persistcal.answers.predictions import take_predictions
 from persistcal.confidence import scoring
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
@@ -30,6 +31,7 @@ def score_answers(
     *,
     answers_of: list[str],
     adapters: list[dict],
+    split: str,
     prompt: str,
     batch_size: int,
     threads: int,
@@ -37,7 +39,7 @@ def score_answers(
     n_shards: int = 1,
     code: str = "",
 ) -> None:
-    """Write the confidence of each adapter in the predictions of the test questions.
+    """Write the confidence of each adapter in the predictions on a split.
 
     The record at `checkpoint_path` says whose weights score; they are loaded once. Scored
     are the most probable answers of the checkpoints `answers_of`, whose tables CLUSTERS
@@ -54,7 +56,12 @@ def score_answers(
     questions = artifacts.read(questions_path, artifacts.QUESTIONS).sort_values("index")
     ids, tokens, scores = {}, {}, []
     for name, path in zip(answers_of, clusters_paths, strict=True):
-        answers = scoring.answers_to_score(questions, artifacts.read(path, artifacts.CLUSTERS))
+        clusters = artifacts.read(path, artifacts.CLUSTERS)
+        answers = take_predictions(questions, clusters, split=split)
+        if answers.empty:
+            raise ValueError(
+                f"{path}: no {split} question has an answer; check the split and the beams."
+            )
         texts = zip(answers["question"], answers["answer"], strict=True)
         prompts = [confidence_prompt(prompt, *text) for text in texts]
         tokens[name], ids[name] = tokenizer(prompts)["input_ids"], answers["question_id"]

@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from peft import PeftModel
 from transformers import PreTrainedModel
 
 from persistcal import artifacts
-from persistcal.confidence.verifier import (
-    answers_to_verify,
-    verifier_prompt,
-    word_probability,
-    word_token,
-)
+from persistcal.answers.predictions import take_predictions
+from persistcal.confidence.verifier import verifier_prompt, word_probability, word_token
 from persistcal.logs import log_to
 from persistcal.models import hub, load
 from persistcal.training.lora import load_adapter
@@ -28,7 +25,7 @@ def score_with_verifier(
     adapter_path: str | None,
     questions_path: str,
     clusters_paths: Sequence[str],
-    verdicts_path: str,
+    verified_path: str,
     *,
     splits: Mapping[str, str],
     prompt: str,
@@ -47,12 +44,12 @@ def score_with_verifier(
     record = json.loads(Path(checkpoint_path).read_text())
     tokenizer = load.load_tokenizer(record["repo"], record["commit"])
     yes = word_token(tokenizer, settings["word"])
-    read = {
-        name: artifacts.read(path, artifacts.CLUSTERS)
-        for name, path in zip(splits, clusters_paths, strict=True)
-    }
-    answers = answers_to_verify(
-        artifacts.read(questions_path, artifacts.QUESTIONS), read, splits
+    questions = artifacts.read(questions_path, artifacts.QUESTIONS)
+    answers = pd.concat(
+        take_predictions(
+            questions, artifacts.read(path, artifacts.CLUSTERS), split=split
+        ).assign(checkpoint=name)
+        for (name, split), path in zip(splits.items(), clusters_paths, strict=True)
     )
     pairs = answers[["question", "answer"]].drop_duplicates()
     prompts = [
@@ -67,11 +64,11 @@ def score_with_verifier(
     confidence = word_probability(
         model, prompts, yes, batch_size=settings["batch_size"], progress="verifier"
     )
-    verdicts = answers.merge(pairs.assign(confidence=confidence), validate="many_to_one")
+    verified = answers.merge(pairs.assign(confidence=confidence), validate="many_to_one")
     artifacts.write(
-        verdicts[artifacts.VERDICTS.schema.names], verdicts_path, artifacts.VERDICTS
+        verified[artifacts.VERIFIED.schema.names], verified_path, artifacts.VERIFIED
     )
-    log.info("%d answers, %d of them distinct", len(verdicts), len(pairs))
+    log.info("%d answers, %d of them distinct", len(verified), len(pairs))
 
 
 if __name__ == "__main__":
@@ -83,7 +80,7 @@ if __name__ == "__main__":
         files.get("adapter"),
         files.questions,
         files.clusters,
-        snakemake.output.verdicts,
+        snakemake.output.verified,
         **params,
         threads=snakemake.threads,
     )

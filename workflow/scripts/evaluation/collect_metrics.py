@@ -1,4 +1,4 @@
-"""Collect the metrics and contrast sets of all models and datasets."""
+"""Collect the metrics of all estimators and all contrast sets."""
 
 from collections.abc import Sequence
 
@@ -14,15 +14,7 @@ def collect_metrics(
     metrics_path: str,
     contrast_sets_path: str,
 ) -> None:
-    """Write the tables at all paths of a kind into one CSV.
-
-    Parameters
-    ----------
-    metrics_paths, contrast_sets_paths : sequence of str
-        Tables METRICS and CONTRAST_SETS, one per model and dataset.
-    metrics_path, contrast_sets_path : str
-        CSV files with the rows of all of them.
-    """
+    """Write the tables at all paths of a kind into one CSV."""
     metrics = pd.concat(artifacts.read(path, artifacts.METRICS) for path in metrics_paths)
     artifacts.write_csv(metrics, metrics_path, artifacts.METRICS)
     sets = pd.concat(

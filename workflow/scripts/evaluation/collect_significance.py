@@ -1,4 +1,4 @@
-"""Collect the tests and intervals of all models and datasets."""
+"""Collect the tests of all tables and the intervals of all estimators."""
 
 from collections.abc import Sequence
 
@@ -14,18 +14,11 @@ def collect_significance(
     significance_path: str,
     intervals_path: str,
 ) -> None:
-    """Write the tables at all paths of a kind into one CSV.
-
-    Parameters
-    ----------
-    significance_paths, intervals_paths : sequence of str
-        Tables SIGNIFICANCE and INTERVALS, one per model and dataset.
-    significance_path, intervals_path : str
-        CSV files with the rows of all of them.
-    """
+    """Write the tables at all paths of a kind into one CSV; two tables may share a test."""
     tests = pd.concat(
         artifacts.read(path, artifacts.SIGNIFICANCE) for path in significance_paths
     )
+    tests = tests.drop_duplicates(list(artifacts.SIGNIFICANCE.key))
     artifacts.write_csv(tests, significance_path, artifacts.SIGNIFICANCE)
     intervals = pd.concat(artifacts.read(path, artifacts.INTERVALS) for path in intervals_paths)
     artifacts.write_csv(intervals, intervals_path, artifacts.INTERVALS)

@@ -5,11 +5,13 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from persistcal import artifacts
+from persistcal.imports.answers import imported_answers
 from persistcal.imports.own_predictions import (
     OwnPredictionsError,
     check_columns,
@@ -24,6 +26,7 @@ log = logging.getLogger(__name__)
 def import_predictions(
     file_path: str,
     predictions_paths: Sequence[str],
+    answers_paths: Sequence[str],
     *,
     wanted: Sequence[tuple[str, str]],
     checkpoints: Mapping[str, Sequence[str]],
@@ -38,17 +41,24 @@ def import_predictions(
         Tables `persistcal.artifacts.PREDICTIONS`.
     wanted : sequence of (model, dataset)
         What each of `predictions_paths` is about.
+    answers_paths : sequence of str
+        Tables `persistcal.artifacts.ANSWERS`: for each of `wanted`, of each checkpoint.
     checkpoints : mapping
         By model its evaluation checkpoints.
     """
     datasets = list(dict.fromkeys(dataset for _, dataset in wanted))
     try:
         rows = collect_rows(read_batches(file_path), checkpoints=checkpoints, datasets=datasets)
-        for path, chosen in zip(predictions_paths, split_rows(rows, wanted), strict=True):
+        answers: list[pd.DataFrame] = []
+        parts = zip(wanted, predictions_paths, split_rows(rows, wanted), strict=True)
+        for (model, _), path, chosen in parts:
             artifacts.write(
                 chosen[artifacts.PREDICTIONS.schema.names], path, artifacts.PREDICTIONS
             )
             log.info("Wrote %s: %d predictions", path, len(chosen))
+            answers += imported_answers(chosen, checkpoints[model])
+        for path, rows in zip(answers_paths, answers, strict=True):
+            artifacts.write(rows, path, artifacts.ANSWERS)
     except (OwnPredictionsError, pa.ArrowInvalid) as error:
         raise OwnPredictionsError(f"{file_path}: {error}.") from error
 
@@ -80,6 +90,7 @@ if __name__ == "__main__":
     import_predictions(
         snakemake.input.file,
         snakemake.output.predictions,
+        snakemake.output.answers,
         wanted=snakemake.params.wanted,
         checkpoints=snakemake.params.checkpoints,
     )

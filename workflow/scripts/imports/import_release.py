@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from persistcal import artifacts
+from persistcal.imports.answers import imported_answers
 from persistcal.imports.release import predictions
 from persistcal.imports.release.candidates import Answers, read_candidates
 from persistcal.imports.release.estimators import Dataset, Model, read_estimates
@@ -23,9 +24,10 @@ log = logging.getLogger(__name__)
 def import_release(
     archive_path: str, digest_path: str, questions_paths: Sequence[str],
     beams_paths: Sequence[str], clusters_paths: Sequence[str], labels_paths: Sequence[str],
-    scores_paths: Sequence[str], predictions_paths: Sequence[str], missing_path: str,
+    scores_paths: Sequence[str], predictions_paths: Sequence[str],
+    answers_paths: Sequence[str], missing_path: str,
     *, models: Mapping[str, Any], backbones: Mapping[str, Any],
-    datasets: Mapping[str, Any], seeds: Sequence[int],
+    datasets: Mapping[str, Any], recipes: Sequence[str], seeds: Sequence[int],
 ) -> None:  # fmt: skip
     """Write all that the archive holds about `models` and `datasets`.
 
@@ -37,13 +39,17 @@ def import_release(
         By dataset; by model, then dataset.
     beams_paths, clusters_paths, labels_paths, scores_paths : sequence of str
         By model and then backbone, by checkpoint, by dataset; scores without backbones,
-        and only those of the transfer matrices.
+        by recipe too, and only those of the transfer matrices.
+    answers_paths : sequence of str
+        By model, then dataset, then evaluation checkpoint.
     missing_path : str
         CSV of what the archive lacks.
     models, backbones : mapping
         Arguments of `Model` by name; of a backbone only the candidates are read.
     datasets : mapping
         Arguments of `Dataset` by name.
+    recipes : sequence of str
+        Those of the transfer matrices.
     seeds : sequence of int
         Seeds of the adapters.
     """
@@ -54,7 +60,10 @@ def import_release(
     candidates = dict(
         zip(cells, zip(beams_paths, clusters_paths, labels_paths, strict=True), strict=True)
     )
-    scores = dict(zip([c for c in cells if c[0] in models], scores_paths, strict=True))
+    asked_of = [cell for cell in cells if cell[0] in models]
+    scores = dict(zip(product(asked_of, recipes), scores_paths, strict=True))
+    evaluated = [(k, d, c) for k, d in product(models, asked) for c in known[k].evaluation]
+    answered = dict(zip(evaluated, answers_paths, strict=True))
     predicted = dict(zip(product(models, asked), predictions_paths, strict=True))
     missing: list[tuple[str, ...]] = []
     Path(missing_path).parent.mkdir(parents=True, exist_ok=True)
@@ -84,11 +93,16 @@ def import_release(
             for key, estimates in found.items():
                 rows = predictions.predictions(known[key], name, dataset, estimates, excluded)
                 artifacts.write(rows, predicted[key, name], artifacts.PREDICTIONS)
+                of_each = imported_answers(rows, list(known[key].evaluation))
+                for checkpoint, table in zip(known[key].evaluation, of_each, strict=True):
+                    artifacts.write(table, answered[key, name, checkpoint], artifacts.ANSWERS)
                 for checkpoint in known[key].revisions:
                     rows = predictions.transfer_scores(
                         name, dataset, checkpoint, estimates, excluded
                     )
-                    artifacts.write(rows, scores[key, checkpoint, name], artifacts.SCORES)
+                    for recipe in recipes:
+                        path = scores[(key, checkpoint, name), recipe]
+                        artifacts.write(rows[rows["recipe"] == recipe], path, artifacts.SCORES)
     frame = pd.DataFrame(missing, columns=artifacts.MISSING.schema.names)
     artifacts.write_csv(frame, missing_path, artifacts.MISSING)
     if missing:
@@ -106,9 +120,11 @@ if __name__ == "__main__":
         snakemake.output.labels,
         snakemake.output.scores,
         snakemake.output.predictions,
+        snakemake.output.answers,
         snakemake.output.missing,
         models=snakemake.params.models,
         backbones=snakemake.params.backbones,
         datasets=snakemake.params.datasets,
+        recipes=snakemake.params.recipes,
         seeds=snakemake.params.seeds,
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 
 from persistcal import artifacts
-from persistcal.answers.predictions import top_answers
 from persistcal.judge.audit import AuditError, draw_sheet, has_entries
 from persistcal.logs import log_to
 
@@ -16,8 +15,7 @@ log = logging.getLogger(__name__)
 
 def draw_audit(
     questions_path: str,
-    clusters_paths: Sequence[str],
-    labels_paths: Sequence[str],
+    answers_paths: Sequence[str],
     sheet_path: str,
     *,
     n_contrast: int,
@@ -31,8 +29,8 @@ def draw_audit(
     ----------
     questions_path : str
         Table QUESTIONS.
-    clusters_paths, labels_paths : sequence of str
-        Tables CLUSTERS and LABELS of an earlier and a later checkpoint.
+    answers_paths : sequence of str
+        Tables ANSWERS of an earlier and a later checkpoint.
     sheet_path : str
         CSV with columns to fill in.
     n_contrast, n_correct, n_incorrect, seed
@@ -47,14 +45,8 @@ def draw_audit(
             "elsewhere and give its new place as analyses.audit.filled."
         )
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
-    earlier, later = (
-        top_answers(
-            questions,
-            artifacts.read(c, artifacts.CLUSTERS),
-            artifacts.read(j, artifacts.LABELS),
-        )
-        for c, j in zip(clusters_paths, labels_paths, strict=True)
-    )
+    earlier, later = (artifacts.read(path, artifacts.ANSWERS) for path in answers_paths)
+    earlier, later = (answers[answers["split"] == "test"] for answers in (earlier, later))
     drawn = draw_sheet(
         questions,
         earlier,
@@ -72,8 +64,7 @@ if __name__ == "__main__":
     log_to(snakemake.log[0])
     draw_audit(
         snakemake.input.questions,
-        snakemake.input.clusters,
-        snakemake.input.labels,
+        snakemake.input.answers,
         snakemake.output.sheet,
         n_contrast=snakemake.params.n_contrast,
         n_correct=snakemake.params.n_correct,

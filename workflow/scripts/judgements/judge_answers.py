@@ -3,7 +3,10 @@
 import logging
 import os
 
+import pandas as pd
+
 from persistcal import artifacts
+from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.judge.labels import judge_lexically
 from persistcal.logs import log_to
 
@@ -14,13 +17,14 @@ def judge_answers(
     questions_path: str,
     clusters_path: str,
     labels_path: str,
+    answers_path: str,
     *,
     judged_clusters: int | None = None,
     judge: dict | None = None,
     folder: str = "",
     noted: str = "",
 ) -> None:
-    """Write labels of the clusters at `clusters_path` to `labels_path`.
+    """Write the labels of the candidate answers, and the predictions with theirs.
 
     Parameters
     ----------
@@ -28,6 +32,8 @@ def judge_answers(
         Tables QUESTIONS and CLUSTERS of `persistcal.artifacts`.
     labels_path : str
         Table `persistcal.artifacts.LABELS`, one row per judged cluster.
+    answers_path : str
+        Table `persistcal.artifacts.ANSWERS` of the train and the test split.
     judged_clusters : int, optional
         Judge so many of the most probable clusters of each question; all by default.
     judge : dict, optional
@@ -35,7 +41,8 @@ def judge_answers(
     folder, noted : str
         A judge model's verdicts for all jobs, and what this job asked a person.
     """
-    questions = artifacts.read(questions_path, artifacts.QUESTIONS).set_index("question_id")
+    table = artifacts.read(questions_path, artifacts.QUESTIONS)
+    questions = table.set_index("question_id")
     clusters = artifacts.read(clusters_path, artifacts.CLUSTERS)
     if judged_clusters is not None:
         clusters = clusters[clusters["cluster"] < judged_clusters]
@@ -49,6 +56,12 @@ def judge_answers(
         label=[label for label, _ in given], source=[source for _, source in given]
     )
     artifacts.write(labels, labels_path, artifacts.LABELS)
+    predictions = pd.concat(
+        take_predictions(table, clusters, split=split).assign(split=split)
+        for split in ("train", "test")
+    )
+    answers = label_predictions(predictions, labels)[artifacts.ANSWERS.schema.names]
+    artifacts.write(answers, answers_path, artifacts.ANSWERS)
     log.info("Labels: %s", labels["label"].value_counts().to_dict())
 
 
@@ -71,6 +84,7 @@ if __name__ == "__main__":
         snakemake.input.questions,
         snakemake.input.clusters,
         snakemake.output.labels,
+        snakemake.output.answers,
         judged_clusters=snakemake.params.judged_clusters,
         judge={**snakemake.config["judge"], **verdict} if verdict else None,
         folder=snakemake.params.folder,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pandas as pd
 
 from persistcal import artifacts
-from persistcal.answers.predictions import top_answers
 from persistcal.judge.audit import AuditError, summarise_sheet
 from persistcal.logs import log_to
 
@@ -15,9 +14,7 @@ log = logging.getLogger(__name__)
 
 def summarise_audit(
     sheet_path: str,
-    questions_path: str,
-    clusters_paths: Sequence[str],
-    labels_paths: Sequence[str],
+    answers_paths: Sequence[str],
     agreements_path: str,
 ) -> None:
     """Write the agreement with the judge to `agreements_path`; the sheet is only read.
@@ -26,23 +23,14 @@ def summarise_audit(
     ----------
     sheet_path : str
         CSV of `draw_audit`, filled in.
-    questions_path : str
-        Table QUESTIONS.
-    clusters_paths, labels_paths : sequence of str
-        Tables CLUSTERS and LABELS of the earlier and the later checkpoint.
+    answers_paths : sequence of str
+        Tables ANSWERS of the earlier and the later checkpoint.
     agreements_path : str
         CSV of `persistcal.artifacts.AUDIT_AGREEMENTS`.
     """
     sheet = pd.read_csv(sheet_path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    questions = artifacts.read(questions_path, artifacts.QUESTIONS)
-    earlier, later = (
-        top_answers(
-            questions,
-            artifacts.read(c, artifacts.CLUSTERS),
-            artifacts.read(j, artifacts.LABELS),
-        )
-        for c, j in zip(clusters_paths, labels_paths, strict=True)
-    )
+    earlier, later = (artifacts.read(path, artifacts.ANSWERS) for path in answers_paths)
+    earlier, later = (answers[answers["split"] == "test"] for answers in (earlier, later))
     try:
         rows = summarise_sheet(sheet, earlier, later)
     except AuditError as error:
@@ -56,8 +44,6 @@ if __name__ == "__main__":
     log_to(snakemake.log[0])
     summarise_audit(
         snakemake.input.sheet,
-        snakemake.input.questions,
-        snakemake.input.clusters,
-        snakemake.input.labels,
+        snakemake.input.answers,
         snakemake.output.agreements,
     )

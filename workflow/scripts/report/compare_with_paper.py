@@ -1,7 +1,7 @@
 """Put a study's numbers beside those printed in the paper."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def compare_with_paper(
-    intervals_paths: Sequence[str],
+    intervals_path: str,
     paper_path: str,
     comparison_path: str,
     *,
@@ -23,8 +23,8 @@ def compare_with_paper(
 
     Parameters
     ----------
-    intervals_paths : sequence of str
-        CSVs of `persistcal.artifacts.INTERVALS`.
+    intervals_path : str
+        CSV of `persistcal.artifacts.INTERVALS`.
     paper_path : str
         `resources/paper/results.csv`.
     comparison_path : str
@@ -33,10 +33,7 @@ def compare_with_paper(
         Labels of the study's `models` and `datasets`; equal labels match.
     """
     printed = pd.read_csv(paper_path, keep_default_na=False)
-    intervals = pd.concat(
-        artifacts.read_csv(path, artifacts.INTERVALS) for path in intervals_paths
-    )
-    intervals = intervals.drop_duplicates(list(artifacts.INTERVALS.key))
+    intervals = artifacts.read_csv(intervals_path, artifacts.INTERVALS)
     comparison = compare(
         paper_cells(printed), intervals, models=labels["models"], datasets=labels["datasets"]
     )

@@ -1,9 +1,7 @@
 """Draw AUC on the full set against AUC on contrast sets."""
 
 import logging
-from collections.abc import Mapping, Sequence
-
-import pandas as pd
+from collections.abc import Mapping
 
 from persistcal import artifacts
 from persistcal.logs import log_to
@@ -13,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def draw_full_vs_contrast(
-    intervals_paths: Sequence[str],
+    intervals_path: str,
     pdf_path: str,
     png_path: str,
     *,
@@ -23,18 +21,15 @@ def draw_full_vs_contrast(
 
     Parameters
     ----------
-    intervals_paths : sequence of str
-        CSVs of `persistcal.artifacts.INTERVALS`.
+    intervals_path : str
+        CSV of `persistcal.artifacts.INTERVALS`.
     pdf_path, png_path : str
         The figure.
     labels : mapping
         What is printed for each of the study's `models` and `datasets`, in order,
         and of its `estimators`.
     """
-    intervals = pd.concat(
-        artifacts.read_csv(path, artifacts.INTERVALS) for path in intervals_paths
-    )
-    intervals = intervals.drop_duplicates(list(artifacts.INTERVALS.key))
+    intervals = artifacts.read_csv(intervals_path, artifacts.INTERVALS)
     with house_style():
         figure = full_vs_contrast_figure(
             intervals,

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 def make_table(
     metrics_paths: Sequence[str],
-    significance_paths: Sequence[str],
+    significance_path: str,
     tex_path: str,
     csv_path: str,
     *,
@@ -32,8 +32,10 @@ def make_table(
 
     Parameters
     ----------
-    metrics_paths, significance_paths : sequence of str
-        CSVs of `persistcal.artifacts.METRICS` and `SIGNIFICANCE`.
+    metrics_paths : sequence of str
+        Tables METRICS of the estimators.
+    significance_path : str
+        Table SIGNIFICANCE of this table's comparisons.
     tex_path : str
         A `table` environment.
     csv_path : str
@@ -49,10 +51,8 @@ def make_table(
     missing_ok : bool, default=False
         Whether a table without any value is written too.
     """
-    metrics = pd.concat(artifacts.read_csv(path, artifacts.METRICS) for path in metrics_paths)
-    significance = pd.concat(
-        artifacts.read_csv(path, artifacts.SIGNIFICANCE) for path in significance_paths
-    )
+    metrics = pd.concat(artifacts.read(path, artifacts.METRICS) for path in metrics_paths)
+    significance = artifacts.read(significance_path, artifacts.SIGNIFICANCE)
     try:
         cells = fill_cells(
             metrics,

@@ -4,6 +4,32 @@ Rules that fetch have no digest of their code: an edit of how a file is fetched
 must not rerun what was computed from it.
 """
 
+PRETRAINED = one_of(
+    m for m in study.models_made if "pretraining" in config["models"][m]
+)
+FETCHED = one_of(m for m in study.models_made if "repo" in config["models"][m])
+WEIGHTS = f"{RESULTS}/pretrained/{{model}}/{{checkpoint}}/model.safetensors"
+
+
+def facts_to_learn(wildcards):
+    return expand(FACTS, dataset=study.pretraining(wildcards.model)["datasets"])
+
+
+def previous_weights(wildcards):
+    """The checkpoint that pre-training goes on from; none for the first."""
+    name = study.previous_checkpoint(wildcards.model, wildcards.checkpoint)
+    return (
+        {"previous": WEIGHTS.format(model=wildcards.model, checkpoint=name)}
+        if name
+        else {}
+    )
+
+
+def pretraining_prompt(wildcards):
+    """Prompt whose format the pre-training shows: a verifier's own, or for confidence."""
+    own = study.pretraining(wildcards.model).get("prompt")
+    return read_prompt(own, "pretraining.prompt") if own else CONFIDENCE_PROMPT
+
 
 rule pretrain_checkpoint:
     input:
@@ -17,9 +43,7 @@ rule pretrain_checkpoint:
     benchmark:
         f"{LOGS}/pretrain_checkpoint/{{model}}/{{checkpoint}}.tsv"
     wildcard_constraints:
-        model=one_of(
-            m for m in selection.models(config) if "pretraining" in config["models"][m]
-        ),
+        model=PRETRAINED,
     # Every other job waits for the chain of checkpoints.
     priority: 100
     conda:
@@ -28,26 +52,33 @@ rule pretrain_checkpoint:
     resources:
         mem_mb=2000,
     params:
-        start_step=step_before,
+        start_step=ask(study.step_before),
         end_step=lookup(
             "{model}/checkpoints/{checkpoint}/step", within=config["models"]
         ),
-        settings=pretraining,
+        settings=ask(study.pretraining),
         confidence_prompt=pretraining_prompt,
         code=digest_of("models/pretrain_checkpoint.py"),
     script:
         "../scripts/models/pretrain_checkpoint.py"
 
 
+def local_weights(wildcards):
+    """Weight files of a local folder; none for a repository of the Hub."""
+    model = config["models"][wildcards.model]
+    revision = model["checkpoints"][wildcards.checkpoint]["revision"]
+    return sorted(map(str, (Path(model["repo"]) / revision).glob("*.safetensors")))
+
+
 rule resolve_checkpoint:
     input:
         weights=local_weights,
     output:
-        revision=f"{R}/revisions/{{model}}/{{checkpoint}}.json",
+        revision=f"{RESULTS}/revisions/{{model}}/{{checkpoint}}.json",
     log:
         f"{LOGS}/resolve_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
-        model=one_of(m for m in selection.models(config) if "repo" in config["models"][m]),
+        model=FETCHED,
     localrule: True
     conda:
         "../../envs/cpu.yaml"
@@ -75,7 +106,7 @@ rule fetch_checkpoint:
     log:
         f"{LOGS}/fetch_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
-        model=one_of(m for m in selection.models(config) if "repo" in config["models"][m]),
+        model=FETCHED,
     localrule: True
     conda:
         "../../envs/cpu.yaml"

@@ -1,6 +1,11 @@
 """Answer the questions and group the answers by meaning: beams -> clusters."""
 
 
+def examples_by_category(wildcards):
+    """BioASQ's questions show examples of their own type."""
+    return config["datasets"][wildcards.dataset]["source"] == "bioasq"
+
+
 rule generate_beams:
     input:
         checkpoint=CHECKPOINT,
@@ -64,7 +69,9 @@ if config["decoding"]["shards"] > 1:
             "../scripts/answers/merge_shards.py"
 
 
+ENTAILMENT_MODEL = []  # record of the model that compares answers, if one does
 if config["equivalence"]["backend"] == "nli":
+    ENTAILMENT_MODEL = f"{RESULTS}/entailment/model.json"
 
     rule fetch_entailment_model:
         output:
@@ -86,7 +93,7 @@ if config["equivalence"]["backend"] == "nli":
 rule cluster_answers:
     input:
         questions=QUESTIONS,
-        entailment_model=entailment_model,
+        entailment_model=ENTAILMENT_MODEL,
         beams=BEAMS,
     output:
         clusters=CLUSTERS,

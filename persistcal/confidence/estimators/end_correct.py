@@ -1,0 +1,17 @@
+"""Confidence that knows only how late a checkpoint is."""
+
+import numpy as np
+import pandas as pd
+
+from persistcal.confidence.evidence import Evidence
+
+
+def end_correct(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return i / (m - 1) at the i-th of m evaluation checkpoints.
+
+    Notes
+    -----
+    Paper, section 3.1, "End-correct Baseline".
+    """
+    places = np.linspace(0, 1, len(evidence.evaluation))
+    return answers["checkpoint"].map(dict(zip(evidence.evaluation, places, strict=True)))

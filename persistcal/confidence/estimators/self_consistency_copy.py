@@ -1,0 +1,20 @@
+"""Confidence of an answer: the last earlier checkpoint's in its own, whatever it is."""
+
+import pandas as pd
+
+from persistcal.confidence.evidence import Evidence
+
+
+def self_consistency_copy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the last earlier checkpoint's self-consistency, 0 where it has no answer.
+
+    Notes
+    -----
+    Paper, section "Ablations": a copy cannot change with the checkpoint.
+    """
+    clusters = evidence.clusters
+    first = clusters[
+        (clusters["checkpoint"] == evidence.earlier[-1]) & (clusters["cluster"] == 0)
+    ]
+    copied = first.set_index("question_id")["probability"].clip(upper=1)
+    return answers["question_id"].map(copied).fillna(0.0)

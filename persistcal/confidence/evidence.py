@@ -1,0 +1,77 @@
+"""What an estimator may know of checkpoints and their answers, and what it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.answers.equivalence import Comparison
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an estimator is given beside the predictions that it rates.
+
+    Attributes
+    ----------
+    earlier, evaluation : tuple of str
+        The model's checkpoints that may be learnt from, and that are evaluated, in order.
+    labelled : DataFrame
+        Predictions of the earlier checkpoints on the train split, with a column correct;
+        empty unless the estimator is `fitted`. Columns as in the predictions to rate.
+    clusters, beams : DataFrame
+        Tables CLUSTERS and BEAMS with a column checkpoint, of the groups that the
+        estimator `reads`.
+    verified : DataFrame or None
+        Table VERIFIED, of an estimator with a `verifier`.
+    equivalent : callable or None
+        Whether the answers of each pair mean the same, where the estimator
+        `compares_answers`.
+    load : callable or None
+        Gives model and tokenizer of a checkpoint, where the estimator `reads_weights`.
+    """
+
+    earlier: tuple[str, ...]
+    evaluation: tuple[str, ...]
+    labelled: pd.DataFrame
+    clusters: pd.DataFrame
+    beams: pd.DataFrame
+    verified: pd.DataFrame | None = None
+    equivalent: Comparison | None = None
+    load: "Callable[[str], tuple[PreTrainedModel, PreTrainedTokenizerBase]] | None" = None
+
+
+Estimator = Callable[[pd.DataFrame, Evidence], Any]
+
+
+def rate(
+    estimate: Estimator, answers: pd.DataFrame, evidence: Evidence, name: str
+) -> NDArray[np.float64]:
+    """Return the confidences of an estimator in `answers`, one each and in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        When there are more or fewer, or one is no number in [0, 1]; the message names
+        the first such answer.
+    """
+    confidence = np.asarray(estimate(answers, evidence), float)
+    if confidence.shape != (len(answers),):
+        raise ValueError(
+            f"Estimator {name!r} returned values of shape {confidence.shape} for "
+            f"{len(answers)} answers; return one confidence for each row, in their order."
+        )
+    if not (valid := (confidence >= 0) & (confidence <= 1)).all():
+        row = answers.iloc[int(np.argmin(valid))]
+        raise ValueError(
+            f"Estimator {name!r} rates {int((~valid).sum())} answers with no number in [0, 1], "
+            f"the first for question {row['question_id']!r} at checkpoint "
+            f"{row['checkpoint']!r}: {confidence[int(np.argmin(valid))]}."
+        )
+    return confidence

@@ -1,0 +1,172 @@
+"""Further analyses: accuracy, transfer, hidden states, headroom and weights."""
+
+# Whose accuracies, in the order of the tables
+JUDGED = [
+    (model, checkpoint, dataset)
+    for model in MODELS
+    for checkpoint in study.checkpoints(model)
+    for dataset in DATASETS
+]
+
+
+rule compute_accuracies:
+    input:
+        questions=expand(QUESTIONS, dataset=DATASETS),
+        labels=[LABELS.format(model=m, checkpoint=c, dataset=d) for m, c, d in JUDGED],
+    output:
+        accuracies=f"{RESULTS}/accuracies.csv",
+    log:
+        f"{LOGS}/compute_accuracies.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        datasets=DATASETS,
+        answers=[list(judged) for judged in JUDGED],
+        code=digest_of("analyses/compute_accuracies.py"),
+    script:
+        "../scripts/analyses/compute_accuracies.py"
+
+
+def transfer_scores(wildcards):
+    """Every adapter's scores of a checkpoint's own answers, checkpoint by checkpoint."""
+    places = {**wildcards, "checkpoint": study.checkpoints(wildcards.model)}
+    return expand(SCORES, **places, recipe=study.transfer_recipes, answers="transfer")
+
+
+def transfer_set_names(wildcards):
+    sets = study.transfer_sets(wildcards.model)
+    return {recipe: list(of_recipe) for recipe, of_recipe in sets.items()}
+
+
+rule measure_transfer:
+    input:
+        answers=for_each(study.checkpoints, ANSWERS),
+        scores=transfer_scores,
+    output:
+        transfer=f"{RESULTS}/transfer/{{model}}/{{dataset}}.csv",
+    log:
+        f"{LOGS}/measure_transfer/{{model}}/{{dataset}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        checkpoints=ask(study.checkpoints),
+        sets=transfer_set_names,
+        code=digest_of("analyses/measure_transfer.py"),
+    script:
+        "../scripts/analyses/measure_transfer.py"
+
+
+VARIANCE_RECIPE = config["analyses"]["hidden_state_variance"]["recipe"]
+VARIANCES_MEASURED = list(study.variances())
+
+
+rule measure_variance:
+    input:
+        checkpoint=CHECKPOINT,
+        questions=QUESTIONS,
+        clusters=CLUSTERS,
+        adapters=expand(
+            f"{ADAPTER}/adapter_model.safetensors",
+            recipe=VARIANCE_RECIPE,
+            trained_on="{checkpoint}",
+            seed=study.seeds(VARIANCE_RECIPE),
+            allow_missing=True,
+        ),
+    output:
+        variances=f"{RESULTS}/variances/{{model}}/{{checkpoint}}/{{dataset}}.parquet",
+    log:
+        f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.log",
+    benchmark:
+        f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        gpu=gpus,
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        prompt=confidence_prompt,
+        batch_size=config["scoring"]["batch_size"],
+        code=digest_of("analyses/measure_variance.py"),
+    script:
+        "../scripts/analyses/measure_variance.py"
+
+
+rule correlate_variance:
+    input:
+        variances=[
+            rules.measure_variance.output.variances.format(
+                model=model, checkpoint=checkpoint, dataset=dataset
+            )
+            for model, checkpoint, dataset in VARIANCES_MEASURED
+        ],
+    output:
+        tex=report(
+            f"{RESULTS}/tables/hidden_state_variance.tex",
+            caption="../report/hidden_state_variance.rst",
+            category="Tables",
+            labels={"table": "hidden_state_variance", "format": "LaTeX"},
+        ),
+        csv=report(
+            f"{RESULTS}/tables/hidden_state_variance.csv",
+            caption="../report/hidden_state_variance.rst",
+            category="Tables",
+            labels={"table": "hidden_state_variance", "format": "CSV"},
+        ),
+    log:
+        f"{LOGS}/correlate_variance.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        measured=[list(measured) for measured in VARIANCES_MEASURED],
+        labels=PLACES,
+        code=digest_of("analyses/correlate_variance.py"),
+    script:
+        "../scripts/analyses/correlate_variance.py"
+
+
+HEADROOM = config["analyses"]["gcm_headroom"]
+
+
+rule measure_headroom:
+    input:
+        answers=for_each(study.evaluation, ANSWERS),
+        verifier=REPLICATES.replace("{estimator}", HEADROOM["verifier"]),
+        oracle=REPLICATES.replace("{estimator}", HEADROOM["oracle"]),
+        backbone=ANSWERS.format(**HEADROOM["backbone"], dataset="{dataset}"),
+    output:
+        headroom=f"{RESULTS}/headroom/{{model}}/{{dataset}}.csv",
+    log:
+        f"{LOGS}/measure_headroom/{{model}}/{{dataset}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        checkpoints=ask(study.evaluation),
+        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        verifier=HEADROOM["verifier"],
+        oracle=HEADROOM["oracle"],
+        code=digest_of("analyses/measure_headroom.py"),
+    script:
+        "../scripts/analyses/measure_headroom.py"
+
+
+rule compare_weights:
+    input:
+        checkpoints=for_each(study.checkpoints, CHECKPOINT),
+    output:
+        similarities=f"{RESULTS}/weight_similarities/{{model}}.csv",
+    log:
+        f"{LOGS}/compare_weights/{{model}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        checkpoints=ask(study.checkpoints),
+        code=digest_of("analyses/compare_weights.py"),
+    script:
+        "../scripts/analyses/compare_weights.py"

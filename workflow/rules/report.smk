@@ -1,0 +1,360 @@
+"""Tables and figures, and the study beside the paper."""
+
+EVALUATED_LABELS = {
+    **study.labels,
+    "estimators": {
+        name: label
+        for name, label in study.labels["estimators"].items()
+        if not study.runs_models or name in {row.estimator for row in study.evaluated}
+    },
+}
+
+
+def metrics_shown(wildcards):
+    return of_each(METRICS, study.shown(wildcards.table))
+
+
+def table_description(wildcards):
+    return study.every_table[wildcards.table]
+
+
+def datasets_shown(wildcards):
+    return study.datasets_shown(study.every_table[wildcards.table])
+
+
+def labels_shown(wildcards):
+    """Names as printed, of nothing else: another estimator's must not remake the table."""
+    rows = (
+        {row.estimator for row in study.shown(wildcards.table)}
+        if study.runs_models
+        else ESTIMATORS
+    )
+    known = study.labels["estimators"]
+    return {**PLACES, "estimators": {name: known[name] for name in sorted(rows)}}
+
+
+rule make_table:
+    input:
+        metrics=metrics_shown,
+        significance=rules.compare_estimators.output.significance,
+    output:
+        tex=report(
+            f"{RESULTS}/tables/{{table}}.tex",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "{table}", "format": "LaTeX"},
+        ),
+        csv=report(
+            f"{RESULTS}/tables/{{table}}.csv",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "{table}", "format": "CSV"},
+        ),
+    log:
+        f"{LOGS}/make_table/{{table}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        table=table_description,
+        models=MODELS,
+        datasets=datasets_shown,
+        labels=labels_shown,
+        missing_ok=study.chosen["source"] == "release",
+        code=digest_of("report/make_table.py"),
+    script:
+        "../scripts/report/make_table.py"
+
+
+rule make_contrast_table:
+    input:
+        contrast_sets=rules.collect_metrics.output.contrast_sets,
+    output:
+        tex=report(
+            f"{RESULTS}/tables/contrast_set_sizes_{{dataset}}.tex",
+            caption="../report/contrast_set_sizes.rst",
+            category="Tables",
+            labels={"table": "contrast_set_sizes_{dataset}", "format": "LaTeX"},
+        ),
+        csv=report(
+            f"{RESULTS}/tables/contrast_set_sizes_{{dataset}}.csv",
+            caption="../report/contrast_set_sizes.rst",
+            category="Tables",
+            labels={"table": "contrast_set_sizes_{dataset}", "format": "CSV"},
+        ),
+    log:
+        f"{LOGS}/make_contrast_table/{{dataset}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        checkpoints={
+            m: {c: study.labels_of(m)[c] for c in study.evaluation(m)} for m in MODELS
+        },
+        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        labels=PLACES,
+        code=digest_of("report/make_contrast_table.py"),
+    script:
+        "../scripts/report/make_contrast_table.py"
+
+
+rule compare_with_paper:
+    input:
+        intervals=rules.collect_significance.output.intervals,
+        paper=find_file("resources/paper/results.csv"),
+    output:
+        comparison=f"{RESULTS}/paper_comparison.csv",
+    log:
+        f"{LOGS}/compare_with_paper.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        labels=study.labels,
+        code=digest_of("report/compare_with_paper.py"),
+    script:
+        "../scripts/report/compare_with_paper.py"
+
+
+rule draw_full_vs_contrast:
+    input:
+        intervals=rules.collect_significance.output.intervals,
+    output:
+        pdf=f"{RESULTS}/figures/full_vs_contrast.pdf",
+        png=report(
+            f"{RESULTS}/figures/full_vs_contrast.png",
+            caption="../report/full_vs_contrast.rst",
+            category="Figures",
+            labels={"figure": "full set against contrast sets"},
+        ),
+    log:
+        f"{LOGS}/draw_full_vs_contrast.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        labels=EVALUATED_LABELS,
+        code=digest_of("report/draw_full_vs_contrast.py"),
+    script:
+        "../scripts/report/draw_full_vs_contrast.py"
+
+
+if not study.chosen["predictions"]:
+
+    DESCRIBED = {model: study.described(model) for model in MODELS}
+
+    rule make_checkpoints_table:
+        input:
+            accuracies=rules.compute_accuracies.output.accuracies,
+        output:
+            tex=report(
+                f"{RESULTS}/tables/checkpoints.tex",
+                caption="../report/checkpoints.rst",
+                category="Tables",
+                labels={"table": "checkpoints", "format": "LaTeX"},
+            ),
+            csv=report(
+                f"{RESULTS}/tables/checkpoints.csv",
+                caption="../report/checkpoints.rst",
+                category="Tables",
+                labels={"table": "checkpoints", "format": "CSV"},
+            ),
+        log:
+            f"{LOGS}/make_checkpoints_table.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            checkpoints=DESCRIBED,
+            labels=PLACES,
+            code=digest_of("report/make_checkpoints_table.py"),
+        script:
+            "../scripts/report/make_checkpoints_table.py"
+
+    rule draw_accuracy:
+        input:
+            accuracies=rules.compute_accuracies.output.accuracies,
+        output:
+            pdf=f"{RESULTS}/figures/accuracy.pdf",
+            png=report(
+                f"{RESULTS}/figures/accuracy.png",
+                caption="../report/accuracy.rst",
+                category="Figures",
+                labels={"figure": "accuracy over training"},
+            ),
+        log:
+            f"{LOGS}/draw_accuracy.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            checkpoints=DESCRIBED,
+            evaluation={m: study.evaluation(m) for m in MODELS},
+            labels=PLACES,
+            code=digest_of("report/draw_accuracy.py"),
+        script:
+            "../scripts/report/draw_accuracy.py"
+
+
+if study.runs_models:
+
+    def transfers_to_draw(wildcards):
+        models = [
+            model
+            for model, dataset in study.analysed("transfer")
+            if dataset == wildcards.dataset
+        ]
+        return expand(rules.measure_transfer.output.transfer, model=models, **wildcards)
+
+    TRANSFERRED = dict.fromkeys(model for model, _ in study.analysed("transfer"))
+
+    rule draw_transfer:
+        input:
+            transfer=transfers_to_draw,
+        output:
+            pdf=f"{RESULTS}/figures/transfer_{{dataset}}.pdf",
+            png=report(
+                f"{RESULTS}/figures/transfer_{{dataset}}.png",
+                caption="../report/transfer.rst",
+                category="Figures",
+                labels={"figure": "transfer between checkpoints, {dataset}"},
+            ),
+        log:
+            f"{LOGS}/draw_transfer/{{dataset}}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            sets={m: study.transfer_sets(m) for m in TRANSFERRED},
+            random_later=[
+                r
+                for r in study.transfer_recipes
+                if study.recipe(r)["labels"] == "random_later"
+            ],
+            checkpoints={m: study.labels_of(m) for m in TRANSFERRED},
+            models=PLACES["models"],
+            recipes=config["analyses"]["transfer"]["recipes"],
+            code=digest_of("report/draw_transfer.py"),
+        script:
+            "../scripts/report/draw_transfer.py"
+
+    rule draw_gcm_headroom:
+        input:
+            headroom=[
+                rules.measure_headroom.output.headroom.format(model=m, dataset=d)
+                for m, d in study.analysed("gcm_headroom")
+            ],
+        output:
+            pdf=f"{RESULTS}/figures/gcm_headroom.pdf",
+            png=report(
+                f"{RESULTS}/figures/gcm_headroom.png",
+                caption="../report/gcm_headroom.rst",
+                category="Figures",
+                labels={"figure": "headroom of the external verifier"},
+            ),
+        log:
+            f"{LOGS}/draw_gcm_headroom.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            verifier=HEADROOM["verifier"],
+            oracle=HEADROOM["oracle"],
+            labels={
+                **PLACES,
+                "estimators": {
+                    HEADROOM[who]: study.labels["estimators"][HEADROOM[who]]
+                    for who in ("verifier", "oracle")
+                },
+            },
+            code=digest_of("report/draw_gcm_headroom.py"),
+        script:
+            "../scripts/report/draw_gcm_headroom.py"
+
+    COMPARED = [
+        m for m in MODELS if m in config["analyses"]["weight_similarity"]["models"]
+    ]
+
+    rule make_weights_table:
+        input:
+            similarities=expand(
+                rules.compare_weights.output.similarities, model=COMPARED
+            ),
+        output:
+            tex=report(
+                f"{RESULTS}/tables/weight_similarity.tex",
+                caption="../report/weight_similarity.rst",
+                category="Tables",
+                labels={"table": "weight_similarity", "format": "LaTeX"},
+            ),
+            csv=report(
+                f"{RESULTS}/tables/weight_similarity.csv",
+                caption="../report/weight_similarity.rst",
+                category="Tables",
+                labels={"table": "weight_similarity", "format": "CSV"},
+            ),
+        log:
+            f"{LOGS}/make_weights_table.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            checkpoints={m: study.labels_of(m) for m in COMPARED},
+            models=PLACES["models"],
+            code=digest_of("report/make_weights_table.py"),
+        script:
+            "../scripts/report/make_weights_table.py"
+
+    rule make_categories_table:
+        input:
+            questions=QUESTIONS,
+        output:
+            tex=report(
+                f"{RESULTS}/tables/{{dataset}}_categories.tex",
+                caption="../report/question_categories.rst",
+                category="Tables",
+                labels={"table": "{dataset}_categories", "format": "LaTeX"},
+            ),
+            csv=report(
+                f"{RESULTS}/tables/{{dataset}}_categories.csv",
+                caption="../report/question_categories.rst",
+                category="Tables",
+                labels={"table": "{dataset}_categories", "format": "CSV"},
+            ),
+        log:
+            f"{LOGS}/make_categories_table/{{dataset}}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            labels=PLACES["datasets"],
+            code=digest_of("report/make_categories_table.py"),
+        script:
+            "../scripts/report/make_categories_table.py"
+
+    rule make_examples_table:
+        input:
+            questions=QUESTIONS,
+        output:
+            tex=report(
+                f"{RESULTS}/tables/{{dataset}}_examples.tex",
+                caption="../report/question_examples.rst",
+                category="Tables",
+                labels={"table": "{dataset}_examples", "format": "LaTeX"},
+            ),
+            csv=report(
+                f"{RESULTS}/tables/{{dataset}}_examples.csv",
+                caption="../report/question_examples.rst",
+                category="Tables",
+                labels={"table": "{dataset}_examples", "format": "CSV"},
+            ),
+        log:
+            f"{LOGS}/make_examples_table/{{dataset}}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            labels=PLACES["datasets"],
+            code=digest_of("report/make_examples_table.py"),
+        script:
+            "../scripts/report/make_examples_table.py"
