@@ -12,19 +12,12 @@ from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from train_adapters import train_adapters
 
 from persistcal import artifacts
+from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.confidence.scoring import answers_to_score, score_answers
+from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_tokens
 
 torch.set_num_threads(1)
-
-
-def test_answers_to_score_are_the_predictions_on_the_test_split():
-    answers = answers_to_score(questions_table(), clusters_table())
-    assert answers["question_id"].tolist() == ["q18", "q19", "q21", "q22", "q23"]
-    assert set(answers["answer"]) == {"Norway"}
-    with pytest.raises(ValueError, match="No test question has an answer"):
-        answers_to_score(questions_table(n_test=0), clusters_table())
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
@@ -134,6 +127,7 @@ def test_training_and_scoring_from_files(study):
         "scores.parquet",
         answers_of=["late", "early"],
         adapters=adapters,
+        split="test",
         prompt=TEMPLATE,
         batch_size=4,
         threads=1,
@@ -143,7 +137,7 @@ def test_training_and_scoring_from_files(study):
     # The last adapter alone, on the checkpoint's own weights.
     tokenizer = tiny_tokenizer()
     model = PeftModel.from_pretrained(tiny_model(seed=0), "own/seed18")
-    answers = answers_to_score(questions_table(), clusters_table())
+    answers = take_predictions(questions_table(), clusters_table())
     prompts = [
         tokenizer(confidence_prompt(TEMPLATE, row.question, row.answer))["input_ids"]
         for row in answers.itertuples()

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 from answer_tables import clusters_table, questions_table
-from estimate_gcm import estimate_gcm
-from estimate_gcm_posthoc import estimate_gcm_posthoc
 from fetch_adapter import fetch_adapter
 from peft import LoraConfig, PeftModel, get_peft_model
 from score_with_verifier import score_with_verifier
@@ -16,7 +14,6 @@ from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal import artifacts
 from persistcal.confidence.verifier import (
-    answers_to_verify,
     verifier_prompt,
     word_probability,
     word_token,
@@ -103,17 +100,6 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved():
     np.testing.assert_allclose(halved, whole, rtol=1e-4)
 
 
-def test_answers_to_verify_are_the_predictions_of_the_split_of_each_checkpoint():
-    questions = questions_table()
-    questions.loc[19, "excluded"] = True
-    clusters = {"early": clusters_table(), "late": clusters_table(("Peru", "Chad"))}
-    answers = answers_to_verify(questions, clusters, {"early": "train", "late": "test"})
-    early, late = (answers[answers["checkpoint"] == name] for name in ("early", "late"))
-    assert early["question_id"].tolist() == [f"q{i}" for i in range(18)]
-    assert late["question_id"].tolist() == ["q18", "q21", "q22", "q23"]  # q20: no answer
-    assert set(early["answer"]) == {"Norway"} and set(late["answer"]) == {"Peru"}
-
-
 SETTINGS = {"chat_template": True, "word": "yes", "batch_size": 4}
 
 
@@ -147,30 +133,30 @@ def study(tmp_path, monkeypatch):
     return tmp_path
 
 
-def verify(splits, verdicts="verdicts.parquet", adapter="adapter.json"):
+def verify(splits, verified="verified.parquet", adapter="adapter.json"):
     score_with_verifier(
         "verifier.json",
         adapter,
         "questions.parquet",
         [f"clusters/{name}.parquet" for name in splits],
-        verdicts,
+        verified,
         splits=splits,
         prompt=TEMPLATE,
         settings=SETTINGS,
         threads=1,
     )
-    return artifacts.read(verdicts, artifacts.VERDICTS)
+    return artifacts.read(verified, artifacts.VERIFIED)
 
 
 def test_score_with_verifier(study):
-    verdicts = verify({"early": "test", "late": "test"})
+    verified = verify({"early": "test", "late": "test"})
     # Each answer alone, through the adapter, from the whole vocabulary.
     tokenizer = tokenizer_with_words()
     tokenizer.chat_template = CHAT
     model = PeftModel.from_pretrained(tiny_model("llama", seed=3), "adapters/main").eval()
     question = dict(questions_table()[["question_id", "question"]].values)
     yes = tokenizer.encode("yes")[0]
-    for row in verdicts.itertuples():
+    for row in verified.itertuples():
         chad = (row.checkpoint, row.question_id) == ("late", "q23")
         text = TEMPLATE.format(
             question=question[row.question_id], answer="Chad" if chad else "Norway"
@@ -179,9 +165,9 @@ def test_score_with_verifier(study):
         with torch.inference_mode():
             probability = model(torch.tensor([ids])).logits[0, -1].softmax(-1)[yes].item()
         assert row.confidence == pytest.approx(probability, rel=1e-3)
-    assert len(verdicts) == 10
+    assert len(verified) == 10
     plain = verify({"early": "test"}, "plain.parquet", adapter=None)
-    assert abs(np.log(plain["confidence"] / verdicts["confidence"][:5])).max() > 0.01
+    assert abs(np.log(plain["confidence"] / verified["confidence"][:5])).max() > 0.01
 
 
 def test_an_answer_of_several_checkpoints_is_scored_once(study, monkeypatch):
@@ -192,42 +178,12 @@ def test_an_answer_of_several_checkpoints_is_scored_once(study, monkeypatch):
         return np.linspace(0, 1, len(prompts))
 
     monkeypatch.setattr("score_with_verifier.word_probability", count)
-    verdicts = verify({"early": "test", "late": "test"})
+    verified = verify({"early": "test", "late": "test"})
     assert asked == [6]  # five questions have an answer, one of them a second one
-    early, late = (verdicts[verdicts["checkpoint"] == name] for name in ("early", "late"))
+    early, late = (verified[verified["checkpoint"] == name] for name in ("early", "late"))
     both = early.merge(late, on="question_id")
     same = both["confidence_x"] == both["confidence_y"]
     assert both.loc[~same, "question_id"].tolist() == ["q23"]
-
-
-def test_estimators(study):
-    verdicts = verify({"early": "train", "late": "test"})
-    # Train: q0 ... q17, even ones are correct. Test: q18, q19, q21, q22, q23.
-    confidence = {f"q{i}": 0.2 if i < 10 else 0.6 for i in range(18)}
-    confidence |= {"q18": 0.2, "q19": 0.6, "q21": 0.4, "q22": 0.8, "q23": 1.0}
-    confidence["q9"] = 0.6  # of the answers at 0.2, 5 of 9 are correct; at 0.6, 4 of 9
-    verdicts["confidence"] = verdicts["question_id"].map(confidence)
-    artifacts.write(verdicts, "verdicts.parquet", artifacts.VERDICTS)
-    estimate_gcm("verdicts.parquet", "c/atlas/gcm.parquet", evaluation=["late"])
-    plain = artifacts.read("c/atlas/gcm.parquet", artifacts.CONFIDENCES)
-    assert set(plain["checkpoint"]) == {"late"} and set(plain["train_dataset"]) == {"atlas"}
-    assert plain["confidence"].tolist() == [0.2, 0.6, 0.4, 0.8, 1.0]
-    estimate_gcm_posthoc(
-        "questions.parquet",
-        ["clusters/early.parquet", "clusters/late.parquet"],
-        ["labels/early.parquet", "labels/late.parquet"],
-        "verdicts.parquet",
-        "c/atlas/posthoc.parquet",
-        checkpoints=["early", "late"],
-        earlier=["early"],
-        evaluation=["late"],
-    )
-    posthoc = artifacts.read("c/atlas/posthoc.parquet", artifacts.CONFIDENCES)
-    # 5/9 at 0.2 and 4/9 at 0.6 violate the order: one block of 18 answers, half of them
-    # correct, at (9 * 0.2 + 9 * 0.6) / 18 = 0.4. Knots (0, 0), (0.4, 0.5), (1, 1).
-    assert posthoc["confidence"].tolist() == pytest.approx(
-        [0.25, 0.5 + 0.5 * 0.2 / 0.6, 0.5, 0.5 + 0.5 * 0.4 / 0.6, 1.0]
-    )
 
 
 def test_fetch_adapter(study):

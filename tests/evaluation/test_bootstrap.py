@@ -112,7 +112,7 @@ def test_metrics_of_the_data_are_those_of_evaluate(answers, pairs, counts):
     found = metrics_under(once, answers, pairs, ["odds", "fitted"])
     metrics = evaluate(
         make_predictions(N, absent=[4, 11, 30]), CHECKPOINTS, min_contrast=5
-    ).metrics.query("seed == 'mean'")
+    ).query("seed == 'mean'")
     expected = metrics.set_index(["conditioning", "scope", "metric", "estimator"])["value"]
     assert len(expected) == sum(len(rows) for rows in found.values())
     for key, rows in found.items():

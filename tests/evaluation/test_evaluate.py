@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.arrange import PredictionsError
+from persistcal.evaluation.arrange import PredictionsError, arrange
+from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import CONTRAST_METRICS, FULL_METRICS, evaluate
 from persistcal.evaluation.smooth_ece import smooth_ece
 
@@ -32,8 +33,13 @@ BY_HAND = table(
 )
 
 
+def sets_of(predictions, checkpoints, min_contrast):
+    answers = arrange(predictions, checkpoints)
+    return describe_sets(contrast_sets(answers.correct, min_contrast=min_contrast), checkpoints)
+
+
 def values(evaluation, scope, conditioning="odds", seed="mean"):
-    metrics = evaluation.metrics.query(
+    metrics = evaluation.query(
         "scope == @scope and conditioning == @conditioning and seed == @seed"
     )
     return metrics.set_index("metric")["value"]
@@ -63,14 +69,14 @@ def test_metrics_by_hand():
         smooth_ece([0.8, 0.5, 0.5, 0.6], [1, 1, 0, 1]),
     ]
     assert full["smece"] == pytest.approx(np.mean(by_checkpoint))
-    pair = evaluation.contrast_sets.iloc[0]
+    pair = sets_of(BY_HAND, ["a", "b"], min_contrast=1).iloc[0]
     assert pair.tolist() == ["a", "b", 3, 2, 1, True]
 
 
 def test_shape_means_and_conditionings():
-    evaluation = evaluate(make_predictions(), CHECKPOINTS, min_contrast=10)
-    metrics = evaluation.metrics
-    assert len(evaluation.contrast_sets) == 3 and evaluation.contrast_sets["kept"].all()
+    metrics = evaluate(make_predictions(), CHECKPOINTS, min_contrast=10)
+    sets = sets_of(make_predictions(), CHECKPOINTS, min_contrast=10)
+    assert len(sets) == 3 and sets["kept"].all()
     # per estimator: seeds and their mean, 7 contrast metrics twice and 3 full ones
     n_series = (3 + 1) + 3 * (1 + 1)
     assert len(metrics) == n_series * (2 * len(CONTRAST_METRICS) + len(FULL_METRICS))
@@ -96,15 +102,14 @@ def test_rows_in_any_order_give_the_same():
     shuffled = predictions.sample(frac=1, random_state=0)
     first = evaluate(predictions, CHECKPOINTS, min_contrast=10)
     second = evaluate(shuffled, CHECKPOINTS, min_contrast=10)
-    pd.testing.assert_frame_equal(first.metrics, second.metrics)
-    pd.testing.assert_frame_equal(first.contrast_sets, second.contrast_sets)
+    pd.testing.assert_frame_equal(first, second)
 
 
 def test_questions_without_an_answer_are_in_no_contrast_set_of_that_checkpoint():
     absent = list(range(0, 120, 2))
-    whole = evaluate(make_predictions(120), CHECKPOINTS, min_contrast=1).contrast_sets
-    part = evaluate(make_predictions(120, absent=absent), CHECKPOINTS, min_contrast=1)
-    sizes, rest = whole["size"], part.contrast_sets["size"]
+    whole = sets_of(make_predictions(120), CHECKPOINTS, min_contrast=1)
+    part = sets_of(make_predictions(120, absent=absent), CHECKPOINTS, min_contrast=1)
+    sizes, rest = whole["size"], part["size"]
     assert rest[0] < sizes[0] and rest[1] == sizes[1] and rest[2] < sizes[2]
 
 

@@ -58,7 +58,7 @@ def test_quantiles_are_those_of_resampled_rows(predictions, tests):
 
 
 def test_best_and_differences_are_those_of_evaluate(predictions, tests):
-    metrics = evaluate(predictions, CHECKPOINTS, min_contrast=5).metrics
+    metrics = evaluate(predictions, CHECKPOINTS, min_contrast=5)
     values = (
         metrics.query("seed == 'mean'")
         .set_index(["conditioning", "scope", "metric", "estimator"])["value"]

@@ -32,8 +32,8 @@ def scores_job(study, output, **changes):
         [str(study / f"clusters/{name}.parquet") for name in NAMES],
         adapter_paths(study / "adapters") * 2,
         str(output),
-        **{"answers_of": NAMES, "adapters": adapters, "prompt": TEMPLATE, "threads": 1}
-        | {"batch_size": 2}
+        **{"answers_of": NAMES, "adapters": adapters, "split": "test", "prompt": TEMPLATE}
+        | {"batch_size": 2, "threads": 1}
         | changes,
     )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from persistcal import artifacts
 from persistcal.analyses.hidden_states import variances_over_adapters
 from persistcal.analyses.variance import variance_table
+from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.confidence.scoring import answers_to_score
 from persistcal.logs import log_to
 from persistcal.models import load
 from persistcal.training.lora import load_adapter
@@ -37,7 +37,7 @@ def measure_variance(
     load.set_threads(threads)
     record = json.loads(Path(checkpoint_path).read_text())
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
-    answers = answers_to_score(
+    answers = take_predictions(
         questions[~questions["excluded"]], artifacts.read(clusters_path, artifacts.CLUSTERS)
     )
     tokenizer = load.load_tokenizer(record["repo"], record["commit"])

@@ -1,0 +1,266 @@
+"""Each estimator on checkpoints k (the last earlier one), m and n (evaluated), by hand."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from answer_tables import clusters_table, questions_table
+from estimate_confidences import estimate_confidences
+from tiny_models import tiny_model, tiny_tokenizer
+
+from persistcal import artifacts
+from persistcal.answers.predictions import label_predictions, take_predictions
+from persistcal.confidence.probe import fit_probe, probe_confidence
+
+torch.set_num_threads(1)
+
+QUESTIONS = pd.DataFrame(
+    {"question_id": ["q1", "q2", "q3", "q4", "q5"], "split": ["test"] * 3 + ["train", "test"]}
+).assign(
+    index=range(5),
+    question=[f"Text of q{i}?" for i in range(1, 6)],
+    references=[["x"]] * 5,
+    any_of=True,
+    category="c",
+    excluded=[False] * 4 + [True],
+)
+CLUSTERS = {
+    "k": [
+        ("q1", 0, "Mount Everest", 0.5, ["Mount Everest", "Everest"]),
+        ("q1", 1, "K2", 0.3, ["K2"]),
+        ("q2", 0, "Oslo", 0.9, ["Oslo"]),
+        ("q4", 0, "Rome", 0.8, ["Rome"]),
+        ("q5", 0, "Bern", 0.8, ["Bern"]),
+    ],
+    "m": [
+        ("q1", 0, "everest.", 0.7, ["everest."]),
+        ("q1", 1, "K2", 0.3, ["K2"]),
+        ("q2", 0, "Bergen", 0.6, ["Bergen"]),
+        ("q3", 0, "Lima", 0.4, ["Lima"]),
+        ("q4", 0, "Rome", 1.0, ["Rome"]),
+        ("q5", 0, "Bern", 0.8, ["Bern"]),
+    ],
+    # the probabilities of one cluster's beams, summed
+    "n": [("q1", 0, "k2", 1 + 1e-12, ["k2"]), ("q2", 0, "OSLO", 0.2, ["OSLO"])],
+}
+BEAMS = {
+    "k": [("q1", 0, " x", -1.0)],
+    "m": [
+        ("q1", 0, " K2", -0.5),
+        ("q1", 1, " everest.", -1.0),
+        ("q1", 2, " Everest", -1.2),
+        ("q2", 0, "", -0.1),  # no answer
+        ("q2", 1, " Bergen", -2.0),
+        ("q2", 2, "Bergen ", -1.5),  # the same answer from better tokens
+        ("q3", 0, " Lima", 1e-9),
+    ],
+    "n": [("q1", 0, "k2", -0.2), ("q2", 0, "OSLO", -0.3)],
+}
+LABELS = {
+    "k": {"q4": "correct"},
+    "m": {"q1": "correct", "q3": "correct"},
+    "n": {"q2": "correct"},
+}
+EVALUATED = [("m", "q1"), ("m", "q2"), ("m", "q3"), ("n", "q1"), ("n", "q2")]
+VERIFIED = pd.DataFrame(
+    [(c, q, 0.1 * i) for i, (c, q) in enumerate(EVALUATED)] + [("k", "q4", 0.9)],
+    columns=artifacts.VERIFIED.schema.names,
+)
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    artifacts.write(QUESTIONS, "questions.parquet", artifacts.QUESTIONS)
+    artifacts.write(VERIFIED, "verified.parquet", artifacts.VERIFIED)
+    for name in "kmn":
+        clusters = pd.DataFrame(CLUSTERS[name], columns=artifacts.CLUSTERS.schema.names)
+        write_answers(name, QUESTIONS, clusters, LABELS[name])
+        beams = pd.DataFrame(BEAMS[name], columns=artifacts.BEAMS.schema.names)
+        artifacts.write(beams, f"beams/{name}.parquet", artifacts.BEAMS)
+    return tmp_path
+
+
+def write_answers(name, questions, clusters, right):
+    """CLUSTERS and ANSWERS of a checkpoint; `right` holds the labels that are no mistake."""
+    artifacts.write(clusters, f"clusters/{name}.parquet", artifacts.CLUSTERS)
+    labels = clusters[["question_id", "cluster"]].assign(
+        label=clusters["question_id"].map(right).fillna("incorrect")
+    )
+    parts = [
+        take_predictions(questions, clusters, split=split).assign(split=split)
+        for split in ("train", "test")
+    ]
+    answers = label_predictions(pd.concat(parts), labels)[artifacts.ANSWERS.schema.names]
+    artifacts.write(answers, f"answers/{name}.parquet", artifacts.ANSWERS)
+
+
+def estimated(function, read="kmn", judged="kmn", **settings):
+    """What the script writes for an estimator: confidence by checkpoint and question."""
+    estimate_confidences(
+        "questions.parquet",
+        [f"beams/{name}.parquet" for name in read],
+        [f"clusters/{name}.parquet" for name in read],
+        [f"answers/{name}.parquet" for name in judged],
+        "predictions.parquet",
+        **{
+            "dataset": "quiz",
+            "estimator": "mine",
+            "function": function,
+            "checkpoints": list(read),
+            "judged": list(judged),
+            "earlier": ["j", "k"],
+            "evaluation": ["m", "n"],
+            "equivalence": {"backend": "lexical"},
+            **settings,
+        },
+    )
+    rows = artifacts.read("predictions.parquet", artifacts.PREDICTIONS)
+    assert set(rows["estimator"]) == {"mine"}
+    assert set(rows["train_dataset"]) == {"quiz"}
+    right = {("m", "q1"), ("m", "q3"), ("n", "q2")}
+    key = list(zip(rows["checkpoint"], rows["question_id"], strict=True))
+    assert {k for k, correct in zip(key, rows["correct"], strict=True) if correct} == right
+    assert sorted(key) == EVALUATED  # neither train nor excluded questions
+    return dict(zip(key, rows["confidence"], strict=True))
+
+
+def test_end_correct(paths):
+    found = estimated("end_correct", judged="mn")
+    assert {c: p for (c, _), p in found.items()} == {"m": 0.0, "n": 1.0}
+
+
+def test_self_consistency(paths):
+    expected = [0.7, 0.6, 0.4, 1.0, 0.2]  # 1 + 1e-12 is 1
+    assert estimated("self_consistency", judged="mn") == dict(
+        zip(EVALUATED, expected, strict=True)
+    )
+
+
+def test_self_consistency_copy(paths):
+    # k has no answer to q3
+    expected = [0.5, 0.9, 0.0, 0.5, 0.9]
+    found = estimated("self_consistency_copy", judged="mn")
+    assert found == dict(zip(EVALUATED, expected, strict=True))
+
+
+def test_self_consistency_surrogate(paths):
+    # everest is a member of Mount Everest; k did not say Bergen; nothing on q3
+    expected = [0.5, 0.0, 0.0, 0.3, 0.9]
+    found = estimated("self_consistency_surrogate", judged="mn", compares_answers=True)
+    assert found == dict(zip(EVALUATED, expected, strict=True))
+
+
+def test_sequence_probability(paths):
+    expected = [np.exp(-1.0), np.exp(-1.5), 1.0, np.exp(-0.2), np.exp(-0.3)]
+    found = estimated("sequence_probability", judged="mn")
+    assert found == pytest.approx(dict(zip(EVALUATED, expected, strict=True)))
+
+
+def test_verifier(paths):
+    found = estimated("verifier", judged="mn", verified_path="verified.parquet")
+    assert found == pytest.approx(dict(zip(EVALUATED, [0, 0.1, 0.2, 0.3, 0.4], strict=True)))
+
+
+def test_posthoc_is_fitted_on_the_earlier_checkpoints_train_answers(paths):
+    # One labelled answer: k's Rome, correct, at 0.8. Knots (0, 0), (0.8, 1), (1, 1):
+    # 0.7 / 0.8, 0.6 / 0.8, 0.4 / 0.8, 1, 0.2 / 0.8
+    found = estimated("self_consistency", posthoc="isotonic")
+    expected = [0.875, 0.75, 0.5, 1.0, 0.25]
+    assert found == pytest.approx(dict(zip(EVALUATED, expected, strict=True)))
+
+
+def test_posthoc_of_a_verifier(paths):
+    # k's answer is verified at 0.9: knots (0, 0), (0.9, 1), (1, 1)
+    found = estimated("verifier", posthoc="isotonic", verified_path="verified.parquet")
+    expected = [0, 1 / 9, 2 / 9, 3 / 9, 4 / 9]
+    assert found == pytest.approx(dict(zip(EVALUATED, expected, strict=True)))
+
+
+OWN = """
+def brevity(answers, evidence):
+    assert "correct" not in answers
+    assert evidence.evaluation == ("m", "n")
+    return {value}
+"""
+
+
+def test_ones_own_function(paths):
+    (paths / "brevity.py").write_text(OWN.format(value='1 / answers["answer"].str.len()'))
+    found = estimated("brevity.py", judged="mn")
+    assert found["m", "q2"] == pytest.approx(1 / len("Bergen"))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("[0.5]", "returned values of shape \\(1,\\) for 5 answers"),
+        ("[0.5, 0.5, 1.5, 0.5, 2]", "2 answers .* 'q3' at checkpoint 'm': 1.5"),
+        ("[0.5, float('nan'), 0.5, 0.5, 0]", "1 answers .* 'q2' at checkpoint 'm': nan"),
+    ],
+)
+def test_confidences_that_are_none_are_refused(paths, value, message):
+    (paths / "brevity.py").write_text(OWN.format(value=value))
+    with pytest.raises(ValueError, match=message):
+        estimated("brevity.py", judged="mn")
+
+
+def test_a_file_without_the_function_is_refused(paths):
+    (paths / "brevity.py").write_text("def other(): ...\n")
+    with pytest.raises(ValueError, match="define a function brevity"):
+        estimated("brevity.py", judged="mn")
+
+
+def test_linear_probe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    questions = questions_table()
+    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
+    names = ["first", "second", "late"]
+    for seed, name in enumerate(names):
+        tiny_model(seed=seed).save_pretrained(name)
+        tiny_tokenizer().save_pretrained(name)
+        record = {"repo": name, "revision": None, "commit": None, "dtype": "float32"}
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+        clusters = clusters_table((f"Norway{seed}", "Peru"))
+        right = {f"q{i}": "correct" for i in range(24) if i % (seed + 2) == 0}
+        write_answers(name, questions, clusters, right)
+        artifacts.write(
+            artifacts.empty(artifacts.BEAMS), f"beams/{name}.parquet", artifacts.BEAMS
+        )
+    estimate_confidences(
+        "questions.parquet",
+        [f"beams/{name}.parquet" for name in names],
+        [f"clusters/{name}.parquet" for name in names],
+        [f"answers/{name}.parquet" for name in names],
+        "probe.parquet",
+        dataset="atlas",
+        estimator="linear_probe",
+        function="linear_probe",
+        checkpoints=names,
+        judged=names,
+        earlier=names[:2],
+        evaluation=["late"],
+        equivalence={"backend": "lexical"},
+        checkpoint_paths=[f"{name}.json" for name in names],
+    )
+    predictions = artifacts.read("probe.parquet", artifacts.PREDICTIONS)
+
+    def state(seed, question):
+        """Of the first of two blocks, by the model's own list of hidden states."""
+        ids = tiny_tokenizer()(f"Prompt: {question}\nAnswer: Norway{seed}")["input_ids"]
+        with torch.inference_mode():
+            output = tiny_model(seed=seed)(torch.tensor([ids]), output_hidden_states=True)
+        return output.hidden_states[1][0, -1].numpy()
+
+    asked = dict(questions[["question_id", "question"]].values)
+    train = [(seed, i) for seed in (0, 1) for i in range(18)]
+    probe = fit_probe(
+        [state(seed, asked[f"q{i}"]) for seed, i in train],
+        [i % (seed + 2) == 0 for seed, i in train],
+    )
+    tested = ["q18", "q19", "q21", "q22", "q23"]
+    assert predictions["question_id"].tolist() == tested
+    expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
+    np.testing.assert_allclose(predictions["confidence"], expected, atol=1e-5)

@@ -1,0 +1,67 @@
+import pandas as pd
+import pytest
+
+from persistcal.confidence.gathering import calibrate_runs, gather_scores, join_predictions
+
+KEY = {"recipe": "non_oracle", "trained_on": "a", "train_dataset": "quiz", "seed": 17}
+ANSWERS = pd.DataFrame(
+    {"checkpoint": ["b", "b"], "question_id": ["q1", "q2"], "correct": [True, False]}
+)
+
+
+def scores(*rows):
+    """Rows (answers_of, confidence) on one question."""
+    table = pd.DataFrame(rows, columns=["answers_of", "confidence"])
+    return table.assign(question_id="q1", **KEY)
+
+
+def test_scores_are_gathered_where_they_were_made():
+    tables = {
+        ("b", "own"): scores(("b", 0.1)),
+        ("a", "own"): scores(("a", 0.2)),
+        ("a", "evaluation"): scores(("b", 0.3), ("c", 0.4)),
+    }
+
+    def gathered(scored_at, answers, answers_of):
+        use = {"scored_at": scored_at, "answers": answers, "answers_of": answers_of}
+        rows = gather_scores(tables, [{"checkpoint": "b", **use}])
+        assert rows["checkpoint"].tolist() == ["b"]
+        return rows["confidence"].item()
+
+    assert gathered("b", "own", "b") == 0.1
+    assert gathered("a", "own", "a") == 0.2  # a copy
+    assert gathered("a", "evaluation", "b") == 0.3  # a surrogate
+
+
+def rated(*confidences, **columns):
+    frame = pd.DataFrame({"confidence": confidences})
+    return frame.assign(**{"train_dataset": "quiz", "seed": 17, **columns})
+
+
+def test_each_run_is_calibrated_on_its_own_answers():
+    labelled = pd.concat(
+        [rated(0.5, correct=True), rated(0.5, correct=False, seed=18, train_dataset="quiz")]
+    )
+    confidences = pd.concat([rated(0.25), rated(0.25, seed=18)])
+    # Seed 17: knots (0, 0), (0.5, 1), (1, 1). Seed 18: (0, 0), (0.5, 0), (1, 1).
+    found = calibrate_runs(confidences, labelled, "isotonic")
+    assert found["confidence"].tolist() == [0.5, 0.0]
+
+
+def test_a_copy_without_an_answer_has_no_confidence_and_others_must_have_one():
+    confidences = pd.DataFrame({"question_id": ["q1", "q9"], "confidence": [0.7, 0.8]}).assign(
+        checkpoint="b", train_dataset="quiz", seed=17
+    )
+    joined = join_predictions(ANSWERS, confidences, "copy", copies=True)
+    assert joined["confidence"].tolist() == [0.7, 0.0]
+    assert joined["correct"].tolist() == [True, False]
+    with pytest.raises(ValueError, match="'own' has no confidence for question 'q2'"):
+        join_predictions(ANSWERS, confidences, "own")
+
+
+def test_a_checkpoint_without_any_confidence_is_not_left_out():
+    elsewhere = ANSWERS.assign(checkpoint="c")
+    confidences = ANSWERS.assign(train_dataset="quiz", seed=17, confidence=0.5)
+    confidences = confidences.drop(columns="correct")
+    with pytest.raises(ValueError, match="question 'q1' at checkpoint 'c' \\(2 such"):
+        join_predictions(pd.concat([ANSWERS, elsewhere]), confidences, "own")
