@@ -3,9 +3,11 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import arrange_answers, contrast_sets
+from persistcal.evaluation.significance import Replicates
 
 
 class Headroom(NamedTuple):
@@ -16,17 +18,13 @@ class Headroom(NamedTuple):
     upper_97_5pct: float
 
 
-def headroom(
-    significance: pd.DataFrame, block: str, *, dataset: str, verifier: str, oracle: str
-) -> Headroom:
-    """Read the headroom of a verifier off the paired bootstrap test against the oracle.
+def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
+    """Return how much better an oracle's contrast AUC is than that of a verifier.
 
     Parameters
     ----------
-    significance : DataFrame
-        Rows of the table SIGNIFICANCE of one model and dataset.
-    block : str
-        The block that compares these two estimators alone.
+    replicates : Replicates
+        Of both, drawn alike.
     dataset : str
         What they were trained on.
     verifier, oracle : str
@@ -35,33 +33,15 @@ def headroom(
     Returns
     -------
     Headroom
-        Negative where the verifier is better; NaN where both AUCs are undefined.
-
-    Raises
-    ------
-    ValueError
-        When the block was not tested at all.
+        With its 95 % percentile interval; NaN where an AUC is undefined.
     """
-    tested = significance[
-        (significance["block"] == block) & (significance["train_dataset"] == dataset)
-    ]
-    if tested.empty:
-        raise ValueError(
-            f"There is no test of block {block!r}; the test must compare "
-            f"{verifier!r} with {oracle!r}."
-        )
-    of_auc = tested[
-        (tested["conditioning"] == "odds")
-        & (tested["scope"] == "contrast")
-        & (tested["metric"] == "auc")
-    ]
-    if of_auc.empty:
-        return Headroom(float("nan"), float("nan"), float("nan"))
-    row = of_auc.iloc[0]
-    found = Headroom(row["difference"], row["lower_2_5pct"], row["upper_97_5pct"])
-    if (row["best"], row["other"]) == (oracle, verifier):
-        return found
-    return Headroom(-found.headroom, -found.upper_97_5pct, -found.lower_2_5pct)
+    key = ("odds", "contrast", "auc")
+    better, worse = (
+        replicates.estimators.index((dataset, name)) for name in (oracle, verifier)
+    )
+    observed, drawn = replicates.observed[key], replicates.replicated[key]
+    low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
+    return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
 
 
 def contrast_questions(answers: Mapping[str, pd.DataFrame], *, min_contrast: int) -> list[str]:

@@ -8,6 +8,8 @@ from measure_headroom import measure_headroom
 
 from persistcal import artifacts
 from persistcal.analyses.headroom import contrast_questions, headroom
+from persistcal.evaluation.replicates import to_table
+from persistcal.evaluation.significance import Replicates
 from persistcal.report.analysis_figures import headroom_figure
 
 LABELS = {
@@ -17,113 +19,67 @@ LABELS = {
 }
 
 
-def significance(best, other, values, metric="auc", conditioning="odds"):
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "dataset": "d",
-            "train_dataset": "d",
-            "block": "gcm+oracle",
-            "conditioning": conditioning,
-            "scope": "contrast",
-            "metric": metric,
-            "best": best,
-            "other": other,
-            "difference": values[0],
-            "lower_5pct": values[1],
-            "significant": values[1] > 0,
-            "lower_2_5pct": values[2],
-            "upper_97_5pct": values[3],
-            "p_value": 0.5,
-            "p_holm": 0.5,
-        },
-        index=[0],
+def replicates(verifier, oracle):
+    """Contrast AUCs on the data and on five replicates."""
+    key, n = ("odds", "contrast", "auc"), len(oracle) - 1
+    others = {("fitted", "contrast", "auc"): 0.9, ("odds", "full", "auc"): 0.9}
+    of_both = np.array([verifier, oracle])
+    return Replicates(
+        [("d", "gcm"), ("d", "oracle")],
+        {key: of_both[:, 0], **{k: np.array([v, 0.0]) for k, v in others.items()}},
+        {key: of_both[:, 1:], **{k: np.zeros((2, n)) for k in others}},
     )
 
 
-def read_off(table):
-    return headroom(table, "gcm+oracle", dataset="d", verifier="gcm", oracle="oracle")
+def test_headroom_is_oracle_minus_verifier():
+    of_both = replicates([0.7, 0.6, 0.6, 0.6, 0.6, 0.6], [0.75, 0.6, 0.7, 0.8, 0.9, 1.0])
+    measured = headroom(of_both, dataset="d", verifier="gcm", oracle="oracle")
+    # differences 0, 0.1 ... 0.4: the 2.5 % quantile is a tenth of the way to the second
+    assert measured == pytest.approx((0.05, 0.01, 0.39))
+    behind = headroom(of_both, dataset="d", verifier="oracle", oracle="gcm")
+    assert behind == pytest.approx((-0.05, -0.39, -0.01))
 
 
-def test_headroom_is_oracle_minus_verifier_whoever_is_best():
-    values = (0.05, 0.01, -0.01, 0.10)
-    others = [
-        significance("oracle", "gcm", (0.9,) * 4, metric="delta"),
-        significance("oracle", "gcm", (0.9,) * 4, conditioning="fitted"),
-        significance("oracle", "gcm", (0.9,) * 4).assign(block="gcm+gcm_posthoc+oracle"),
-    ]
-    ahead = pd.concat([*others, significance("oracle", "gcm", values)])
-    assert read_off(ahead) == (0.05, -0.01, 0.10)
-    behind = pd.concat([*others, significance("gcm", "oracle", values)])
-    assert read_off(behind) == (-0.05, -0.10, 0.01)
+def test_headroom_of_what_is_undefined():
+    of_both = replicates([np.nan] * 6, [0.75, 0.6, 0.7, 0.8, 0.9, 1.0])
+    assert np.isnan(headroom(of_both, dataset="d", verifier="gcm", oracle="oracle")).all()
 
 
-def test_undefined_headroom_is_not_an_untested_one():
-    undefined = significance("oracle", "gcm", (0.1,) * 4, metric="brier")
-    assert np.isnan(read_off(undefined)).all()
-    with pytest.raises(ValueError, match=r"no test of block 'gcm\+oracle'"):
-        read_off(undefined.assign(block="another"))
+def answers(correct):
+    """Table ANSWERS of q0 … q5; None where there is no answer."""
+    ids = [f"q{i}" for i, right in enumerate(correct) if right is not None]
+    frame = pd.DataFrame({"question_id": ids, "split": "test", "answer": "a"})
+    right = np.array([right for right in correct if right is not None], bool)
+    return frame.assign(probability=0.5, correct=right)
 
 
-def predictions():
-    """Correctness of q0 … q5 at x, y and z; x and z differ on q0, q1, q4, others less."""
-    correct = {"x": [0, 0, 1, 0, 1, 0], "y": [0, 0, 1, 1, 1, 0], "z": [1, 1, 1, 1, 0, 0]}
-    return pd.concat(
-        pd.DataFrame(
-            {
-                "checkpoint": checkpoint,
-                "question_id": [f"q{i}" for i in range(6)],
-                "train_dataset": "d",
-                "estimator": "gcm",
-                "seed": 0,
-                "confidence": 0.5,
-                "correct": np.array(values, bool),
-            }
-        )
-        for checkpoint, values in correct.items()
-    )
+# x and z differ on q0, q1, q3 and q4, others less
+ANSWERS = {
+    "x": answers([0, 0, 1, 0, 1, 0]),
+    "y": answers([0, 0, 1, 1, 1, 0]),
+    "z": answers([1, 1, 1, 1, 0, 0]),
+}
 
 
 def test_contrast_questions_are_of_kept_pairs():
     # x-y: q3; x-z: q0 q1 q3 q4; y-z: q0 q1 q4
-    order = ["x", "y", "z"]
-    assert contrast_questions(predictions(), order, min_contrast=5) == []
-    assert contrast_questions(predictions(), order, min_contrast=4) == ["q0", "q1", "q3", "q4"]
-    only = predictions()[lambda p: p["checkpoint"] != "x"]
-    assert contrast_questions(only, ["y", "z"], min_contrast=1) == ["q0", "q1", "q4"]
+    assert contrast_questions(ANSWERS, min_contrast=5) == []
+    assert contrast_questions(ANSWERS, min_contrast=4) == ["q0", "q1", "q3", "q4"]
+    only = {name: ANSWERS[name] for name in "yz"}
+    assert contrast_questions(only, min_contrast=1) == ["q0", "q1", "q4"]
 
 
 def test_from_files_to_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    artifacts.write(predictions(), "predictions", artifacts.PREDICTIONS)
-    values = (0.05, 0.01, -0.01, 0.10)
-    artifacts.write(
-        significance("gcm", "oracle", values), "significance", artifacts.SIGNIFICANCE
-    )
-    ids = [f"q{i}" for i in range(6)]
-    questions = pd.DataFrame(
-        {
-            "question_id": ids,
-            "index": range(6),
-            "split": "test",
-            "question": "?",
-            "references": [["a"]] * 6,
-            "any_of": False,
-            "category": "",
-            "excluded": False,
-        }
-    )
-    artifacts.write(questions, "questions", artifacts.QUESTIONS)
+    for name, table in ANSWERS.items():
+        artifacts.write(table, name, artifacts.ANSWERS)
     # The backbone knows q0 and q5, is wrong on q1 and q3, and does not answer q4.
-    rows = [(i, 0, "a", 0.5, ["a"]) for i in ids if i != "q4"]
-    clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
-    labels = clusters[["question_id", "cluster"]].assign(
-        label=["correct", "incorrect", "correct", "not_attempted", "correct"], source="lexical"
-    )
-    artifacts.write(clusters, "clusters", artifacts.CLUSTERS)
-    artifacts.write(labels, "labels", artifacts.LABELS)
+    artifacts.write(answers([1, 0, 1, 0, None, 1]), "backbone", artifacts.ANSWERS)
+    rows = to_table(replicates([0.75, 0.6, 0.7], [0.7, 0.6, 0.6]), "alike")
+    for name in ("gcm", "oracle"):
+        artifacts.write(rows[rows["estimator"] == name], name, artifacts.REPLICATES)
     measure_headroom(
-        *("predictions", "significance", "questions", "clusters", "labels", "headroom.csv"),
+        *(["x", "y", "z"], "gcm", "oracle", "backbone", "headroom.csv"),
         model="m",
         dataset="d",
         checkpoints=["x", "y", "z"],
@@ -135,9 +91,10 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
     assert row == {
         "model": "m",
         "dataset": "d",
-        "headroom": -0.05,
-        "lower_2_5pct": -0.10,
-        "upper_97_5pct": 0.01,
+        # replicates 0 and -0.1: their quantiles are linear between them
+        "headroom": pytest.approx(-0.05),
+        "lower_2_5pct": pytest.approx(-0.0975),
+        "upper_97_5pct": pytest.approx(-0.0025),
         "error_rate": 0.75,  # of q0, q1, q3 and q4 it knows q0
         "n": 4,
     }

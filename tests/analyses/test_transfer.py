@@ -49,9 +49,7 @@ def test_auc_of_own_answers_averaged_over_seeds():
             score_rows("x", [0.0, 0.9, 0.0], train_dataset="exam"),
         ]
     )
-    matrix = transfer_matrix(
-        predicted, {"x": scores}, {"transfer": ["x"]}, train_dataset="quiz"
-    )
+    matrix = transfer_matrix(predicted, scores, {"transfer": ["x"]}, train_dataset="quiz")
     assert matrix.to_dict("records") == [
         {"recipe": "transfer", "trained_on": "x", "checkpoint": "x", "auc": 0.625, "n": 3}
     ]
@@ -62,14 +60,14 @@ def test_missing_scores_are_named():
     with pytest.raises(ValueError, match="No scores of adapter 'transfer' trained on 'y' at"):
         transfer_matrix(
             predicted,
-            {"x": score_rows("x", [0.1] * 3)},
+            score_rows("x", [0.1] * 3),
             {"transfer": ["y"]},
             train_dataset="quiz",
         )
     with pytest.raises(ValueError, match="1 answers of checkpoint 'x' have no score"):
         transfer_matrix(
             predicted,
-            {"x": score_rows("x", [0.1] * 2)},
+            score_rows("x", [0.1] * 2),
             {"transfer": ["x"]},
             train_dataset="quiz",
         )
@@ -84,50 +82,27 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     n = 30
-    questions = pd.DataFrame(
-        {
-            "question_id": [f"q{i}" for i in range(n)],
-            "index": range(n),
-            "split": "test",
-            "question": "?",
-            "references": [["a"]] * n,
-            "any_of": False,
-            "category": "",
-            "excluded": [i == 3 for i in range(n)],
-        }
-    )
-    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
     expected = {}
     for checkpoint in CHECKPOINTS:
-        clusters = pd.DataFrame(
-            {
-                "question_id": questions["question_id"],
-                "cluster": 0,
-                "answer": "a",
-                "probability": 0.5,
-                "members": [["a"]] * n,
-            }
-        )
         correct = rng.random(n) < 0.5
-        labels = clusters[["question_id", "cluster"]].assign(
-            label=np.where(correct, "correct", "not_attempted"), source="lexical"
-        )
-        artifacts.write(clusters, f"clusters/{checkpoint}", artifacts.CLUSTERS)
-        artifacts.write(labels, f"labels/{checkpoint}", artifacts.LABELS)
-        scored = []
+        table = answers(correct).assign(split="test", answer="a", probability=0.5)
+        table = table[table["question_id"] != "q3"]  # no answer, or excluded
+        train = table.head(2).assign(question_id=["t1", "t2"], split="train")
+        table = pd.concat([table, train])[artifacts.ANSWERS.schema.names]
+        artifacts.write(table, f"answers/{checkpoint}", artifacts.ANSWERS)
         for recipe, names in NAMES.items():
+            scored = []
             for name in names:
                 values = rng.random(n).round(1)
                 scored.append(score_rows(checkpoint, values, recipe, name))
                 asked = np.arange(n) != 3
                 expected[recipe, name, checkpoint] = by_counting(values[asked], correct[asked])
-        artifacts.write(pd.concat(scored), f"scores/{checkpoint}", artifacts.SCORES)
+            artifacts.write(
+                pd.concat(scored), f"scores/{checkpoint}/{recipe}", artifacts.SCORES
+            )
     measure_transfer(
-        "questions.parquet",
-        *[
-            [f"{folder}/{c}" for c in CHECKPOINTS]
-            for folder in ("clusters", "labels", "scores")
-        ],
+        [f"answers/{c}" for c in CHECKPOINTS],
+        [f"scores/{c}/{recipe}" for c in CHECKPOINTS for recipe in NAMES],
         "transfer.csv",
         model="m",
         dataset="quiz",

@@ -59,9 +59,11 @@ def run(folder, frame, *, suffix=".csv", models=("m1", "m2"), dataset="quiz"):
     else:
         frame.to_csv(path, index=False)
     outputs = [str(folder / "out" / f"{model}.parquet") for model in models]
+    answers = [str(folder / "answers" / f"{m}-{c}.parquet") for m in models for c in "ab"]
     import_predictions(
         str(path),
         outputs,
+        answers,
         wanted=[(model, dataset) for model in models],
         checkpoints={model: ["a", "b"] for model in models},
     )
@@ -205,7 +207,7 @@ def test_unknown_missing_and_repeated_columns_are_refused(tmp_path):
     path = tmp_path / "twice.csv"
     path.write_text(",".join([*good().columns, "seed"]) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match="column 'seed' is there twice"):
-        import_predictions(str(path), [], wanted=[], checkpoints={})
+        import_predictions(str(path), [], [], wanted=[], checkpoints={})
 
 
 def test_files_that_do_not_fit_the_study_are_refused(tmp_path):
@@ -224,12 +226,14 @@ def test_rows_of_other_length_and_files_of_other_kinds_are_refused(tmp_path):
     path.write_text(good().to_csv(index=False) + "m1,a,quiz\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"short.csv: .*Expected 8 columns, got 3"):
         import_predictions(
-            str(path), [""], wanted=[("m1", "quiz")], checkpoints={"m1": ["a", "b"]}
+            str(path), [""], [""], wanted=[("m1", "quiz")], checkpoints={"m1": ["a", "b"]}
         )
     path = tmp_path / "text.parquet"
     path.write_text("model,checkpoint\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"text\.parquet: "):
-        import_predictions(str(path), [""], wanted=[("m1", "quiz")], checkpoints={"m1": "ab"})
+        import_predictions(
+            str(path), [""], [""], wanted=[("m1", "quiz")], checkpoints={"m1": "ab"}
+        )
 
 
 def many_rows(n, model):
@@ -251,7 +255,7 @@ sys.path[:0] = [".", "workflow/scripts/imports"]
 import pyarrow
 from import_predictions import import_predictions
 import_predictions({str(tmp_path / "big.csv")!r}, [{str(tmp_path / "out.parquet")!r}],
-    wanted=[("m1", "quiz")], checkpoints={{"m1": ["a"]}})
+    [{str(tmp_path / "answers.parquet")!r}], wanted=[("m1", "quiz")], checkpoints={{"m1": ["a"]}})
 print(pyarrow.default_memory_pool().max_memory())
 """
     assert (tmp_path / "big.csv").stat().st_size > 140e6
@@ -281,11 +285,19 @@ def test_the_example_is_what_the_documentation_makes():
 def test_the_example_can_be_imported(tmp_path):
     config = yaml.safe_load(Path("config/own_predictions.yaml").read_text(encoding="utf-8"))
     model, dataset = config["study"]["models"][0], config["study"]["datasets"][0]
+    checkpoints = config["models"][model]["evaluation"]
     import_predictions(
         config["study"]["predictions"],
         [str(tmp_path / "out.parquet")],
+        [str(tmp_path / f"{checkpoint}.parquet") for checkpoint in checkpoints],
         wanted=[(model, dataset)],
-        checkpoints={model: config["models"][model]["evaluation"]},
+        checkpoints={model: checkpoints},
     )
     found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
     assert found.groupby(["estimator", "seed"]).size().tolist() == [900, 900, 900]
+    answers = artifacts.read(tmp_path / f"{checkpoints[0]}.parquet", artifacts.ANSWERS)
+    rows = found[(found["checkpoint"] == checkpoints[0])].drop_duplicates("question_id")
+    assert dict(answers[["question_id", "correct"]].values) == dict(
+        rows[["question_id", "correct"]].values
+    )
+    assert answers["answer"].isna().all() and set(answers["split"]) == {"test"}

@@ -28,6 +28,8 @@ from persistcal.imports.release.files import ReleaseError
 from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
 
+RECIPES = ["transfer", "transfer_random"]
+
 
 def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, backbones=None):
     """Import the archive into `root`; return the folder and the list of what is missing."""
@@ -44,12 +46,23 @@ def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, backbone
         digest,
         [root / f"questions/{dataset}.parquet" for dataset in datasets],
         *([root / f"{kind}/{m}/{c}/{d}.parquet" for m, c, d in cells] for kind in kinds),
-        [root / f"scores/{m}/{c}/{d}.parquet" for m, c, d in cells if m in models],
+        [
+            root / f"scores/{m}/{c}/{d}/{recipe}.parquet"
+            for m, c, d in cells
+            if m in models
+            for recipe in RECIPES
+        ],
         [root / f"predictions/{m}/{d}.parquet" for m, d in product(models, datasets)],
+        [
+            root / f"answers/{m}/{c}/{d}.parquet"
+            for m, d in product(models, datasets)
+            for c in models[m]["evaluation"]
+        ],
         root / "release/missing.csv",
         models=models,
         backbones=backbones,
         datasets=datasets,
+        recipes=RECIPES,
         seeds=SEEDS,
     )
     return pd.read_csv(root / "release/missing.csv")
@@ -183,8 +196,10 @@ def test_scores_hold_both_transfer_matrices(imported, model, dataset):
     checkpoints = [*about["earlier"], *about["evaluation"]]
     n_sets = len(checkpoints) + len(checkpoints) - 1
     for checkpoint in checkpoints:
-        path = out / f"scores/{model}/{checkpoint}/{dataset}.parquet"
-        frame = artifacts.read(path, artifacts.SCORES)
+        folder = out / f"scores/{model}/{checkpoint}/{dataset}"
+        tables = [artifacts.read(folder / f"{r}.parquet", artifacts.SCORES) for r in RECIPES]
+        assert [set(table["recipe"]) for table in tables] == [{r} for r in RECIPES]
+        frame = pd.concat(tables)
         assert set(frame["answers_of"]) == {checkpoint}
         groups = list(frame.groupby(["recipe", "trained_on", "train_dataset", "seed"]))
         assert len(groups) == n_sets

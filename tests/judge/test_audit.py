@@ -158,31 +158,23 @@ def test_a_sheet_that_cannot_be_used(change, message):
 def write_study():
     artifacts.write(questions(), "questions", artifacts.QUESTIONS)
     for name, frame in zip(("early", "late"), both(), strict=True):
-        clusters = pd.DataFrame(
-            {
-                "question_id": frame["question_id"],
-                "cluster": 0,
-                "answer": frame["answer"],
-                "probability": 0.5,
-                "members": [[answer] for answer in frame["answer"]],
-            }
-        )
-        labels = clusters[["question_id", "cluster"]].assign(
-            label=np.where(frame["correct"], "correct", "incorrect"), source="lexical"
-        )
-        artifacts.write(clusters, f"clusters/{name}", artifacts.CLUSTERS)
-        artifacts.write(labels, f"labels/{name}", artifacts.LABELS)
+        answers = frame.assign(split="test", probability=0.5)
+        train = answers.head(1).assign(question_id="train", split="train")
+        answers = pd.concat([answers, train])[artifacts.ANSWERS.schema.names]
+        artifacts.write(answers, f"answers/{name}", artifacts.ANSWERS)
 
 
-PATHS = ["questions", ["clusters/early", "clusters/late"], ["labels/early", "labels/late"]]
+ANSWERS = ["answers/early", "answers/late"]
 
 
 def test_from_files_to_agreement_and_never_over_a_filled_sheet(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_study()
-    draw_audit(*PATHS, "sheet.csv", **COUNTS, seed=17)
+    draw_audit("questions", ANSWERS, "sheet.csv", **COUNTS, seed=17)
     drawn = (tmp_path / "sheet.csv").read_bytes()
-    draw_audit(*PATHS, "sheet.csv", **COUNTS, seed=17)  # nobody has written into it
+    draw_audit(
+        "questions", ANSWERS, "sheet.csv", **COUNTS, seed=17
+    )  # nobody has written into it
     assert (tmp_path / "sheet.csv").read_bytes() == drawn
 
     assert drawn.startswith(b"\xef\xbb\xbfquestion_id,")  # spreadsheets then read UTF-8
@@ -193,13 +185,13 @@ def test_from_files_to_agreement_and_never_over_a_filled_sheet(tmp_path, monkeyp
     sheet.loc[5, "note"] = "unclear"
     sheet.to_csv("sheet.csv", index=False)
     with pytest.raises(AuditError, match=r"sheet\.csv: someone has written into it"):
-        draw_audit(*PATHS, "sheet.csv", **COUNTS, seed=18)
+        draw_audit("questions", ANSWERS, "sheet.csv", **COUNTS, seed=18)
     with pytest.raises(AuditError, match=r"sheet\.csv: No answer of the sheet is labelled"):
-        summarise_audit("sheet.csv", *PATHS, "agreements.csv")
+        summarise_audit("sheet.csv", ANSWERS, "agreements.csv")
 
     filled_sheet().to_csv("filled.csv", index=False)
     before = (tmp_path / "filled.csv").read_bytes()
-    summarise_audit("filled.csv", *PATHS, "agreements.csv")
+    summarise_audit("filled.csv", ANSWERS, "agreements.csv")
     assert (tmp_path / "filled.csv").read_bytes() == before
     rows = artifacts.read_csv("agreements.csv", artifacts.AUDIT_AGREEMENTS)
     assert rows.loc[rows["group"] == "all", "count"].tolist() == [21, 20, 10, 1]

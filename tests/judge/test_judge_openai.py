@@ -11,6 +11,7 @@ import time
 
 import pandas as pd
 import pytest
+import yaml
 from judge_answers import judge_answers
 from judge_server import (
     KEY,
@@ -427,7 +428,10 @@ def write_tables(folder, some):
     )
     artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS)
     artifacts.write(clusters, folder / "clusters.parquet", artifacts.CLUSTERS)
-    return [str(folder / f"{name}.parquet") for name in ("questions", "clusters", "labels")]
+    return [
+        str(folder / f"{name}.parquet")
+        for name in ("questions", "clusters", "labels", "answers")
+    ]
 
 
 def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):
@@ -445,6 +449,8 @@ def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):
     ]
     assert set(labels["source"]) == {"judge-1"}
     assert "third" not in fake.asked
+    answers = artifacts.read(paths[3], artifacts.ANSWERS)
+    assert answers["correct"].tolist() == [True, False, True]
     judge_answers(*paths)
     labels = artifacts.read(paths[2], artifacts.LABELS)
     assert len(labels) == 9
@@ -519,20 +525,14 @@ SNAKEFILE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, "{root}")
-from study import selection
-from persistcal.judge.queue import human_labels_digest
-R, LOGS, QUESTIONS = "results", "logs", "questions.parquet"
-CLUSTERS = "clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-JUDGED = "results/labels/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-JUDGE = "results/judge"
-CONSULTED = "results/judge/consulted/{{model}}/{{checkpoint}}/{{dataset}}.csv"
-VERDICT = dict(
-    model=config["judge"]["model"],
-    prompt=Path("{root}/config/prompts/judge.txt").read_text(),
-    request=config["judge"].get("request", dict()),
-)
-def human_labels(wildcards):
-    return human_labels_digest(JUDGE + "/queue.csv", CONSULTED.format(**wildcards))
+from study.selection import Study
+study = Study(config)
+RESULTS, LOGS, QUESTIONS = "results", "logs", "questions.parquet"
+PLACE = "{{model}}/{{checkpoint}}/{{dataset}}.parquet"
+CLUSTERS = "clusters/" + PLACE
+LABELS, ANSWERS = "results/labels/" + PLACE, "results/answers/" + PLACE
+def read_prompt(path, key):
+    return Path("{root}", path).read_text()
 def digest_of(script):
     return "1"
 rule all:
@@ -560,12 +560,12 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
         write_tables(tmp_path, some)
         (tmp_path / "clusters.parquet").replace(folder / "d.parquet")
     fake.replies["fact 2"] = completion(f"{KEY}?")
-    recipes = {"recipes": {"two": {"answers": 2}}, "training": {"answers": 1}}
+    rest = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 
     def run(**changes):
         """Run the workflow and return the checkpoints whose judge jobs ran."""
         judge = vars(fake.settings(**changes))
-        (tmp_path / "config.json").write_text(json.dumps({**recipes, "judge": judge}))
+        (tmp_path / "config.json").write_text(json.dumps({**rest, "judge": judge}))
         for path in tmp_path.glob("logs/**/*.log"):
             path.unlink()
         options = "-c1 --quiet all --configfile config.json --rerun-triggers mtime params input"

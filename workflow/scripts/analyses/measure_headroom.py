@@ -8,7 +8,6 @@ import pandas as pd
 from persistcal import artifacts
 from persistcal.analyses import headroom
 from persistcal.evaluation.replicates import from_table
-from persistcal.evaluation.significance import compare_blocks
 from persistcal.logs import log_to
 
 log = logging.getLogger(__name__)
@@ -41,19 +40,13 @@ def measure_headroom(
     tables = [
         artifacts.read(path, artifacts.REPLICATES) for path in (verifier_path, oracle_path)
     ]
-    replicates = from_table(pd.concat(tables))
-    found = headroom.headroom(
-        compare_blocks(replicates, {"headroom": [(dataset, verifier), (dataset, oracle)]}),
-        "headroom",
-        dataset=dataset,
-        verifier=verifier,
-        oracle=oracle,
-    )
+    of_both = from_table(pd.concat(tables))
+    measured = headroom.headroom(of_both, dataset=dataset, verifier=verifier, oracle=oracle)
     error = headroom.error_rate(_asked(backbone_path), ids)
     owner = {"model": model, "dataset": dataset}
-    row = {**owner, **found._asdict(), "error_rate": error, "n": len(ids)}
+    row = {**owner, **measured._asdict(), "error_rate": error, "n": len(ids)}
     artifacts.write_csv(pd.DataFrame([row]), headroom_path, artifacts.HEADROOM)
-    log.info("Headroom %.3f, backbone wrong on %.1f %%", found.headroom, 100 * error)
+    log.info("Headroom %.3f, backbone wrong on %.1f %%", measured.headroom, 100 * error)
 
 
 def _asked(path: str) -> pd.DataFrame:
