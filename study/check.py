@@ -89,8 +89,17 @@ def _check_study(config: dict[str, Any]) -> None:
         _check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
     _check_names("study.further", study["further"], config["tables"])
     for table in study["further"]:
-        named = config["tables"][table].get("datasets", [])
-        _check_names(f"tables.{table}.datasets", named, config["datasets"])
+        about = config["tables"][table]
+        _check_names(f"tables.{table}.datasets", about.get("datasets", []), config["datasets"])
+        rows = [row["estimator"] for block in about["blocks"] for row in block.get("rows", [])]
+        if not study.get("predictions"):
+            _check_names(f"tables.{table}", rows, config["estimators"])
+    for name, about in config["estimators"].items():
+        if isinstance(about.get("recipe"), dict) and name in config["recipes"]:
+            raise ConfigError(
+                f"config: recipes.{name} and estimators.{name}.recipe are two recipes of one "
+                f"name; write what you change into estimators.{name}.recipe."
+            )
     for table, datasets in config["analyses"]["questions"].items():
         _check_names(f"analyses.questions.{table}", datasets, config["datasets"])
     if study.get("source") == "release" and not study.get("archive"):
@@ -165,7 +174,9 @@ def _check_model(study: Study, name: str) -> None:
             _check_dataset(study, dataset)
     for recipe, settings in study.recipes.items():
         if isinstance(settings["train_on"], list):
-            _check_names(f"recipes.{recipe}.train_on", settings["train_on"], described)
+            own = recipe not in config["recipes"]
+            key = f"estimators.{recipe}.recipe" if own else f"recipes.{recipe}"
+            _check_names(f"{key}.train_on", settings["train_on"], described)
 
 
 def _check_dataset(study: Study, name: str) -> None:

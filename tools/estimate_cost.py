@@ -153,7 +153,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--directory", default=".")
     known, _ = parser.parse_known_args(arguments)
     config: dict[str, Any] = {}
-    for path in [ROOT / "config" / "config.yaml", *known.configfile]:
+    defaults = [ROOT / "config" / name for name in ("config.yaml", "tables.yaml")]
+    for path in [*defaults, *known.configfile]:
         update_config(config, load_configfile(path))
     everything = _dry_run([*arguments, "--forceall"])
     factors = corrections(config, everything, Path(known.directory))

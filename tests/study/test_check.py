@@ -6,9 +6,11 @@ import yaml
 from snakemake.utils import update_config
 
 from study.check import ConfigError, check_config
+from study.selection import Study
 
 CONFIG = Path(__file__).parents[2] / "config"
 PAPER = yaml.safe_load((CONFIG / "config.yaml").read_text())
+update_config(PAPER, yaml.safe_load((CONFIG / "tables.yaml").read_text()))
 
 
 def overlaid(overlay):
@@ -62,19 +64,64 @@ def test_own_predictions_need_no_more_than_this():
         ),
         (
             {"models": {"marin-8b": {"earlier": []}}},
-            r"needs earlier checkpoints, but models\.marin-8b\.earlier is empty",
+            r"posthoc needs earlier checkpoints, but models\.marin-8b\.earlier is empty",
+        ),
+        (
+            {"models": {"marin-8b": {"earlier": []}}, "study": {"estimators": ["non_oracle"]}},
+            r"non_oracle needs earlier checkpoints, but models\.marin-8b\.earlier is empty",
         ),
         (
             {"datasets": {"triviaqa": {"test": [4000, 9961]}}},
             r"datasets\.triviaqa\.train \[0, 5000\] and test \[4000, 9961\] overlap",
         ),
         (
-            {"recipes": {"oracle": {"train_on": ["phoenx", "starling"]}}},
-            r"recipes\.oracle\.train_on names 'phoenx'; did you mean 'phoenix'",
+            {"recipes": {"mine": {"train_on": ["phoenx", "starling"]}}},
+            r"recipes\.mine\.train_on names 'phoenx'; did you mean 'phoenix'",
         ),
         (
-            {"estimators": {"oracle": {"recipe": "orakle"}}},
-            r"estimators\.oracle\.recipe names 'orakle'; did you mean 'oracle'",
+            {"estimators": {"oracle": {"recipe": {"train_on": ["phoenx", "starling"]}}}},
+            r"estimators\.oracle\.recipe\.train_on names 'phoenx'; did you mean 'phoenix'",
+        ),
+        (
+            {"recipes": {"oracle": {"train_on": "all"}}},
+            r"recipes\.oracle and estimators\.oracle\.recipe are two recipes",
+        ),
+        (
+            {"estimators": {"oracle": {"recipe": {"train_on": "evalation"}}}},
+            r"estimators\.oracle\.recipe",
+        ),
+        (
+            {"estimators": {"oracle_respective": {"posthoc": "isotonic"}}},
+            r"oracle_respective has posthoc, but its recipe trains several adapters",
+        ),
+        (
+            {"estimators": {"end_correct": {"function": "end_corect"}}},
+            r"end_correct\.function names 'end_corect'; did you mean 'end_correct'",
+        ),
+        (
+            {"estimators": {"end_correct": {"recipe": "transfer"}}},
+            r"estimators\.end_correct needs either a recipe or a function",
+        ),
+        (
+            {"study": {"further": ["gmc"]}},
+            r"study\.further names 'gmc'; did you mean 'gcm'",
+        ),
+        (
+            {"tables": {"gcm": {"blocks": [{"rows": [{"estimator": "gmc"}]}]}}},
+            r"tables\.gcm names 'gmc'; did you mean 'gcm'",
+        ),
+        (
+            {"study": {"tables": ["gcm"], "estimators": ["self_consistency"]}},
+            r"study\.tables names 'gcm', but none of its estimators is in study\.estimators; "
+            r"add one of gcm, gcm_posthoc, oracle or drop the table",
+        ),
+        (
+            {"prompts": {"few_shot": 11}},
+            r"prompts\.few_shot is 11, but datasets\.triviaqa keeps 10 questions",
+        ),
+        (
+            {"estimators": {"non_oracle_copy": {"recipe": "orakle"}}},
+            r"estimators\.non_oracle_copy\.recipe names 'orakle'; did you mean 'oracle'",
         ),
         ({"training": {"epochs": 0}}, r"training\.epochs is 0"),
         (
@@ -110,7 +157,8 @@ def test_own_predictions_need_no_more_than_this():
     ],
 )
 def test_one_sentence_names_key_and_remedy(overlay, message):
-    overlay = {"study": {"models": ["marin-8b"], "datasets": ["triviaqa"]}} | overlay
+    chosen = {"models": ["marin-8b"], "datasets": ["triviaqa"]} | overlay.get("study", {})
+    overlay = overlay | {"study": chosen}
     with pytest.raises(ConfigError, match=message) as error:
         check_config(overlaid(overlay))
     assert "\n" not in str(error.value)
@@ -125,3 +173,42 @@ def test_steps_of_a_pretraining_rise_and_end_in_time():
     steps["p100"]["step"] = 1
     with pytest.raises(ConfigError, match="listed by rising step"):
         check_config(atlas)
+
+
+def test_a_model_without_earlier_checkpoints_runs_what_needs_none():
+    config = overlaid(
+        {
+            "models": {"marin-8b": {"earlier": []}},
+            "study": {
+                "models": ["marin-8b"],
+                "datasets": ["triviaqa"],
+                "estimators": ["end_correct", "self_consistency", "oracle"],
+            },
+        }
+    )
+    check_config(config)
+    further = {row.estimator for row in Study(config).ever_evaluated}
+    assert not {"non_oracle", "self_consistency_copy", "gcm_posthoc"} & further
+    assert {"oracle", "oracle_respective", "gcm"} <= further
+
+
+def test_all_of_a_study_of_ones_own_asks_no_foreign_verifier():
+    own = {
+        "label": "Mine",
+        "repo": "mine",
+        "checkpoints": {c: {"revision": c} for c in "abc"},
+        "earlier": ["a"],
+        "evaluation": ["b", "c"],
+    }
+    config = overlaid(
+        {
+            "models": {"mine": own},
+            "datasets": {"quiz": {"min_contrast": 5, "source": "file", "file": "quiz.csv"}},
+            "study": {"models": ["mine"], "datasets": ["quiz"]},
+        }
+    )
+    check_config(config)
+    study = Study(config)
+    assert "gcm" not in study.further_tables
+    assert not {"gcm", "gcm_posthoc"} & {row.estimator for row in study.ever_evaluated}
+    assert "oracle_vs_methods_fitted" in study.further_tables

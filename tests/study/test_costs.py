@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from snakemake.common.configfile import load_configfile
+from snakemake.utils import update_config
 from workflow_runs import ATLAS, ROOT, snakemake
 
 from study import costs
@@ -15,6 +16,7 @@ from tools import estimate_cost
 from tools.estimate_cost import Job, Row
 
 PAPER = load_configfile(ROOT / "config" / "config.yaml")
+update_config(PAPER, load_configfile(ROOT / "config" / "tables.yaml"))
 PAGE = (ROOT / "docs" / "dag.md").read_text(encoding="utf-8")
 BEAMS_32B = {"model": "olmo3-32b", "checkpoint": "step262000", "dataset": "triviaqa"}
 BEAMS_7B = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
@@ -55,20 +57,23 @@ def test_pooled_data_is_as_many_answers_as_it_has_sources():
 
 
 def test_scores():
-    job = {**BEAMS_7B, "part": PAPER["results"]}
+    job = {**BEAMS_7B, "recipe": "oracle", "answers": "own"}
     cost = costs.expected_cost(PAPER, "score_answers", job)
-    # non-oracle and oracle with 3 seeds each score 4,961 test questions
-    seconds = 2 * 7.3e9 * 6 * 4961 * 90 / 150e12 + 14.6
+    # adapters of 3 seeds score 4,961 test questions
+    seconds = 2 * 7.3e9 * 3 * 4961 * 90 / 150e12 + 14.6
     assert cost.hours == pytest.approx(seconds / 3600)
 
 
-def test_scores_of_all_hold_those_of_the_transfer_matrices():
-    cost = costs.expected_cost(PAPER, "score_answers", {**BEAMS_7B, "part": "results/further"})
-    # 3 seeds of: non_oracle_single, oracle_respective, the four of one answer, single and
-    # pooled data; one of: 7 checkpoints and 6 pairs. Surrogate and copy score elsewhere.
-    adapters = 3 * 8 + 7 + 6
-    seconds = 2 * 7.3e9 * adapters * 4961 * 90 / 150e12 + 14.6
-    assert cost.hours == pytest.approx(seconds / 3600)
+def test_scores_of_the_transfer_matrices_and_of_surrogates():
+    def answers_scored(recipe, answers):
+        job = {**BEAMS_7B, "checkpoint": "step424000", "recipe": recipe, "answers": answers}
+        hours = costs.expected_cost(PAPER, "score_answers", job).hours
+        return (hours * 3600 - 14.6) * 150e12 / (2 * 7.3e9 * 90)
+
+    # one seed of 6 pairs; three seeds on the answers of 4 checkpoints; on 5,000 train questions
+    assert answers_scored("transfer_random", "transfer") == pytest.approx(6 * 4961)
+    assert answers_scored("non_oracle", "evaluation") == pytest.approx(3 * 4 * 4961)
+    assert answers_scored("non_oracle", "train") == pytest.approx(3 * 5000)
 
 
 def test_shards_share_the_work():
@@ -215,11 +220,13 @@ def test_the_documented_cost_of_a_job(line):
             "model": model,
             "checkpoint": checkpoint,
             "dataset": "triviaqa",
-            "part": "results/further" if "all" in named else "results",
+            "answers": "own",
             "verifier": "gcm",
             "estimator": "self_consistency_surrogate",
         }
-        if recipe != rule:
+        if rule == "score_answers":
+            job["recipe"] = "oracle"
+        elif recipe != rule:
             sets = LAST_SET.get(recipe, LAST.values())
             job |= {"recipe": recipe, "trained_on": list(sets)[place]}
         cost = costs.expected_cost(PAPER, rule, job)

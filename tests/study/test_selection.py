@@ -2,12 +2,12 @@
 
 import pytest
 
-from study import selection
+from study.selection import Evaluated, Scores, Study
 
-CHOSEN = ["sc", "posthoc", "joint", "respective", "surrogate", "copy"]
 CONFIG = {
     "models": {
         "m": {
+            "label": "Model",
             "earlier": ["a", "b"],
             "evaluation": ["c", "d", "e"],
             "checkpoints": {name: {"step": 10 * n} for n, name in enumerate("abcde", 1)},
@@ -16,21 +16,21 @@ CONFIG = {
     "datasets": {"quiz": {}, "exam": {"train_datasets": ["quiz"]}},
     "training": {"data": "own", "answers": 2, "seeds": [1, 2], "labels": "judged"},
     "recipes": {
-        "non_oracle": {"train_on": "earlier"},
         "single": {"train_on": "last_earlier"},
-        "joint": {"train_on": "evaluation"},
-        "respective": {"train_on": "each_evaluation"},
         "single_data": {"train_on": "evaluation", "data": "first"},
         "pooled": {"train_on": "each_evaluation", "data": "pooled"},
         "each": {"train_on": "each", "seeds": [1]},
         "pairs": {"train_on": "adjacent_pairs", "seeds": [1]},
         "mine": {"train_on": ["a", "d"]},
     },
+    "verifiers": {},
     "estimators": {
-        "sc": {"script": "sc.py", "reads": ["evaluation"]},
-        "posthoc": {"script": "ph.py", "reads": ["earlier", "evaluation"], "fitted": True},
-        "joint": {"recipe": "joint"},
-        "respective": {"recipe": "respective"},
+        "sc": {"function": "sc", "reads": ["evaluation"]},
+        "posthoc": {"function": "sc", "reads": ["evaluation"], "posthoc": "isotonic"},
+        "non_oracle": {"recipe": {"train_on": "earlier"}},
+        "calibrated": {"recipe": "non_oracle", "posthoc": "isotonic"},
+        "joint": {"recipe": {"train_on": "evaluation"}},
+        "respective": {"recipe": {"train_on": "each_evaluation"}},
         "surrogate": {"recipe": "non_oracle", "weights_of": "last_earlier"},
         "copy": {
             "recipe": "non_oracle",
@@ -38,7 +38,23 @@ CONFIG = {
             "answers_of": "last_earlier",
         },
     },
+    "tables": {
+        "main": {"blocks": [{"rows": [{"estimator": "sc"}, {"estimator": "joint"}]}]},
+        "ablations": {"blocks": [{"rows": [{"estimator": "sc"}, {"estimator": "copy"}]}]},
+        "fitted": {"blocks": [{"rows": [{"estimator": "posthoc"}]}]},
+        "elsewhere": {"transfer": True, "datasets": ["exam"], "blocks": [{}]},
+        "of_others": {"models": ["n"], "blocks": [{}]},
+    },
+    "judge": {"backend": "lexical"},
+    "study": {
+        "models": ["m"],
+        "datasets": ["quiz"],
+        "estimators": ["sc", "joint"],
+        "tables": ["main"],
+        "further": ["main", "ablations", "fitted", "elsewhere", "of_others"],
+    },
 }
+STUDY = Study(CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +70,7 @@ CONFIG = {
     ],
 )
 def test_checkpoints_trained_on(recipe, sets):
-    assert selection.training_sets(CONFIG, "m", recipe) == sets
+    assert STUDY.training_sets("m", recipe) == sets
 
 
 @pytest.mark.parametrize(
@@ -67,87 +83,109 @@ def test_checkpoints_trained_on(recipe, sets):
     ],
 )
 def test_data_learnt_from(recipe, trained_on, data):
-    assert selection.data_checkpoints(CONFIG, "m", recipe, trained_on) == data
+    assert STUDY.data_checkpoints("m", recipe, trained_on) == data
 
 
 def test_adapter_used_at_a_checkpoint():
-    assert selection.adapter_used_at(CONFIG, "m", "joint", "d") == "c+d+e"
-    assert selection.adapter_used_at(CONFIG, "m", "respective", "d") == "d"
-    assert selection.adapter_used_at(CONFIG, "m", "non_oracle", "d") == "a+b"
+    assert STUDY.adapter_used_at("m", "joint", "d") == "c+d+e"
+    assert STUDY.adapter_used_at("m", "respective", "d") == "d"
+    assert STUDY.adapter_used_at("m", "non_oracle", "d") == "a+b"
 
 
-def test_scorings_at_an_evaluation_checkpoint():
-    # joint and respective, two seeds each; the ablations score at b
-    assert selection.scorings_at(CONFIG, CHOSEN, "m", "d", "quiz") == [
+def scorings(checkpoint, recipe, answers, dataset="quiz"):
+    return STUDY.scorings("m", checkpoint, dataset, recipe, answers)
+
+
+def test_what_a_scoring_job_scores():
+    # two seeds each
+    assert scorings("d", "joint", "own") == [
         ("d", "joint", "c+d+e", "quiz", 1),
         ("d", "joint", "c+d+e", "quiz", 2),
-        ("d", "respective", "d", "quiz", 1),
-        ("d", "respective", "d", "quiz", 2),
+    ]
+    assert [s.trained_on for s in scorings("d", "respective", "own")] == ["d", "d"]
+    surrogate = scorings("b", "non_oracle", "evaluation")
+    assert [(s.answers_of, s.seed) for s in surrogate] == [
+        (name, seed) for name in "cde" for seed in (1, 2)
+    ]
+    assert {s.trained_on for s in surrogate} == {"a+b"}
+    # every adapter, one seed
+    assert [s.trained_on for s in scorings("d", "each", "transfer")] == list("abcde")
+    assert {s.answers_of for s in scorings("d", "each", "transfer")} == {"d"}
+    assert {s.train_dataset for s in scorings("d", "joint", "own", "exam")} == {"quiz"}
+
+
+def test_where_the_scores_of_an_estimator_are():
+    assert STUDY.scores_read("m", "joint") == [Scores(c, "joint", "own") for c in "cde"]
+    assert STUDY.scores_read("m", "surrogate") == [Scores("b", "non_oracle", "evaluation")]
+    assert STUDY.scores_read("m", "copy") == [Scores("b", "non_oracle", "own")]
+    assert STUDY.scores_read("m", "calibrated") == [
+        *(Scores(c, "non_oracle", "train") for c in "ab"),
+        *(Scores(c, "non_oracle", "own") for c in "cde"),
     ]
 
 
-def test_scorings_of_the_ablations_at_the_last_earlier_checkpoint():
-    # surrogate: answers of c, d and e; copy: answers of b, once for all; two seeds
-    found = selection.scorings_at(CONFIG, CHOSEN, "m", "b", "quiz")
-    assert [(s.answers_of, s.seed) for s in found] == [
-        (name, seed) for name in "bcde" for seed in (1, 2)
-    ]
-    assert {s.trained_on for s in found} == {"a+b"}
-    assert selection.scorings_at(CONFIG, CHOSEN, "m", "a", "quiz") == []
-    assert selection.checkpoints_that_score(CONFIG, CHOSEN, "m", "quiz") == ["b", "c", "d", "e"]
+def test_what_is_used_at_each_checkpoint():
+    def used(estimator):
+        keys = ("checkpoint", "scored_at", "answers", "answers_of")
+        return ["".join(use[key][0] for key in keys) for use in STUDY.uses("m", estimator)]
 
-
-def test_copies_are_found_at_the_last_earlier_checkpoint():
-    rows = [
-        r
-        for r in selection.scored_predictions(CONFIG, CHOSEN, "m", "quiz")
-        if r["estimator"] == "copy"
-    ]
-    assert len(rows) == 3 * 2
-    assert {r["checkpoint"] for r in rows} == {"c", "d", "e"}
-    assert {(r["scored_at"], r["answers_of"]) for r in rows} == {("b", "b")}
-
-
-def test_a_dataset_that_only_evaluates_borrows_adapters_and_fits_nothing():
-    assert {
-        s.train_dataset for s in selection.scorings_at(CONFIG, CHOSEN, "m", "d", "exam")
-    } == {"quiz"}
-    assert selection.estimators(CONFIG, CHOSEN, "exam", kind="script") == ["sc"]
-    assert selection.estimators(CONFIG, CHOSEN, "quiz", kind="script") == ["sc", "posthoc"]
+    # checkpoint, whose weights, [o]wn or of [e]valuation, whose answers
+    assert used("joint") == ["ccoc", "ddod", "eeoe"]
+    assert used("surrogate") == ["cbec", "dbed", "ebee"]
+    assert used("copy") == ["cbob", "dbob", "ebob"]
 
 
 def test_checkpoints_read():
-    assert selection.checkpoints_read(CONFIG, "m", "sc") == ["c", "d", "e"]
-    assert selection.checkpoints_read(CONFIG, "m", "posthoc") == ["a", "b", "c", "d", "e"]
+    assert STUDY.checkpoints_read("m", "sc") == ["c", "d", "e"]
+    assert STUDY.checkpoints_read("m", "posthoc") == ["a", "b", "c", "d", "e"]
+
+
+def test_what_needs_earlier_checkpoints():
+    needing = {name for name in CONFIG["estimators"] if STUDY.needs_earlier(name)}
+    assert needing == {"posthoc", "non_oracle", "calibrated", "surrogate", "copy"}
+
+
+def test_what_the_study_evaluates_and_what_all_adds():
+    quiz = [Evaluated("m", "quiz", name) for name in ("sc", "joint")]
+    assert STUDY.evaluated == quiz
+    assert STUDY.shown("main") == quiz
+    assert [row.estimator for row in STUDY.shown("ablations")] == ["sc", "copy"]
+    # a transfer table brings its dataset, whose estimators train on the study's
+    elsewhere = [Evaluated("m", "exam", name) for name in ("sc", "joint")]
+    assert STUDY.shown("elsewhere") == elsewhere
+    added = [Evaluated("m", "quiz", name) for name in ("copy", "posthoc")]
+    assert STUDY.ever_evaluated == quiz + added + elsewhere
+    # a table about models that are not in the study has nothing to show
+    assert list(STUDY.further_tables) == ["ablations", "fitted", "elsewhere"]
+    assert STUDY.datasets == ["quiz", "exam"]
+
+
+def test_a_dataset_that_only_evaluates_fits_nothing():
+    assert STUDY.is_evaluated("m", "exam", "sc")
+    assert not STUDY.is_evaluated("m", "exam", "posthoc")
 
 
 def test_segments_of_pretraining():
-    assert selection.previous_checkpoint(CONFIG, "m", "a") is None
-    assert selection.step_before(CONFIG, "m", "a") == 0
-    assert selection.previous_checkpoint(CONFIG, "m", "d") == "c"
-    assert selection.step_before(CONFIG, "m", "d") == 30
+    assert STUDY.previous_checkpoint("m", "a") is None
+    assert STUDY.step_before("m", "a") == 0
+    assert STUDY.previous_checkpoint("m", "d") == "c"
+    assert STUDY.step_before("m", "d") == 30
 
 
 def test_a_verifier_judges_what_its_estimators_read():
-    verified = {
-        "plain": {"script": "v.py", "reads": ["evaluation"], "verifier": "gcm"},
-        "fitted": {
-            "script": "p.py",
-            "reads": ["earlier", "evaluation"],
-            "verifier": "gcm",
-            "fitted": True,
-        },
-    }
-    config = {
-        **CONFIG,
-        "study": {"models": ["m"]},
-        "verifiers": {"gcm": {"model": "judge"}, "critic": {"model": "m"}},
-        "estimators": {**CONFIG["estimators"], **verified},
-    }
+    plain = {"function": "verifier", "reads": ["evaluation"], "verifier": "gcm"}
+    estimators = {"plain": plain, "fitted": {**plain, "posthoc": "isotonic"}}
+    study = Study(
+        {
+            **CONFIG,
+            "verifiers": {"gcm": {"model": "judge"}, "critic": {"model": "m"}},
+            "estimators": {**CONFIG["estimators"], **estimators},
+        }
+    )
     test = {"c": "test", "d": "test", "e": "test"}
     train = {"a": "train", "b": "train"}
-    assert selection.splits_to_verify(config, "gcm", "m", "quiz") == {**train, **test}
+    assert study.splits_to_verify("gcm", "m", "quiz") == {**train, **test}
     # Nothing can be fitted on a dataset that only evaluates, so no train split is judged.
-    assert selection.splits_to_verify(config, "gcm", "m", "exam") == test
-    assert selection.splits_to_verify(config, "critic", "m", "quiz") == {}
-    assert selection.models(config) == ["m", "judge"]
+    assert study.splits_to_verify("gcm", "m", "exam") == test
+    assert study.splits_to_verify("critic", "m", "quiz") == {}
+    assert study.models_made == ["m", "judge"]

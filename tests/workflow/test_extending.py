@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     (folder / "critic.txt").write_text("{question} {answer} Correct:")
     (folder / "quiz.jsonl").write_text(questions)
     (folder / "estimators").mkdir()
-    (folder / "estimators" / "estimate_brevity.py").write_text(estimator)
+    (folder / "estimators" / "brevity.py").write_text(estimator)
     for seed, revision in enumerate(("step100", "step200", "step300")):
         path = folder / "checkpoints" / "mine" / revision
         tiny_model(seed=seed).save_pretrained(path)
@@ -48,38 +48,38 @@ def test_the_whole_study_is_planned(folder):
 
 
 def test_an_estimator_of_ones_own_runs(folder):
-    target = "results/mine/confidences/mine/quiz/brevity.parquet"
+    target = "results/mine/predictions/mine/quiz/brevity.parquet"
     (folder / "quick.yaml").write_text("decoding: {n_beams: 3, max_new_tokens: 4}")
     configs = [folder / "mine.yaml", folder / "quick.yaml"]
     snakemake(folder, "-c1", target, configs=configs)
-    confidences = artifacts.read(folder / target, artifacts.CONFIDENCES)
+    predictions = artifacts.read(folder / target, artifacts.PREDICTIONS)
     for checkpoint in ("middle", "end"):
         path = folder / f"results/mine/clusters/mine/{checkpoint}/quiz.parquet"
         clusters = artifacts.read(path, artifacts.CLUSTERS)
         top = clusters[clusters["cluster"] == 0].set_index("question_id")["answer"]
-        rows = confidences[confidences["checkpoint"] == checkpoint]
+        rows = predictions[predictions["checkpoint"] == checkpoint]
         assert len(rows) == len(top) > 0
         for row in rows.itertuples():
             assert row.confidence == pytest.approx(1 / len(top[row.question_id].split()))
     again = snakemake(folder, "-n", target, configs=configs)
     assert "Nothing to be done" in again
-    script = folder / "estimators" / "estimate_brevity.py"
-    script.write_text(script.read_text().replace("1 / words", "0.5 / words"))
+    function = folder / "estimators" / "brevity.py"
+    function.write_text(function.read_text().replace("return 1 /", "return 0.5 /"))
     changed = snakemake(folder, "-n", target, configs=configs)
     assert planned(changed) == {"estimate_confidences": 1}
 
 
-def test_a_missing_script_is_refused_before_anything_runs(folder):
+def test_a_missing_file_is_refused_before_anything_runs(folder):
     changes = folder / "wrong.yaml"
-    changes.write_text("estimators: {brevity: {script: estimators/brevity.py}}")
-    target = "results/mine/confidences/mine/quiz/brevity.parquet"
+    changes.write_text("estimators: {brevity: {function: estimators/brief.py}}")
+    target = "results/mine/predictions/mine/quiz/brevity.parquet"
     configs = [folder / "mine.yaml", changes]
     output = snakemake(folder, "-n", target, configs=configs, check=False)
-    assert "estimators/brevity.py does not exist; correct the estimator's script" in output
+    assert "estimators/brief.py does not exist; correct the estimator's function" in output
 
 
 def test_a_verifier_of_ones_own_is_planned(folder):
-    target = "results/mine/confidences/mine/quiz/critic.parquet"
+    target = "results/mine/predictions/mine/quiz/critic.parquet"
     configs = [folder / "mine.yaml", folder / "critic.yaml"]
     jobs = planned(snakemake(folder, "-n", target, configs=configs))
     assert jobs["score_with_verifier"] == jobs["estimate_confidences"] == 1

@@ -24,13 +24,17 @@ STUDY = {
     # jointly on all earlier, and on all evaluation checkpoints
     "train_non_oracle": 6,
     "train_oracle": 6,
-    # all adapters of a checkpoint and dataset behind one load: 11 x 3
-    "score_answers": 33,
+    # a recipe's adapters at a checkpoint behind one load, for each dataset: 2 x 11 x 3
+    "score_answers": 66,
     # end_correct, self_consistency: 3 models x 3 datasets; post-hoc needs a train split: 6
     "estimate_confidences": 9 + 9 + 6,
-    "assemble_predictions": 9,
-    "compute_metrics": 9,
-    "assess_significance": 9,
+    # non-oracle, oracle
+    "gather_confidences": 2 * 9,
+    "count_contrast_sets": 9,
+    # each estimator: 24 + 18
+    "compute_metrics": 42,
+    "resample_metrics": 42,
+    "compare_estimators": 1,
     "collect_metrics": 1,
     "collect_significance": 1,
     "compute_accuracies": 1,
@@ -51,32 +55,36 @@ ALL = {
     "cluster_answers": 62,
     "judge_answers": 62,
     "fetch_adapter": 1,
-    "score_with_verifier": 9,
+    "score_with_verifier": 6,
     "train_non_oracle_single": 6,
     "train_non_oracle_1answer": 6,
     "train_non_oracle_single_1answer": 6,
     "train_oracle_1answer": 6,
-    "train_oracle_single_data": 6,
+    # in a table about Olmo 3 7B: jointly, and for each of 4 evaluation checkpoints, on two sets
+    "train_oracle_single_data": 2,
+    "train_oracle_pooled_data": 8,
     # one adapter for each evaluation checkpoint: 11 x 2
     "train_oracle_respective": 22,
     "train_oracle_respective_1answer": 22,
-    "train_oracle_pooled_data": 22,
     # Olmo 3 7B: each of its 7 checkpoints and each of the 6 pairs of neighbours, on two sets;
     # hidden states on TriviaQA alone
     "train_transfer": 14,
     "train_transfer_random": 12,
     "train_hidden_states": 7,
     "measure_variance": 7,
-    # With a train split: 11 x 2, the last earlier checkpoint for surrogate and copy 3 x 2, and
-    # for the transfer matrices the two other earlier ones of Olmo 3 7B x 2. BioASQ: 11 + 3.
-    "score_answers": 33 + 22 + 6 + 4 + 14,
-    # surrogate, copy, gcm on 9 each, gcm_posthoc on 6
-    "estimate_confidences": 24 + 3 * 9 + 6,
-    "assemble_predictions": 18,
-    "compute_metrics": 18,
-    "assess_significance": 18,
-    "collect_metrics": 2,
-    "collect_significance": 2,
+    # Further recipes on sets with a train split: six of them at 11 x 2, single and pooled data
+    # at 4 x 2; the last earlier checkpoint scores the others' answers (surrogate) and its own
+    # (copy), 3 x 2 each; transfer matrices: two recipes at 7 x 2.
+    "score_answers": 66 + 6 * 22 + 2 * 8 + 2 * 6 + 2 * 14,
+    # surrogate, copy, gcm and gcm_posthoc on 6 each
+    "estimate_confidences": 24 + 4 * 6,
+    # surrogate, copy, single, respective and four with 1 answer on 6; two for Olmo 3 7B on 2
+    "gather_confidences": 18 + 8 * 6 + 2 * 2,
+    "compute_metrics": 48 + 70,
+    "resample_metrics": 48 + 70,
+    "compare_estimators": 8 + 2 * 2,
+    "collect_all_metrics": 1,
+    "collect_all_significance": 1,
     # ten tables, of which two are made for each of the sets with a train split
     "make_table": 8 + 2 * 2,
     "measure_transfer": 2,
@@ -100,5 +108,5 @@ def test_jobs(paper_dry_runs, target, jobs):
 def test_adapters(paper_dry_runs):
     """Three seeds of each recipe; one for the transfer matrices, ten for hidden states."""
     adapters = set(re.findall(r"\S+/seed\d+/adapter_model.safetensors", paper_dry_runs["all"]))
-    of_estimators = 7 * 6 + 3 * 22
+    of_estimators = 6 * 6 + 2 + 2 * 22 + 8
     assert len(adapters) == 3 * of_estimators + 14 + 12 + 10 * 7

@@ -76,6 +76,10 @@ class Study:
     def table(self, path, table):
         return artifacts.read(self.results / path, table)
 
+    def predictions(self, model, dataset):
+        paths = sorted((self.results / "predictions" / model / dataset).glob("*.parquet"))
+        return pd.concat(artifacts.read(path, artifacts.PREDICTIONS) for path in paths)
+
     def questions(self, dataset):
         return self.table(f"questions/{dataset}.parquet", artifacts.QUESTIONS)
 
@@ -183,12 +187,8 @@ def test_adapters_learn_from_the_train_split_alone(paper):
 BASELINES = {"end_correct", "self_consistency"}
 COPIES = {"self_consistency_surrogate", "self_consistency_copy", "gcm"}
 ADAPTERS = {"non_oracle", "oracle"}
-MORE_ADAPTERS = {
-    "non_oracle_surrogate",
-    "non_oracle_copy",
-    "non_oracle_single",
-    "oracle_respective",
-}
+ABLATIONS = {"non_oracle_surrogate", "non_oracle_copy"}
+ON_TRIVIAQA = {"non_oracle_single", "oracle_respective"}
 
 
 @pytest.mark.parametrize("model", EVALUATION)
@@ -201,35 +201,24 @@ MORE_ADAPTERS = {
     ],
 )
 def test_every_estimator_has_its_predictions(paper, model, dataset, n, trained_on):
-    fitted = dataset in trained_on
-    rows = {}
-    for part in ("", "further/"):
-        frame = paper.table(
-            f"{part}predictions/{model}/{dataset}.parquet", artifacts.PREDICTIONS
-        )
-        assert set(frame["checkpoint"]) == set(EVALUATION[model])
-        assert frame.groupby(["train_dataset", "estimator", "seed"]).size().eq(2 * n).all()
-        rows[part] = frame.groupby("estimator").size().to_dict()
-        learnt = frame[frame["estimator"].isin(ADAPTERS | MORE_ADAPTERS)]
-        assert set(learnt["train_dataset"]) == set(trained_on)
-        assert set(learnt["seed"]) == {17, 18}
+    frame = paper.predictions(model, dataset)
+    assert set(frame["checkpoint"]) == set(EVALUATION[model])
+    assert frame.groupby(["train_dataset", "estimator", "seed"]).size().eq(2 * n).all()
+    learnt = frame[frame["estimator"].isin(ADAPTERS | ABLATIONS | ON_TRIVIAQA)]
+    assert set(learnt["train_dataset"]) == set(trained_on)
+    assert set(learnt["seed"]) == {17, 18}
     one, trained = 2 * n, 2 * n * 2 * len(trained_on)
-    assert rows[""] == {
-        **dict.fromkeys(BASELINES | ({"self_consistency_posthoc"} if fitted else set()), one),
-        **dict.fromkeys(ADAPTERS, trained),
-    }
-    assert rows["further/"] == {
-        **dict.fromkeys(COPIES | ({"gcm_posthoc"} if fitted else set()), one),
-        **dict.fromkeys(MORE_ADAPTERS, trained),
-    }
+    expected = dict.fromkeys(BASELINES, one) | dict.fromkeys(ADAPTERS, trained)
+    if dataset in trained_on:  # the further tables but one are about these
+        fitted = {"self_consistency_posthoc", "gcm_posthoc"}
+        expected |= dict.fromkeys(COPIES | fitted, one) | dict.fromkeys(ABLATIONS, trained)
+    if dataset == "triviaqa":
+        expected |= dict.fromkeys(ON_TRIVIAQA, trained)
+    assert frame.groupby("estimator").size().to_dict() == expected
 
 
 def test_confidences_depend_on_the_seed_the_recipe_and_the_weights(paper):
-    frames = [
-        paper.table(f"{part}predictions/marin-8b/triviaqa.parquet", artifacts.PREDICTIONS)
-        for part in ("", "further/")
-    ]
-    runs = pd.concat(frames).pivot(
+    runs = paper.predictions("marin-8b", "triviaqa").pivot(
         index=["checkpoint", "question_id"], columns=["estimator", "seed"], values="confidence"
     )
     # Of Marin's one earlier checkpoint, the last is all there are.
@@ -264,7 +253,7 @@ def test_tables_hold_a_number_for_each_method(paper, table, estimators):
 
 
 def test_the_verifier_is_asked_in_its_chat_format(paper):
-    verdicts = paper.table("verdicts/gcm/marin-8b/triviaqa.parquet", artifacts.VERDICTS)
+    verdicts = paper.table("verified/gcm/marin-8b/triviaqa.parquet", artifacts.VERIFIED)
     # What gcm_posthoc is fitted on, and what both estimators are about.
     counts = verdicts.groupby("checkpoint").size().to_dict()
     assert counts == {"jellyfish": 15, "phoenix": 25, "deeper-starling": 25}

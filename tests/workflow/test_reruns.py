@@ -8,11 +8,9 @@ import pytest
 import yaml
 from workflow_runs import ATLAS, ROOT, planned, snakemake
 
-# What follows whenever one of the predictions changes.
-FROM_PREDICTIONS = {
-    "assemble_predictions": 1,
-    "compute_metrics": 1,
-    "assess_significance": 1,
+# What is collected whenever one of the predictions changes.
+COLLECTED = {
+    "compare_estimators": 1,
     "collect_metrics": 1,
     "collect_significance": 1,
     "compare_with_paper": 1,
@@ -20,6 +18,13 @@ FROM_PREDICTIONS = {
     "make_contrast_table": 1,
     "draw_full_vs_contrast": 1,
 }
+
+
+def evaluated(n):
+    """Jobs that follow where the predictions of `n` estimators change."""
+    return {"compute_metrics": n, "resample_metrics": n, **COLLECTED}
+
+
 # What shows the accuracy of the checkpoints.
 FROM_LABELS = {"compute_accuracies": 1, "make_checkpoints_table": 1, "draw_accuracy": 1}
 
@@ -43,11 +48,12 @@ def test_nothing_even_when_every_source_is_touched(study):
 
 
 def test_learning_rate_of_a_recipe(study, tmp_path):
-    change = {"recipes": {"oracle": {"learning_rate": 1e-3}}}
+    change = {"estimators": {"oracle": {"recipe": {"learning_rate": 1e-3}}}}
     assert planned_with(study, tmp_path, change) == {
         "train_oracle": 1,
         "score_answers": 4,
-        **FROM_PREDICTIONS,
+        "gather_confidences": 1,
+        **evaluated(1),
     }
 
 
@@ -56,8 +62,76 @@ def test_another_seed(study, tmp_path):
     assert planned_with(study, tmp_path, {"training": {"seeds": [17, 18, 19]}}) == {
         "train_non_oracle": 1,
         "train_oracle": 1,
-        "score_answers": 4,
-        **FROM_PREDICTIONS,
+        "score_answers": 2 * 4,
+        "gather_confidences": 2,
+        **evaluated(2),
+    }
+
+
+def chosen_with(*estimators):
+    base = [
+        "end_correct",
+        "self_consistency",
+        "self_consistency_posthoc",
+        "non_oracle",
+        "oracle",
+    ]
+    return {"study": {"estimators": [*base, *estimators]}}
+
+
+# What shows every estimator of the study; tables show those of their rows.
+SHOWN = {
+    "collect_metrics": 1,
+    "collect_significance": 1,
+    "compare_with_paper": 1,
+    "make_contrast_table": 1,  # of the CSV that metrics are collected beside
+    "draw_full_vs_contrast": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "jobs"),
+    [
+        ("sequence_probability", {}, {"estimate_confidences": 1}),
+        ("sharp", {"recipe": "oracle", "posthoc": "isotonic"}, {"score_answers": 3}),
+        ("of_one", {"recipe": {"train_on": ["p40"]}}, {"train_of_one": 1, "score_answers": 4}),
+        ("non_oracle_copy", {}, {"score_answers": 1}),
+    ],
+)
+def test_one_more_estimator_costs_only_itself(study, tmp_path, name, entry, jobs):
+    change = {**chosen_with(name), "estimators": {name: {"label": name, **entry}}}
+    if "estimate_confidences" not in jobs:
+        jobs = {**jobs, "gather_confidences": 1}
+    assert planned_with(study, tmp_path, change) == {
+        **jobs,
+        "compute_metrics": 1,
+        "resample_metrics": 1,
+        **SHOWN,
+    }
+
+
+def test_one_more_recipe_in_the_catalogue_costs_nothing(study, tmp_path):
+    change = {"recipes": {"other": {"train_on": "all"}}}
+    assert planned_with(study, tmp_path, change) == {}
+
+
+def test_one_more_table_costs_only_itself(study, tmp_path):
+    rows = [{"estimator": "end_correct"}, {"estimator": "oracle"}]
+    table = {
+        "caption": "Two.",
+        "layout": "models_as_blocks",
+        "conditioning": "odds",
+        "columns": {"full": ["auc"]},
+        "blocks": [{"rows": rows}],
+    }
+    change = {"tables": {"two": table}, "study": {"tables": ["oracle_vs_methods", "two"]}}
+    assert planned_with(study, tmp_path, change) == {
+        "compare_estimators": 1,
+        "make_table": 1,
+        # which collects its tests, and the intervals beside them
+        "collect_significance": 1,
+        "compare_with_paper": 1,
+        "draw_full_vs_contrast": 1,
     }
 
 
@@ -69,10 +143,12 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
         **answered(1),
         "train_oracle": 1,
         # the oracle's adapters are new, and p100 is scored by the non-oracle ones too
-        "score_answers": 4,
+        "score_answers": 4 + 1,
+        "gather_confidences": 2,
         # end_correct, self_consistency and its post-hoc read all evaluation checkpoints
         "estimate_confidences": 3,
-        **FROM_PREDICTIONS,
+        "count_contrast_sets": 1,
+        **evaluated(5),
         **FROM_LABELS,
     }
 
@@ -86,9 +162,11 @@ def test_one_more_checkpoint(study, tmp_path):
         "pretrain_checkpoint": 1,
         **answered(1),
         "train_oracle": 1,
-        "score_answers": 5,
+        "score_answers": 5 + 1,
+        "gather_confidences": 2,
         "estimate_confidences": 3,
-        **FROM_PREDICTIONS,
+        "count_contrast_sets": 1,
+        **evaluated(5),
         **FROM_LABELS,
     }
 
@@ -98,11 +176,17 @@ def test_one_more_checkpoint(study, tmp_path):
     [
         (
             "evaluation/smooth_ece",
-            {rule: n for rule, n in FROM_PREDICTIONS.items() if rule != "assemble_predictions"},
+            evaluated(5),
         ),
         (
             "training/loss",
-            {"train_non_oracle": 1, "train_oracle": 1, "score_answers": 4, **FROM_PREDICTIONS},
+            {
+                "train_non_oracle": 1,
+                "train_oracle": 1,
+                "score_answers": 8,
+                "gather_confidences": 2,
+                **evaluated(2),
+            },
         ),
     ],
 )
@@ -118,13 +202,19 @@ def test_an_edited_module(study, tmp_path, module, jobs):
     assert planned(snakemake(study, *dry_run, configs=ATLAS)) == jobs
 
 
-@pytest.mark.parametrize(("step", "artifact"), [("scoring", "scores"), ("decoding", "beams")])
-def test_shards_make_the_same_file(study, tmp_path, step, artifact):
+@pytest.mark.parametrize(
+    ("step", "made", "rule"),
+    [
+        ("scoring", "scores/atlas/p40/atlas/oracle/own", "score_answers"),
+        ("decoding", "beams/atlas/p40/atlas", "generate_beams"),
+    ],
+)
+def test_shards_make_the_same_file(study, tmp_path, step, made, rule):
     shutil.copytree(study, tmp_path / "study")
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text(yaml.safe_dump({step: {"shards": 3}}))
-    made = f"out/{artifact}/atlas/p40/atlas.parquet"
+    made = f"out/{made}.parquet"
     output = snakemake(tmp_path / "study", "--cores", "2", made, configs=[*ATLAS, overlay])
-    rule = {"beams": "generate_beams", "scores": "score_answers"}[artifact]
-    assert planned(output) == {rule: 3, f"merge_{artifact}": 1}
+    merge = {"scoring": "merge_scores", "decoding": "merge_beams"}[step]
+    assert planned(output) == {rule: 3, merge: 1}
     assert (tmp_path / "study" / made).read_bytes() == (study / made).read_bytes()
