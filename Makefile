@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: demo cost rulegraph test test-nli test-vllm check format slurm-packages clean help
+.PHONY: demo cost rulegraph config-readme test test-nli test-vllm check format slurm-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -42,6 +42,9 @@ rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 	@command -v dot > /dev/null || { echo "dot is missing: install graphviz" >&2; exit 1; }
 	@$(RUN)/snakemake all --rulegraph | $(RUN)/python tools/rulegraph.py \
 	  | tred | dot -Tsvg -o docs/images/rulegraph.svg
+
+config-readme: $(VENV)/ready  ## write config/README.md from the schema
+	@$(RUN)/python -m tools.config_readme
 
 test: $(VENV)/ready-dev  ## run all tests
 	@$(RUN)/python -m pytest

@@ -255,7 +255,8 @@ sys.path[:0] = [".", "workflow/scripts/imports"]
 import pyarrow
 from import_predictions import import_predictions
 import_predictions({str(tmp_path / "big.csv")!r}, [{str(tmp_path / "out.parquet")!r}],
-    [{str(tmp_path / "answers.parquet")!r}], wanted=[("m1", "quiz")], checkpoints={{"m1": ["a"]}})
+    [{str(tmp_path / "answers.parquet")!r}],
+    wanted=[("m1", "quiz")], checkpoints={{"m1": ["a"]}})
 print(pyarrow.default_memory_pool().max_memory())
 """
     assert (tmp_path / "big.csv").stat().st_size > 140e6

@@ -1,0 +1,125 @@
+"""Write config/README.md, the reference of the config, from its schema and its defaults.
+
+`make config-readme` runs it; a test holds the page to it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "config" / "README.md"
+INTRODUCTION = """\
+# Config
+
+`config.yaml` is the paper's study and holds the default of every key, `tables.yaml` those of
+the tables. `atlas.yaml` is the embedded study. A study of your own is a few lines laid over the
+defaults:
+
+```
+snakemake --cores 2 --configfile my.yaml
+snakemake --cores 2 results/my/metrics.csv --configfile my.yaml   # targets come first
+```
+
+Mappings are merged with the defaults, lists replace them. So an overlay adds models, datasets,
+recipes, estimators and tables to the catalogues by name, and `study` selects from them. A key
+that is not known, a name that is nowhere described, or a value out of range stops before any
+work, with one sentence that names the key.
+
+`*` stands for a name of your choice. `make config-readme` makes this page from
+`study/schema.yaml`.
+"""
+KINDS = {"string": "text", "null": "null", "object": "mapping", "boolean": "true or false"}
+
+
+def resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return `node` with what it refers to; its own keys come first."""
+    while "$ref" in node:
+        target: Any = schema
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        node = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+    return node
+
+
+def value_of(node: dict[str, Any], schema: dict[str, Any]) -> str:
+    """Say in words which values `node` allows."""
+    node = resolved(node, schema)
+    if "enum" in node:
+        return ", ".join(f"`{choice}`" for choice in node["enum"])
+    if "oneOf" in node:
+        return ", or ".join(value_of(choice, schema) for choice in node["oneOf"])
+    if node.get("type") == "array":
+        return f"list of {value_of(node.get('items', {}), schema)}"
+    kinds = node.get("type", "any")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds)
+
+
+def rows(
+    node: dict[str, Any], schema: dict[str, Any], path: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the keys below `path` and what the schema says of each."""
+    node = resolved(node, schema)
+    for name, child in node.get("properties", {}).items():
+        yield f"{path}{name}", resolved(child, schema)
+        yield from rows(child, schema, f"{path}{name}.")
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from rows(node["additionalProperties"], schema, f"{path}*.")
+    if "items" in node:
+        yield from rows(node["items"], schema, f"{path[:-1]}[].")
+    for choice in node.get("oneOf", []):
+        yield from rows(choice, schema, path)
+
+
+def default_of(key: str, defaults: dict[str, Any]) -> str:
+    """Return the default of `key` as YAML on one line; nothing for a long or a named one."""
+    value: Any = defaults
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return ""
+        value = value[part]
+    text = yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n")
+    return f"`{text.strip()}`" if not isinstance(value, dict) and len(text) < 80 else ""
+
+
+def needs(node: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each condition under which `node` needs further keys."""
+    for rule in node.get("allOf", []):
+        [(key, asked)] = rule["if"]["properties"].items()
+        named = ", ".join(f"`{name}`" for name in rule["then"]["required"])
+        yield f"With `{key}: {asked['const']}` it needs {named}."
+
+
+def section(name: str, schema: dict[str, Any], defaults: dict[str, Any]) -> str:
+    """Return the part of the page about one top-level key."""
+    node = resolved(schema["properties"][name], schema)
+    about = list(rows(node, schema, f"{name}."))
+    text = f"## `{name}`\n\n{node['description'].strip()}"
+    if not about:
+        return f"{text} ({value_of(node, schema)})\n"
+    entries = node.get("additionalProperties")
+    if isinstance(entries, dict):
+        text += "".join(f"\n{sentence}" for sentence in needs(resolved(entries, schema)))
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for key, child in about:
+        meaning = " ".join(child.get("description", "").split())
+        default = default_of(key, defaults)
+        lines.append(f"| `{key}` | {value_of(child, schema)} | {default} | {meaning} |")
+    return f"{text}\n\n" + "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """Return the whole page."""
+    schema = yaml.safe_load((ROOT / "study" / "schema.yaml").read_text(encoding="utf-8"))
+    defaults: dict[str, Any] = {}
+    for name in ("config.yaml", "tables.yaml"):
+        defaults |= yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8"))
+    parts = [section(name, schema, defaults) for name in schema["properties"]]
+    return "\n".join([INTRODUCTION, *parts])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
