@@ -6,6 +6,26 @@ import pytest
 from workflow_runs import ATLAS, ROOT, snakemake
 
 
+# Files that share a session's fixture, and so a worker of pytest-xdist.
+SHARING = {
+    "test_workflow": "study",
+    "test_reruns": "study",
+    "test_paper_jobs": "paper",
+    "test_costs": "paper",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """A worker runs whole files, those that start workflows first: they take longest."""
+    for item in items:
+        name = item.path.stem
+        item.add_marker(pytest.mark.xdist_group(SHARING.get(name, name)))
+        if item.path.parent.name == "workflow":
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def study(tmp_path_factory):
     """A folder in which the small atlas study is complete; tests change copies of it."""
