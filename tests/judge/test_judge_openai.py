@@ -511,7 +511,7 @@ def test_the_lexical_judge_needs_neither_library_nor_server(tmp_path):
 
 
 def test_a_missing_library_is_named(fake, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("persistcal.judge_")]:
+    for name in [name for name in sys.modules if name.startswith("persistcal.judge.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(Exception, match="needs the package openai: pip install") as raised:

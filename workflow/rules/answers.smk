@@ -78,6 +78,7 @@ if config["equivalence"]["backend"] == "nli":
             model=ENTAILMENT_MODEL,
         log:
             f"{LOGS}/fetch_entailment_model.log",
+        priority: EARLY
         localrule: True
         conda:
             "../../envs/cpu.yaml"

@@ -122,6 +122,9 @@ def confidence_prompt(wildcards):
     return CONFIDENCE_PROMPT
 
 
+# What a connection, a file or a name may make fail is done before anything that takes long.
+EARLY = 1000
+
 # Where artifacts lie that several rules make, or that input functions ask for
 QUESTIONS = f"{RESULTS}/questions/{{dataset}}.parquet"
 FACTS = f"{RESULTS}/facts/{{dataset}}.parquet"

@@ -150,6 +150,7 @@ rule fetch_adapter:
         adapter=VERIFIER_ADAPTER,
     log:
         f"{LOGS}/fetch_adapter/{{verifier}}.log",
+    priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"

@@ -79,6 +79,7 @@ rule resolve_checkpoint:
         f"{LOGS}/resolve_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
         model=FETCHED,
+    priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
@@ -107,6 +108,7 @@ rule fetch_checkpoint:
         f"{LOGS}/fetch_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
         model=FETCHED,
+    priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"

@@ -16,6 +16,7 @@ rule prepare_atlas:
         f"{LOGS}/prepare_atlas/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["atlas"],
+    priority: EARLY
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -40,6 +41,7 @@ rule prepare_elements:
         f"{LOGS}/prepare_elements/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["elements"],
+    priority: EARLY
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -59,6 +61,7 @@ rule prepare_triviaqa:
         f"{LOGS}/prepare_triviaqa/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["triviaqa"],
+    priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
@@ -87,6 +90,7 @@ rule prepare_jeopardy:
         f"{LOGS}/prepare_jeopardy/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["jeopardy"],
+    priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
@@ -116,6 +120,7 @@ rule prepare_bioasq:
         f"{LOGS}/prepare_bioasq/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["bioasq"],
+    priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
@@ -136,6 +141,7 @@ rule read_questions:
         f"{LOGS}/read_questions/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["file"],
+    priority: EARLY
     conda:
         "../../envs/cpu.yaml"
     threads: 1
