@@ -233,7 +233,6 @@ def _beams(
         texts = tokenizer.batch_decode(
             [[token for token in beam if token not in skipped] for beam in tokens],
             skip_special_tokens=True,
-            clean_up_tokenization_spaces=False,
         )
         beams.append(
             [

@@ -344,6 +344,27 @@ def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
     assert_decodes_like_generate(model, with_start, "", ["", "Lima"], max_new_tokens=8)
 
 
+def test_spaces_are_cleaned_up_where_the_tokenizer_says_so(tokenizer):
+    cleaning = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer,
+        eos_token="<|end|>",
+        pad_token="<|pad|>",
+        clean_up_tokenization_spaces=True,
+        clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output=True,
+    )
+    stop = tokenizer.encode(" .", add_special_tokens=False)
+    assert cleaning.decode(stop) == "."
+    model = random_model("llama", len(tokenizer))
+    # It writes what it is made to like: spaces and full stops.
+    model.lm_head.weight.data[stop] *= 4
+    cleaned = assert_decodes_like_generate(
+        model, cleaning, PREFIX, SUFFIXES[:3], max_new_tokens=10
+    )
+    plain = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], max_new_tokens=10)
+    texts = [[[beam.text for beam in beams] for beams in found] for found in (cleaned, plain)]
+    assert texts[0] != texts[1]
+
+
 def test_the_prefix_goes_through_the_model_once(tokenizer):
     model = random_model("olmo3_wide_window", len(tokenizer))
     shapes = []

@@ -27,9 +27,7 @@ def one_by_one(model, tokenizer, prompts, n_beams=10, max_new_tokens=30, early_s
                 output_scores=True,
             )
         new = output.sequences[:, encoded["input_ids"].shape[1] :]
-        texts = tokenizer.batch_decode(
-            new, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        texts = tokenizer.batch_decode(new, skip_special_tokens=True)
         scores = output.sequences_scores.tolist()
         answers.append([Beam(t.split("\n")[0], s) for t, s in zip(texts, scores, strict=True)])
     return answers
