@@ -33,6 +33,7 @@ rule generate_beams:
         splits=["train", "test"],
         few_shot=config["prompts"]["few_shot"],
         few_shot_by_category=examples_by_category,
+        chat=asks_in_chat,
         backend=config["decoding"]["backend"],
         n_beams=config["decoding"]["n_beams"],
         max_new_tokens=config["decoding"]["max_new_tokens"],
