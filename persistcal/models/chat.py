@@ -1,6 +1,7 @@
 """Prompts in the format of models that were trained to chat."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from transformers import PreTrainedTokenizerBase
 
@@ -41,9 +42,10 @@ def chat_prompt(
         for example in examples
         for role, content in zip(("user", "assistant"), example, strict=True)
     ]
-    return tokenizer.apply_chat_template(
+    text = tokenizer.apply_chat_template(
         [*turns, {"role": "user", "content": question}],
         tokenize=False,
         add_generation_prompt=True,
         enable_thinking=False,
     )
+    return cast(str, text)

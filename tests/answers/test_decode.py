@@ -525,9 +525,7 @@ def test_a_chat_model_is_asked_in_its_chat_format(study, tokenizer, by_category)
 
 def test_a_chat_model_without_a_chat_template_is_refused(study, monkeypatch):
     monkeypatch.setattr(generate_beams_script, "load_model", stop)  # not even loaded
-    with pytest.raises(
-        ValueError, match="has no chat template; set the model's chat to false"
-    ):
+    with pytest.raises(ValueError, match="has no chat template; set the model's chat to false"):
         run_script(study[0], chat=True)
 
 
