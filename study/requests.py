@@ -38,6 +38,18 @@ class Request(NamedTuple):
     ranks: int = 1
     nodes: int = 1
 
+    @property
+    def over_nodes(self) -> dict[str, str | int]:
+        """What a job on several nodes asks Snakemake's SLURM executor for, and no other does.
+
+        Each rank is a task that the job itself starts with srun (``mpi``), and GPUs are
+        those of a node. Without ``tasks_per_gpu`` each GPU would get as many tasks.
+        """
+        if self.nodes == 1:
+            return {}
+        gres = f"gpu:{self.gpu // self.nodes}"
+        return {"gres": gres, "tasks": self.ranks, "tasks_per_gpu": 0, "mpi": "srun"}
+
 
 def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Request:
     """Return what the job of `rule` with the wildcards `job` asks for.

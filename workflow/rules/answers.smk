@@ -6,6 +6,10 @@ def examples_by_category(wildcards):
     return config["datasets"][wildcards.dataset]["source"] == "bioasq"
 
 
+def asks_in_chat(wildcards):
+    return config["models"][wildcards.model].get("chat", False)
+
+
 rule generate_beams:
     input:
         checkpoint=CHECKPOINT,
