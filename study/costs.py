@@ -1,7 +1,7 @@
 """What each job should cost: the one table behind cluster requests, `make cost` and docs.
 
-Rates are of one GPU with 80 GB and are cautious for an A100; `make cost` corrects
-them by what finished jobs took. docs/cluster.md shows the arithmetic.
+Rates are cautious for an A100; `make cost` corrects them by what finished jobs took.
+docs/cluster.md shows the arithmetic.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,6 @@ from study.selection import Study
 Config = dict[str, Any]
 Wildcards = Mapping[str, str]
 
-GPU_GB = 80  # memory of one GPU
 ACTIVATIONS_GB = 20  # beside a model's weights: keys and values, gradients
 BYTES_PER_WEIGHT = 2  # bfloat16, on disk too
 READ = 1e9  # bytes/s at which weights come from the shared file system
@@ -65,18 +64,24 @@ def weights_of(config: Config, model: str) -> float:
     return float(config["models"].get(model, {}).get("parameters", 0))
 
 
-def gpus_per_copy(weights: float) -> int:
-    """Return how many GPUs hold a model and what it computes.
+def gpus_per_copy(weights: float, gpu_gb: float) -> int:
+    """Return how many GPUs of `gpu_gb` hold a model and what it computes.
+
+    Weights that fit in half of a GPU are not split (`persistcal.models.load.split_model`).
 
     Examples
     --------
     7.3 billion weights take 14.6 GB, 32.2 billion 64.4 GB:
 
-    >>> gpus_per_copy(7.3e9), gpus_per_copy(32.2e9), gpus_per_copy(0)
+    >>> gpus_per_copy(7.3e9, 80), gpus_per_copy(32.2e9, 80), gpus_per_copy(0, 80)
     (1, 2, 0)
+    >>> gpus_per_copy(3e9, 24), gpus_per_copy(7.3e9, 24), gpus_per_copy(32.2e9, 141)
+    (1, 2, 1)
     """
-    needed = weights * BYTES_PER_WEIGHT / 1e9 + ACTIVATIONS_GB
-    return ceil(needed / GPU_GB) if weights else 0
+    gigabytes = weights * BYTES_PER_WEIGHT / 1e9
+    if gigabytes <= gpu_gb / 2:
+        return 1 if weights else 0
+    return ceil((gigabytes + ACTIVATIONS_GB) / gpu_gb)
 
 
 def n_questions(config: Config, dataset: str, *splits: str) -> int:
@@ -92,12 +97,14 @@ def _in_shard(config: Config, job: Wildcards, step: str, items: float) -> float:
     return items / config[step]["shards"] if "shard" in job else items
 
 
-def _on_gpus(weights: float, seconds: float, *, ranks: int = 1, gigabytes: float = 0.0) -> Cost:
+def _on_gpus(
+    config: Config, weights: float, seconds: float, *, ranks: int = 1, gigabytes: float = 0.0
+) -> Cost:
     """Return the cost of `seconds` with a model per rank, each on GPUs of its own."""
     if not weights:
         return Cost(gigabytes=gigabytes)
     hours = (weights * BYTES_PER_WEIGHT / READ + seconds) / 3600
-    gpus = gpus_per_copy(weights) * ranks
+    gpus = gpus_per_copy(weights, config["gpu_gb"]) * ranks
     return Cost(gpus, hours, gigabytes=gigabytes, loaded=weights * ranks, ranks=ranks)
 
 
@@ -113,14 +120,14 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
     batches = ceil(questions / config["decoding"]["batch_size"])
     step = STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH
     gigabytes = questions * BYTES_PER_QUESTION / 1e9
-    return _on_gpus(weights, batches * steps * step, gigabytes=gigabytes)
+    return _on_gpus(config, weights, batches * steps * step, gigabytes=gigabytes)
 
 
 def _cluster_answers(config: Config, job: Wildcards) -> Cost:
     if config["equivalence"]["backend"] == "lexical":
         return Cost()
     questions = n_questions(config, job["dataset"], "train", "test")
-    return _on_gpus(ENTAILMENT_WEIGHTS, questions * PAIRS / PAIRS_PER_S)
+    return _on_gpus(config, ENTAILMENT_WEIGHTS, questions * PAIRS / PAIRS_PER_S)
 
 
 def _judge_answers(config: Config, job: Wildcards) -> Cost:
@@ -145,7 +152,7 @@ def _train_adapters(config: Config, job: Wildcards) -> Cost:
     seeds = len(settings["seeds"])
     flops = 2 * 2 * weights * tokens * questions * seeds
     gigabytes = weights * ADAPTER_BYTES_PER_WEIGHT * settings["rank"] * seeds / 1e9
-    return _on_gpus(weights, flops / FLOPS, ranks=len(checkpoints), gigabytes=gigabytes)
+    return _on_gpus(config, weights, flops / FLOPS, ranks=len(checkpoints), gigabytes=gigabytes)
 
 
 def _score_answers(config: Config, job: Wildcards) -> Cost:
@@ -156,7 +163,7 @@ def _score_answers(config: Config, job: Wildcards) -> Cost:
     answers = len(adapters) * _in_shard(config, job, "scoring", asked)
     weights = weights_of(config, job["model"])
     flops = 2 * weights * answers * CANDIDATE_TOKENS
-    return _on_gpus(weights, flops / FLOPS, gigabytes=answers * BYTES_PER_SCORE / 1e9)
+    return _on_gpus(config, weights, flops / FLOPS, gigabytes=answers * BYTES_PER_SCORE / 1e9)
 
 
 def _measure_variance(config: Config, job: Wildcards) -> Cost:
@@ -164,7 +171,7 @@ def _measure_variance(config: Config, job: Wildcards) -> Cost:
     seeds = len(Study(config).seeds(recipe))
     weights = weights_of(config, job["model"])
     answers = seeds * n_questions(config, job["dataset"], "test")
-    return _on_gpus(weights, 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
+    return _on_gpus(config, weights, 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
 
 
 def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
@@ -173,7 +180,7 @@ def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
     answers = sum(n_questions(config, dataset, split) for split in splits.values())
     weights = weights_of(config, config["verifiers"][verifier]["model"])
     seconds = 2 * weights * answers * VERIFIER_TOKENS / FLOPS
-    return _on_gpus(weights, seconds, gigabytes=answers * BYTES_PER_SCORE / 1e9)
+    return _on_gpus(config, weights, seconds, gigabytes=answers * BYTES_PER_SCORE / 1e9)
 
 
 def _estimate_confidences(config: Config, job: Wildcards) -> Cost:
@@ -181,12 +188,13 @@ def _estimate_confidences(config: Config, job: Wildcards) -> Cost:
     n_checkpoints = len(Study(config).checkpoints_read(job["model"], job["estimator"]))
     answers = n_checkpoints * n_questions(config, job["dataset"], "train", "test")
     if about.get("compares_answers") and config["equivalence"]["backend"] == "nli":
-        return _on_gpus(ENTAILMENT_WEIGHTS, answers * PAIRS / PAIRS_PER_S)
+        return _on_gpus(config, ENTAILMENT_WEIGHTS, answers * PAIRS / PAIRS_PER_S)
     if not about.get("reads_weights"):
         return Cost()
     weights = weights_of(config, job["model"])
     further_loads = (n_checkpoints - 1) * weights * BYTES_PER_WEIGHT / READ
-    return _on_gpus(weights, further_loads + 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
+    flops = 2 * weights * answers * CANDIDATE_TOKENS
+    return _on_gpus(config, weights, further_loads + flops / FLOPS)
 
 
 COSTS: dict[str, Callable[[Config, Wildcards], Cost]] = {

@@ -6,7 +6,7 @@ again as the first, of memory too: the profile's `retries` submit a new job.
 
 from typing import NamedTuple
 
-from study.costs import BYTES_PER_WEIGHT, Config, Wildcards, expected_cost
+from study.costs import BYTES_PER_WEIGHT, Config, Cost, Wildcards, expected_cost
 
 BASE_MB = 8000  # Python, torch and the tables
 LOADING = 1.2  # of the weights in main memory before they are on the GPU
@@ -21,18 +21,34 @@ class Request(NamedTuple):
     Attributes
     ----------
     gpu : int
+        On all nodes together.
     mem_mb : int
-        Main memory in megabytes.
+        Main memory of each node in megabytes.
     runtime : int
         In minutes.
     ranks : int
         Processes that train together.
+    nodes : int
+        Machines, each with equally many of the ranks and of the GPUs.
     """
 
     gpu: int
     mem_mb: int
     runtime: int
     ranks: int = 1
+    nodes: int = 1
+
+    @property
+    def over_nodes(self) -> dict[str, str | int]:
+        """What a job on several nodes asks Snakemake's SLURM executor for, and no other does.
+
+        Each rank is a task that the job itself starts with srun (``mpi``), and GPUs are
+        those of a node. Without ``tasks_per_gpu`` each GPU would get as many tasks.
+        """
+        if self.nodes == 1:
+            return {}
+        gres = f"gpu:{self.gpu // self.nodes}"
+        return {"gres": gres, "tasks": self.ranks, "tasks_per_gpu": 0, "mpi": "srun"}
 
 
 def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Request:
@@ -42,16 +58,37 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
     ----------
     config : dict
         The study's config; `models.{model}.parameters` says how large a model is,
-        and without it the job runs on the CPU.
+        and without it the job runs on the CPU; `gpus_per_node` and `gpu_gb` are the site's.
     rule : str
     job : mapping of str to str
         The job's wildcards.
     attempt : int
         1 for the first time it is submitted.
+
+    Raises
+    ------
+    ValueError
+        When no node has the GPUs that one copy of the model needs.
     """
     cost = expected_cost(config, rule, job)
     if not cost.gpus:
         return Request(0, SMALL_MODEL_MB * attempt, LEAST_MIN * attempt)
-    loaded = LOADING * cost.loaded * BYTES_PER_WEIGHT / 1e6
+    nodes = _nodes(config, cost, rule)
+    loaded = LOADING * cost.loaded * BYTES_PER_WEIGHT / nodes / 1e6
     minutes = max(LEAST_MIN, round(MARGIN * 60 * cost.hours))
-    return Request(cost.gpus, round(BASE_MB + loaded) * attempt, minutes * attempt, cost.ranks)
+    memory = round(BASE_MB + loaded) * attempt
+    return Request(cost.gpus, memory, minutes * attempt, cost.ranks, nodes)
+
+
+def _nodes(config: Config, cost: Cost, rule: str) -> int:
+    """Return the fewest nodes that hold equally many ranks each."""
+    per_node, per_rank = config["gpus_per_node"], cost.gpus // cost.ranks
+    if per_node is None or cost.gpus <= per_node:
+        return 1
+    if per_rank > per_node:
+        raise ValueError(
+            f"config: gpus_per_node is {per_node}, but one copy of the model of {rule} needs "
+            f"{per_rank} GPUs of {config['gpu_gb']} GB (gpu_gb); use nodes with more."
+        )
+    spreads = (n for n in range(2, cost.ranks + 1) if cost.ranks % n == 0)
+    return next(n for n in spreads if cost.ranks // n * per_rank <= per_node)

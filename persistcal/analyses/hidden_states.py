@@ -52,7 +52,9 @@ def _outputs_at(
 
 
 @torch.inference_mode()
-def last_hidden_states(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Tensor:
+def last_hidden_states(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], *, last_layer: str = "after_norm"
+) -> Tensor:
     """Return the output of each block at the last token of each prompt.
 
     Parameters
@@ -61,23 +63,36 @@ def last_hidden_states(model: PreTrainedModel, prompts: Sequence[Sequence[int]])
         With or without an active adapter.
     prompts : sequence of sequence of int
         Token ids of one batch.
+    last_layer : {"after_norm", "before_norm"}, default="after_norm"
+        Whether the last block's output has passed the model's final norm, as in what
+        transformers returns for `output_hidden_states` and as in the paper, or is
+        taken as the block gives it, like those of all other blocks.
 
     Returns
     -------
     Tensor of float32, shape (n_layers, n_prompts, n_units)
-        As the blocks give it, before the model's final norm.
     """
     batch = collate([pack_prompts([prompt]) for prompt in prompts])
     token_ids, positions = (
         torch.from_numpy(array).to(model.device) for array in (batch.token_ids, batch.positions)
     )
     with _outputs_at(model, batch.row, batch.column) as found:
-        model.get_decoder()(input_ids=token_ids, position_ids=positions, use_cache=False)
+        output = model.get_decoder()(
+            input_ids=token_ids, position_ids=positions, use_cache=False
+        )
+    if last_layer == "after_norm":
+        normed = output.last_hidden_state[batch.row, batch.column]
+        found[-1] = normed.float().to(model.device)
     return torch.stack(found)
 
 
 def variances_over_adapters(
-    model: PeftModel, prompts: Sequence[Sequence[int]], *, batch_size: int, progress: str = ""
+    model: PeftModel,
+    prompts: Sequence[Sequence[int]],
+    *,
+    batch_size: int,
+    last_layer: str = "after_norm",
+    progress: str = "",
 ) -> np.ndarray:
     """Return the total variance of hidden states over the adapters of a model.
 
@@ -92,6 +107,8 @@ def variances_over_adapters(
         Token ids.
     batch_size : int
         Prompts in a forward pass.
+    last_layer : {"after_norm", "before_norm"}, default="after_norm"
+        As in `last_hidden_states`.
     progress : str
         Label of a progress bar; none when empty.
 
@@ -118,7 +135,9 @@ def variances_over_adapters(
         running = RunningVariance()
         for name in names:
             model.set_adapter(name)
-            hidden = last_hidden_states(base, [prompts[i] for i in chosen])
+            hidden = last_hidden_states(
+                base, [prompts[i] for i in chosen], last_layer=last_layer
+            )
             running.add(hidden.cpu().numpy().astype(np.float64))
         variances[chosen] = running.total().T
     return variances

@@ -41,6 +41,7 @@ def generate_beams(
     n_beams: int = 10,
     max_new_tokens: int = 100,
     batch_size: int = 64,
+    add_special_tokens: bool = True,
     progress: Callable[[int], object] | None = None,
     work: Work = Work(),  # noqa: B008 - immutable
 ) -> list[list[Beam]]:
@@ -58,7 +59,7 @@ def generate_beams(
         A causal language model: of transformers, one that takes attention functions of
         others, such as Olmo-3, Llama and Qwen3; or any that vLLM runs.
     tokenizer : transformers.PreTrainedTokenizerBase
-        Each whole prompt is tokenized by it as it does by default.
+        Each whole prompt is tokenized by it at once.
     prefix : str
         Text in front of every suffix; may be empty.
     suffixes : sequence of str
@@ -70,6 +71,9 @@ def generate_beams(
         Beams end there at the latest.
     batch_size : int, default=64
         Questions decoded together.
+    add_special_tokens : bool, default=True
+        Whether the tokenizer adds its first token, if it has one; false for prompts of a
+        chat template, which hold it.
     progress : callable, optional
         Called with the number of questions of each batch that is done.
     work : Work, optional
@@ -96,7 +100,8 @@ def generate_beams(
     """
     if not suffixes:
         return []
-    prompts = tokenizer([prefix + suffix for suffix in suffixes])["input_ids"]
+    texts = [prefix + suffix for suffix in suffixes]
+    prompts = tokenizer(texts, add_special_tokens=add_special_tokens)["input_ids"]
     if not all(prompts):
         raise ValueError(f"prompt {prompts.index([])} has no tokens; give it some text.")
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
@@ -233,7 +238,6 @@ def _beams(
         texts = tokenizer.batch_decode(
             [[token for token in beam if token not in skipped] for beam in tokens],
             skip_special_tokens=True,
-            clean_up_tokenization_spaces=False,
         )
         beams.append(
             [

@@ -49,13 +49,18 @@ class EntailmentModel:
     batch_size : int
         Pairs compared together; batches are of pairs of similar length.
     device : torch.device or str, optional
-        By default `pick_device()`. On a CUDA device the model computes in float16,
-        whose rounding is eight times finer than bfloat16's; should it overflow,
-        in float32, as elsewhere.
+        By default `pick_device()`.
+    dtype : str, default="float32"
+        Name of a torch dtype. Should "float16" overflow, the model goes on in float32.
     """
 
     def __init__(
-        self, source: str, *, batch_size: int, device: torch.device | str | None = None
+        self,
+        source: str,
+        *,
+        batch_size: int,
+        device: torch.device | str | None = None,
+        dtype: str = "float32",
     ) -> None:
         device = torch.device(device or pick_device())
         with without_progress_bars():
@@ -64,7 +69,7 @@ class EntailmentModel:
                 device=str(device),
                 trust_remote_code=False,
                 model_kwargs={
-                    "dtype": torch.float16 if device.type == "cuda" else torch.float32,
+                    "dtype": getattr(torch, dtype),
                     "use_safetensors": True,
                 },
             )

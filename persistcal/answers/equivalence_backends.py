@@ -51,11 +51,12 @@ def open_equivalence(
     set_threads(threads)
     revision = Revision(**json.loads(Path(model_path).read_text(encoding="utf-8")))
     folder = fetch_files(revision, [*MODEL_FILES, *revision.weights])
-    asked = [revision.weights, PREMISE, HYPOTHESIS]
+    dtype = settings.get("dtype", "float32")
+    asked = [revision.weights, PREMISE, HYPOTHESIS, dtype]
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
     cache = EntailmentCache(
         Path(model_path).parent / digest / dataset,
-        EntailmentModel(str(folder), batch_size=settings["batch_size"]),
+        EntailmentModel(str(folder), batch_size=settings["batch_size"], dtype=dtype),
         questions=questions,
         answers=answers,
     )

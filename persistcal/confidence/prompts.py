@@ -24,8 +24,8 @@ def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
 
 def few_shot_groups(
     asked: pd.DataFrame, examples: pd.DataFrame, n_examples: int, *, by_category: bool
-) -> list[tuple[str, pd.DataFrame]]:
-    """Split questions into groups that share their few-shot prefix.
+) -> list[tuple[list[tuple[str, str]], pd.DataFrame]]:
+    """Split questions into groups that are shown the same examples.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def few_shot_groups(
 
     Returns
     -------
-    list of (str, pandas.DataFrame)
-        Each prefix and the questions that follow it.
+    list of (list of (str, str), pandas.DataFrame)
+        Examples, each a question and its answer, and the questions that follow them.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def few_shot_groups(
             )
     shown = [pool.head(n_examples) for _, pool, _ in groups]
     return [
-        (few_shot_prefix(zip(e["question"], e["references"].str[0], strict=True)), group)
+        (list(zip(e["question"], e["references"].str[0], strict=True)), group)
         for e, (_, _, group) in zip(shown, groups, strict=True)
     ]
 

@@ -1,5 +1,6 @@
 """Confidence in a checkpoint's answers that is taken from another checkpoint."""
 
+import numpy as np
 import pandas as pd
 
 from persistcal.answers.equivalence import Comparison, Pair, normalise
@@ -10,8 +11,8 @@ def surrogate_confidences(
 ) -> pd.Series:
     """Return the probability that another checkpoint gives to each prediction.
 
-    That is the mass of those of its clusters that hold the prediction, or whose
-    representative means the same; several add up, and none gives 0.
+    That is the mass of those of its clusters of which any member is the prediction or
+    means the same; several add up, and none gives 0.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def surrogate_confidences(
     ...     {"question_id": ["q", "q"], "question": "Capital?", "answer": ["paris", "Rome"]}
     ... )
     >>> candidates = pd.DataFrame(
-    ...     {"question_id": ["q"], "answer": ["Paris."], "probability": [0.7]}
+    ...     {"question_id": ["q"], "probability": [0.7]}
     ... ).assign(members=[["Paris."]])
     >>> surrogate_confidences(predictions, candidates, identical).tolist()
     [0.7, 0.0]
@@ -54,9 +55,10 @@ def surrogate_confidences(
         index=rows.index,
         dtype=bool,
     )
-    rest = rows[~matches]
-    pairs = map(Pair, rest["question"], rest["answer"], rest["answer_candidate"])
-    matches[~matches] = equivalent(list(pairs))
+    # Members already said to be equivalent to each other need not all be to a new answer.
+    rest = rows.loc[~matches, ["question", "answer", "members"]].explode("members")
+    same = equivalent(list(map(Pair, rest["question"], rest["answer"], rest["members"])))
+    matches[rest.index[np.asarray(same, dtype=bool)]] = True
     mass = rows[matches].groupby("row")["probability"].sum()
     # Summed floats may pass 1 by a rounding error.
     return mass.reindex(predictions.index, fill_value=0.0).clip(upper=1)

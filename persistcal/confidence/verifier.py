@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.batches import Work, in_batches
+from persistcal.models.chat import chat_prompt
 
 
 def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
@@ -61,17 +62,7 @@ def verifier_prompt(
     text = confidence_prompt(template, question, answer)
     if not chat:
         return tokenizer(text)["input_ids"]
-    if not tokenizer.chat_template:
-        raise ValueError(
-            f"Tokenizer {tokenizer.name_or_path!r} has no chat template; set the verifier's "
-            "chat_template to false for a prompt that is plain text."
-        )
-    filled = tokenizer.apply_chat_template(
-        [{"role": "user", "content": text}],
-        tokenize=False,
-        add_generation_prompt=True,
-        enable_thinking=False,
-    )
+    filled = chat_prompt(tokenizer, text, key="the verifier's chat_template")
     return tokenizer(filled, add_special_tokens=False)["input_ids"]
 
 

@@ -1,4 +1,8 @@
-"""Start the ranks of a computation, log what they print, and end them together."""
+"""Start the ranks of a computation, log what they print, and end them together.
+
+`torchrun` would start those of one machine as well, but they outlive it when it is killed,
+and of one that dies it leaves a table and status 1 instead of a sentence: both were tried.
+"""
 
 import json
 import logging
@@ -16,6 +20,7 @@ from typing import IO, Any
 log = logging.getLogger(__name__)
 
 GRACE_S = 10.0  # between asking a process to end and ending it
+SRUN_SAYS = "srun: error: "
 
 
 def call_on_ranks(
@@ -26,6 +31,7 @@ def call_on_ranks(
     *,
     n_ranks: int,
     n_nodes: int = 1,
+    timeout_min: float,
 ) -> None:
     """Call the function of a script here, or in each of several ranks.
 
@@ -39,12 +45,14 @@ def call_on_ranks(
         Positional and keyword arguments: JSON values.
     n_ranks, n_nodes : int
         As in `launch`.
+    timeout_min : float
+        As in `persistcal.training.ranks.join`.
     """
     if n_ranks == 1:
         function(*arguments, **settings)
         return
     program = str(Path(script).with_name("run_rank.py"))
-    given = json.dumps([arguments, dict(settings)])
+    given = json.dumps([arguments, dict(settings), timeout_min])
     launch([program, script, given], n_ranks=n_ranks, n_nodes=n_nodes)
 
 
@@ -102,7 +110,9 @@ def launch(
         }
     processes: dict[str, subprocess.Popen] = {}
     reader, writer = os.pipe()
-    printed = threading.Thread(target=_log_lines, args=(os.fdopen(reader, errors="replace"),))
+    complaints: list[str] = []  # of srun, which itself ends with another status
+    output = os.fdopen(reader, errors="replace")
+    printed = threading.Thread(target=_log_lines, args=(output, complaints))
     printed.start()
     try:
         for name, (call, variables) in calls.items():
@@ -115,6 +125,7 @@ def launch(
         _end(processes)
         printed.join(GRACE_S)
     if failed:
+        failed = next(iter(complaints), failed)
         raise RuntimeError(f"{failed}; the others have been ended. The log says more above.")
 
 
@@ -135,10 +146,13 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _log_lines(output: IO[str]) -> None:
+def _log_lines(output: IO[str], complaints: list[str]) -> None:
+    """Log each line, and keep what srun says of tasks that fail, the first one first."""
     with output:
         for line in output:
             log.info("%s", line.rstrip())
+            if line.startswith(SRUN_SAYS):
+                complaints.append(line.removeprefix(SRUN_SAYS).strip())
 
 
 def _first_failure(processes: Mapping[str, subprocess.Popen]) -> str:

@@ -13,10 +13,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-# A rank that ends is noticed at once; this is for one that hangs, and leaves time to
-# the slowest to load its models.
-TIMEOUT = timedelta(minutes=10)
-
 
 def index() -> int:
     """Return the number of this process, from 0."""
@@ -80,10 +76,16 @@ def _device() -> torch.device:
     return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
 
 
-def join() -> None:
+def join(timeout_min: float) -> None:
     """Become one of the ranks that the environment describes, with GPUs of its own.
 
     The variables are those of torchrun; srun's are understood too.
+
+    Parameters
+    ----------
+    timeout_min : float
+        Minutes that a rank waits for the others before it fails: for one that hangs, and
+        long enough for the slowest to load its models. One that ends is noticed at once.
 
     Raises
     ------
@@ -104,7 +106,9 @@ def join() -> None:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         gpus = visible.split(",") if visible else [*map(str, range(torch.cuda.device_count()))]
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(split_gpus(gpus, rank, n_local))
-    dist.init_process_group("nccl" if on_gpus else "gloo", timeout=TIMEOUT)
+    dist.init_process_group(
+        "nccl" if on_gpus else "gloo", timeout=timedelta(minutes=timeout_min)
+    )
 
 
 def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:

@@ -9,20 +9,20 @@ import numpy as np
 def learning_rate(step: int, n_steps: int, peak: float) -> float:
     """Return the learning rate of step `step` of ``0 ... n_steps - 1``.
 
-    Constant for the first 80 % of steps, then half a cosine that reaches 10 %
-    of the peak at the last step.
+    Constant for the first 80 % of steps, then half a cosine from the peak, on the first
+    of its steps, to 10 % of it, which would be that of a step after the last.
 
     Examples
     --------
-    Of ten steps the last two decay, to 10 % + 90 % / 2 and to 10 %:
+    Of ten steps the last two belong to the cosine, which is then at 1 and half way:
 
     >>> [round(learning_rate(step, 10, 1.0), 3) for step in (0, 7, 8, 9)]
-    [1.0, 1.0, 0.55, 0.1]
+    [1.0, 1.0, 1.0, 0.55]
     """
     constant = -(-4 * n_steps // 5)
     if step < constant:
         return peak
-    decayed = (step + 1 - constant) / (n_steps - constant)
+    decayed = (step - constant) / (n_steps - constant)
     return peak * (0.1 + 0.9 * (1 + math.cos(math.pi * decayed)) / 2)
 
 

@@ -12,6 +12,7 @@ from measure_variance import measure_variance
 from peft import PeftModel
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+from transformers.modeling_outputs import BaseModelOutput
 
 from persistcal import artifacts
 from persistcal.analyses.hidden_states import (
@@ -82,15 +83,19 @@ def prompts():
 def test_last_hidden_states_are_those_of_each_prompt_alone(kind):
     model = tiny_model(kind)
     found = last_hidden_states(model, prompts())
-    assert found.shape == (2, 7, 32)
+    raw = last_hidden_states(model, prompts(), last_layer="before_norm")
+    assert found.shape == raw.shape == (2, 7, 32)
     assert all(not block._forward_hooks for block in blocks(model))  # none is left behind
     for place, prompt in enumerate(prompts()):
         with torch.inference_mode():
             states = model(torch.tensor([prompt]), output_hidden_states=True).hidden_states
+        expected = torch.stack([state[0, -1] for state in states[1:]])
+        torch.testing.assert_close(found[:, place], expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(raw[0, place], expected[0], rtol=0, atol=1e-4)
         # transformers gives the last block's output after the final norm
-        torch.testing.assert_close(found[0, place], states[1][0, -1], rtol=0, atol=1e-4)
-        normed = model.get_decoder().norm(found[1, place])
-        torch.testing.assert_close(normed, states[2][0, -1], rtol=0, atol=1e-4)
+        normed = model.get_decoder().norm(raw[1, place])
+        torch.testing.assert_close(normed, expected[1], rtol=0, atol=1e-4)
+        assert (raw[1, place] - expected[1]).abs().max() > 0.1
 
 
 def save_adapters(folder):
@@ -137,7 +142,8 @@ class SplitModel(torch.nn.Module):
     def forward(self, input_ids, position_ids, use_cache):
         assert input_ids.device == position_ids.device == self.device
         for block, device in zip(self.layers, ("meta", "cpu"), strict=True):
-            block(torch.ones(*input_ids.shape, 5, device=device))
+            states = block(torch.ones(*input_ids.shape, 5, device=device))
+        return BaseModelOutput(last_hidden_state=states)
 
 
 def test_blocks_on_other_devices_than_the_model_begins_on():
@@ -192,6 +198,7 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
         paths,
         "variances.parquet",
         prompt=TEMPLATE,
+        last_layer="after_norm",
         batch_size=batch_size,
         threads=1,
     )

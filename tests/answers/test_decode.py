@@ -327,21 +327,48 @@ def test_tokens_may_merge_across_the_end_of_the_prefix(tokenizer):
     ]
 
 
-def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
+def with_first_token(tokenizer, **settings):
+    """The tokenizer, which now puts <|begin|> before every text."""
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     backend.post_processor = TemplateProcessing(
         single="<|begin|> $A", special_tokens=[("<|begin|>", 1)]
     )
-    with_start = PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         eos_token="<|end|>",
         bos_token="<|begin|>",
         pad_token="<|pad|>",
+        **settings,
     )
+
+
+def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
+    with_start = with_first_token(tokenizer)
     assert with_start("a")["input_ids"][0] == 1
     model = random_model("llama", len(tokenizer))
     assert_decodes_like_generate(model, with_start, PREFIX, SUFFIXES[:3], max_new_tokens=8)
     assert_decodes_like_generate(model, with_start, "", ["", "Lima"], max_new_tokens=8)
+
+
+def test_spaces_are_cleaned_up_where_the_tokenizer_says_so(tokenizer):
+    cleaning = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer,
+        eos_token="<|end|>",
+        pad_token="<|pad|>",
+        clean_up_tokenization_spaces=True,
+        clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output=True,
+    )
+    stop = tokenizer.encode(" .", add_special_tokens=False)
+    assert cleaning.decode(stop) == "."
+    model = random_model("llama", len(tokenizer))
+    # It writes what it is made to like: spaces and full stops.
+    model.lm_head.weight.data[stop] *= 4
+    cleaned = assert_decodes_like_generate(
+        model, cleaning, PREFIX, SUFFIXES[:3], max_new_tokens=10
+    )
+    plain = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], max_new_tokens=10)
+    texts = [[[beam.text for beam in beams] for beams in found] for found in (cleaned, plain)]
+    assert texts[0] != texts[1]
 
 
 def test_the_prefix_goes_through_the_model_once(tokenizer):
@@ -463,6 +490,45 @@ def test_script_writes_the_beams_of_asked_questions(study, tokenizer, by_categor
         assert_same_beams([ours], expected)
 
 
+CHAT = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{{ '<' + message.role + '>' + message.content + '<|end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<assistant>' }}"
+    "{% if enable_thinking is defined and not enable_thinking %}{{ '<no thoughts>' }}"
+    "{% endif %}{% endif %}"
+)
+
+
+@pytest.mark.parametrize("by_category", [False, True])
+def test_a_chat_model_is_asked_in_its_chat_format(study, tokenizer, by_category):
+    folder, model = study
+    chatting = with_first_token(tokenizer, chat_template=CHAT)
+    chatting.save_pretrained(folder / "model")
+    beams = run_script(folder, chat=True, few_shot_by_category=by_category, batch_size=3)
+    examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]} if by_category else {}
+    n_tokens = []
+    for question_id, rows in beams.groupby("question_id"):
+        turns = "".join(
+            f"<user>Capital {i}?<|end|>\n<assistant>Lima {i}<|end|>\n"
+            for i in examples.get(question_id, [0, 1])
+        )
+        asked = f"<user>Capital {question_id[1]}?<|end|>\n<assistant><no thoughts>"
+        prompt = f"<|begin|>{turns}{asked}"
+        n_tokens.append(chatting(prompt, add_special_tokens=False)["input_ids"].count(1))
+        expected = one_by_one(
+            model, chatting, [prompt], n_beams=4, max_new_tokens=5, add_special_tokens=False
+        )
+        ours = [Beam(row.text, row.logprob) for row in rows.itertuples()]
+        assert_same_beams([ours], expected)
+    assert n_tokens == [1, 1, 1]  # the first token, once
+
+
+def test_a_chat_model_without_a_chat_template_is_refused(study, monkeypatch):
+    monkeypatch.setattr(generate_beams_script, "load_model", stop)  # not even loaded
+    with pytest.raises(ValueError, match="has no chat template; set the model's chat to false"):
+        run_script(study[0], chat=True)
+
+
 def test_script_with_nothing_to_ask_writes_an_empty_table(study):
     assert run_script(study[0], splits=["nothing"]).empty
 
@@ -478,6 +544,7 @@ def test_script_refuses_too_few_examples(study, few_shot, by_category, message):
 
 def test_no_examples_make_an_empty_prefix():
     questions = pd.DataFrame({"question": ["a"], "references": [["b"]], "category": ["c"]})
-    [(prefix, asked)] = few_shot_groups(questions, questions[:0], 0, by_category=False)
+    [(shown, asked)] = few_shot_groups(questions, questions[:0], 0, by_category=False)
+    prefix = few_shot_prefix(shown)
     assert prefix == ""
     assert asked is questions

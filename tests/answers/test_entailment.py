@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from transformers import (
 )
 
 from persistcal import artifacts
+from persistcal.answers import entailment
 from persistcal.answers.entailment import EntailmentModel, entailment_index
 from persistcal.answers.equivalence import Pair, identical
 
@@ -106,6 +108,21 @@ def test_short_texts_are_as_they_are(model):
     assert model.texts(Pair("?", "a", "b")) == ("Question: ?\nAnswer: a", "Answer: b")
 
 
+def test_precision_on_a_gpu_is_float32_unless_another_is_asked_for(monkeypatch):
+    loaded = []
+
+    class Loaded:
+        config = SimpleNamespace(id2label=ID2LABEL)
+
+        def __init__(self, _source, *, device, model_kwargs, **_options):
+            loaded.append((device, model_kwargs["dtype"]))
+
+    monkeypatch.setattr(entailment, "CrossEncoder", Loaded)
+    EntailmentModel("m", batch_size=4, device="cuda")
+    EntailmentModel("m", batch_size=4, device="cuda", dtype="float16")
+    assert loaded == [("cuda", torch.float32), ("cuda", torch.float16)]
+
+
 def test_float16_that_overflows_gives_way_to_float32(folder, caplog):
     model = EntailmentModel(str(folder), batch_size=4, device="cpu")
     model._model.half()
@@ -150,14 +167,14 @@ def study(tmp_path, folder):
 NLI = {"backend": "nli", "model": "unused", "revision": "unused", "batch_size": 4}
 
 
-def cluster(study, name, out):
+def cluster(study, name, out, **settings):
     path = study / out / name / "quiz.parquet"
     cluster_answers(
         study / "questions.parquet",
         study / f"{name}.beams.parquet",
         path,
         study / "entailment" / "model.json",
-        equivalence=NLI,
+        equivalence=NLI | settings,
         weighting="softmax",
     )
     return artifacts.read(path, artifacts.CLUSTERS)
@@ -217,6 +234,14 @@ def test_another_model_is_asked_anew(study, tmp_path):
     folders = [path for path in record.parent.iterdir() if path.is_dir()]
     assert len(folders) == 2
     assert all(len(list((path / "quiz").glob("*.parquet"))) == 1 for path in folders)
+
+
+def test_another_precision_is_asked_anew(study):
+    cluster(study, "a", "clusters")
+    cluster(study, "a", "again", dtype="float32")
+    cluster(study, "a", "other", dtype="bfloat16")
+    folders = [path for path in (study / "entailment").iterdir() if path.is_dir()]
+    assert len(folders) == 2
 
 
 def test_a_model_without_classes_is_not_fetched(tmp_path):

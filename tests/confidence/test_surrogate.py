@@ -43,6 +43,17 @@ def test_surrogate_adds_up_the_clusters_that_mean_the_same():
     ]
 
 
+def test_surrogate_compares_with_every_member_of_a_cluster():
+    def equivalent(pairs):
+        return [{pair.one, pair.other} == {"Sagarmatha", "Everest"} for pair in pairs]
+
+    predictions = pd.DataFrame(
+        {"question_id": ["q1", "q2"], "question": "Which?", "answer": ["Sagarmatha"] * 2}
+    )
+    # Not with "Mount Everest", which stands for its cluster of probability 0.5
+    assert surrogate_confidences(predictions, CANDIDATES, equivalent).tolist() == [0.5, 0.0]
+
+
 def test_surrogate_of_a_checkpoint_without_answers_is_zero():
     predictions = pd.DataFrame({"question_id": ["q1"], "question": ["?"], "answer": ["K2"]})
     assert surrogate_confidences(predictions, CANDIDATES[:0], identical).tolist() == [0.0]

@@ -6,11 +6,21 @@ import torch
 from persistcal.answers.decode import Beam, generate_beams
 
 
-def one_by_one(model, tokenizer, prompts, n_beams=10, max_new_tokens=30, early_stopping=False):
+def one_by_one(
+    model,
+    tokenizer,
+    prompts,
+    n_beams=10,
+    max_new_tokens=30,
+    early_stopping=False,
+    add_special_tokens=True,
+):
     """The reference: `generate` on each whole prompt alone."""
     answers = []
     for prompt in prompts:
-        encoded = tokenizer([prompt], return_tensors="pt").to(model.device)
+        encoded = tokenizer(
+            [prompt], return_tensors="pt", add_special_tokens=add_special_tokens
+        ).to(model.device)
         with torch.inference_mode():
             output = model.generate(
                 input_ids=encoded["input_ids"],
@@ -27,9 +37,7 @@ def one_by_one(model, tokenizer, prompts, n_beams=10, max_new_tokens=30, early_s
                 output_scores=True,
             )
         new = output.sequences[:, encoded["input_ids"].shape[1] :]
-        texts = tokenizer.batch_decode(
-            new, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        texts = tokenizer.batch_decode(new, skip_special_tokens=True)
         scores = output.sequences_scores.tolist()
         answers.append([Beam(t.split("\n")[0], s) for t, s in zip(texts, scores, strict=True)])
     return answers

@@ -1,4 +1,4 @@
-"""A SLURM cluster of one node on this machine, with GPUs that are not there.
+"""A SLURM cluster of some nodes on this machine, with GPUs that are not there.
 
 `make slurm-packages` installs what it needs. The daemons stay in the foreground as
 children of the process that starts them, and are ended with it.
@@ -58,17 +58,24 @@ def _free_ports(n):
     raise RuntimeError("no port is free")
 
 
-def _write_conf(state, *, cpus, memory_mb, gpus):
+def _write_conf(state, nodes, *, cpus, memory_mb, gpus):
     """Write the configuration below `state` and link to it from where SLURM looks."""
-    names = {"state": state, "host": socket.gethostname().split(".")[0]}
-    names["controller_port"], names["node_port"] = _free_ports(2)
-    names |= {"cpus": cpus, "memory_mb": memory_mb, "gpus": gpus}
-    (state / "slurm.conf").write_text(CONF.read_text().format(**names))
+    host = socket.gethostname().split(".")[0]
+    controller_port, *ports = _free_ports(1 + len(nodes))
+    names = {"state": state, "host": host, "controller_port": controller_port}
+    # Daemons of several nodes share the machine, and are told apart by name and port.
+    each = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory_mb}"
+    described = [
+        f"NodeName={node} Port={port} {each} Gres=gpu:{gpus} State=UNKNOWN\n"
+        for node, port in zip(nodes, ports, strict=True)
+    ]
+    conf = CONF.read_text().format(**names) + "".join(described)
+    (state / "slurm.conf").write_text(conf)
     # A GPU must be a device; the number at the end of its name is its index.
     for i in range(gpus):
         (state / f"gpu{i}").symlink_to("/dev/null")
     (state / "gres.conf").write_text(
-        f"AutoDetect=off\nNodeName=node1 Name=gpu File={state}/gpu[0-{gpus - 1}]\n"
+        f"AutoDetect=off\nNodeName={','.join(nodes)} Name=gpu File={state}/gpu[0-{gpus - 1}]\n"
     )
     ETC.mkdir(exist_ok=True)
     for name in ("slurm.conf", "gres.conf"):
@@ -104,13 +111,16 @@ def _wait(condition, what, state, seconds=30):
 
 
 @contextlib.contextmanager
-def cluster(*, cpus=4, memory_mb=64_000, gpus=4):
-    """Run a cluster with the partitions `cpu` and `gpu`, both of the one node."""
+def cluster(*, nodes=("node1",), cpus=4, memory_mb=64_000, gpus=4):
+    """Run a cluster with the partitions `cpu` and `gpu`, both of all `nodes`.
+
+    Each node has as many CPUs, memory and GPUs as it is said, whatever the machine has.
+    """
     state = Path(tempfile.mkdtemp(prefix="slurm-"))
     state.chmod(0o755)  # munge has a user of its own
-    for name in ("controller", "node"):
+    for name in ("controller", *nodes):
         (state / name).mkdir()
-    _write_conf(state, cpus=cpus, memory_mb=memory_mb, gpus=gpus)
+    _write_conf(state, nodes, cpus=cpus, memory_mb=memory_mb, gpus=gpus)
     daemons = []
 
     def start(name, command):
@@ -123,10 +133,12 @@ def cluster(*, cpus=4, memory_mb=64_000, gpus=4):
         start("munged", _munge_command(state))
         _wait((state / "munge" / "socket").exists, "The start of munge", state)
         start("slurmctld", ["slurmctld", "-D"])
-        start("slurmd", ["slurmd", "-D"])
+        for node in nodes:
+            start(node, ["slurmd", "-D", "-N", node])
+        states = ["sinfo", "--noheader", "--Node", "--partition=gpu", "--format=%T"]
         _wait(
-            lambda: "idle" in ask("sinfo", "--noheader", "--format=%T", check=False),
-            "The start of the node",
+            lambda: ask(*states, check=False).split() == ["idle"] * len(nodes),
+            "The start of the nodes",
             state,
         )
         yield

@@ -114,8 +114,8 @@ def test_judge_requests():
 
 def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():
     # 8 GB and 1.2 times the weights: 8,000 + 1.2 x 14,600 MB
-    assert job_resources.request(PAPER, "generate_beams", BEAMS_7B) == (1, 25_520, 60, 1)
-    assert job_resources.request(PAPER, "generate_beams", BEAMS_7B, 2) == (1, 51_040, 120, 1)
+    assert job_resources.request(PAPER, "generate_beams", BEAMS_7B) == (1, 25_520, 60, 1, 1)
+    assert job_resources.request(PAPER, "generate_beams", BEAMS_7B, 2) == (1, 51_040, 120, 1, 1)
     oracle = job_resources.request(PAPER, "train_oracle", ORACLE_32B)
     # four models of 64,400 MB, each in a process of its own
     assert (oracle.gpu, oracle.mem_mb, oracle.ranks) == (8, 317_120, 4)
@@ -126,10 +126,42 @@ def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():
     )
 
 
+def request_on(rule, job, **site):
+    return job_resources.request(PAPER | site, rule, job)
+
+
+def test_nodes_of_four_gpus():
+    # Four ranks with two GPUs each, two ranks a node: 8,000 + 1.2 x 2 x 64,400 MB on each.
+    oracle = request_on("train_oracle", ORACLE_32B, gpus_per_node=4)
+    assert (oracle.gpu, oracle.ranks, oracle.nodes, oracle.mem_mb) == (8, 4, 2, 162_560)
+    three = ORACLE_32B | {"recipe": "non_oracle", "trained_on": LAST_SET["non_oracle"][1]}
+    # Three ranks have no half: a node each.
+    earlier = request_on("train_non_oracle", three, gpus_per_node=4)
+    assert (earlier.gpu, earlier.ranks, earlier.nodes, earlier.mem_mb) == (6, 3, 3, 85_280)
+    # Three ranks with one GPU each fit a node.
+    three |= {"model": "olmo3-7b", "trained_on": LAST_SET["non_oracle"][0]}
+    assert request_on("train_non_oracle", three, gpus_per_node=4).nodes == 1
+    assert request_on("generate_beams", BEAMS_32B, gpus_per_node=4).nodes == 1
+    for site in ({"gpus_per_node": 8}, {"gpus_per_node": None}):
+        assert request_on("train_oracle", ORACLE_32B, **site).nodes == 1
+
+
+def test_gpus_of_another_size():
+    # 64.4 GB are less than half of 141 GB; with 20 GB more they need three of 40 GB.
+    assert request_on("generate_beams", BEAMS_32B, gpu_gb=141).gpu == 1
+    assert request_on("generate_beams", BEAMS_32B, gpu_gb=40).gpu == 3
+    with pytest.raises(
+        ValueError,
+        match=r"gpus_per_node is 2, but one copy of the model of generate_beams needs 3 GPUs "
+        r"of 40 GB \(gpu_gb\)",
+    ):
+        request_on("generate_beams", BEAMS_32B, gpu_gb=40, gpus_per_node=2)
+
+
 def test_a_model_without_a_size_runs_on_the_cpu():
     config = {**PAPER, "models": {"olmo3-7b": {**PAPER["models"]["olmo3-7b"]}}}
     del config["models"]["olmo3-7b"]["parameters"]
-    assert job_resources.request(config, "generate_beams", BEAMS_7B) == (0, 2000, 60, 1)
+    assert job_resources.request(config, "generate_beams", BEAMS_7B) == (0, 2000, 60, 1, 1)
 
 
 def test_finished_jobs_correct_the_hours_of_the_same_rule_and_model(tmp_path):
@@ -236,9 +268,32 @@ def test_the_documented_cost_of_a_job(line):
 
 def test_the_profile_asks_a_cluster_for_what_the_models_need():
     """The command of the README, from the root, where no SLURM need be."""
-    words = [sys.executable, "-m", "snakemake", "--profile", "slurm", "--dry-run"]
+    job = oracle_32b_asks("--profile", "slurm")
+    assert "gpu=8" in job
+    assert "mem_mb=317120" in job
+    assert "nodes=1" in job
+    assert "mpi" not in job
+
+
+def test_a_site_with_other_nodes_says_so_in_its_profile(tmp_path):
+    shipped = ROOT / "profiles" / "slurm"
+    (tmp_path / "partitions.yaml").write_text((shipped / "partitions.yaml").read_text())
+    lines = (shipped / "profile.yaml").read_text()
+    changed = lines.replace("gpus_per_node: 8", "gpus_per_node: 4")
+    assert changed != lines
+    (tmp_path / "profile.yaml").write_text(changed)
+    job = oracle_32b_asks("--profile", str(tmp_path))
+    asked = set(re.search(r"resources: (.*)", job)[1].split(", "))
+    assert asked >= {"nodes=2", "gres=gpu:4", "tasks=4", "mpi=srun", "cpus_per_task=1"}
+    assert asked >= {"mem_mb=162560", "tasks_per_gpu=0", "rank_timeout_min=120"}
+    assert not any(resource.startswith("gpu=") for resource in asked)
+
+
+def oracle_32b_asks(*profile):
+    """What a dry run says of the joint training of the largest model."""
+    words = [sys.executable, "-m", "snakemake", *profile, "--dry-run", "--nolock"]
     done = subprocess.run(
-        [*words, "results/tables/oracle_vs_methods.tex", "--nolock"],
+        [*words, "results/tables/oracle_vs_methods.tex"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -248,5 +303,4 @@ def test_the_profile_asks_a_cluster_for_what_the_models_need():
     assert done.returncode == 0, done.stdout
     wildcards = "model=olmo3-32b, dataset=triviaqa, recipe=oracle, "
     (job,) = [text for text in done.stdout.split("\nrule ") if wildcards in text]
-    assert "gpu=8" in job
-    assert "mem_mb=317120" in job
+    return job

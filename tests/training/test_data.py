@@ -154,14 +154,16 @@ def test_random_labels_of_the_later_checkpoint():
 
 def test_learning_rate_has_three_stages():
     rates = [learning_rate(step, 100, 2e-4) for step in range(100)]
-    assert rates[:80] == [2e-4] * 80
-    # Step 80 + k is (k + 1) / 20 through half a cosine from 2e-4 to 2e-5:
-    # 2e-5 + 1.8e-4 * (1 + cos(pi * (k + 1) / 20)) / 2.
-    assert rates[80] == pytest.approx(2e-5 + 1.8e-4 * (1 + math.cos(math.pi / 20)) / 2)
-    assert rates[89] == pytest.approx(1.1e-4)  # half way: (2e-4 + 2e-5) / 2
-    assert rates[94] == pytest.approx(2e-5 + 1.8e-4 * (1 - math.sqrt(0.5)) / 2)
-    assert rates[99] == pytest.approx(2e-5)
-    assert all(later < earlier for earlier, later in pairwise(rates[79:]))
+    # The cosine begins with the peak, at step 80.
+    assert rates[:81] == [2e-4] * 81
+    # Step 80 + k is k / 20 through half a cosine from 2e-4 to 2e-5:
+    # 2e-5 + 1.8e-4 * (1 + cos(pi * k / 20)) / 2.
+    assert rates[81] == pytest.approx(2e-5 + 1.8e-4 * (1 + math.cos(math.pi / 20)) / 2)
+    assert rates[90] == pytest.approx(1.1e-4)  # half way: (2e-4 + 2e-5) / 2
+    assert rates[95] == pytest.approx(2e-5 + 1.8e-4 * (1 - math.sqrt(0.5)) / 2)
+    # One step before the end, cos(19 pi / 20) = -0.98769: 2e-5 + 1.8e-4 * 0.006156.
+    assert rates[99] == pytest.approx(2.1108e-5, rel=1e-4)
+    assert all(later < earlier for earlier, later in pairwise(rates[80:]))
 
 
 def test_a_single_step_is_at_the_peak():

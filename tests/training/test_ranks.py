@@ -35,7 +35,7 @@ def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     write_checkpoints(folder, NAMES)
     paths, settings = training_call(folder, NAMES, folder / "alone")
-    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=1)
+    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=1, timeout_min=10)
     return folder
 
 
@@ -50,7 +50,7 @@ def assert_same_training(folder, other):
         assert losses.tolist() == pytest.approx(other_losses.tolist(), rel=1e-5)
 
 
-def fork_ranks(n_ranks, log, function, *arguments):
+def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
     """Call `function` in forked ranks, which need not import torch again.
 
     Returns the exit status of each; what they log goes to the file `log`.
@@ -62,7 +62,7 @@ def fork_ranks(n_ranks, log, function, *arguments):
         os.environ |= {"LOCAL_WORLD_SIZE": str(n_ranks), "MASTER_ADDR": "127.0.0.1"}
         form = f"rank {rank} %(message)s"
         logging.basicConfig(filename=log, level=logging.INFO, format=form, force=True)
-        ranks.join()
+        ranks.join(timeout_min)
         try:
             function(*arguments)
         except Exception:
@@ -135,7 +135,7 @@ def test_checkpoints_of_several_architectures_are_refused(study, tmp_path):
 def launch_training(study, to, *, fault=None):
     paths, settings = training_call(study, NAMES, to)
     program = [RUN_RANK, str(ROOT / "tests/helpers/faulty_rank.py")]
-    launch([*program, json.dumps([[fault, paths, settings], {}])], n_ranks=2)
+    launch([*program, json.dumps([[fault, paths, settings], {}, 10])], n_ranks=2)
 
 
 def test_a_rank_that_dies_ends_all(study):
@@ -149,7 +149,7 @@ def test_a_rank_that_dies_ends_all(study):
 def test_the_script_trains_on_launched_ranks_and_logs_what_they_say(study, caplog):
     caplog.set_level(logging.INFO)
     paths, settings = training_call(study, NAMES, study / "launched")
-    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=2)
+    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=2, timeout_min=10)
     assert_same_training(study / "alone", study / "launched")
     told = [
         line for line in caplog.messages if line.startswith("rank 0 ") and "Seed 18" in line
@@ -219,7 +219,7 @@ def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
     rank.write_text(
         "import sys\nimport torch\nfrom persistcal.training import launch, ranks\n"
         "launch.end_with_parent()\n"
-        "ranks.join()\nx = torch.tensor([10.0**ranks.index()])\nranks.sum_over_ranks([x])\n"
+        "ranks.join(10)\nx = torch.tensor([10.0**ranks.index()])\nranks.sum_over_ranks([x])\n"
         "sys.stdout.write(f'sum {x.item()}\\n')\nranks.leave()\n"
     )
     launch([str(rank)], n_ranks=4, n_nodes=2)
@@ -227,6 +227,35 @@ def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
     called = (tmp_path / "called").read_text()
     for option in ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--kill-on-bad-exit=1"):
         assert option in called
+
+
+def test_what_srun_says_of_a_dead_rank_is_passed_on(tmp_path, monkeypatch):
+    (tmp_path / "srun").write_text(
+        "#!/bin/bash\necho 'srun: error: node2: task 1: Killed' >&2\n"
+        "echo 'srun: error: node1: task 0: Terminated' >&2\nexit 143\n"
+    )
+    (tmp_path / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(RuntimeError, match=r"^node2: task 1: Killed; the others have been"):
+        launch(["rank.py"], n_ranks=2, n_nodes=2)
+
+
+def be_late(seconds):
+    if ranks.index() == 1:
+        time.sleep(seconds)
+    ranks.sum_over_ranks([torch.ones(1)])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "timeout_min", "statuses"), [(6, 0.05, [1, 1]), (6, 1, [0, 0])]
+)
+def test_ranks_wait_for_the_slowest_as_long_as_they_are_told(
+    seconds, timeout_min, statuses, tmp_path
+):
+    log = tmp_path / "log"
+    assert fork_ranks(2, log, be_late, seconds, timeout_min=timeout_min) == statuses
+    if 1 in statuses:
+        assert "rank 0 stops" in log.read_text()
 
 
 def test_ranks_must_be_a_multiple_of_the_nodes():

@@ -1,5 +1,6 @@
 """The documentation says what there is."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -20,3 +21,24 @@ def test_links_of_the_documentation_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+
+
+def test_the_protocol_names_functions_that_there_are():
+    named = re.findall(r"`([\w/]+\.py): ([\w, ]+)`", PROTOCOL)
+    assert len(named) > 50
+    for file, names in named:
+        body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+        there = {getattr(node, "name", None) for node in body}
+        assert there >= set(names.split(", ")), file
+
+
+def test_the_protocol_names_keys_that_there_are():
+    known = set(re.findall(r"^\| `([^`]+)` ", config_readme.page(), flags=re.MULTILINE))
+    choices = PROTOCOL.split("## Where paper")[0]
+    rows = [line.split(" | ") for line in choices.splitlines() if line.startswith("| ")]
+    keys = [key for row in rows for key in re.findall(r"`([^`]+)`", row[2])]
+    assert len(keys) > 60
+    assert set(keys) <= known, set(keys) - known

@@ -4,19 +4,27 @@ All that can happen to a job happens in one run: a submitted job costs seconds a
 a time limit a whole minute, whatever the size of the study.
 """
 
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import slurm_cluster
+import torch
 import yaml
+from safetensors.torch import load_file
 from workflow_runs import ATLAS, ROOT, snakemake
 
 SMALL = [*ATLAS, ROOT / "tests" / "config" / "atlas_slurm.yaml"]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
 TOO_LITTLE_MB = 400  # for Snakemake enough, for torch not
 TABLE = "out/tables/oracle_vs_methods.tex"
+ADAPTER = "out/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_model.safetensors"
+TRAINING_LOG = "out/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
 
 
 def clusters(checkpoint):
@@ -71,12 +79,11 @@ def wait_for(rule, checkpoint, state):
 def cluster():
     if reason := slurm_cluster.why_not():
         pytest.skip(reason)
-    with slurm_cluster.cluster():
+    with slurm_cluster.cluster(nodes=["node1", "node2"]):
         yield
 
 
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory):
+def write_profile(folder, **site):
     """The shipped profile with the site's lines and what a cluster without a database needs."""
     shipped = ROOT / "profiles" / "slurm"
     settings = yaml.safe_load((shipped / "profile.yaml").read_text())
@@ -86,10 +93,20 @@ def profile(tmp_path_factory):
         "slurm-init-seconds-before-status-checks": 6,
         "latency-wait": 10,
     }
-    folder = tmp_path_factory.mktemp("profile")
+    settings["config"] |= site
     (folder / "profile.yaml").write_text(yaml.safe_dump(settings))
     (folder / "partitions.yaml").write_text((shipped / "partitions.yaml").read_text())
     return folder
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory):
+    return write_profile(tmp_path_factory.mktemp("profile"))
+
+
+@pytest.fixture(scope="module")
+def profile_of_small_nodes(tmp_path_factory):
+    return write_profile(tmp_path_factory.mktemp("small_nodes"), gpus_per_node=1)
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +179,73 @@ def test_a_rerun_completes_the_study(accident, profile):
     assert (trained["Partition"], trained["TresPerJob"]) == ("gpu", "gres:gpu:2")
     evaluated = asked_for(submitted("compute_metrics")[0])
     assert (evaluated["Partition"], evaluated.get("TresPerJob")) == ("cpu", None)
+
+
+@pytest.fixture(scope="module")
+def trained(cluster, tmp_path_factory):
+    """A folder in which an adapter of two checkpoints was trained without a cluster."""
+    folder = tmp_path_factory.mktemp("trained")
+    snakemake(folder, "--cores", "2", ADAPTER, configs=SMALL)
+    return folder
+
+
+def copy_without_adapters(trained, to):
+    forgotten = shutil.ignore_patterns("adapters", "train_adapters", ".snakemake")
+    return shutil.copytree(trained, to / "study", ignore=forgotten)
+
+
+def test_ranks_on_different_nodes_train_the_same_adapter(
+    trained, profile_of_small_nodes, tmp_path
+):
+    """Each checkpoint needs a GPU and a node has one, says the profile."""
+    folder = copy_without_adapters(trained, tmp_path)
+    running = start(*command(folder, ADAPTER, profile=profile_of_small_nodes))
+    said = finish(running, 300)
+    assert running.returncode == 0, said[-6000:]
+    log = (folder / TRAINING_LOG).read_text()
+    for rank, node in enumerate(("node1", "node2")):
+        assert f"rank {rank} INFO is one of 2, on {node}" in log
+    weights, expected = load_file(folder / ADAPTER), load_file(trained / ADAPTER)
+    torch.testing.assert_close(weights, expected, rtol=0, atol=1e-6)
+    asked = asked_for(submitted("train_oracle")[-1])
+    assert (asked["NumNodes"], asked["NumTasks"]) == ("2", "2")
+    assert (asked["Partition"], asked["TresPerNode"]) == ("gpu", "gres:gpu:1")
+
+
+def ranks_running():
+    """Process ids of the ranks of jobs by their number."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command_line = (process / "cmdline").read_bytes()
+            variables = (process / "environ").read_bytes().split(b"\0")
+        except OSError:  # it has just ended
+            continue
+        numbers = [v.split(b"=")[1] for v in variables if v.startswith(b"SLURM_PROCID=")]
+        if b"run_rank.py" in command_line and not command_line.startswith(b"srun") and numbers:
+            found[int(numbers[0])] = int(process.name)
+    return found
+
+
+def test_a_rank_that_dies_on_another_node_ends_the_job(
+    trained, profile_of_small_nodes, tmp_path
+):
+    folder = copy_without_adapters(trained, tmp_path)
+    (tmp_path / "long.yaml").write_text("training: {epochs: 100000}")
+    words = command(folder, ADAPTER, "--retries", "0", profile=profile_of_small_nodes)
+    running = start(*words, tmp_path / "long.yaml")
+    log, deadline = folder / TRAINING_LOG, time.monotonic() + 180
+    while not (log.exists() and log.read_text().count("Models run on") == 2):
+        assert time.monotonic() < deadline, "training did not begin"
+        time.sleep(0.5)
+    time.sleep(3)  # into the training, whose first step says nothing
+    assert set(ranks_running()) == {0, 1}
+    os.kill(ranks_running()[1], signal.SIGKILL)
+    said = finish(running, 300)
+    assert running.returncode == 1
+    assert "Error in rule train_oracle" in said
+    assert TRAINING_LOG in said
+    assert "node2: task 1: Killed; the others have been ended." in log.read_text()
+    assert not ranks_running()
+    assert not submitted("train_oracle", state="running")
+    assert not (folder / ADAPTER).exists()

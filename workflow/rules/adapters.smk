@@ -4,6 +4,26 @@ One rule per recipe, because the seeds of a recipe decide what its job makes;
 all seeds are trained behind one load of the checkpoints.
 """
 
+
+def nodes(wildcards, rulename):
+    return request(config, rulename, wildcards).nodes
+
+
+def cpus_of_task(wildcards, rulename):
+    """Ranks on one node are children of one task; on several each is a task."""
+    asked = request(config, rulename, wildcards)
+    return asked.ranks if asked.nodes == 1 else 1
+
+
+def over_nodes(resource):
+    """Let a rule ask for what only jobs on several nodes do; on one it is left out."""
+
+    def value(wildcards, rulename):
+        return request(config, rulename, wildcards).over_nodes.get(resource)
+
+    return value
+
+
 for recipe in study.recipes:
 
     rule:
@@ -45,7 +65,13 @@ for recipe in study.recipes:
             mem_mb=memory,
             runtime=runtime,
             ranks=ranks,
-            cpus_per_task=ranks,
+            rank_timeout_min=config["rank_timeout_min"],
+            cpus_per_task=cpus_of_task,
+            nodes=nodes,
+            gres=over_nodes("gres"),
+            tasks=over_nodes("tasks"),
+            tasks_per_gpu=over_nodes("tasks_per_gpu"),
+            mpi=over_nodes("mpi"),
         params:
             checkpoints=ask(study.trained_on),
             data_checkpoints=ask(study.data_checkpoints),

@@ -89,6 +89,7 @@ rule measure_variance:
         runtime=runtime,
     params:
         prompt=confidence_prompt,
+        last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         batch_size=config["scoring"]["batch_size"],
         code=digest_of("analyses/measure_variance.py"),
     script:

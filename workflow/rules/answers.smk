@@ -6,6 +6,10 @@ def examples_by_category(wildcards):
     return config["datasets"][wildcards.dataset]["source"] == "bioasq"
 
 
+def asks_in_chat(wildcards):
+    return config["models"][wildcards.model].get("chat", False)
+
+
 rule generate_beams:
     input:
         checkpoint=CHECKPOINT,
@@ -33,6 +37,7 @@ rule generate_beams:
         splits=["train", "test"],
         few_shot=config["prompts"]["few_shot"],
         few_shot_by_category=examples_by_category,
+        chat=asks_in_chat,
         backend=config["decoding"]["backend"],
         n_beams=config["decoding"]["n_beams"],
         max_new_tokens=config["decoding"]["max_new_tokens"],

@@ -99,7 +99,9 @@ def shard_number(wildcards):
 
 
 def gpus(wildcards, rulename):
-    return request(config, rulename, wildcards).gpu
+    """GPUs of one node; those of several are asked for by node, as `gres`."""
+    asked = request(config, rulename, wildcards)
+    return asked.gpu if asked.nodes == 1 else None
 
 
 def memory(wildcards, rulename, attempt):

@@ -1,26 +1,30 @@
 """Run the function of a script as one rank of several.
 
 ``python run_rank.py SCRIPT ARGUMENTS`` calls the function of SCRIPT that is named like
-it with ARGUMENTS, a JSON list of the positional and the keyword ones; it is started by
-`persistcal.training.launch.call_on_ranks`.
+it with ARGUMENTS, a JSON list of the positional and the keyword ones and of the minutes
+that ranks wait for each other; `persistcal.training.launch.call_on_ranks` starts it.
 """
 
 import importlib.util
 import json
 import logging
+import os
+import platform
 import sys
 from pathlib import Path
 
 from persistcal.training import launch, ranks
 
 
-def run_rank(script_path: str, arguments: list, settings: dict) -> None:
+def run_rank(script_path: str, arguments: list, settings: dict, timeout_min: float) -> None:
     """Join the other ranks and call the function of the script at `script_path`."""
-    ranks.join()
+    ranks.join(timeout_min)
     name = Path(script_path).stem
     logging.basicConfig(
         level=logging.INFO, format=f"rank {ranks.index()} %(levelname)s %(message)s"
     )
+    node = os.environ.get("SLURMD_NODENAME", platform.node())
+    logging.info("is one of %d, on %s", ranks.count(), node)
     spec = importlib.util.spec_from_file_location(name, script_path)
     assert spec and spec.loader, script_path
     module = importlib.util.module_from_spec(spec)

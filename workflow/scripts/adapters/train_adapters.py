@@ -87,4 +87,12 @@ if __name__ == "__main__":
     n_ranks, n_nodes = resources.get("ranks", 1), resources.get("nodes", 1)
     n_gpus = torch.cuda.device_count() * n_nodes
     n_ranks = min(n_ranks, len(given.checkpoints), n_gpus or n_ranks)
-    call_on_ranks(train_adapters, __file__, paths, settings, n_ranks=n_ranks, n_nodes=n_nodes)
+    call_on_ranks(
+        train_adapters,
+        __file__,
+        paths,
+        settings,
+        n_ranks=n_ranks,
+        n_nodes=n_nodes,
+        timeout_min=resources.rank_timeout_min,
+    )

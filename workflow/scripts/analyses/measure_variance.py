@@ -25,6 +25,7 @@ def measure_variance(
     variances_path: str,
     *,
     prompt: str,
+    last_layer: str,
     batch_size: int,
     threads: int,
 ) -> None:
@@ -32,7 +33,8 @@ def measure_variance(
 
     The prompts are about the checkpoint's predictions on the test questions. Its weights
     are loaded once, and the adapters at `adapter_paths` (one `adapter_model.safetensors`
-    per seed) are all held at once. `variances_path` is a table VARIANCES.
+    per seed) are all held at once. `last_layer` is as in `last_hidden_states`.
+    `variances_path` is a table VARIANCES.
     """
     load.set_threads(threads)
     record = json.loads(Path(checkpoint_path).read_text())
@@ -49,7 +51,11 @@ def measure_variance(
     for folder in folders[1:]:
         adapted.load_adapter(folder, adapter_name=folder.name)
     variances = variances_over_adapters(
-        adapted, prompts, batch_size=batch_size, progress="hidden states"
+        adapted,
+        prompts,
+        batch_size=batch_size,
+        last_layer=last_layer,
+        progress="hidden states",
     )
     frame = variance_table(answers["question_id"].tolist(), variances)
     artifacts.write(frame, variances_path, artifacts.VARIANCES)
@@ -65,6 +71,7 @@ if __name__ == "__main__":
         snakemake.input.adapters,
         snakemake.output.variances,
         prompt=snakemake.params.prompt,
+        last_layer=snakemake.params.last_layer,
         batch_size=snakemake.params.batch_size,
         threads=snakemake.threads,
     )

@@ -10,9 +10,10 @@ from tqdm import tqdm
 
 from persistcal import artifacts
 from persistcal.answers.decode import generate_beams as decode
-from persistcal.confidence.prompts import few_shot_groups, question_suffix
+from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
 from persistcal.logs import log_to
 from persistcal.models.batches import Work, in_order
+from persistcal.models.chat import chat_prompt
 from persistcal.models.load import load_model, load_tokenizer, set_threads
 from persistcal.models.progress import Progress
 from persistcal.models.vllm import VllmModel
@@ -29,6 +30,7 @@ def generate_beams(
     few_shot: int,
     few_shot_by_category: bool,
     threads: int,
+    chat: bool = False,
     backend: str = "transformers",
     shard: int = 0,
     n_shards: int = 1,
@@ -38,7 +40,8 @@ def generate_beams(
     """Write the beams of the questions of `splits`, except excluded ones.
 
     The examples are the first `few_shot` questions of the split few_shot, of the
-    question's own category if `few_shot_by_category`, each with its first reference.
+    question's own category if `few_shot_by_category`, each with its first reference. They
+    are text before the question or, if `chat`, earlier turns of a conversation.
     `backend`, "transformers" or "vllm", runs the model. Of `n_shards` parts of the work,
     `shard` is done. An interrupted run is continued if it had the same `code`, a digest.
     `search` holds the sizes of `persistcal.answers.decode.generate_beams`.
@@ -51,19 +54,34 @@ def generate_beams(
     groups = few_shot_groups(asked, examples, few_shot, by_category=few_shot_by_category)
 
     record = json.loads(Path(checkpoint_path).read_text(encoding="utf-8"))
+    tokenizer = load_tokenizer(record["repo"], record["commit"])
+
+    def prompts(shown: list[tuple[str, str]], texts: list[str]) -> tuple[str, list[str]]:
+        if chat:
+            key = "the model's chat"
+            return "", [chat_prompt(tokenizer, text, shown, key=key) for text in texts]
+        return few_shot_prefix(shown), [question_suffix(text) for text in texts]
+
+    # Before the weights, so that a tokenizer that cannot chat is refused at once.
+    asked_in = [(*prompts(shown, [*group["question"]]), group) for shown, group in groups]
     load = VllmModel if backend == "vllm" else load_model
     model = load(record["repo"], record["commit"], dtype=record["dtype"])
-    tokenizer = load_tokenizer(record["repo"], record["commit"])
     rows, inputs = [], [checkpoint_path, questions_path]
     with (
         Progress(beams_path, inputs, settings) as progress,
         tqdm(total=len(asked) // n_shards, desc="decoding", unit="question") as bar,
     ):
-        for number, (prefix, group) in enumerate(groups):
-            suffixes = [question_suffix(question) for question in group["question"]]
+        for number, (prefix, suffixes, group) in enumerate(asked_in):
             work = Work(shard, n_shards, partial(progress.remember, f"group{number}"))
             found = decode(
-                model, tokenizer, prefix, suffixes, work=work, progress=bar.update, **search
+                model,
+                tokenizer,
+                prefix,
+                suffixes,
+                add_special_tokens=not chat,
+                work=work,
+                progress=bar.update,
+                **search,
             )
             for question_id, beams in zip(group["question_id"], found, strict=True):
                 rows += [(question_id, rank, *beam) for rank, beam in enumerate(beams)]

@@ -1,0 +1,51 @@
+"""Prompts in the format of models that were trained to chat."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from transformers import PreTrainedTokenizerBase
+
+
+def chat_prompt(
+    tokenizer: PreTrainedTokenizerBase,
+    question: str,
+    examples: Sequence[tuple[str, str]] = (),
+    *,
+    key: str,
+) -> str:
+    """Return the text after which a chat model answers `question`.
+
+    Parameters
+    ----------
+    tokenizer : PreTrainedTokenizerBase
+        Its chat template says how turns look; without thinking, where it knows of that.
+        Special tokens are in the text, so it is tokenized without adding any.
+    question : str
+        The user's last message.
+    examples : sequence of (str, str)
+        Earlier messages of the user, each with the assistant's answer.
+    key : str
+        What the config calls the wish for a chat, for the error message.
+
+    Raises
+    ------
+    ValueError
+        When the tokenizer has no chat template.
+    """
+    if not tokenizer.chat_template:
+        raise ValueError(
+            f"Tokenizer {tokenizer.name_or_path!r} has no chat template; set {key} to false "
+            "for a prompt that is plain text."
+        )
+    turns = [
+        {"role": role, "content": content}
+        for example in examples
+        for role, content in zip(("user", "assistant"), example, strict=True)
+    ]
+    text = tokenizer.apply_chat_template(
+        [*turns, {"role": "user", "content": question}],
+        tokenize=False,
+        add_generation_prompt=True,
+        enable_thinking=False,
+    )
+    return cast(str, text)
