@@ -39,7 +39,9 @@ def read_rows(content: bytes, kind: str, *, known: Collection[str]) -> pd.DataFr
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error
+            raise ValueError(
+                f"is not a whole gzip file ({error}); compress it again"
+            ) from error
     if kind == ".parquet":
         return _parquet(content)
     if kind == ".csv":

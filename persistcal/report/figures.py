@@ -36,6 +36,7 @@ _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "pdf.fonttype": 42,  # text stays text
+    "text.parse_math": False,  # also where it holds a dollar sign
 }
 
 

@@ -345,6 +345,10 @@ def test_what_is_not_certain_is_refused_with_the_file(tmp_path, name, content, m
     (tmp_path / name).write_bytes(content)
     with pytest.raises(OwnPredictionsError, match=message) as caught:
         import_predictions(
-            str(tmp_path / name), [""], [], wanted=[("m1", "quiz")], checkpoints={"m1": ["a", "b"]}
+            str(tmp_path / name),
+            [""],
+            [],
+            wanted=[("m1", "quiz")],
+            checkpoints={"m1": ["a", "b"]},
         )
     assert str(caught.value).startswith(f"{tmp_path / name}: ")

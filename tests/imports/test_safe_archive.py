@@ -241,9 +241,15 @@ def test_code_in_tensor_files_is_refused(tmp_path, sentinel, zipped):
         (torch.zeros(1).expand(10**9), "not plain and dense"),  # 4 GB in 1 KB
         # 8 KB a hundred times, from the same 8 KB
         ({f"{i}": view for i, view in enumerate([torch.ones(1000)] * 100)}, "not plain and"),
-        (torch.ones(3).to_sparse(), r"code or objects, .*\(torch._utils _rebuild_sparse_tensor\)"),
+        (
+            torch.ones(3).to_sparse(),
+            r"code or objects, .*\(torch._utils _rebuild_sparse_tensor\)",
+        ),
         (torch.ones(3, dtype=torch.complex64), "not plain and dense"),
-        ({"a": torch.nn.Parameter(torch.ones(3))}, r"code or objects, .*\(torch._utils _rebuild_parameter\)"),
+        (
+            {"a": torch.nn.Parameter(torch.ones(3))},
+            r"code or objects, .*\(torch._utils _rebuild_parameter\)",
+        ),
         ({"a": {1, 2}}, r"code or objects, .*\(__builtin__ set\)"),
     ],
 )

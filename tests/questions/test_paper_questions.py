@@ -126,7 +126,10 @@ CLUES = (
         for text in ("No quotes", "'Audio Clue is MISSING'", "'Half")
     ]
     # whole words only: these are as good as any other
-    + [("SCIENCE", "'A clueless man went missing'", "w1"), ("SCIENCE", "'Clue: unmissing'", "w2")]
+    + [
+        ("SCIENCE", "'A clueless man went missing'", "w1"),
+        ("SCIENCE", "'Clue: unmissing'", "w2"),
+    ]
     # with spaces around it still the same category
     + [(" U.S. Cities ", "'The last clue of cities'", "space")]
 )
@@ -297,7 +300,10 @@ def test_an_empty_answer_among_others_is_dropped(bioasq):
         ]
     )
     half = table[table["question"].str.contains("half empty")]
-    shown = {row["references"][0]: (len(row["references"]), row["any_of"]) for _, row in half.iterrows()}
+    shown = {
+        row["references"][0]: (len(row["references"]), row["any_of"])
+        for _, row in half.iterrows()
+    }
     assert shown == {"G60": (1, False), "a61": (1, True)}
     with pytest.raises(ValueError, match=r"'id62' \('Which\?'\) has no exact answer"):
         bioasq([*ENTRIES, entry(62, "Which?", "factoid", [["", " "]])])

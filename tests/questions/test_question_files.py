@@ -131,7 +131,9 @@ def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
     table = read(tmp_path / "q.parquet", (tmp_path / "q.parquet").read_bytes())
     assert table["category"].tolist() == ["7", ""]
     frame.assign(answers=[5.0, 2.5]).to_parquet(tmp_path / "q.parquet")
-    with pytest.raises(ValueError, match=r"'answers' of row 1 is the fraction 5\.0, .* as text"):
+    with pytest.raises(
+        ValueError, match=r"'answers' of row 1 is the fraction 5\.0, .* as text"
+    ):
         read(tmp_path / "q.parquet", (tmp_path / "q.parquet").read_bytes())
 
 
@@ -157,7 +159,11 @@ def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
         ("q.jsonl", b'{"question": "a", "answers": [["b"]]}', "row 1 is of type list; give"),
         ("q.jsonl", b'{"question": "\\ud800", "answers": 1}', "row 1 holds half a character"),
         ("q.jsonl", b'{"question": "a", "answers": NaN}', "'answers' of row 1 holds no answer"),
-        ("q.jsonl", b'{"question": "a\\nAnswer: b", "answers": 1}', "'question' of row 1 has a"),
+        (
+            "q.jsonl",
+            b'{"question": "a\\nAnswer: b", "answers": 1}',
+            "'question' of row 1 has a",
+        ),
         ("q.jsonl", b'{"question": "a", "answers": "b\\rc"}', "row 1 has a line break, which"),
         ("q.xz", b"", r"files of kind '\.xz' are not read; give \.jsonl, \.csv or"),
         ("q.parquet", b"question,answers\n", r"is not a whole parquet file \(.*write it again"),

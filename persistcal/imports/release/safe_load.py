@@ -148,7 +148,12 @@ def _check_plain(value: object, path: str | Path, n_bytes: int) -> None:
             # Tensors may repeat few stored numbers, by strides of zero or as several views.
             n_held += entry.numel() * entry.element_size()
             dense = entry.layout is torch.strided and entry.device.type == "cpu"
-            if n_held > n_bytes or not dense or entry.dtype.is_complex or entry.dtype == torch.bool:
+            if (
+                n_held > n_bytes
+                or not dense
+                or entry.dtype.is_complex
+                or entry.dtype == torch.bool
+            ):
                 raise UnsafeFileError(f"{path}: refused, a tensor that is not plain and dense.")
         elif type(entry) is dict:
             waiting += [*entry, *entry.values()]

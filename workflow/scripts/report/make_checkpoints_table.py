@@ -41,7 +41,11 @@ def make_checkpoints_table(
     if rows.empty:
         raise ValueError(f"{accuracies_path}: no accuracy of a checkpoint of this study.")
     text = checkpoints_table(
-        rows, models=labels["models"], datasets=labels["datasets"], label="checkpoints"
+        rows,
+        checkpoints=checkpoints,
+        models=labels["models"],
+        datasets=labels["datasets"],
+        label="checkpoints",
     )
     Path(tex_path).write_text(text, encoding="utf-8")
     rows.to_csv(csv_path, index=False)
