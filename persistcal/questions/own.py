@@ -18,7 +18,8 @@ def _text(value: object, name: str, row: int) -> str:
         return ""
     if isinstance(value, float):
         raise ValueError(
-            f"{place} is the fraction {value}, whose digits nobody wrote; save the column as text"
+            f"{place} is the fraction {value}, and nobody knows with which digits it was "
+            "written; save the column as text"
         )
     if isinstance(value, bool):
         return str(value).lower()
