@@ -32,21 +32,7 @@ def import_predictions(
     wanted: Sequence[tuple[str, str]],
     checkpoints: Mapping[str, Sequence[str]],
 ) -> None:
-    """Write the predictions of each model and dataset in `file_path` to its own table.
-
-    Parameters
-    ----------
-    file_path : str
-        CSV or parquet file, see docs/own_predictions.md.
-    predictions_paths : sequence of str
-        Tables `persistcal.artifacts.PREDICTIONS`.
-    wanted : sequence of (model, dataset)
-        What each of `predictions_paths` is about.
-    answers_paths : sequence of str
-        Tables `persistcal.artifacts.ANSWERS`: for each of `wanted`, of each checkpoint.
-    checkpoints : mapping
-        By model its evaluation checkpoints.
-    """
+    """Write the predictions of each of `wanted` to its table, its answers by checkpoint."""
     datasets = list(dict.fromkeys(dataset for _, dataset in wanted))
     try:
         rows = collect_rows(read_batches(file_path), checkpoints=checkpoints, datasets=datasets)

@@ -20,17 +20,7 @@ def read_questions(
     n_test: int,
     seed: int,
 ) -> None:
-    """Write the questions of the file at `file_path` as the table QUESTIONS.
-
-    Parameters
-    ----------
-    file_path : str
-        Columns question, answers and optionally id, category, split.
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    n_few_shot, n_train, n_test, seed : int
-        Split to draw when the file has no column split.
-    """
+    """Write the questions of the file at `file_path` as the table QUESTIONS."""
     kind = Path(file_path.removesuffix(".gz")).suffix
     try:
         rows = read_rows(Path(file_path).read_bytes(), kind, known=KNOWN)
