@@ -5,14 +5,21 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
+UNCAUGHT = "uncaught"
+
 
 def log_to(path: str | Path) -> None:
-    """Log to the file `path` and to standard error, uncaught exceptions too."""
+    """Log to the file `path` and to standard error.
+
+    Of an uncaught exception the file gets the traceback, and standard error a line.
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+    terminal = logging.StreamHandler()
+    terminal.addFilter(lambda entry: entry.name != UNCAUGHT)
     logging.basicConfig(
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
-        handlers=[logging.FileHandler(path, mode="w"), logging.StreamHandler()],
+        handlers=[logging.FileHandler(path, mode="w"), terminal],
         force=True,
     )
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # names every glyph of a figure
@@ -20,6 +27,7 @@ def log_to(path: str | Path) -> None:
     def record(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        logging.getLogger(kind.__module__).critical("%s", error, exc_info=(kind, error, trace))
+        logging.getLogger(UNCAUGHT).critical("%s", error, exc_info=(kind, error, trace))
+        print(f"{kind.__name__}: {error} (traceback in {path})", file=sys.stderr)
 
     sys.excepthook = record

@@ -3,6 +3,15 @@
 import subprocess
 import sys
 
+import pytest
+from workflow_runs import ROOT
+
+CONFIG = """
+results: out
+models: {m1: {label: Model 1, evaluation: [early, middle, late]}}
+datasets: {quiz: {min_contrast: 2}}
+study: {predictions: example.csv, models: [m1], datasets: [quiz]}
+"""
 SCRIPT = """
 import logging
 from persistcal.logs import log_to
@@ -25,6 +34,35 @@ def test_records_and_the_traceback_but_no_chatter_of_packages(tmp_path, request)
     )
     assert done.returncode == 1
     text = (tmp_path / "folder" / "rule.log").read_text()
-    assert text == done.stderr
-    assert "INFO 42 rows" in text and "WARNING no glyphs" in text
-    assert "CRITICAL row 7\nTraceback" in text and "glyf" not in text
+    for shown in (text, done.stderr):
+        assert "INFO 42 rows" in shown and "WARNING no glyphs" in shown
+        assert "glyf" not in shown
+    assert "CRITICAL row 7\nTraceback" in text
+    assert done.stderr.endswith("\nValueError: row 7 (traceback in folder/rule.log)\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "program", [("-m", "snakemake"), (str(ROOT / "tools" / "fork_jobs.py"),)]
+)
+def test_the_error_of_a_job_is_printed_once(tmp_path, program):
+    example = (ROOT / "config" / "example_predictions.csv").read_text()
+    (tmp_path / "example.csv").write_text(example.replace(",0,0.6", ",0,7", 1))
+    (tmp_path / "mine.yaml").write_text(CONFIG)
+    done = subprocess.run(
+        [
+            *(sys.executable, *program, "--snakefile", ROOT / "Snakefile", "--cores", "1"),
+            *("--profile", ROOT / "profiles" / "laptop", "out/predictions/m1/quiz.parquet"),
+            *("--configfile", "mine.yaml"),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout.count("example.csv: confidence is not valid (row ") == 1
+    assert "Traceback" not in done.stdout
+    log = (tmp_path / "out" / "logs" / "import_predictions.log").read_text()
+    assert log.count("Traceback") == 2  # where it was raised, and where the file was named

@@ -4,7 +4,9 @@ What is checked here needs one row, or the row's number in the file. Whether
 estimators fit together is checked by `persistcal.evaluation.arrange.arrange`.
 """
 
+import csv
 import logging
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from persistcal.csv_text import decode, delimiter_of
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +44,18 @@ def check_columns(columns: Sequence[str]) -> None:
             raise OwnPredictionsError(f"column {name!r} is missing; add it to every row")
     if twice := [name for name, count in Counter(columns).items() if count > 1]:
         raise OwnPredictionsError(f"column {twice[0]!r} is there twice; keep one")
+
+
+def heading_of(beginning: bytes) -> tuple[list[str], str]:
+    """Return the checked columns of a CSV file that begins so, and their delimiter."""
+    try:
+        text = decode(beginning, whole=False).lstrip("\r\n")
+    except ValueError as error:
+        raise OwnPredictionsError(str(error)) from error
+    delimiter = delimiter_of(text, [*NAMES, *NUMBERS])
+    columns = next(csv.reader(re.split("[\r\n]", text, maxsplit=1), delimiter=delimiter), [])
+    check_columns(columns)
+    return columns, delimiter
 
 
 def collect_rows(

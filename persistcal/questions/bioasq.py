@@ -14,9 +14,13 @@ LIST_REQUEST = " Just output one of the answers."
 
 
 def _answers(exact_answer: object) -> list[str]:
-    """Flatten the exact answer: groups of synonyms in a list, a list, or one text."""
+    """Flatten the exact answer (groups of synonyms, a list, or one text) without empty ones.
+
+    >>> _answers([["CFTR", " "], ["ABCC7 "]])
+    ['CFTR', 'ABCC7']
+    """
     if isinstance(exact_answer, str):
-        return [exact_answer.strip()]
+        return [answer] if (answer := exact_answer.strip()) else []
     if not isinstance(exact_answer, Sequence):
         return []
     return [answer for part in exact_answer for answer in _answers(part)]
@@ -50,7 +54,7 @@ def list_question(body: str, groups: Sequence[object]) -> Question:
 def _question(entry: dict[str, Any]) -> Question:
     make = factoid_question if entry["type"] == "factoid" else list_question
     question = make(entry["body"].strip(), entry.get("exact_answer") or [])
-    if not all(question.references) or not question.references:
+    if not question.references:
         raise ValueError(
             f"question {entry.get('id')!r} ({entry['body']!r}) has no exact answer"
         )

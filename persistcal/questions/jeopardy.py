@@ -27,7 +27,7 @@ UNSUITABLE = {  # about words, not facts
 
 def _is_broken(clue: str) -> bool:
     quoted = len(clue) > 1 and clue.startswith("'") and clue.endswith("'")
-    missing = re.search(r"clue.*missing", clue, re.IGNORECASE | re.DOTALL)
+    missing = re.search(r"\bclue\b.*\bmissing\b", clue, re.IGNORECASE | re.DOTALL)
     return bool(missing) or not quoted
 
 
@@ -50,7 +50,7 @@ def factual_clues(rows: Iterable[dict[str, str]]) -> list[Question]:
         Question(
             row["question"].strip(),
             [row["continuation"].strip()],
-            category=row["ee-category"] or "",
+            category=(row["ee-category"] or "").strip(),
             excluded=_is_broken(row["question"].strip()),
         )
         for row in rows
@@ -65,7 +65,7 @@ def factual_clues(rows: Iterable[dict[str, str]]) -> list[Question]:
     ]
 
 
-def check_categories(found: Iterable[str], expected: Iterable[str]) -> None:
+def check_categories(names: Iterable[str], expected: Iterable[str]) -> None:
     """Compare categories regardless of case.
 
     Raises
@@ -73,7 +73,7 @@ def check_categories(found: Iterable[str], expected: Iterable[str]) -> None:
     ValueError
         With the categories that only one side has.
     """
-    ours = {name.casefold(): name for name in found}
+    ours = {name.casefold(): name for name in names}
     papers = {name.casefold(): name for name in expected}
     too_many = sorted(ours[name] for name in ours.keys() - papers.keys())
     lacking = sorted(papers[name] for name in papers.keys() - ours.keys())

@@ -1,5 +1,7 @@
 """Questions of one's own: from a table as users keep it to QUESTIONS."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -9,10 +11,32 @@ SPLITS = ("train", "test", "few_shot", "unused")
 KNOWN = {"question", "answers", "id", "category", "split"}
 
 
+def _text(value: object, name: str, row: int) -> str:
+    """Return a value as text without space around it; empty where there is none."""
+    place = f"column {name!r} of row {row}"
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        raise ValueError(
+            f"{place} is the fraction {value}, and nobody knows with which digits it was "
+            "written; save the column as text"
+        )
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise ValueError(f"{place} is of type {type(value).__name__}; give a text")
+    text = str(value).strip()
+    # A prompt is made of lines, and an answer ends with its line.
+    if "\n" in text or "\r" in text:
+        raise ValueError(f"{place} has a line break, which would end its prompt; remove it")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(f"{place} holds half a character (a surrogate); write it whole")
+    return text
+
+
 def _references(answers: object, row: int) -> list[str]:
-    given = list(answers) if isinstance(answers, list | tuple | np.ndarray) else [answers]
-    texts = ["" if answer is None or answer != answer else str(answer) for answer in given]
-    references = [text.strip() for text in texts if text.strip()]
+    several = list(answers) if isinstance(answers, list | tuple | np.ndarray) else [answers]
+    references = [text for answer in several if (text := _text(answer, "answers", row))]
     if not references:
         raise ValueError(
             f"column 'answers' of row {row} holds no answer; give at least one accepted answer "
@@ -21,17 +45,20 @@ def _references(answers: object, row: int) -> list[str]:
     return references
 
 
-def _ids(rows: pd.DataFrame, number: np.ndarray) -> pd.Series:
-    if "id" not in rows.columns:
-        return pd.Series(number.astype(str), index=rows.index)
-    ids = rows["id"].astype("string").fillna("").str.strip()
-    if (empty := (ids == "")).any():
-        raise ValueError(f"column 'id' of row {number[empty][0]} is empty; fill it")
-    if (twice := ids.duplicated()).any():
-        raise ValueError(
-            f"row {number[twice][0]} repeats the id {ids[twice].iloc[0]!r}; give it another one"
-        )
-    return ids
+def _ids(ids: Sequence[str]) -> list[str]:
+    for row, name in enumerate(ids, start=1):
+        if not name:
+            raise ValueError(f"column 'id' of row {row} is empty; fill it")
+    if (row := _repeated(ids)) is not None:
+        raise ValueError(f"row {row} repeats the id {ids[row - 1]!r}; give it another one")
+    return list(ids)
+
+
+def _repeated(texts: Sequence[str]) -> int | None:
+    """Return the number of the first row whose text an earlier one has."""
+    first: dict[str, int] = {}
+    rows = enumerate(texts, start=1)
+    return next((row for row, text in rows if first.setdefault(text, row) != row), None)
 
 
 def tidy_questions(
@@ -58,10 +85,10 @@ def tidy_questions(
     Raises
     ------
     ValueError
-        When a column is missing or unknown, a question or id is empty or repeated,
-        a question has no answer, a split is unknown or larger than the data, or
-        there is nothing to test on. The message names the column and the row,
-        counted from 1.
+        When a column is missing, unknown or there twice, a question or id is empty or
+        repeated, a question has no answer, a text has a line break, a value is neither
+        text nor a whole number, a split is unknown or larger than the data, or there is
+        nothing to test on. The message names the column and the row, counted from 1.
 
     Examples
     --------
@@ -74,28 +101,32 @@ def tidy_questions(
     for name in ("question", "answers"):
         if name not in rows.columns:
             raise ValueError(f"column {name!r} is missing; a file of questions needs it")
-    if unknown := set(rows.columns) - KNOWN:
+    if unknown := set(map(str, rows.columns)) - KNOWN:
         raise ValueError(
             f"unknown column {min(unknown)!r}; known are {', '.join(sorted(KNOWN))}"
         )
-    number = np.arange(1, len(rows) + 1)
-    questions = rows["question"].fillna("").astype(str).str.strip()
-    if (empty := questions == "").any():
-        raise ValueError(
-            f"column 'question' of row {number[empty][0]} is empty; fill or remove it"
-        )
-    if (twice := questions.duplicated()).any():
-        raise ValueError(
-            f"row {number[twice][0]} repeats an earlier question; remove one of them"
-        )
-    if "split" in rows.columns:
-        split = rows["split"].astype(str)
-        if (wrong := ~split.isin(SPLITS)).any():
-            raise ValueError(
-                f"column 'split' of row {number[wrong][0]} is {split[wrong].iloc[0]!r}; "
-                f"it may be {', '.join(SPLITS)}"
-            )
-        splits = split.to_numpy()
+    if not rows.columns.is_unique:
+        name = rows.columns[rows.columns.duplicated()][0]
+        raise ValueError(f"column {name!r} is there twice; keep one")
+    records = rows.to_dict("records")  # values as Python has them
+    texts = {
+        name: [_text(record[name], name, row) for row, record in enumerate(records, start=1)]
+        for name in rows.columns
+        if name != "answers"
+    }
+    questions = texts["question"]
+    if "" in questions:
+        row = questions.index("") + 1
+        raise ValueError(f"column 'question' of row {row} is empty; fill or remove it")
+    if (row_again := _repeated(questions)) is not None:
+        raise ValueError(f"row {row_again} repeats an earlier question; remove one of them")
+    if "split" in texts:
+        splits = np.array(texts["split"], dtype=object)
+        for row, split in enumerate(splits, start=1):
+            if split not in SPLITS:
+                raise ValueError(
+                    f"column 'split' of row {row} is {split!r}; it may be {', '.join(SPLITS)}"
+                )
     else:
         splits = draw_splits(
             len(rows), n_few_shot=n_few_shot, n_train=n_train, n_test=n_test, seed=seed
@@ -104,23 +135,23 @@ def tidy_questions(
         raise ValueError(
             "no question is of the split test; add a column 'split' or set the dataset's n_test"
         )
+    references = [
+        _references(record["answers"], row) for row, record in enumerate(records, start=1)
+    ]
     return pd.DataFrame(
         {
-            "question_id": _ids(rows, number),
-            "index": number - 1,
+            "question_id": _ids(texts["id"])
+            if "id" in texts
+            else [str(row) for row in range(1, len(rows) + 1)],
+            "index": range(len(rows)),
             "split": splits,
             "question": questions,
-            "references": [
-                _references(answers, row)
-                for row, answers in enumerate(rows["answers"], start=1)
-            ],
-            "any_of": False,
-            "category": rows["category"].astype("string").fillna("")
-            if "category" in rows.columns
-            else "",
+            "references": references,
+            "any_of": [len(accepted) > 1 for accepted in references],
+            "category": texts.get("category", ""),
             "excluded": False,
         }
-    ).assign(any_of=lambda table: table["references"].str.len() > 1)[QUESTIONS.schema.names]
+    )[QUESTIONS.schema.names]
 
 
 def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int) -> np.ndarray:

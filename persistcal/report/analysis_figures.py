@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from persistcal.report.figures import GRAY, grid, look
+from persistcal.report.figures import GRAY, colour_and_marker, grid
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
 _SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
@@ -167,8 +167,8 @@ def headroom_figure(
     figure, [[axes]] = grid(1, 1, width=3.4, height=2.8, share_x=False, share_y=False)
     axes.axhline(0, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
     for point in points.to_dict("records"):
-        colour, _ = look(shown["model"].index(point["model"]))
-        _, marker = look(shown["dataset"].index(point["dataset"]))
+        colour, _ = colour_and_marker(shown["model"].index(point["model"]))
+        _, marker = colour_and_marker(shown["dataset"].index(point["dataset"]))
         x = 100 * point["error_rate"]
         ends = [point["lower_2_5pct"], point["upper_97_5pct"]]
         axes.plot([x, x], ends, color=colour, linewidth=0.9, alpha=0.7, zorder=2)
@@ -178,14 +178,14 @@ def headroom_figure(
     axes.set_xlabel(f"Error rate of {verifier}'s backbone\non contrast-set questions (%)")
     axes.set_ylabel(f"Contrast-set AUC,\n{oracle} − {verifier}")
     handles = [
-        Line2D([], [], color=look(i)[0], linewidth=3, label=models[name])
+        Line2D([], [], color=colour_and_marker(i)[0], linewidth=3, label=models[name])
         for i, name in enumerate(shown["model"])
     ] + [
         Line2D(
             [],
             [],
             color=GRAY,
-            marker=look(i)[1],
+            marker=colour_and_marker(i)[1],
             linestyle="",
             markersize=5,
             label=datasets[name],

@@ -34,8 +34,8 @@ def hidden_state_table(
         lines += spanning([(name, 2) for name in names])
     lines += [line(["Layer", *heads]), r"\midrule"]
     for layer in sorted(rows["layer"].unique()):
-        found = [cells.get((key, layer), [MISSING] * 2) for key in groups]
-        lines.append(line([str(layer), *(text for pair in found for text in pair)]))
+        pairs = [cells.get((key, layer), [MISSING] * 2) for key in groups]
+        lines.append(line([str(layer), *(text for pair in pairs for text in pair)]))
     lines += [r"\bottomrule", r"\end{tabular}"]
     caption = (
         f"Variance analysis ({'; '.join(names)}): Spearman correlation between the order of "

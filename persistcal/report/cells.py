@@ -16,6 +16,7 @@ from persistcal.report.layout import (
     sections,
 )
 
+TIE = 1e-5  # values as close as this are equal, as in the paper
 Column = tuple[str, str, str]  # conditioning, scope, metric
 
 
@@ -137,14 +138,14 @@ def _mark(
 ) -> dict[Member, str]:
     """Mark the best of `values` bold, and underline those not significantly worse.
 
-    The unrounded values decide; equal ones are all bold. Where there is nothing to
-    compare with, nothing is marked.
+    The unrounded values decide; those within `TIE` of the best are all bold. Where there
+    is nothing to compare with, nothing is marked.
     """
     sign = -1 if metric in LOWER_IS_BETTER else 1
     there = {member: sign * value for member, value in values.items() if value == value}
     if len(there) < 2:
         return dict.fromkeys(values, "")
-    best = [member for member in there if there[member] == max(there.values())]
+    best = [member for member in there if there[member] >= max(there.values()) - TIE]
 
     def mark(member: Member) -> str:
         if member in best:

@@ -36,6 +36,7 @@ _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "pdf.fonttype": 42,  # text stays text
+    "text.parse_math": False,  # also where it holds a dollar sign
 }
 
 
@@ -149,8 +150,10 @@ def full_vs_contrast_figure(
     because no contrast set is large enough.
     """
     points = _auc_points(intervals)
-    found = set(points["estimator"])
-    names = [name for name in estimators if name in found] + sorted(found - set(estimators))
+    evaluated = set(points["estimator"])
+    names = [name for name in estimators if name in evaluated] + sorted(
+        evaluated - set(estimators)
+    )
     columns = [model for model in models if model in set(points["model"])] or list(models)
     rows = [d for d in datasets if d in set(points["dataset"])] or list(datasets)
     figure, panels = grid(len(rows), len(columns), width=2.5, height=2.4, share_x=True)
@@ -171,13 +174,20 @@ def full_vs_contrast_figure(
             if chosen.empty:
                 axes.text(0.5, 0.5, "undefined", transform=axes.transAxes, ha="center")
             for point in chosen.to_dict("records"):
-                _draw_point(axes, point, *look(names.index(point["estimator"])))
+                _draw_point(axes, point, *colour_and_marker(names.index(point["estimator"])))
             axes.set_title(f"{models[model]}, {datasets[dataset]}", loc="left")
         line[0].set_ylabel("Contrast-set AUC")
     for axes in panels[-1]:
         axes.set_xlabel("Full-set AUC")
     handles = [
-        Line2D([], [], color=look(i)[0], marker=look(i)[1], linestyle="", markersize=5)
+        Line2D(
+            [],
+            [],
+            color=colour_and_marker(i)[0],
+            marker=colour_and_marker(i)[1],
+            linestyle="",
+            markersize=5,
+        )
         for i in range(len(names))
     ]
     texts = [estimators.get(name, name) for name in names]
@@ -212,7 +222,7 @@ def _draw_point(axes: Axes, point: Mapping[Any, Any], colour: str, marker: str) 
     axes.scatter(x, y, color=colour, marker=marker, s=24, linewidths=0, zorder=3)
 
 
-def look(place: int) -> tuple[str, str]:
+def colour_and_marker(place: int) -> tuple[str, str]:
     """Return a colour and a marker that no other place below 49 has together."""
     n = len(_COLOURS)
     return _COLOURS[place % n], _MARKERS[(place + place // n) % n]

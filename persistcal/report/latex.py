@@ -4,6 +4,7 @@ They need ``\usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}``. All labels
 captions are plain text and are escaped here.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +47,10 @@ _SPECIAL = {
     "Δ": r"$\Delta$",
     **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
 }
+# A second line break would end the paragraph, in the middle of a command.
+_SPACE = re.compile(r"[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+_LIGATURE = re.compile(r"-(?=-)|'(?=')|`(?=`)|,(?=,)|[?!](?=`)")  # dashes, quotes, ¿ and ¡
 _METRICS = {
     "delta0_balanced": r"$\Delta_0^b$ $\scriptstyle\uparrow$",
     "delta0": r"$\Delta_0$ $\scriptstyle\uparrow$",
@@ -60,14 +65,18 @@ _SUB_ROW = r"\,\raisebox{0.5ex}{\(\llcorner\)} "
 
 
 def escape(text: str) -> str:
-    r"""Return `text` so that LaTeX prints it as it stands.
+    r"""Return `text` so that LaTeX prints it as it stands, in one line.
+
+    A character that cannot be printed is a question mark.
 
     Examples
     --------
     >>> print(escape("R&D, 40% of step_1"))
     R\&D, 40\% of step\_1
     """
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    printable = _UNPRINTABLE.sub("?", _SPACE.sub(" ", text))
+    escaped = "".join(_SPECIAL.get(character, character) for character in printable)
+    return _LIGATURE.sub(r"\g<0>{}", escaped)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -225,4 +234,6 @@ def spanning(groups: Sequence[tuple[str, int]], *, before: int = 1) -> list[str]
 
 def line(cells: Iterable[str]) -> str:
     """Return one row of a tabular."""
-    return " & ".join(cells) + r" \\"
+    row = " & ".join(cells)
+    # After the line break of the row before, these would be its arguments.
+    return ("{}" if row.startswith(("[", "*")) else "") + row + r" \\"

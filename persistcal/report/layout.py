@@ -73,17 +73,17 @@ def sections(
     table: Description, models: Sequence[str], datasets: Mapping[str, Sequence[str]]
 ) -> list[Section]:
     """Return the sections of `table` in a study of `models` and `datasets`."""
-    found = []
+    every = []
     for model in models:
         for dataset, trained_on in datasets.items():
             if dataset not in table.get("datasets", datasets):
                 continue
             if table.get("transfer", False):
-                found += [Section(model, dataset, train) for train in trained_on]
+                every += [Section(model, dataset, train) for train in trained_on]
             elif not trained_on:
-                found.append(Section(model, dataset, dataset))
+                every.append(Section(model, dataset, dataset))
     chosen = table.get("models", models)
-    return [section for section in found if section.model in chosen]
+    return [section for section in every if section.model in chosen]
 
 
 def members(block: Mapping[str, Any], section: Section) -> list[Member]:

@@ -1,13 +1,14 @@
 """Tables about a study's checkpoints and contrast sets, as LaTeX."""
 
 from collections.abc import Hashable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 
 from persistcal.report.latex import MISSING, escape, floating, line, number, spanning
 
-_UNITS = {1e12: "trillions", 1e9: "billions", 1e6: "millions", 1e3: "thousands"}
+_UNITS = {12: "trillions", 9: "billions", 6: "millions", 3: "thousands"}
 
 
 def contrast_matrix(sets: pd.DataFrame) -> pd.DataFrame:
@@ -105,7 +106,7 @@ def checkpoint_rows(
         Table `persistcal.artifacts.ACCURACIES`.
     checkpoints : mapping
         By model and checkpoint, in order, a mapping that may have `revision`,
-        `label` and `tokens` (seen in training).
+        `label` and `tokens` (seen in training, a number or its digits as text).
 
     Returns
     -------
@@ -130,6 +131,7 @@ def checkpoint_rows(
 def checkpoints_table(
     rows: pd.DataFrame,
     *,
+    checkpoints: Mapping[str, Mapping[str, Mapping[str, Any]]],
     models: Mapping[str, str],
     datasets: Mapping[str, str],
     label: str,
@@ -140,12 +142,14 @@ def checkpoints_table(
     ----------
     rows : DataFrame
         As from `checkpoint_rows`.
+    checkpoints : mapping
+        As for `checkpoint_rows`.
     models, datasets : mapping
         Labels; the datasets in order.
     label : str
         What ``tab:`` is put before.
     """
-    unit = next((u for u in _UNITS if rows["tokens"].max() >= u), None)
+    unit = next((u for u in _UNITS if rows["tokens"].max() >= 10**u), 0)
     seen = (
         rf"\shortstack{{Training data\\({_UNITS[unit]} of tokens)}}"
         if unit
@@ -159,8 +163,8 @@ def checkpoints_table(
         *spanning([("Accuracy (%)", len(datasets))], before=3),
         line(["Short name", "Checkpoint", seen, *heads]),
     ]
-    for model, of_model in rows.groupby("model", sort=False):
-        name = escape(models.get(str(model), str(model)))
+    for model, of_model in rows.groupby(rows["model"].astype(str), sort=False):
+        name = escape(models.get(model, model))
         lines += [
             r"\midrule",
             rf"\multicolumn{{{span}}}{{c}}{{\textit{{{name}}}}} \\",
@@ -174,7 +178,7 @@ def checkpoints_table(
                     [
                         escape(first["label"]) if first["label"] != first["revision"] else "",
                         rf"\texttt{{{escape(first['revision'])}}}",
-                        number(first["tokens"] / (unit or 1), 2),
+                        _tokens(checkpoints[model][first["checkpoint"]].get("tokens"), unit),
                         *(cells.get(dataset, MISSING) for dataset in datasets),
                     ]
                 )
@@ -184,6 +188,19 @@ def checkpoints_table(
     if (rows["split"] == "train").any():
         lines += ["", r"$^\dagger$ on the training questions"]
     return floating(lines, caption=caption, label=label)
+
+
+def _tokens(stated: float | str | None, unit: int) -> str:
+    """Return tokens in units of a power of ten, stated as text with the digits stated.
+
+    >>> _tokens("1.10e+12", 12), _tokens("2.7e+12", 12), _tokens(2.7e12, 12), _tokens(None, 12)
+    ('1.10', '2.7', '2.70', '--')
+    """
+    if stated is None:
+        return MISSING
+    if isinstance(stated, str):
+        return f"{Decimal(stated).scaleb(-unit):f}"
+    return number(stated / 10**unit, 2)
 
 
 def _accuracy_cell(row: Mapping[Hashable, Any]) -> str:

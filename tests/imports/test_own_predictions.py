@@ -1,5 +1,6 @@
 """A file of one's own predictions: what is read, what is skipped, what is refused."""
 
+import gzip
 import logging
 import re
 import subprocess
@@ -15,7 +16,7 @@ import yaml
 from import_predictions import import_predictions
 
 from persistcal import artifacts
-from persistcal.imports.own_predictions import collect_rows
+from persistcal.imports.own_predictions import OwnPredictionsError, collect_rows
 
 DOCS = Path("docs/own_predictions.md")
 EXAMPLE = Path("config/example_predictions.csv")
@@ -302,3 +303,52 @@ def test_the_example_can_be_imported(tmp_path):
         rows[["question_id", "correct"]].values
     )
     assert answers["answer"].isna().all() and set(answers["split"]) == {"test"}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", ["p.csv", "p.csv.gz"])
+def test_a_file_is_read_in_the_encoding_and_with_the_delimiter_that_it_shows(
+    tmp_path, delimiter, encoding, name
+):
+    frame = good().assign(estimator="größer")
+    content = frame.to_csv(index=False, sep=delimiter).encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    import_predictions(
+        str(tmp_path / name),
+        [str(tmp_path / "out.parquet")],
+        [str(tmp_path / f"{checkpoint}.parquet") for checkpoint in "ab"],
+        wanted=[("m1", "quiz")],
+        checkpoints={"m1": ["a", "b"]},
+    )
+    found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
+    assert found["confidence"].tolist() == [0.25, 0.5, 0.25, 0.5]
+    assert set(found["estimator"]) == {"größer"}
+
+
+GOOD = good().assign(estimator="größer").to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("p.csv", GOOD.encode("latin-1"), "is not utf-8 text .byte 0xF6 in line 2.*UTF-8"),
+        ("p.csv", (GOOD * 500).encode() + GOOD.encode("latin-1"), "invalid UTF8 data"),
+        ("p.csv", GOOD.encode("utf-16-le"), "holds zero bytes, as UTF-16 without a byte order"),
+        ("p.csv.gz", gzip.compress(GOOD.encode())[:-20], "p.csv.gz: "),
+        ("p.csv.gz", GOOD.encode(), "p.csv.gz: "),
+        ("p.csv", GOOD.replace("m1,a,quiz,001", "m1,a,quiz,0,01").encode(), "8 columns, got 9"),
+        ("p.parquet", b"PAR1" + bytes(99) + b"PAR1", "p.parquet: "),
+    ],
+)
+def test_what_is_not_certain_is_refused_with_the_file(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(OwnPredictionsError, match=message) as caught:
+        import_predictions(
+            str(tmp_path / name),
+            [""],
+            [],
+            wanted=[("m1", "quiz")],
+            checkpoints={"m1": ["a", "b"]},
+        )
+    assert str(caught.value).startswith(f"{tmp_path / name}: ")

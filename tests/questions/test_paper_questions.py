@@ -117,14 +117,21 @@ CLUES = (
     + [("SCIENCE", "'A <A HREF=\"x.jpg\">picture</A>'", "media")]
     # 150 rows, but only 149 different ones: too few
     + [("RIVERS", f"'Clue {min(n, 148)} of rivers'", f"r{n}") for n in range(150)]
-    # 151 rows, of which one links to media: 150 are just enough
-    + [("U.S. Cities", f"'Clue {n} of cities'", f"c{n}") for n in range(150)]
+    # 151 rows, of which one links to media: 150 are just enough, one of them below
+    + [("U.S. Cities", f"'Clue {n} of cities'", f"c{n}") for n in range(149)]
     + [("U.S. Cities", "'See <a href=\"y\">this</a>'", "media")]
     + [("Before & After", f"'Clue {n} of before'", f"b{n}") for n in range(200)]
     + [
         ("SCIENCE", text, "broken")
         for text in ("No quotes", "'Audio Clue is MISSING'", "'Half")
     ]
+    # whole words only: these are as good as any other
+    + [
+        ("SCIENCE", "'A clueless man went missing'", "w1"),
+        ("SCIENCE", "'Clue: unmissing'", "w2"),
+    ]
+    # with spaces around it still the same category
+    + [(" U.S. Cities ", "'The last clue of cities'", "space")]
 )
 CATEGORIES = ["Science", "U.S. Cities"]
 
@@ -132,6 +139,7 @@ CATEGORIES = ["Science", "U.S. Cities"]
 def slow_jeopardy():
     rows = [row for row in shuffled(CLUES) if "<a " not in row[1].lower()]
     rows = first_of_each(rows, lambda row: row[1].strip())
+    rows = [(category.strip(), *rest) for category, *rest in rows]
     size = Counter(row[0] for row in rows)
     return [row for row in rows if size[row[0]] >= 150 and row[0] != "Before & After"]
 
@@ -149,7 +157,7 @@ def jeopardy(tmp_path):
             repo=repo,
             revision="aebec90",
             train=(0, 100),
-            test=(200, 303),
+            test=(200, 305),
             expect=dict(expect),
         )
         return read(path)
@@ -160,13 +168,13 @@ def jeopardy(tmp_path):
 def test_jeopardy_equals_the_steps_taken_one_by_one(jeopardy):
     _, canonical, few_shot = jeopardy(CATEGORIES)
     kept = slow_jeopardy()
-    assert len(kept) == 160 + 150 + 3
-    assert Counter(row[0] for row in kept) == {"SCIENCE": 163, "U.S. Cities": 150}
+    assert len(kept) == 160 + 150 + 5
+    assert Counter(row[0] for row in kept) == {"SCIENCE": 165, "U.S. Cities": 150}
     texts = [f"[{category}] {clue}" for category, clue, _ in kept]
     assert few_shot["question"].tolist() == texts[:10]
     assert canonical["question"].tolist() == texts[10:]
     assert canonical["references"].str[0].tolist() == [answer for _, _, answer in kept[10:]]
-    assert canonical["split"].tolist() == ["train"] * 100 + ["unused"] * 100 + ["test"] * 103
+    assert canonical["split"].tolist() == ["train"] * 100 + ["unused"] * 100 + ["test"] * 105
     excluded = {row[1] for row in kept[10:] if row[2] == "broken"}
     assert excluded
     assert {q.split("] ", 1)[1] for q in canonical.loc[canonical["excluded"], "question"]} == (
@@ -281,6 +289,24 @@ def test_a_missing_bioasq_file_says_where_to_get_it(tmp_path):
 def test_a_bioasq_question_without_answer_is_named(bioasq):
     with pytest.raises(ValueError, match=r"'id99' \('Which\?'\) has no exact answer"):
         bioasq([*ENTRIES, entry(99, "Which?", "factoid", [])])
+
+
+def test_an_empty_answer_among_others_is_dropped(bioasq):
+    table, _, _ = bioasq(
+        [
+            *ENTRIES,
+            entry(60, "Which is half empty?", "factoid", ["G60", " "]),
+            entry(61, "List the half empty", "list", [["a61", ""], [""]]),
+        ]
+    )
+    half = table[table["question"].str.contains("half empty")]
+    shown = {
+        row["references"][0]: (len(row["references"]), row["any_of"])
+        for _, row in half.iterrows()
+    }
+    assert shown == {"G60": (1, False), "a61": (1, True)}
+    with pytest.raises(ValueError, match=r"'id62' \('Which\?'\) has no exact answer"):
+        bioasq([*ENTRIES, entry(62, "Which?", "factoid", [["", " "]])])
 
 
 def test_another_json_file(tmp_path):

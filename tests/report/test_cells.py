@@ -90,8 +90,9 @@ def test_best_is_bold_and_what_may_equal_it_underlined():
 
 
 def test_unrounded_values_decide_and_equal_ones_are_all_bold():
+    # a's AUC is 1.2e-5 from the best, b's Brier score 0.8e-5
     cells = fill(
-        {"a": (0.80001, 0.2), "b": (0.80002, 0.2), "c": (0.1, 0.3)},
+        {"a": (0.80001, 0.2), "b": (0.800022, 0.200008), "c": (0.1, 0.3)},
         ("contrast", "auc", "b", "a", True),
         ("full", "brier", "a", "b", False),
         ("full", "brier", "a", "c", False),

@@ -12,6 +12,8 @@ from persistcal.report.figures import (
     EVALUATION,
     accuracy_figure,
     full_vs_contrast_figure,
+    house_style,
+    save_figure,
 )
 from persistcal.report.study_tables import checkpoint_rows
 
@@ -97,6 +99,18 @@ def test_estimators_look_different():
 def test_figure_without_points_is_refused():
     undefined = full_vs_contrast_figure(intervals().iloc[-2:], **LABELS)
     assert all("undefined" in [t.get_text() for t in axes.texts] for axes in undefined.axes)
+
+
+def test_a_dollar_sign_in_a_label_is_a_dollar_sign(tmp_path):
+    # As a formula, the first would be an error and the second a slanted x.
+    labels = {"models": {"m": r"$\frac{$", "n": "$x$"}, "datasets": {"d": "$5", "e": "6$"}}
+    with house_style():
+        figure = accuracy_figure(
+            checkpoint_rows(accuracies(), CHECKPOINTS), evaluation=EVALUATED, **labels
+        )
+        save_figure(figure, tmp_path / "a.pdf", tmp_path / "a.png")
+    assert figure.axes[1].get_title(loc="left") == "$x$"
+    assert not figure.findobj(lambda part: getattr(part, "get_parse_math", bool)())
 
 
 def draw(folder):

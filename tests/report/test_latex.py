@@ -6,13 +6,17 @@ import subprocess
 
 import pandas as pd
 import pytest
+import yaml
 from compute_accuracies import compute_accuracies
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from make_checkpoints_table import make_checkpoints_table
 from make_contrast_table import make_contrast_table
 from make_table import make_table
+from workflow_runs import ROOT
 
 from persistcal import artifacts
-from persistcal.report.latex import escape, number
+from persistcal.report.latex import escape, line, number
 
 LABELS = {
     "models": {"m": "R&D_1", "n": "Model n"},
@@ -192,6 +196,33 @@ def test_checkpoints_table(others):
     assert grid["accuracy"].tolist() == [0.5126, 0.75, 1.0]
 
 
+def test_tokens_are_printed_as_in_the_paper(tmp_path):
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text("utf-8"))
+    checkpoints = {name: model["checkpoints"] for name, model in config["models"].items()}
+    paper = pd.read_csv(ROOT / "resources" / "paper" / "checkpoints.csv", dtype=str)
+    rows = [
+        (model, checkpoint, "d", "test", 0.5, 10)
+        for model, entries in checkpoints.items()
+        for checkpoint, entry in entries.items()
+        if "tokens" in entry
+    ]
+    accuracies = pd.DataFrame(rows, columns=artifacts.ACCURACIES.schema.names)
+    artifacts.write_csv(accuracies, tmp_path / "accuracies.csv", artifacts.ACCURACIES)
+    make_checkpoints_table(
+        str(tmp_path / "accuracies.csv"),
+        str(tmp_path / "table.tex"),
+        str(tmp_path / "table.csv"),
+        checkpoints=checkpoints,
+        labels={"models": {}, "datasets": {"d": "D"}},
+    )
+    tex = (tmp_path / "table.tex").read_text("utf-8")
+    printed = re.findall(r"\\texttt\{([^}]*)\} & ([\d.]+) &", tex)
+    assert set(printed) == set(
+        zip(paper["revision"], paper["training_tokens_trillions"], strict=True)
+    )
+    assert pd.read_csv(tmp_path / "table.csv")["tokens"].min() == 0.55e12
+
+
 def test_empty_contrast_table_is_refused(others):
     with pytest.raises(ValueError, match="no contrast set of dataset 'nowhere'"):
         make_contrast_table(
@@ -261,6 +292,42 @@ def test_escape_covers_every_special_character():
     assert escape("&%$#_{}") == r"\&\%\$\#\_\{\}"
     assert escape("~^\\") == r"\textasciitilde{}\textasciicircum{}\textbackslash{}"
     assert escape("β < μ > Δ") == r"$\beta$ \textless{} $\mu$ \textgreater{} $\Delta$"
+
+
+def printed(tex):
+    """What LaTeX makes of escaped text, for the commands that `escape` may use."""
+    commands = {
+        "textbackslash{}": "\\", "textasciitilde{}": "~", "textasciicircum{}": "^",
+        "textless{}": "<", "textgreater{}": ">", **{c: c for c in "&%$#_{}"},
+    }  # fmt: skip
+    parts = re.split(r"\\(text\w+\{\}|[&%$#_{}])", tex)
+    for plain in parts[::2]:
+        # Nothing that means something to LaTeX, and no ligature of its fonts.
+        assert not re.search(r"[\\~^&%$#_\n]|--|''|``|,,|[?!]`|[{](?![}])|(?<![{])[}]", plain)
+    parts = [
+        part.replace("{}", "") if i % 2 == 0 else commands[part] for i, part in enumerate(parts)
+    ]
+    return "".join(parts)
+
+
+# Letters that become formulas have a test of their own.
+@settings(deadline=None)
+@given(st.text() | st.text("\\~^&%$#_{}<>-'`,?![]*\n\t\0\x85\u2028 a", max_size=30))
+def test_escaped_text_is_printed_as_it_stands(text):
+    text = re.sub("[→≥≤Δα-ω]", "", text)
+    plain = re.sub(r"[\0-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+    assert printed(escape(text)).replace("?", " ") == plain.replace("?", " ")
+
+
+def test_what_cannot_be_printed_is_a_question_mark():
+    assert escape("a\0b\x1b[31mc\ud800\x9f") == "a?b?[31mc??"
+    assert escape("one\n\ntwo\r\tthree\u2028four") == "one  two  three four"
+
+
+def test_a_row_does_not_begin_with_an_argument_of_the_line_break_before():
+    # `\\\\ [SCIENCE]` asks for a space of the length SCIENCE, `\\\\*` forbids a page break.
+    assert line(["[SCIENCE] Who?", "x"]) == r"{}[SCIENCE] Who? & x \\"
+    assert line(["* starred"]) == r"{}* starred \\"
 
 
 def test_number_rounds_to_the_printed_digits():

@@ -4,6 +4,7 @@ What is not there is noted by the path that it would have; what contradicts itse
 is an error.
 """
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from persistcal.imports.release.files import (
     question_id,
 )
 from persistcal.imports.release.safe_load import load_arrays, load_lists
+
+log = logging.getLogger(__name__)
 
 N_BEAMS = 10
 STRINGS, SCORES = "beam_strs.pkl", "beam_lls.pt"
@@ -129,10 +132,8 @@ def _rank(
         raise refuse(PROBABILITIES, "a probability outside [0, 1]")
     if probabilities[n:].any():
         raise refuse(PROBABILITIES, f"more probabilities than its {n} clusters")
-    if not np.isin(labels, (NO_ANSWER, UNKNOWN, *LABELS)).all():
+    if not np.isin(labels[:n], (NO_ANSWER, UNKNOWN, *LABELS)).all():
         raise refuse(JUDGED, "a label other than 1, 2, 3 and -1")
-    if (labels[n:] > 0).any():
-        raise refuse(JUDGED, f"more labels than its {n} clusters")
     # The authors never take an answer that was not judged for the prediction.
     order = np.lexsort((-probabilities[:n], labels[:n] == NO_ANSWER))
     return [(groups[j], min(float(probabilities[j]), 1.0), int(labels[j])) for j in order]
@@ -167,11 +168,12 @@ def _read_shard(
         return
     groups = _load_lists(paths[GROUPS], size, 3)[rows]
     probabilities = _load_tensor(paths[PROBABILITIES], size, "f")[rows]
-    judged = np.full((len(ids), N_BEAMS), UNKNOWN)
+    n_surplus, judged = 0, np.full((len(ids), N_BEAMS), UNKNOWN)
     if JUDGED not in absent:
         judged = _load_tensor(paths[JUDGED], size, "i")[rows]
     for i, (name, group) in enumerate(zip(ids, groups, strict=True)):
         ranked = _rank(group or [], probabilities[i], judged[i], shard, name)
+        n_surplus += int((judged[i, len(ranked) :] > 0).sum())
         read.clusters.extend(
             (name, rank, members[0], p, members) for rank, (members, p, _) in enumerate(ranked)
         )
@@ -184,6 +186,8 @@ def _read_shard(
         if top.label[here.start + i] != NO_ANSWER:
             top.confidence[here.start + i] = ranked[0][1]
         top.skipped[here.start + i] = group is None
+    if n_surplus:  # as in the authors' evaluation
+        log.info("%s: ignored %d labels beyond the clusters", paths[JUDGED], n_surplus)
 
 
 def read_candidates(

@@ -75,10 +75,12 @@ def read_confidences(
         here, rows = shard.of(span)
         confidence, judged = (part[rows] for part in _load_confidences(shard))
         read.confidence[here], read.label[here] = np.clip(confidence, 0, 1), judged
-        expected, given = labels[here], ~np.isnan(confidence)
+        expected, stated = labels[here], ~np.isnan(confidence)
         # A question that the authors blacklisted has no confidence but may have an answer.
-        differs = (judged != expected) & ((judged != NO_ANSWER) | given) & (expected != UNKNOWN)
-        differs |= given & (judged == NO_ANSWER)
+        differs = (
+            (judged != expected) & ((judged != NO_ANSWER) | stated) & (expected != UNKNOWN)
+        )
+        differs |= stated & (judged == NO_ANSWER)
         if differs.any():
             i = int(differs.argmax())
             raise ReleaseError(

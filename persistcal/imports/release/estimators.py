@@ -245,8 +245,8 @@ def read_estimates(
         run, checkpoint, split = source.run, source.checkpoint, source.split
         span, label = dataset.splits[split], answers[checkpoint, split].label
         read = read_confidences(root, source.folder, source.prefix, span, label)
-        told = (label == UNKNOWN) & (read.label != UNKNOWN) & (read.label != NO_ANSWER)
-        label[told] = read.label[told]
+        filled = (label == UNKNOWN) & (read.label != UNKNOWN) & (read.label != NO_ANSWER)
+        label[filled] = read.label[filled]
         left_out = np.isnan(read.confidence) & (read.label != UNKNOWN) & (label > 0)
         n_left_out, n_answered = left_out.sum(), (label > 0).sum()
         if n_left_out > MAX_LEFT_OUT * n_answered:
@@ -260,8 +260,8 @@ def read_estimates(
         of_run = estimates.confidences.setdefault((run, split), {})
         if not read.missing:
             of_run[checkpoint] = read.confidence
-    told = any((of.label != UNKNOWN).any() for of in answers.values())
-    if not told and not any(estimates.confidences.values()):
+    answered = any((of.label != UNKNOWN).any() for of in answers.values())
+    if not answered and not any(estimates.confidences.values()):
         raise ReleaseError(
             f"{root / name / model_folder(model.repo)}: the release holds nothing about "
             f"{model.repo} on {name}; check the model's repo and the dataset's name, or leave "

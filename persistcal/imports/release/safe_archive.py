@@ -4,15 +4,20 @@ Nothing is written outside the folder asked for, and nothing but files and folde
 """
 
 import hashlib
+import os
 import re
 import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 import pyarrow as pa
 
 MAX_BYTES = 16 * 2**30  # the released results need well under half of it
 MEMBER_BYTES = 512  # a tar header; so that a billion empty files meet the limit too
+HEADER_BYTES = 2**18  # before each file; the longest path needs a few thousand
+MAX_PATH = 1024
+MAX_NAME = 255
 
 _DIGEST = re.compile(r"([0-9a-fA-F]{64})(?:\s+\*?(\S.*))?")
 
@@ -59,6 +64,36 @@ def check_digest(archive: str | Path, digest_file: str | Path) -> None:
         )
 
 
+class _Header(tarfile.TarInfo):
+    """A member whose damaged header is an error, not the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.EOFHeaderError:
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(str(error)) from error
+
+
+class _Metered:
+    """A stream that gives no more than `left` bytes, which tarfile would hold in memory."""
+
+    def __init__(self, stream: pa.NativeFile, archive: Path) -> None:
+        self.stream, self.archive, self.left = stream, archive, HEADER_BYTES
+
+    def read(self, size: int) -> bytes:
+        content = self.stream.read(size)
+        self.left -= len(content)
+        if self.left < 0:
+            raise ArchiveError(
+                f"{self.archive}: refused, a member's headers are larger than "
+                f"{HEADER_BYTES:,} bytes."
+            )
+        return content
+
+
 def _target(member: tarfile.TarInfo, archive: Path, below: PurePosixPath) -> PurePosixPath:
     """Return the member's relative path, or refuse the archive."""
 
@@ -66,12 +101,19 @@ def _target(member: tarfile.TarInfo, archive: Path, below: PurePosixPath) -> Pur
         return ArchiveError(f"{archive}: refused, member {member.name!r} {why}.")
 
     name = PurePosixPath(member.name)
+    if len(member.name) > MAX_PATH or any(len(os.fsencode(p)) > MAX_NAME for p in name.parts):
+        raise refuse("has a name that is too long")
+    if "\0" in member.name:
+        raise refuse("has a zero byte in its name")
+    if member.size < 0:
+        raise refuse("has a negative size")
     if name.is_absolute() or ".." in name.parts or "\\" in member.name:
         raise refuse("points outside the folder that it is unpacked into")
     if member.issym() or member.islnk():
         raise refuse("is a link")
-    # Compared by type, because isreg() also lets sparse files through.
-    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
+    # Compared by type, because isreg() also lets sparse files of the GNU kind through.
+    plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
+    if not plain or member.issparse():
         raise refuse("is neither a file nor a folder")
     inside = below in name.parents or (name == below and member.isdir())
     if not inside and not (member.isdir() and name in below.parents):
@@ -109,34 +151,45 @@ def unpack(
     archive, folder, root = Path(archive), Path(folder), PurePosixPath(below)
     n_files = n_bytes = 0
     try:
-        with (
-            pa.input_stream(str(archive), compression="zstd") as stream,
-            tarfile.open(fileobj=stream, mode="r|") as tar,
-        ):
-            for member in tar:
-                target = folder / _target(member, archive, root)
-                n_bytes += MEMBER_BYTES + member.size
-                if n_bytes > max_bytes:
-                    raise ArchiveError(
-                        f"{archive}: refused, it unpacks to more than {max_bytes:,} bytes."
-                    )
-                if member.isdir():
-                    target.mkdir(parents=True, exist_ok=True)
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                content = tar.extractfile(member)
-                assert content is not None  # it is a regular file
-                with target.open("xb") as file:
-                    shutil.copyfileobj(content, file)
-                n_files += 1
+        with pa.input_stream(str(archive), compression="zstd") as stream:
+            metered = _Metered(stream, archive)
+            with tarfile.open(fileobj=metered, mode="r|", tarinfo=_Header) as tar:
+                while member := tar.next():
+                    target = folder / _target(member, archive, root)
+                    n_bytes += MEMBER_BYTES + member.size
+                    if n_bytes > max_bytes:
+                        raise ArchiveError(
+                            f"{archive}: refused, it unpacks to more than {max_bytes:,} bytes."
+                        )
+                    metered.left = HEADER_BYTES + member.size
+                    if member.isdir():
+                        target.mkdir(parents=True, exist_ok=True)
+                    else:
+                        _write(tar, member, target)
+                        n_files += 1
+                    metered.left = HEADER_BYTES
+                    tar.members.clear()  # they would add up
+                    if tar.pax_headers:  # so would these
+                        raise ArchiveError(f"{archive}: refused, it has global headers.")
     except (FileExistsError, NotADirectoryError) as error:
         raise ArchiveError(
             f"{archive}: refused, member {member.name!r} is there twice."
         ) from error
-    except (tarfile.TarError, EOFError, pa.ArrowInvalid, OSError) as error:
+    except ArchiveError:
+        raise
+    # Numbers in headers that are none are ValueErrors, headers of headers RecursionErrors.
+    except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the archive
         raise ArchiveError(
             f"{archive}: truncated, damaged or not a .tar.zst ({error}); download it again."
         ) from error
     return n_files
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    content = tar.extractfile(member)
+    assert content is not None  # it is a regular file
+    with target.open("xb") as file:
+        shutil.copyfileobj(content, file)

@@ -1,6 +1,5 @@
 """Take predictions from a file of one's own."""
 
-import csv
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,11 +10,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from persistcal import artifacts
+from persistcal.csv_text import encoding_of
 from persistcal.imports.answers import imported_answers
 from persistcal.imports.own_predictions import (
     OwnPredictionsError,
     check_columns,
     collect_rows,
+    heading_of,
     split_rows,
 )
 from persistcal.logs import log_to
@@ -31,21 +32,7 @@ def import_predictions(
     wanted: Sequence[tuple[str, str]],
     checkpoints: Mapping[str, Sequence[str]],
 ) -> None:
-    """Write the predictions of each model and dataset in `file_path` to its own table.
-
-    Parameters
-    ----------
-    file_path : str
-        CSV or parquet file, see docs/own_predictions.md.
-    predictions_paths : sequence of str
-        Tables `persistcal.artifacts.PREDICTIONS`.
-    wanted : sequence of (model, dataset)
-        What each of `predictions_paths` is about.
-    answers_paths : sequence of str
-        Tables `persistcal.artifacts.ANSWERS`: for each of `wanted`, of each checkpoint.
-    checkpoints : mapping
-        By model its evaluation checkpoints.
-    """
+    """Write the predictions of each of `wanted` to its table, its answers by checkpoint."""
     datasets = list(dict.fromkeys(dataset for _, dataset in wanted))
     try:
         rows = collect_rows(read_batches(file_path), checkpoints=checkpoints, datasets=datasets)
@@ -59,25 +46,31 @@ def import_predictions(
             answers += imported_answers(chosen, checkpoints[model])
         for path, rows in zip(answers_paths, answers, strict=True):
             artifacts.write(rows, path, artifacts.ANSWERS)
-    except (OwnPredictionsError, pa.ArrowInvalid) as error:
+    except (OwnPredictionsError, pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of the file's content
         raise OwnPredictionsError(f"{file_path}: {error}.") from error
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a CSV or parquet file, a part at a time."""
-    if Path(path).suffix == ".parquet":
+    kind = Path(path.removesuffix(".gz")).suffix
+    if kind == ".parquet":
         with pq.ParquetFile(path) as file:
             check_columns(file.schema_arrow.names)
             yield from file.iter_batches(batch_size=1 << 17)
-    elif Path(path).suffix == ".csv":
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            columns = next(csv.reader(file), [])
-        check_columns(columns)
+    elif kind == ".csv":
+        with pa.input_stream(path) as file:  # unzips what ends in .gz
+            beginning = file.read(1 << 16)
+        columns, delimiter = heading_of(beginning)
         # As text, so that a wrong value is met with its row and not by the reader.
         types = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
         with pyarrow.csv.open_csv(
             path,
-            read_options=pyarrow.csv.ReadOptions(use_threads=False),
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False, encoding=encoding_of(beginning).removesuffix("-sig")
+            ),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
             convert_options=types,
         ) as reader:
             yield from reader

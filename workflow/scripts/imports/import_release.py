@@ -31,27 +31,8 @@ def import_release(
 ) -> None:  # fmt: skip
     """Write all that the archive holds about `models` and `datasets`.
 
-    Parameters
-    ----------
-    archive_path, digest_path : str
-        The `.tar.zst` and its `.sha256`.
-    questions_paths, predictions_paths : sequence of str
-        By dataset; by model, then dataset.
-    beams_paths, clusters_paths, labels_paths, scores_paths : sequence of str
-        By model and then backbone, by checkpoint, by dataset; scores without backbones,
-        by recipe too, and only those of the transfer matrices.
-    answers_paths : sequence of str
-        By model, then dataset, then evaluation checkpoint.
-    missing_path : str
-        CSV of what the archive lacks.
-    models, backbones : mapping
-        Arguments of `Model` by name; of a backbone only the candidates are read.
-    datasets : mapping
-        Arguments of `Dataset` by name.
-    recipes : sequence of str
-        Those of the transfer matrices.
-    seeds : sequence of int
-        Seeds of the adapters.
+    Questions are by dataset, predictions by model and dataset, the other tables by model
+    (then backbone, but for scores), checkpoint and dataset.
     """
     check_digest(archive_path, digest_path)
     known = {key: Model(**about) for key, about in {**models, **backbones}.items()}
@@ -71,7 +52,7 @@ def import_release(
         log.info("%d files in %s", unpack(archive_path, folder, below=TREE), archive_path)
         root = Path(folder, TREE)
         for questions_path, (name, dataset) in zip(questions_paths, asked.items(), strict=True):
-            found = {}
+            estimated = {}
             for key, model in known.items():
                 answers: dict[tuple[str, str], Answers] = {}
                 for checkpoint, revision in model.revisions.items():
@@ -83,14 +64,14 @@ def import_release(
                     answers |= {(checkpoint, split): a for split, a in read.answers.items()}
                     missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
                 if key in models:
-                    found[key] = read_estimates(
+                    estimated[key] = read_estimates(
                         root, model, name, dataset, answers, seeds=seeds
                     )
-                    missing += [(key, name, *row) for row in found[key].missing]
-            excluded = predictions.find_excluded(dataset, list(found.values()))
+                    missing += [(key, name, *row) for row in estimated[key].missing]
+            excluded = predictions.find_excluded(dataset, list(estimated.values()))
             questions = predictions.questions(name, dataset, excluded)
             artifacts.write(questions, questions_path, artifacts.QUESTIONS)
-            for key, estimates in found.items():
+            for key, estimates in estimated.items():
                 rows = predictions.predictions(known[key], name, dataset, estimates, excluded)
                 artifacts.write(rows, predicted[key, name], artifacts.PREDICTIONS)
                 of_each = imported_answers(rows, list(known[key].evaluation))

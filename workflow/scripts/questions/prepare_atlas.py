@@ -21,22 +21,7 @@ def prepare_atlas(
     seed: int,
     min_city_population: int,
 ) -> None:
-    """Write questions about cities and countries, and facts to pre-train on.
-
-    Parameters
-    ----------
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    facts_path : str
-        Table `persistcal.artifacts.FACTS`: the same, then cities too small to be asked
-        for, with weight 0.
-    n_few_shot, n_train, n_test : int
-        Size of each split; the other questions are `unused`.
-    seed : int
-        Of the draw of the splits.
-    min_city_population : int
-        Smaller cities are not asked for; lower it for more questions.
-    """
+    """Write questions about cities and countries, and facts to pre-train on."""
     facts = load_facts(min_city_population=min_city_population)
     met = [fact for fact in facts if fact.weight > 0]
     order, splits = split_questions(

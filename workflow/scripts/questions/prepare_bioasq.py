@@ -13,17 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def prepare_bioasq(file_path: str, questions_path: str, *, expect: dict[str, int]) -> None:
-    """Write the questions of BioASQ as the table QUESTIONS.
-
-    Parameters
-    ----------
-    file_path : str
-        JSON of the task-B training data, with a key questions.
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    expect : dict of str to int
-        Counts that the data must have; see `persistcal.questions.question_list`.
-    """
+    """Write the questions of BioASQ as the table QUESTIONS."""
     if not Path(file_path).is_file():
         raise FileNotFoundError(
             f"{file_path}: there is no such file. BioASQ may not be passed on: register at "

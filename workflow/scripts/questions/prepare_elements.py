@@ -15,19 +15,7 @@ log = logging.getLogger(__name__)
 def prepare_elements(
     questions_path: str, facts_path: str, *, n_few_shot: int, n_test: int, seed: int
 ) -> None:
-    """Write questions that only evaluate, and the same facts with their weights.
-
-    Parameters
-    ----------
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    facts_path : str
-        Table `persistcal.artifacts.FACTS`, the same rows.
-    n_few_shot, n_test : int
-        Size of each split; the other questions are `unused`.
-    seed : int
-        Of the draw of the splits.
-    """
+    """Write questions that only evaluate, and the same facts with their weights."""
     facts = load_facts()
     table = pd.DataFrame(facts).assign(
         index=range(len(facts)),

@@ -23,21 +23,7 @@ def prepare_jeopardy(
     test: list[int],
     expect: dict[str, int],
 ) -> None:
-    """Write the questions of Jeopardy as the table QUESTIONS.
-
-    Parameters
-    ----------
-    categories_path : str
-        The categories that must be left after filtering, one a line.
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    repo, revision : str
-        Hub dataset and commit, or a local folder of the same layout.
-    train, test : list of two int
-        First canonical index of the split and the one after its last.
-    expect : dict of str to int
-        Counts that the data must have; see `persistcal.questions.question_list`.
-    """
+    """Write the questions of Jeopardy as the table QUESTIONS."""
     rows = load_dataset(repo, "all_questions", split="train", revision=revision)
     categories = Path(categories_path).read_text(encoding="utf-8").splitlines()
     try:

@@ -21,19 +21,7 @@ def prepare_triviaqa(
     test: list[int],
     expect: dict[str, int],
 ) -> None:
-    """Write the questions of TriviaQA as the table QUESTIONS.
-
-    Parameters
-    ----------
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    repo, revision : str
-        Hub dataset and commit, or a local folder of the same layout.
-    train, test : list of two int
-        First canonical index of the split and the one after its last.
-    expect : dict of str to int
-        Counts that the data must have; see `persistcal.questions.question_list`.
-    """
+    """Write the questions of TriviaQA as the table QUESTIONS."""
     validation, training = load_dataset(
         repo, "rc.nocontext", split=["validation", "train"], revision=revision
     )

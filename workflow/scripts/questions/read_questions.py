@@ -1,38 +1,14 @@
 """Read questions of one's own from JSONL, CSV or parquet."""
 
-import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from persistcal import artifacts
 from persistcal.logs import log_to
-from persistcal.questions.own import tidy_questions
+from persistcal.questions.own import KNOWN, tidy_questions
+from persistcal.questions.question_files import read_rows
 
 log = logging.getLogger(__name__)
-
-
-def _read_lines(path: str) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
-        try:
-            if line.strip():
-                yield json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"line {number} is not JSON ({error}); correct it") from error
-
-
-def _read(path: str) -> pd.DataFrame:
-    kind = Path(path).suffix
-    if kind == ".jsonl":
-        return pd.DataFrame(_read_lines(path))
-    if kind == ".csv":
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
-    if kind == ".parquet":
-        return pd.read_parquet(path)
-    raise ValueError(f"files of kind {kind!r} are not read; give .jsonl, .csv or .parquet")
 
 
 def read_questions(
@@ -44,20 +20,12 @@ def read_questions(
     n_test: int,
     seed: int,
 ) -> None:
-    """Write the questions of the file at `file_path` as the table QUESTIONS.
-
-    Parameters
-    ----------
-    file_path : str
-        Columns question, answers and optionally id, category, split.
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    n_few_shot, n_train, n_test, seed : int
-        Split to draw when the file has no column split.
-    """
+    """Write the questions of the file at `file_path` as the table QUESTIONS."""
+    kind = Path(file_path.removesuffix(".gz")).suffix
     try:
+        rows = read_rows(Path(file_path).read_bytes(), kind, known=KNOWN)
         questions = tidy_questions(
-            _read(file_path), n_few_shot=n_few_shot, n_train=n_train, n_test=n_test, seed=seed
+            rows, n_few_shot=n_few_shot, n_train=n_train, n_test=n_test, seed=seed
         )
     except ValueError as error:
         raise ValueError(f"{file_path}: {error}.") from error

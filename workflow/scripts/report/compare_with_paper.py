@@ -19,19 +19,7 @@ def compare_with_paper(
     *,
     labels: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Write every cell that the study shares with the paper to `comparison_path`.
-
-    Parameters
-    ----------
-    intervals_path : str
-        CSV of `persistcal.artifacts.INTERVALS`.
-    paper_path : str
-        `resources/paper/results.csv`.
-    comparison_path : str
-        CSV of `persistcal.artifacts.PAPER_COMPARISON`; no rows where nothing is shared.
-    labels : mapping
-        Labels of the study's `models` and `datasets`; equal labels match.
-    """
+    """Write every cell that the study shares with the paper to `comparison_path`."""
     printed = pd.read_csv(paper_path, keep_default_na=False)
     intervals = artifacts.read_csv(intervals_path, artifacts.INTERVALS)
     comparison = compare(

@@ -21,22 +21,7 @@ def draw_accuracy(
     evaluation: Mapping[str, Sequence[str]],
     labels: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Draw the accuracy of all checkpoints to `pdf_path` and `png_path`.
-
-    Parameters
-    ----------
-    accuracies_path : str
-        CSV of `persistcal.artifacts.ACCURACIES`.
-    pdf_path, png_path : str
-        The figure.
-    checkpoints : mapping
-        By model and checkpoint, in order, a mapping that may have `label` and
-        `tokens`.
-    evaluation : mapping
-        By model its evaluation checkpoints.
-    labels : mapping
-        What is printed for each of `models` and `datasets`.
-    """
+    """Draw the accuracy of all checkpoints to `pdf_path` and `png_path`."""
     rows = checkpoint_rows(
         artifacts.read_csv(accuracies_path, artifacts.ACCURACIES), checkpoints
     )

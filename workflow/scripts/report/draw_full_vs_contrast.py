@@ -17,18 +17,7 @@ def draw_full_vs_contrast(
     *,
     labels: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Draw both AUCs of every estimator to `pdf_path` and `png_path`.
-
-    Parameters
-    ----------
-    intervals_path : str
-        CSV of `persistcal.artifacts.INTERVALS`.
-    pdf_path, png_path : str
-        The figure.
-    labels : mapping
-        What is printed for each of the study's `models` and `datasets`, in order,
-        and of its `estimators`.
-    """
+    """Draw both AUCs of every estimator to `pdf_path` and `png_path`."""
     intervals = artifacts.read_csv(intervals_path, artifacts.INTERVALS)
     with house_style():
         figure = full_vs_contrast_figure(

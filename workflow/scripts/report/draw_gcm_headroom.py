@@ -22,19 +22,7 @@ def draw_gcm_headroom(
     oracle: str,
     labels: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Draw one point per model and dataset to `pdf_path` and `png_path`.
-
-    Parameters
-    ----------
-    headroom_paths : sequence of str
-        CSVs of `persistcal.artifacts.HEADROOM`.
-    pdf_path, png_path : str
-        The figure.
-    verifier, oracle : str
-        The two estimators.
-    labels : mapping
-        What is printed for each of `models`, `datasets` and `estimators`.
-    """
+    """Draw one point per model and dataset to `pdf_path` and `png_path`."""
     rows = pd.concat(artifacts.read_csv(path, artifacts.HEADROOM) for path in headroom_paths)
     with house_style():
         try:

@@ -24,17 +24,7 @@ def draw_transfer(
     models: Mapping[str, str],
     recipes: Mapping[str, str],
 ) -> None:
-    """Draw the AUCs at `transfer_paths` to `pdf_path` and `png_path`.
-
-    Parameters
-    ----------
-    transfer_paths : sequence of str
-        CSVs of `persistcal.artifacts.TRANSFER`, one per model.
-    pdf_path, png_path : str
-        The figure.
-    sets, random_later, checkpoints, models, recipes
-        See `persistcal.report.analysis_figures.transfer_figure`.
-    """
+    """Draw the AUCs at `transfer_paths` to `pdf_path` and `png_path`."""
     rows = pd.concat(artifacts.read_csv(path, artifacts.TRANSFER) for path in transfer_paths)
     with house_style():
         figure = transfer_figure(

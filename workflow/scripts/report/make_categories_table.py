@@ -19,21 +19,7 @@ def make_categories_table(
     dataset: str,
     labels: Mapping[str, str],
 ) -> None:
-    """Write the categories of the questions asked to `tex_path` and `csv_path`.
-
-    Parameters
-    ----------
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    tex_path : str
-        A `table` environment.
-    csv_path : str
-        One row per category, with its numbers of questions.
-    dataset : str
-        Key of the dataset.
-    labels : mapping
-        What is printed for each dataset.
-    """
+    """Write the categories of the questions asked to `tex_path` and `csv_path`."""
     rows = category_rows(artifacts.read(questions_path, artifacts.QUESTIONS))
     if rows.empty:
         raise ValueError(

@@ -20,28 +20,17 @@ def make_checkpoints_table(
     checkpoints: Mapping[str, Mapping[str, Mapping[str, Any]]],
     labels: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Write the table of checkpoints to `tex_path` and `csv_path`.
-
-    Parameters
-    ----------
-    accuracies_path : str
-        CSV of `persistcal.artifacts.ACCURACIES`.
-    tex_path : str
-        A `table` environment.
-    csv_path : str
-        One row per checkpoint and dataset.
-    checkpoints : mapping
-        By model and checkpoint, in order, a mapping that may have `revision`,
-        `label` and `tokens`.
-    labels : mapping
-        What is printed for each of `models` and `datasets`.
-    """
+    """Write the table of checkpoints to `tex_path` and `csv_path`."""
     accuracies = artifacts.read_csv(accuracies_path, artifacts.ACCURACIES)
     rows = checkpoint_rows(accuracies, checkpoints)
     if rows.empty:
         raise ValueError(f"{accuracies_path}: no accuracy of a checkpoint of this study.")
     text = checkpoints_table(
-        rows, models=labels["models"], datasets=labels["datasets"], label="checkpoints"
+        rows,
+        checkpoints=checkpoints,
+        models=labels["models"],
+        datasets=labels["datasets"],
+        label="checkpoints",
     )
     Path(tex_path).write_text(text, encoding="utf-8")
     rows.to_csv(csv_path, index=False)

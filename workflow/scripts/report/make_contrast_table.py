@@ -21,25 +21,7 @@ def make_contrast_table(
     min_contrast: int,
     labels: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Write the contrast-set sizes of `dataset` to `tex_path` and `csv_path`.
-
-    Parameters
-    ----------
-    contrast_sets_path : str
-        CSV of `persistcal.artifacts.CONTRAST_SETS`.
-    tex_path : str
-        A `table` environment.
-    csv_path : str
-        One row per ordered pair of checkpoints.
-    dataset : str
-        Key of the dataset.
-    checkpoints : mapping
-        By model the labels of its evaluation checkpoints, in order.
-    min_contrast : int
-        Smallest contrast set that is used.
-    labels : mapping
-        What is printed for each of `models` and `datasets`.
-    """
+    """Write the contrast-set sizes of `dataset` to `tex_path` and `csv_path`."""
     sets = artifacts.read_csv(contrast_sets_path, artifacts.CONTRAST_SETS)
     matrix = contrast_matrix(sets[sets["dataset"] == dataset])
     if matrix.empty:

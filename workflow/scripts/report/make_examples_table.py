@@ -19,21 +19,7 @@ def make_examples_table(
     dataset: str,
     labels: Mapping[str, str],
 ) -> None:
-    """Write two test questions of each category to `tex_path` and `csv_path`.
-
-    Parameters
-    ----------
-    questions_path : str
-        Table `persistcal.artifacts.QUESTIONS`.
-    tex_path : str
-        A `table` environment.
-    csv_path : str
-        One row per question, with its reference answers.
-    dataset : str
-        Key of the dataset.
-    labels : mapping
-        What is printed for each dataset.
-    """
+    """Write two test questions of each category to `tex_path` and `csv_path`."""
     examples = example_questions(artifacts.read(questions_path, artifacts.QUESTIONS))
     if examples.empty:
         raise ValueError(

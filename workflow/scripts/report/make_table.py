@@ -28,29 +28,7 @@ def make_table(
     labels: Mapping[str, Mapping[str, str]],
     missing_ok: bool = False,
 ) -> None:
-    """Write the table `name` to `tex_path`, and its cells to `csv_path`.
-
-    Parameters
-    ----------
-    metrics_paths : sequence of str
-        Tables METRICS of the estimators.
-    significance_path : str
-        Table SIGNIFICANCE of this table's comparisons.
-    tex_path : str
-        A `table` environment.
-    csv_path : str
-        One row per cell: where it stands, its value as printed, bold, underline.
-    name : str
-        Name of the table, also its LaTeX label.
-    table : mapping
-        Its description, see `persistcal.report.layout`.
-    models, datasets
-        See `persistcal.report.cells.fill_cells`.
-    labels : mapping
-        What is printed for each of `models`, `datasets` and `estimators`.
-    missing_ok : bool, default=False
-        Whether a table without any value is written too.
-    """
+    """Write the table `name` to `tex_path`, and its cells to `csv_path`."""
     metrics = pd.concat(artifacts.read(path, artifacts.METRICS) for path in metrics_paths)
     significance = artifacts.read(significance_path, artifacts.SIGNIFICANCE)
     try:

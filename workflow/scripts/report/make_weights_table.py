@@ -21,21 +21,7 @@ def make_weights_table(
     checkpoints: Mapping[str, Mapping[str, str]],
     models: Mapping[str, str],
 ) -> None:
-    """Write the cosine similarities of all models to `tex_path` and `csv_path`.
-
-    Parameters
-    ----------
-    similarities_paths : sequence of str
-        CSVs of `persistcal.artifacts.WEIGHT_SIMILARITIES`, one per model.
-    tex_path : str
-        A `table` environment.
-    csv_path : str
-        The same table for all models.
-    checkpoints : mapping
-        By model the labels of its checkpoints, in order.
-    models : mapping
-        Labels.
-    """
+    """Write the cosine similarities of all models to `tex_path` and `csv_path`."""
     rows = pd.concat(
         artifacts.read_csv(path, artifacts.WEIGHT_SIMILARITIES) for path in similarities_paths
     )
