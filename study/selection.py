@@ -270,6 +270,15 @@ class Study:
             if checkpoint in read
         }
 
+    def least_questions(self, dataset: str) -> dict[str, int]:
+        """Return how many questions of a split the study needs at least."""
+        trains = any(
+            (self.recipe_of(row.estimator) or self.is_fitted(row.estimator))
+            and dataset in self.train_datasets(row.dataset)
+            for row in self.evaluated
+        )
+        return {"few_shot": self.config["prompts"]["few_shot"], "train": int(trains)}
+
     # Which adapter scores which answers
 
     def scorings(

@@ -1,6 +1,6 @@
 """Questions of one's own: from a table as users keep it to QUESTIONS."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -173,3 +173,19 @@ def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int
     split[order[n_few_shot : n_few_shot + n_train]] = "train"
     split[order[n_few_shot + n_train : needed]] = "test"
     return split
+
+
+def check_splits(splits: pd.Series, least: Mapping[str, int]) -> None:
+    """Refuse questions of which a split has fewer than a study needs.
+
+    Raises
+    ------
+    ValueError
+        With the split and the number that is there.
+    """
+    for split, needed in least.items():
+        if (there := int((splits == split).sum())) < needed:
+            raise ValueError(
+                f"{there} questions are of the split {split}, but the study needs at least "
+                f"{needed}; name more in a column 'split' or raise the dataset's n_{split}"
+            )

@@ -19,7 +19,7 @@ NO_DRAW = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
 
 def read(path, **draw):
     out = path.with_suffix(".out.parquet")
-    read_questions(str(path), str(out), **{**NO_DRAW, **draw})
+    read_questions(str(path), str(out), **{**NO_DRAW, "least": {}, **draw})
     return artifacts.read(out, artifacts.QUESTIONS)
 
 
@@ -175,3 +175,13 @@ def test_nothing_to_test_on(tmp_path):
     as_jsonl(tmp_path / "q.jsonl", [{"question": "Why?", "answers": "x"}])
     with pytest.raises(ValueError, match=r"no question is of the split test; .* set .* n_test"):
         read(tmp_path / "q.jsonl")
+
+
+@pytest.mark.parametrize(("split", "there"), [("few_shot", 1), ("train", 0)])
+def test_fewer_questions_than_the_study_needs_are_refused(tmp_path, split, there):
+    path = tmp_path / "quiz.csv"
+    path.write_text("question,answers,split\nOne?,1,few_shot\nTwo?,2,test\n", encoding="utf-8")
+    message = rf"quiz\.csv: {there} questions are of the split {split}, but the study needs at"
+    with pytest.raises(ValueError, match=message):
+        read(path, least={split: there + 1})
+    assert len(read(path, least={split: there})) == 2

@@ -189,3 +189,12 @@ def test_a_verifier_judges_what_its_estimators_read():
     assert study.splits_to_verify("gcm", "m", "exam") == test
     assert study.splits_to_verify("critic", "m", "quiz") == {}
     assert study.models_made == ["m", "judge"]
+
+
+def test_the_questions_that_a_study_needs():
+    prompts = {"prompts": {"few_shot": 5}}
+    study = Study({**CONFIG, **prompts})
+    assert study.least_questions("quiz") == {"few_shot": 5, "train": 1}
+    chosen = {**CONFIG["study"], "estimators": ["sc"]}
+    study = Study({**CONFIG, **prompts, "study": chosen})
+    assert study.least_questions("quiz") == {"few_shot": 5, "train": 0}

@@ -1,12 +1,14 @@
 """Read questions of one's own from JSONL, CSV or parquet."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from persistcal import artifacts
 from persistcal.logs import log_to
-from persistcal.questions.own import KNOWN, tidy_questions
+from persistcal.questions.own import KNOWN, check_splits, tidy_questions
 from persistcal.questions.question_files import read_rows
+from study.selection import Study
 
 log = logging.getLogger(__name__)
 
@@ -19,14 +21,16 @@ def read_questions(
     n_train: int,
     n_test: int,
     seed: int,
+    least: Mapping[str, int],
 ) -> None:
-    """Write the questions of the file at `file_path` as the table QUESTIONS."""
+    """Write the questions of the file at `file_path`, at least so many of each split."""
     kind = Path(file_path.removesuffix(".gz")).suffix
     try:
         rows = read_rows(Path(file_path).read_bytes(), kind, known=KNOWN)
         questions = tidy_questions(
             rows, n_few_shot=n_few_shot, n_train=n_train, n_test=n_test, seed=seed
         )
+        check_splits(questions["split"], least)
     except ValueError as error:
         raise ValueError(f"{file_path}: {error}.") from error
     artifacts.write(questions, questions_path, artifacts.QUESTIONS)
@@ -42,4 +46,6 @@ if __name__ == "__main__":
         n_train=snakemake.params.n_train,
         n_test=snakemake.params.n_test,
         seed=snakemake.params.seed,
+        # Not a parameter: one more estimator must not read the questions again.
+        least=Study(snakemake.config).least_questions(snakemake.wildcards.dataset),
     )
