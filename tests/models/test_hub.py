@@ -20,6 +20,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from persistcal.models import hub
+from persistcal.models.checkpoint import INDEX, Checkpoint, CheckpointError
 
 REPO = "lab/tiny"
 
@@ -106,15 +107,23 @@ def steps(tmp_path):
     return Steps(tmp_path / "results")
 
 
-def test_digests_and_commit_without_a_download(stub, steps, files):
+def small_files(files):
+    """Digest of each file but the weights."""
+    return {n: sha256(content) for n, content in files.items() if n != "model.safetensors"}
+
+
+def test_digests_and_commit_without_a_download_of_weights(stub, steps, files):
     commit = stub.push(REPO, "step10", files[0])
+    weights = sha256(files[0]["model.safetensors"])
     assert steps.resolve("step10") == {
         "repo": REPO,
         "revision": "step10",
         "commit": commit,
-        "weights": {"model.safetensors": sha256(files[0]["model.safetensors"])},
+        "weights": {"model.safetensors": weights},
+        "files": small_files(files[0]),
+        "dtype": None,
     }
-    assert not stub.downloads
+    assert not stub.downloads[weights]
 
 
 def test_fetch_downloads_what_is_needed_once(stub, steps, files):
@@ -184,7 +193,7 @@ def sharded(files, n=2):
     shards = {
         name: save(group, {"format": "pt"}) for name, group in zip(names, groups, strict=True)
     }
-    return {**rest, hub.INDEX: json.dumps({"weight_map": weight_map}).encode()}, shards
+    return {**rest, INDEX: json.dumps({"weight_map": weight_map}).encode()}, shards
 
 
 def test_shards_are_those_of_the_index(stub, steps, files):
@@ -198,7 +207,7 @@ def test_shards_are_those_of_the_index(stub, steps, files):
     assert stub.downloads[sha256(*stray.values())] == 0
     missing = sorted(shards)[1]
     stub.push(REPO, "step20", {n: c for n, c in {**rest, **shards}.items() if n != missing})
-    with pytest.raises(hub.CheckpointError, match=rf"names the shard {missing}, which is not"):
+    with pytest.raises(CheckpointError, match=rf"names the shard {missing}, which is not"):
         steps.resolve("step20")
 
 
@@ -215,11 +224,11 @@ def test_identical_weights_are_refused_before_a_download(stub, steps, files):
         steps.resolve(name)
     for name, other in ("ac", "ca"):
         with pytest.raises(
-            hub.CheckpointError,
+            CheckpointError,
             match=rf"{name} and {other} of tiny have all weights in .*allow_identical_weights",
         ):
             steps.fetch(name)
-    assert not stub.downloads
+    assert not any(stub.downloads[sha256(c["model.safetensors"])] for c in files)
     steps.fetch("b")
     steps.resolve("c", allow=True)
     assert steps.fetch("a")["weights"] == steps.fetch("c")["weights"]
@@ -232,7 +241,7 @@ def test_a_shard_of_another_checkpoint_is_refused(stub, steps, files):
         stub.push(REPO, name, {**rest, **shards})
         steps.resolve(name)
     with pytest.raises(
-        hub.CheckpointError, match=r"b and a of tiny have model-00002-of-00002.safetensors in"
+        CheckpointError, match=r"b and a of tiny have model-00002-of-00002.safetensors in"
     ):
         steps.fetch("b")
 
@@ -244,7 +253,7 @@ def test_weights_that_changed_under_results_are_refused(stub, steps, files):
     stub.push(REPO, "step10", {**files[0], "README.md": b"new text, same weights"})
     steps.resolve("step10")
     stub.push(REPO, "step10", files[1])
-    with pytest.raises(hub.CheckpointError, match="has changed its weights since") as refused:
+    with pytest.raises(CheckpointError, match="has changed its weights since") as refused:
         steps.resolve("step10")
     assert f"set its revision to {old}" in str(refused.value)
     assert str(steps.record("step10")) in str(refused.value)
@@ -276,13 +285,11 @@ def test_a_tokenizer_without_digits_is_refused_before_weights_are_downloaded(
 
 def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
     stub.push(REPO, "step10", files[0])
-    found = hub.Revision(**steps.resolve("step10"))
+    found = Checkpoint(**steps.resolve("step10"))
     folder = hub.fetch_files(found, [*hub.SMALL_FILES, *found.weights])
     blob = (folder / "model.safetensors").resolve()
     blob.write_bytes(bytes(len(blob.read_bytes())))
-    with pytest.raises(
-        hub.CheckpointError, match=r"model\.safetensors is not the file .*delete"
-    ):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is not the file .*delete"):
         steps.fetch("step10")
 
 
@@ -302,13 +309,13 @@ def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
 def test_what_is_not_there_is_named_with_a_remedy(stub, steps, files, repo, revision, message):
     stub.push(REPO, "stage1-step100", files[0])
     stub.push(REPO, "pickled", {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
-    with pytest.raises(hub.CheckpointError, match=message):
+    with pytest.raises(CheckpointError, match=message):
         steps.resolve("x", repo=repo, revision=revision)
 
 
 def test_no_connection(stub, steps, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(hub.CheckpointError, match=r"Hub did not answer .* HF_HUB_OFFLINE"):
+    with pytest.raises(CheckpointError, match=r"Hub did not answer .* HF_HUB_OFFLINE"):
         steps.resolve("step10")
 
 
@@ -324,16 +331,16 @@ def test_local_folders_work_the_same_way(steps, files, tmp_path):
         "revision": "early",
         "commit": None,
         "weights": {"model.safetensors": sha256(files[0]["model.safetensors"])},
+        "files": small_files(files[0]),
+        "dtype": None,
     }
-    assert steps.fetch("early") == {**found, "dtype": None}
+    assert steps.fetch("early") == found
     steps.resolve("late", repo=repo)
     steps.resolve("copy", repo=repo)
-    with pytest.raises(hub.CheckpointError, match="copy and early of tiny have all weights"):
+    with pytest.raises(CheckpointError, match="copy and early of tiny have all weights"):
         steps.fetch("copy")
     (repo / "early" / "model.safetensors").write_bytes(files[1]["model.safetensors"])
-    with pytest.raises(
-        hub.CheckpointError, match="put the weights back to keep them, or delete"
-    ):
+    with pytest.raises(CheckpointError, match="put the weights back to keep them, or delete"):
         steps.resolve("early", repo=repo)
-    with pytest.raises(hub.CheckpointError, match=r"no revision 'latest'; .*: late"):
+    with pytest.raises(CheckpointError, match=r"no revision 'latest'; .*: late"):
         steps.resolve("latest", repo=repo)
