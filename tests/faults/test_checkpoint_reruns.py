@@ -18,9 +18,9 @@ CONFIG = {
         "mine": {
             "label": "Mine",
             "repo": "mine",
-            "checkpoints": {name: {"revision": name} for name in ("early", "late")},
-            "earlier": ["early"],
-            "evaluation": ["late"],
+            "checkpoints": {name: {"revision": name} for name in ("first", "early", "late")},
+            "earlier": ["first"],
+            "evaluation": ["early", "late"],
         }
     },
     "datasets": {"quiz": {"source": "file", "file": "quiz.jsonl", "min_contrast": 1}},
