@@ -5,7 +5,6 @@ import shutil
 import pytest
 from workflow_runs import ATLAS, ROOT, snakemake
 
-
 # Files that share a session's fixture, and so a worker of pytest-xdist.
 SHARING = {
     "test_workflow": "study",

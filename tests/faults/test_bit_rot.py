@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 import torch
+from read_questions import read_questions
 from safetensors.torch import load_file
 
 from persistcal import artifacts
@@ -120,6 +121,16 @@ def test_the_digest_of_a_users_file_stays_with_the_table(tmp_path):
     assert artifacts.read(path, table).to_dict("list") == columns
     artifacts.write(pd.DataFrame(columns), path, table)
     assert artifacts.sources(path) == {}
+
+
+def test_rules_that_read_a_users_file_keep_its_digest(tmp_path, caplog):
+    caplog.set_level("INFO")
+    file, made = tmp_path / "quiz.csv", tmp_path / "quiz.parquet"
+    file.write_text("question,answers,split\nWhere?,Here,test\n")
+    sizes = {"n_few_shot": 0, "n_train": 0, "n_test": 1, "seed": 1}
+    read_questions(str(file), str(made), **sizes)
+    assert artifacts.sources(made) == {str(file): sha256(file)}
+    assert f"{file} has the SHA-256 {sha256(file)}" in caplog.messages
 
 
 def interrupted(output, compute):

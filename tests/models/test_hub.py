@@ -11,8 +11,10 @@ import threading
 import huggingface_hub
 import pytest
 import torch
+from fetch_adapter import fetch_adapter
 from fetch_checkpoint import fetch_checkpoint
 from hub_server import StubHub
+from peft import LoraConfig, get_peft_model
 from pytest_httpserver import HTTPServer
 from resolve_checkpoint import resolve_checkpoint
 from safetensors.torch import load, save
@@ -344,3 +346,82 @@ def test_local_folders_work_the_same_way(steps, files, tmp_path):
         steps.resolve("early", repo=repo)
     with pytest.raises(CheckpointError, match=r"no revision 'latest'; .*: late"):
         steps.resolve("latest", repo=repo)
+
+
+def test_a_mistyped_folder_is_told_from_a_repository(steps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    with pytest.raises(
+        CheckpointError,
+        match=r"models/mien: there is no such folder, .* there is a folder models/mine; cor",
+    ):
+        steps.resolve("a", repo="models/mien")
+
+
+def test_other_files_that_changed_under_results_are_refused(stub, steps, files):
+    old = stub.push(REPO, "step10", files[0])
+    steps.resolve("step10")
+    steps.fetch("step10")
+    stub.push(REPO, "step10", {**files[0], "tokenizer.json": files[0]["tokenizer.json"] + b" "})
+    with pytest.raises(
+        CheckpointError,
+        match=f"has changed tokenizer.json since results were made; set its revision to {old}",
+    ):
+        steps.resolve("step10")
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [
+        ("config.json", r"lab/tiny \(a\) has no config.json; put it there"),
+        ("tokenizer.json", r"has no tokenizer \(tokenizer.json, .*\); put the model's there"),
+    ],
+)
+def test_a_repository_without_config_or_tokenizer(stub, steps, files, lost, message):
+    stub.push(REPO, "a", {n: c for n, c in files[0].items() if n != lost})
+    with pytest.raises(CheckpointError, match=message):
+        steps.resolve("a")
+
+
+def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, tmp_path):
+    """The rules resolve_adapter and fetch_adapter, while its branch moves."""
+    model = LlamaForCausalLM(
+        LlamaConfig(vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    )
+    config = LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+    adapter = get_peft_model(model, config)
+    pushed = []
+    for _ in range(2):
+        adapter.save_pretrained(tmp_path / "adapter")
+        pushed.append({p.name: p.read_bytes() for p in (tmp_path / "adapter").iterdir()})
+        for parameter in adapter.parameters():
+            parameter.data.add_(1)
+    revision, record = str(tmp_path / "revision.json"), tmp_path / "adapter.json"
+
+    def resolve():
+        resolve_checkpoint(revision, repo=REPO, revision="main", record_path=str(record))
+
+    commit = stub.push(REPO, "main", pushed[0])
+    resolve()
+    fetch_adapter(revision, str(record))
+    found = Checkpoint.read(record)
+    assert found.commit == commit
+    assert list(found.files) == ["adapter_config.json"]
+    stub.push(REPO, "main", {**pushed[0], "README.md": b"the same adapter"})
+    resolve()
+    stub.push(REPO, "main", pushed[1])
+    with pytest.raises(CheckpointError, match=f"changed its weights .* revision to {commit}"):
+        resolve()
+    more = {**json.loads(pushed[0]["adapter_config.json"]), "lora_alpha": 99}
+    stub.push(REPO, "main", {**pushed[0], "adapter_config.json": json.dumps(more).encode()})
+    with pytest.raises(CheckpointError, match=r"has changed adapter_config\.json since"):
+        resolve()
+
+
+def test_a_model_is_no_adapter(stub, files, tmp_path):
+    stub.push(REPO, "main", files[0])
+    revision, record = str(tmp_path / "revision.json"), str(tmp_path / "adapter.json")
+    resolve_checkpoint(revision, repo=REPO, revision="main", record_path=record)
+    with pytest.raises(CheckpointError, match=r"lab/tiny \(main\) is a whole model and no"):
+        fetch_adapter(revision, record)

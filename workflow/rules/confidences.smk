@@ -157,6 +157,7 @@ rule resolve_adapter:
         revision=f"{RESULTS}/verifiers/{{verifier}}/revision.json",
     log:
         f"{LOGS}/resolve_adapter/{{verifier}}.log",
+    priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
