@@ -1,17 +1,23 @@
 """The tables that rules hand to each other: one pyarrow schema each.
 
 `read` and `write` refuse any other shape, so that a wrong table stops at the
-rule that made it and not three rules later.
+rule that made it and not three rules later. A parquet file carries a digest of what
+is in it, so that a bit that has flipped on a disk stops there too.
 """
 
-import os
+import hashlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+
+from persistcal.files import written_whole
 
 
 class Table(NamedTuple):
@@ -403,31 +409,89 @@ def empty(table: Table) -> pd.DataFrame:
     return table.schema.empty_table().to_pandas()
 
 
-def write(frame: pd.DataFrame, path: str | Path, table: Table) -> None:
-    """Write `frame` to the parquet file `path`, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    pq.write_table(check(frame, table, path), part)
-    part.replace(path)
+def content_digest(table: pa.Table) -> str:
+    """Return a SHA-256 digest of names, types and values, however they lie in memory."""
+    digest = hashlib.sha256()
+
+    def add(values: pa.Array) -> None:
+        kind = "list" if pa.types.is_list(values.type) else values.type
+        digest.update(f"{kind} {len(values)}".encode())
+        digest.update(values.is_null().cast(pa.uint8()).to_numpy(zero_copy_only=False))
+        if pa.types.is_list(values.type):
+            digest.update(pc.fill_null(pc.list_value_length(values), 0).to_numpy())
+            add(values.flatten())
+        elif pa.types.is_string(values.type):
+            texts = pc.fill_null(values, "")
+            lengths = pc.binary_length(texts).to_numpy()
+            digest.update(lengths)
+            _, _, characters = texts.buffers()
+            digest.update(memoryview(characters or b"")[: int(lengths.sum())])
+        elif pa.types.is_boolean(values.type):
+            digest.update(pc.fill_null(values, False).cast(pa.uint8()).to_numpy())
+        else:
+            digest.update(pc.fill_null(values, 0).to_numpy())
+
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        digest.update(name.encode())
+        # One array of its own, whose buffers hold nothing but its values.
+        add(pa.concat_arrays([*column.chunks, pa.array([], column.type)]))
+    return digest.hexdigest()
+
+
+def write(
+    frame: pd.DataFrame,
+    path: str | Path,
+    table: Table,
+    *,
+    sources: Mapping[str, str] | None = None,
+) -> None:
+    """Write `frame` to the parquet file `path`, whole or not at all.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    path : str or Path
+    table : Table
+        The shape that `frame` must have.
+    sources : mapping of str to str, optional
+        Of a user's own files that the table is made from, the SHA-256.
+    """
+    content = check(frame, table, path)
+    marks = {b"sha256": content_digest(content).encode()}
+    if sources:
+        marks[b"sources"] = json.dumps(dict(sources)).encode()
+    with written_whole(path) as part:
+        marked = content.replace_schema_metadata(marks)
+        pq.write_table(marked, part, write_page_checksum=True)
 
 
 def read(path: str | Path, table: Table) -> pd.DataFrame:
-    """Read the parquet file `path` and check that it is a `table`."""
+    """Read the parquet file `path` and check that it is a `table`, as it was written."""
     try:
-        frame = pq.read_table(path).to_pandas()
-    except (OSError, pa.ArrowInvalid) as error:
+        content = pq.read_table(path, page_checksum_verification=True)
+        written = (content.schema.metadata or {}).get(b"sha256")
+        whole = not written or content_digest(content).encode() == written
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise TableError(f"{path}: not a readable parquet file ({error}).") from error
-    return check(frame, table, path).to_pandas()
+    if not whole:
+        raise TableError(
+            f"{path}: the file is damaged, its content is not what was written; delete it, so "
+            f"that {table.rule} makes it again."
+        )
+    return check(content.replace_schema_metadata(None).to_pandas(), table, path).to_pandas()
+
+
+def sources(path: str | Path) -> dict[str, str]:
+    """Return the SHA-256 of each user's file that the table at `path` was made from."""
+    marks = pq.read_schema(path).metadata or {}
+    return json.loads(marks.get(b"sources", b"{}"))
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path, table: Table) -> None:
     """Write `frame` to the CSV file `path`, whole or not at all; missing values are empty."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    check(frame, table, path).to_pandas().to_csv(part, index=False)
-    part.replace(path)
+    content = check(frame, table, path).to_pandas()
+    with written_whole(path) as part:
+        content.to_csv(part, index=False)
 
 
 def read_csv(path: str | Path, table: Table) -> pd.DataFrame:

@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from sentence_transformers import CrossEncoder
+from transformers import AutoModelForSequenceClassification
 
 from persistcal.answers.equivalence import Pair
-from persistcal.models.load import pick_device, without_progress_bars
+from persistcal.models.load import (
+    build_empty,
+    load_whole,
+    pick_device,
+    without_progress_bars,
+)
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +69,10 @@ class EntailmentModel:
         dtype: str = "float32",
     ) -> None:
         device = torch.device(device or pick_device())
+        # Loaded once for its faults alone, which a cross-encoder would run with.
+        kind = AutoModelForSequenceClassification
+        build_empty(source, None, torch.float32, kind)
+        load_whole(kind, source)
         with without_progress_bars():
             self._model = CrossEncoder(
                 source,

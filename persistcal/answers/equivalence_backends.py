@@ -45,14 +45,15 @@ def open_equivalence(
     # Torch and the Hub are not needed above.
     from persistcal.answers.entailment import HYPOTHESIS, PREMISE, EntailmentModel
     from persistcal.answers.entailment_cache import EntailmentCache
-    from persistcal.models.hub import Revision, fetch_files
+    from persistcal.models.checkpoint import Checkpoint
+    from persistcal.models.hub import fetch_checked
     from persistcal.models.load import set_threads
 
     set_threads(threads)
-    revision = Revision(**json.loads(Path(model_path).read_text(encoding="utf-8")))
-    folder = fetch_files(revision, [*MODEL_FILES, *revision.weights])
+    model = Checkpoint.read(model_path)
+    folder = fetch_checked(model)
     dtype = settings.get("dtype", "float32")
-    asked = [revision.weights, PREMISE, HYPOTHESIS, dtype]
+    asked = [model.weights, PREMISE, HYPOTHESIS, dtype]
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
     cache = EntailmentCache(
         Path(model_path).parent / digest / dataset,

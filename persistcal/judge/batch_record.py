@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from persistcal.files import write_whole
 from persistcal.judge.requests import Body
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -43,9 +44,7 @@ class Record:
 
     def save(self, batch_id: str | None, cost: float) -> None:
         """Write the state, whole or not at all."""
-        part = self._state.with_suffix(".part")
-        part.write_text(json.dumps({"batch_id": batch_id, "cost": cost}), encoding="utf-8")
-        part.replace(self._state)
+        write_whole(self._state, json.dumps({"batch_id": batch_id, "cost": cost}))
 
     def state(self) -> tuple[str | None, float]:
         """Return the server's id of the batch, if it has one, and the estimated cost."""

@@ -6,12 +6,12 @@ A module of `persistcal` that does hold a path: being a folder is its whole idea
 import contextlib
 import json
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from persistcal.files import write_whole
 from persistcal.judge.labels import LABELS, Verdict
 from persistcal.judge.requests import Body
 
@@ -53,11 +53,8 @@ class LabelCache:
     def put(self, key: str, verdict: Verdict, body: Body) -> None:
         """Keep `verdict` under `key`, beside the user message of its request for readers."""
         path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         entry = {**verdict._asdict(), "asked": body["messages"][-1]["content"]}
-        part.write_text(json.dumps(entry, ensure_ascii=False, indent=1), encoding="utf-8")
-        part.replace(path)
+        write_whole(path, json.dumps(entry, ensure_ascii=False, indent=1))
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:

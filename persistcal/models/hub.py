@@ -11,11 +11,8 @@ process that is renamed when it is complete.
 """
 
 import difflib
-import json
-from collections.abc import Callable, Iterable, Mapping
-from hashlib import file_digest
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import httpx2
 from huggingface_hub import HfApi, hf_hub_download, snapshot_download
@@ -26,64 +23,52 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-ADAPTER = "adapter_model.safetensors"
-ADAPTER_FILES = ["adapter_config.json", ADAPTER]
-SMALL_FILES = [
-    "config.json",
-    "generation_config.json",
-    INDEX,
-    "tokenizer*",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.*",
-    "merges.txt",
-    "chat_template*",
-]
+from persistcal.files import sha256
+from persistcal.models.checkpoint import (
+    SMALL_FILES,
+    Checkpoint,
+    CheckpointError,
+    Digests,
+    files_that_matter,
+    local_checkpoint,
+)
 
 
-class CheckpointError(ValueError):
-    """A checkpoint is not there, or not what a study takes it for."""
-
-
-class Revision(NamedTuple):
-    """What a revision of a repository is.
-
-    Attributes
-    ----------
-    repo : str
-        Hub id, or the local folder that holds the files.
-    revision : str
-        Branch, tag or commit, or the folder's name.
-    commit : str or None
-        Commit of the Hub repository; None for a local folder.
-    weights : dict of str to str
-        SHA-256 of each file of weights.
-    """
-
-    repo: str
-    revision: str
-    commit: str | None
-    weights: dict[str, str]
-
-
-def resolve_revision(repo: str, revision: str) -> Revision:
+def resolve_revision(
+    repo: str,
+    revision: str,
+    *,
+    patterns: Sequence[str] = SMALL_FILES,
+    digests: Digests | None = None,
+) -> Checkpoint:
     """Look up what `revision` of `repo` is, without downloading weights.
 
     The digest is computed from the file where the Hub does not give it, as for
     files that are not stored as large ones.
 
+    Parameters
+    ----------
+    repo, revision : str
+        Hub id, or a local folder with one sub-folder per revision; and the revision.
+    patterns : sequence of str
+        Files that matter beside the weights.
+    digests : Digests, optional
+        What is known of local files; without it all are read.
+
     Raises
     ------
     CheckpointError
         When there is no such repository or revision, it holds no safetensors
-        weights or not all of them, or the Hub cannot be reached.
+        weights or lacks a file, or the Hub cannot be reached.
     """
     if Path(repo).is_dir():
-        return _resolve_folder(Path(repo), revision)
+        folder = Path(repo) / revision
+        if not folder.is_dir():
+            names = [path.name for path in Path(repo).iterdir() if path.is_dir()]
+            raise _no_revision(repo, revision, names)
+        return local_checkpoint(folder, digests.of if digests else sha256, patterns)
     try:
-        return _resolve_on_hub(repo, revision)
+        return _resolve_on_hub(repo, revision, patterns)
     except RevisionNotFoundError:
         refs = HfApi().list_repo_refs(repo)
         names = [ref.name for ref in refs.branches + refs.tags]
@@ -91,41 +76,39 @@ def resolve_revision(repo: str, revision: str) -> Revision:
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise CheckpointError(
             f"{repo} is neither a folder nor a repository on the Hub that you may read; "
-            "correct the model's repo, or log in with `hf auth login` if it is private."
+            f"{_meant_folder(repo)}correct the model's repo, or log in with `hf auth login` if "
+            "it is private."
         ) from error
     except (httpx2.HTTPError, OfflineModeIsEnabled) as error:
         raise CheckpointError(
-            f"{repo}: the Hub did not answer ({error}); run this rule on a machine with a "
-            "connection and without HF_HUB_OFFLINE."
+            f"{repo}: there is no such folder, and the Hub did not answer ({error}); "
+            f"{_meant_folder(repo)}correct the model's repo, or run this rule on a machine "
+            "with a connection and without HF_HUB_OFFLINE."
         ) from error
 
 
-def _resolve_folder(repo: Path, revision: str) -> Revision:
-    folder = repo / revision
-    if not folder.is_dir():
-        names = [path.name for path in repo.iterdir() if path.is_dir()]
-        raise _no_revision(str(repo), revision, names)
-    names = weight_files(
-        str(folder), [path.name for path in folder.iterdir()], lambda name: folder / name
-    )
-    return Revision(
-        str(folder), revision, None, {name: sha256(folder / name) for name in names}
-    )
+def _meant_folder(repo: str) -> str:
+    """Say which folder is beside the one that `repo` would be, if there are any."""
+    parent = Path(repo).parent
+    beside = [str(path) for path in parent.glob("*") if path.is_dir()] if parent.name else []
+    close = difflib.get_close_matches(repo, beside, n=1)
+    return f"there is a folder {close[0]}; " if close else ""
 
 
-def _resolve_on_hub(repo: str, revision: str) -> Revision:
+def _resolve_on_hub(repo: str, revision: str, patterns: Sequence[str]) -> Checkpoint:
     info = HfApi().model_info(repo, revision=revision, files_metadata=True)
     commit = info.sha
-    files = {file.rfilename: file.lfs for file in info.siblings or []}
+    large = {file.rfilename: file.lfs for file in info.siblings or []}
 
     def download(name: str) -> Path:
         return Path(hf_hub_download(repo, name, revision=commit))
 
-    weights = {
-        name: lfs.sha256 if (lfs := files[name]) else sha256(download(name))
-        for name in weight_files(f"{repo} ({revision})", files, download)
-    }
-    return Revision(repo, revision, commit, weights)
+    found = files_that_matter(f"{repo} ({revision})", large, download, patterns)
+    weights, files = (
+        {name: lfs.sha256 if (lfs := large[name]) else sha256(download(name)) for name in part}
+        for part in found
+    )
+    return Checkpoint(repo, revision, commit, weights, files)
 
 
 def _no_revision(repo: str, revision: str, names: Iterable[str]) -> CheckpointError:
@@ -136,90 +119,34 @@ def _no_revision(repo: str, revision: str, names: Iterable[str]) -> CheckpointEr
     )
 
 
-def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], Path]) -> list[str]:
-    """Return the files that hold the weights: one, an adapter's, or the shards of an index.
-
-    Parameters
-    ----------
-    where : str
-        Checkpoint, for messages.
-    names : iterable of str
-        All files of the checkpoint.
-    fetch : callable
-        Gives the path of one of them.
-
-    Raises
-    ------
-    CheckpointError
-        When there are no safetensors weights, or a shard is missing.
-    """
-    names = set(names)
-    for name in (WEIGHTS, ADAPTER):
-        if name in names:
-            return [name]
-    if INDEX not in names:
-        raise CheckpointError(
-            f"{where} has neither {WEIGHTS} nor {INDEX}; other formats are not read, so save "
-            "the checkpoint as safetensors."
-        )
-    shards = sorted(set(json.loads(fetch(INDEX).read_text())["weight_map"].values()))
-    if missing := [shard for shard in shards if shard not in names]:
-        raise CheckpointError(
-            f"{where}: {INDEX} names the shard {missing[0]}, which is not there; the "
-            "checkpoint is incomplete, so use another revision."
-        )
-    return shards
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 digest of a file in hexadecimal."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
-def fetch_files(revision: Revision, patterns: list[str]) -> Path:
-    """Return a folder with those files of `revision` that match `patterns`.
+def fetch_files(checkpoint: Checkpoint, patterns: list[str]) -> Path:
+    """Return a folder with those files of `checkpoint` that match `patterns`.
 
     Files that the cache lacks are downloaded to it.
     """
-    if revision.commit is None:
-        return Path(revision.repo)
+    if checkpoint.commit is None:
+        return Path(checkpoint.repo)
     return Path(
-        snapshot_download(revision.repo, revision=revision.commit, allow_patterns=patterns)
+        snapshot_download(checkpoint.repo, revision=checkpoint.commit, allow_patterns=patterns)
     )
 
 
-def check_digests(folder: Path, weights: Mapping[str, str]) -> None:
-    """Compare files with their digests.
+def fetch_small_checked(checkpoint: Checkpoint) -> Path:
+    """Return a folder with all that belongs to `checkpoint` but its weights, checked."""
+    folder = fetch_files(checkpoint, list(checkpoint.files) or SMALL_FILES)
+    checkpoint.check(folder, checkpoint.files)
+    return folder
+
+
+def fetch_checked(checkpoint: Checkpoint) -> Path:
+    """Return a folder with all files of `checkpoint`, which are what its record says.
 
     Raises
     ------
     CheckpointError
-        With the first file that differs.
+        When one is missing or differs.
     """
-    for name, digest in weights.items():
-        if sha256(folder / name) != digest:
-            raise CheckpointError(
-                f"{folder / name} is not the file that its repository lists "
-                f"(SHA-256 {digest}); delete it, so that it is fetched again."
-            )
-
-
-def shared_weights(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Return the files of `one` whose content is also in `other`.
-
-    Repositories have served the same weights, or a shard of another checkpoint,
-    under several names. Training changes every file.
-
-    Parameters
-    ----------
-    one, other : mapping of str to str
-        The digest of each file.
-
-    Examples
-    --------
-    >>> shared_weights({"1-of-2": "aa", "2-of-2": "bb"}, {"1-of-2": "cc", "2-of-2": "bb"})
-    ['2-of-2']
-    """
-    digests = set(other.values())
-    return [name for name, digest in one.items() if digest in digests]
+    small = list(checkpoint.files) or SMALL_FILES
+    folder = fetch_files(checkpoint, [*small, *checkpoint.weights])
+    checkpoint.check(folder, checkpoint.files | checkpoint.weights)
+    return folder

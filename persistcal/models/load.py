@@ -4,7 +4,8 @@ import functools
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import torch
 from transformers import (
@@ -15,6 +16,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging as transformers_logging
+
+from persistcal.models import checks, hub
+from persistcal.models.checkpoint import INDEX, WEIGHTS, Checkpoint, CheckpointError
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +38,15 @@ def pick_device() -> torch.device:
 
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
-    """Keep transformers from drawing a bar, as it does for each file of weights."""
+    """Keep transformers from drawing a bar for each file, and a table of what was missing."""
     shown = transformers_logging.is_progress_bar_enabled()
+    verbosity = transformers_logging.get_verbosity()
     transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
     try:
         yield
     finally:
+        transformers_logging.set_verbosity(verbosity)
         if shown:
             transformers_logging.enable_progress_bar()
 
@@ -81,22 +88,95 @@ def split_model(model: torch.nn.Module, gpu_bytes: Sequence[int]) -> dict[str, i
 
 
 def _places(
-    source: str, revision: str, dtype: torch.dtype, device: torch.device
+    source: str, empty: torch.nn.Module, device: torch.device
 ) -> dict[str, int] | dict[str, torch.device]:
     """Return the device map of a model: one device, or all GPUs that the process sees."""
     if device.type == "cuda" and device.index is None and torch.cuda.device_count() > 1:
         gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        with torch.device("meta"):
-            config = AutoConfig.from_pretrained(
-                source, revision=revision, trust_remote_code=False
-            )
-            empty = AutoModelForCausalLM.from_config(
-                config, dtype=dtype, trust_remote_code=False
-            )
         if split := split_model(empty, [gpu.total_memory for gpu in gpus]):
             log.info("%s is split over %d GPUs", source, len(gpus))
             return split
     return {"": device}
+
+
+def build_empty(
+    source: str,
+    revision: str | None,
+    dtype: torch.dtype,
+    kind: Any = AutoModelForCausalLM,  # noqa: ANN401
+) -> torch.nn.Module:
+    """Return the model of a config without weights, on the device "meta".
+
+    Raises
+    ------
+    CheckpointError
+        When a local folder does not hold a whole model of a possible size.
+    """
+    folder = Path(source)
+    if folder.is_dir():
+        if (folder / "adapter_config.json").exists():
+            raise CheckpointError(
+                f"{folder} holds adapter_config.json, so another model than its config's would "
+                "be loaded; merge the adapter into the model, or move it elsewhere."
+            )
+        checks.check_layers(checks.read_json(folder / "config.json"), folder / "config.json")
+    config = AutoConfig.from_pretrained(
+        source, revision=revision or "main", trust_remote_code=False
+    )
+    with torch.device("meta"):
+        empty = kind.from_config(config, dtype=dtype, trust_remote_code=False)
+    if folder.is_dir():
+        checks.check_size(empty, folder)
+    return empty
+
+
+def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: ANN401
+    """Load a model from safetensors files that hold all of its weights, and nothing else.
+
+    Parameters
+    ----------
+    kind : type
+        Class of transformers that has `from_pretrained`.
+    source : str
+        Hub id or local folder. No code that comes with the weights is run.
+    **how
+        For `from_pretrained`.
+
+    Raises
+    ------
+    CheckpointError
+        When weights are missing, unknown, of another shape or not finite.
+    """
+    with without_progress_bars():
+        model, info = kind.from_pretrained(
+            source,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            # Named below, like what is missing.
+            ignore_mismatched_sizes=True,
+            **how,
+        )
+    files = [Path(source) / name for name in (WEIGHTS, INDEX)]
+    where = next((str(path) for path in files if path.exists()), source)
+    checks.check_keys(
+        where,
+        missing=info["missing_keys"],
+        unexpected=info["unexpected_keys"],
+        mismatched=[name for name, *_ in info["mismatched_keys"]],
+    )
+    checks.check_finite(model.state_dict().items(), where)
+    return model
+
+
+def open_model(checkpoint: Checkpoint) -> PreTrainedModel:
+    """Load the model of a checkpoint, whose files are what its record says."""
+    return load_model(str(hub.fetch_checked(checkpoint)), dtype=checkpoint.dtype)
+
+
+def open_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a checkpoint, whose files are what its record says."""
+    return load_tokenizer(str(hub.fetch_small_checked(checkpoint)))
 
 
 def load_model(
@@ -131,23 +211,22 @@ def load_model(
     ------
     ValueError
         When `dtype` is not the name of a torch dtype.
+    CheckpointError
+        When the files do not hold the weights of the model that their config describes.
     """
     device = pick_device() if device is None else torch.device(device)
     name = dtype or ("float32" if device.type == "cpu" else "bfloat16")
     kind = getattr(torch, name, None)
     if not isinstance(kind, torch.dtype):
         raise ValueError(f"{source}: dtype {name!r} is not one of torch, such as 'bfloat16'.")
-    revision = revision or "main"
-    places = _places(source, revision, kind, device)
-    with without_progress_bars():
-        model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
-            source,
-            revision=revision,
-            dtype=kind,
-            use_safetensors=True,
-            trust_remote_code=False,
-            device_map=places if len(places) > 1 else None,
-        )
+    places = _places(source, build_empty(source, revision, kind), device)
+    model = load_whole(
+        AutoModelForCausalLM,
+        source,
+        revision=revision or "main",
+        dtype=kind,
+        device_map=places if len(places) > 1 else None,
+    )
     if len(places) == 1:
         model = model.to(device)
     return cast(PreTrainedModel, model.eval().requires_grad_(False))

@@ -9,7 +9,6 @@ output is there.
 import hashlib
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,9 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from safetensors import safe_open
-from safetensors.torch import save
 from torch import Tensor
+
+from persistcal.files import sha256, write_whole
+from persistcal.models.checkpoint import CheckpointError
+from persistcal.models.sealed import read_metadata, read_sealed, seal
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class Progress:
             log.info("Going on with what an interrupted run left in %s", self.folder)
             parts = sorted(self.folder.glob("*.json"))
             for part in parts:
-                self._finished |= json.loads(part.read_text())
+                self._finished |= _read_part(part)
             self._n_parts = len(parts)
 
     def __enter__(self) -> Self:
@@ -125,20 +126,23 @@ class Progress:
     def write_snapshot(self, name: str, snapshot: Snapshot) -> None:
         """Save the state of the computation `name` in place of a former one."""
         record = {"record": json.dumps(snapshot.record)}
-        self._write(f"{name}.safetensors", save(snapshot.tensors, metadata=record))
+        self._write(f"{name}.safetensors", seal(snapshot.tensors, record))
 
     def read_snapshot(self, name: str) -> Snapshot | None:
         """Return the last saved state of the computation `name`, if there is one."""
         path = self.folder / f"{name}.safetensors"
         if not path.exists():
             return None
-        with safe_open(path, framework="pt") as file:
-            tensors = {key: file.get_tensor(key) for key in file.keys()}
-            return Snapshot(tensors, json.loads(file.metadata()["record"]))
+        try:
+            return Snapshot(read_sealed(path), json.loads(read_metadata(path)["record"]))
+        except (CheckpointError, KeyError):
+            log.warning("%s is damaged; what it held is computed again.", path)
+            return None
 
     def _save(self) -> None:
         if self._unsaved:
-            self._write(f"{self._n_parts:06}.json", json.dumps(self._unsaved).encode())
+            content = {"sha256": _sha256(self._unsaved), "finished": self._unsaved}
+            self._write(f"{self._n_parts:06}.json", json.dumps(content).encode())
             self._n_parts += 1
             self._unsaved = {}
 
@@ -146,23 +150,29 @@ class Progress:
         """Write a work file whole or not at all; the key is the first of them."""
         key = self.folder / "key"
         if not key.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _write_whole(key, self._key.encode())
-        _write_whole(self.folder / name, content)
+            write_whole(key, self._key.encode())
+        write_whole(self.folder / name, content)
         self._saved_at = time.monotonic()
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())  # a rename may reach the disk before what it names
-    part.replace(path)
+def _sha256(finished: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(finished).encode()).hexdigest()
+
+
+def _read_part(path: Path) -> dict[str, Any]:
+    """Return what a work file holds; nothing of one that is damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["sha256"] == _sha256(content["finished"]):
+            return content["finished"]
+    except (ValueError, KeyError, TypeError):
+        pass
+    log.warning("%s is damaged; what it held is computed again.", path)
+    return {}
 
 
 def _digest(inputs: Iterable[str | Path], settings: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for path in inputs:
-        digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
+        digest.update(sha256(path).encode())
     return digest.hexdigest()

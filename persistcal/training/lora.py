@@ -16,9 +16,12 @@ import numpy as np
 import torch
 from peft import LoraConfig, PeftModel, inject_adapter_in_model
 from peft.tuners.lora import LoraLayer
-from safetensors.torch import save
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+
+from persistcal.models import checks
+from persistcal.models.checkpoint import ADAPTER, CheckpointError
+from persistcal.models.sealed import read_sealed, seal
 
 Adapter = dict[str, nn.Parameter]  # by name within the model, such as "….q_proj.lora_A"
 
@@ -94,7 +97,8 @@ def adapter_files(
 ) -> dict[str, bytes]:
     """Return the files of `adapter` for `peft.PeftModel.from_pretrained`, by name.
 
-    The same adapter gives the same bytes in every run.
+    The same adapter gives the same bytes in every run. The weights carry a digest of
+    both files, which `load_adapter` compares.
 
     Parameters
     ----------
@@ -117,15 +121,52 @@ def adapter_files(
         f"base_model.model.{name}.weight": parameter.detach().cpu().contiguous()
         for name, parameter in sorted(adapter.items())
     }
+    about = json.dumps(config, indent=2, sort_keys=True)
     return {
-        "adapter_config.json": json.dumps(config, indent=2, sort_keys=True).encode(),
-        "adapter_model.safetensors": save(tensors, metadata={"format": "pt"}),
+        "adapter_config.json": about.encode(),
+        ADAPTER: seal(tensors, {"format": "pt"}, about),
     }
 
 
-def load_adapter(model: PreTrainedModel, folder: Path, name: str = "default") -> PeftModel:
-    """Put the adapter in `folder` into `model`, in place, for inference."""
+def load_adapter(
+    model: PreTrainedModel | PeftModel, folder: Path, name: str = "default"
+) -> PeftModel:
+    """Put the adapter in `folder` into `model`, in place, for inference.
+
+    Parameters
+    ----------
+    model : PreTrainedModel or PeftModel
+        The latter holds other adapters already.
+    folder : Path
+        With `adapter_config.json` and `adapter_model.safetensors`.
+    name : str
+        Of the adapter among those in the model.
+
+    Raises
+    ------
+    CheckpointError
+        When the adapter is damaged, holds other weights than it needs for this model,
+        or some that are not finite.
+    """
+    checks.check_adapter_config(folder)
+    path = folder / ADAPTER
+    tensors = read_sealed(path, (folder / "adapter_config.json").read_text(encoding="utf-8"))
+    checks.check_finite(tensors.items(), str(path))
     with warnings.catch_warnings():
         # peft asks transformers for an attribute under the name that it had before
         warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
-        return PeftModel.from_pretrained(model, folder, adapter_name=name).eval()
+        # what is missing is refused below
+        warnings.filterwarnings("ignore", "Found missing adapter keys")
+        try:
+            if not isinstance(model, PeftModel):
+                model = PeftModel.from_pretrained(model, folder, adapter_name=name)
+            # Once more where it is the first, because only this says what was loaded.
+            loaded = model.load_adapter(folder, adapter_name=name)
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise CheckpointError(
+                f"{path} does not fit the model ({reason}); use the adapter that was trained "
+                "on it."
+            ) from error
+    checks.check_keys(str(path), missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
+    return model.eval()

@@ -1,6 +1,5 @@
 """Variance of hidden states over seeds, against all of them held at once."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 from correlate_variance import correlate_variance
 from measure_variance import measure_variance
 from peft import PeftModel
+from records import write_record
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from transformers.modeling_outputs import BaseModelOutput
@@ -164,8 +164,7 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
     paths = save_adapters("adapters")
     tiny_model().save_pretrained("early")
     tiny_tokenizer().save_pretrained("early")
-    record = {"repo": "early", "revision": None, "commit": None, "dtype": "float32"}
-    Path("early.json").write_text(json.dumps(record))
+    write_record("early", "early.json")
     n = 9
     questions = pd.DataFrame(
         {

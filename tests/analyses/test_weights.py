@@ -1,6 +1,5 @@
 """Cosine similarity of weights, against vectors that are flattened at once."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,8 @@ from safetensors.torch import save_file
 
 from persistcal import artifacts
 from persistcal.analyses import weights
+from persistcal.files import sha256
+from persistcal.models.checkpoint import Checkpoint
 
 SHAPES = {"embed": (50, 8), "block.cube": (6, 5, 4), "norm": (8,), "scale": ()}
 CHECKPOINTS = ["early", "middle", "late"]
@@ -31,8 +32,8 @@ def save(name, shards, dtype=torch.bfloat16, **changed):
         files[shards[tensor]][tensor] = value
     for file, content in files.items():
         save_file(content, f"{name}/{file}")
-    record = {"repo": name, "revision": name, "commit": None, "dtype": None}
-    Path(f"{name}.json").write_text(json.dumps({**record, "weights": dict.fromkeys(files, "")}))
+    weights = {file: sha256(f"{name}/{file}") for file in files}
+    Checkpoint(name, name, None, weights).write(f"{name}.json")
     return np.concatenate([found[n].double().flatten().numpy() for n in sorted(found)])
 
 

@@ -1,13 +1,12 @@
 """Beam search against transformers' `generate`, one whole prompt at a time."""
 
-import json
-
 import generate_beams as generate_beams_script
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from like_generate import assert_decodes_like_generate, assert_same_beams, one_by_one
+from records import write_record
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from tokenizers.processors import TemplateProcessing
 from transformers import (
@@ -433,8 +432,7 @@ def study(tmp_path, tokenizer):
     model = random_model("olmo3_tiny_window", len(tokenizer))
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    checkpoint = {"repo": str(tmp_path / "model"), "commit": None, "dtype": "float32"}
-    (tmp_path / "checkpoint.json").write_text(json.dumps(checkpoint))
+    write_record(tmp_path / "model", tmp_path / "checkpoint.json")
     splits = ["few_shot"] * 4 + ["test", "train", "test", "unused", "test"]
     questions = pd.DataFrame(
         {

@@ -229,7 +229,7 @@ def test_another_model_is_asked_anew(study, tmp_path):
     record = study / "entailment" / "model.json"
     fetch_entailment_model(str(record), repo=str(tmp_path / "repo"), revision="v2")
     entry = json.loads(record.read_text())
-    assert set(entry) == {"repo", "revision", "commit", "weights"}
+    assert set(entry) == {"repo", "revision", "commit", "weights", "files", "dtype"}
     cluster(study, "a", "other")
     folders = [path for path in record.parent.iterdir() if path.is_dir()]
     assert len(folders) == 2

@@ -176,5 +176,5 @@ def test_lexical_equivalence_needs_no_torch():
         "import sys, cluster_answers, estimate_self_consistency_surrogate;"
         "sys.exit('torch' in sys.modules)"
     )
-    path = {"PYTHONPATH": ".:workflow/scripts"}
+    path = {"PYTHONPATH": ".:workflow/scripts/answers:workflow/scripts/confidences"}
     assert subprocess.run([sys.executable, "-c", code], env=path).returncode == 0

@@ -1,13 +1,12 @@
 """Each estimator on checkpoints k (the last earlier one), m and n (evaluated), by hand."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from answer_tables import clusters_table, questions_table
 from estimate_confidences import estimate_confidences
+from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal import artifacts
@@ -221,8 +220,7 @@ def test_linear_probe(tmp_path, monkeypatch):
     for seed, name in enumerate(names):
         tiny_model(seed=seed).save_pretrained(name)
         tiny_tokenizer().save_pretrained(name)
-        record = {"repo": name, "revision": None, "commit": None, "dtype": "float32"}
-        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+        write_record(name, f"{name}.json")
         clusters = clusters_table((f"Norway{seed}", "Peru"))
         right = {f"q{i}": "correct" for i in range(24) if i % (seed + 2) == 0}
         write_answers(name, questions, clusters, right)

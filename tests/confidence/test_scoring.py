@@ -7,6 +7,7 @@ import pytest
 import torch
 from answer_tables import clusters_table, questions_table
 from peft import PeftModel
+from records import write_record
 from score_answers import score_answers as score_answers_script
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from train_adapters import train_adapters
@@ -61,8 +62,7 @@ def study(tmp_path, monkeypatch):
     for seed, name in enumerate(("early", "late")):
         tiny_model(seed=seed).save_pretrained(name)
         tiny_tokenizer().save_pretrained(name)
-        record = {"repo": name, "revision": None, "commit": None, "dtype": "float32"}
-        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+        write_record(name, f"{name}.json")
         clusters = clusters_table()
         artifacts.write(clusters, f"clusters/{name}.parquet", artifacts.CLUSTERS)
         right = np.where(clusters["cluster"] == seed, "correct", "incorrect")
@@ -155,6 +155,7 @@ def test_digits_are_checked_before_anything_is_loaded(study):
     vocabulary["normalizer"] = {"type": "Replace", "pattern": {"String": "7"}, "content": "77"}
     for name in ("early", "late"):
         (study / name / "tokenizer.json").write_text(json.dumps(vocabulary))
+        write_record(name, f"{name}.json")
         (study / name / "model.safetensors").unlink()
     with pytest.raises(ValueError, match="'late' splits the digit '7'"):
         train("own")

@@ -8,6 +8,8 @@ import torch
 from answer_tables import clusters_table, questions_table
 from fetch_adapter import fetch_adapter
 from peft import LoraConfig, PeftModel, get_peft_model
+from records import write_record
+from resolve_checkpoint import resolve_checkpoint
 from score_with_verifier import score_with_verifier
 from small_corpus import STEADY, make_corpus, make_facts
 from tiny_models import tiny_model, tiny_tokenizer
@@ -103,6 +105,12 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved():
 SETTINGS = {"chat_template": True, "word": "yes", "batch_size": 4}
 
 
+def resolve(revision):
+    resolve_checkpoint(
+        "revision.json", repo="adapters", revision=revision, record_path="adapter.json"
+    )
+
+
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     """A verifier with an adapter, and the answers of two checkpoints."""
@@ -127,9 +135,9 @@ def study(tmp_path, monkeypatch):
     torch.manual_seed(4)
     config = LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
     get_peft_model(model, config).save_pretrained("adapters/main")
-    record = {"repo": "verifier", "revision": None, "commit": None, "dtype": "float32"}
-    (tmp_path / "verifier.json").write_text(json.dumps(record))
-    fetch_adapter("adapter.json", repo="adapters", revision="main")
+    write_record("verifier", "verifier.json")
+    resolve("main")
+    fetch_adapter("revision.json", "adapter.json")
     return tmp_path
 
 
@@ -191,7 +199,7 @@ def test_fetch_adapter(study):
     assert record["repo"] == "adapters/main" and record["commit"] is None
     assert list(record["weights"]) == ["adapter_model.safetensors"]
     with pytest.raises(ValueError, match="adapters has no revision 'other'; give one"):
-        fetch_adapter("other.json", repo="adapters", revision="other")
+        resolve("other")
 
 
 def test_a_verifier_is_pretrained_on_words_instead_of_digits():

@@ -1,9 +1,8 @@
 """Files that adapters are trained from, of a few tiny checkpoints."""
 
-import json
-
 import numpy as np
 import pandas as pd
+from records import write_record
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
 from persistcal import artifacts
@@ -35,8 +34,7 @@ def write_checkpoints(folder, names, layers=2, **sizes):
     for seed, name in enumerate(names):
         tiny_model(seed=seed, layers=layers).save_pretrained(folder / name)
         tiny_tokenizer().save_pretrained(folder / name)
-        record = {"repo": str(folder / name), "commit": None, "dtype": "float32"}
-        (folder / f"{name}.json").write_text(json.dumps(record))
+        write_record(folder / name, folder / f"{name}.json")
         rows = [
             (i, c, answer, 0.6 - 0.3 * c, [answer])
             for i in questions["question_id"]

@@ -11,8 +11,10 @@ import threading
 import huggingface_hub
 import pytest
 import torch
+from fetch_adapter import fetch_adapter
 from fetch_checkpoint import fetch_checkpoint
 from hub_server import StubHub
+from peft import LoraConfig, get_peft_model
 from pytest_httpserver import HTTPServer
 from resolve_checkpoint import resolve_checkpoint
 from safetensors.torch import load, save
@@ -20,6 +22,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from persistcal.models import hub
+from persistcal.models.checkpoint import INDEX, Checkpoint, CheckpointError
 
 REPO = "lab/tiny"
 
@@ -106,15 +109,23 @@ def steps(tmp_path):
     return Steps(tmp_path / "results")
 
 
-def test_digests_and_commit_without_a_download(stub, steps, files):
+def small_files(files):
+    """Digest of each file but the weights."""
+    return {n: sha256(content) for n, content in files.items() if n != "model.safetensors"}
+
+
+def test_digests_and_commit_without_a_download_of_weights(stub, steps, files):
     commit = stub.push(REPO, "step10", files[0])
+    weights = sha256(files[0]["model.safetensors"])
     assert steps.resolve("step10") == {
         "repo": REPO,
         "revision": "step10",
         "commit": commit,
-        "weights": {"model.safetensors": sha256(files[0]["model.safetensors"])},
+        "weights": {"model.safetensors": weights},
+        "files": small_files(files[0]),
+        "dtype": None,
     }
-    assert not stub.downloads
+    assert not stub.downloads[weights]
 
 
 def test_fetch_downloads_what_is_needed_once(stub, steps, files):
@@ -184,7 +195,7 @@ def sharded(files, n=2):
     shards = {
         name: save(group, {"format": "pt"}) for name, group in zip(names, groups, strict=True)
     }
-    return {**rest, hub.INDEX: json.dumps({"weight_map": weight_map}).encode()}, shards
+    return {**rest, INDEX: json.dumps({"weight_map": weight_map}).encode()}, shards
 
 
 def test_shards_are_those_of_the_index(stub, steps, files):
@@ -198,7 +209,7 @@ def test_shards_are_those_of_the_index(stub, steps, files):
     assert stub.downloads[sha256(*stray.values())] == 0
     missing = sorted(shards)[1]
     stub.push(REPO, "step20", {n: c for n, c in {**rest, **shards}.items() if n != missing})
-    with pytest.raises(hub.CheckpointError, match=rf"names the shard {missing}, which is not"):
+    with pytest.raises(CheckpointError, match=rf"names the shard {missing}, which is not"):
         steps.resolve("step20")
 
 
@@ -215,11 +226,11 @@ def test_identical_weights_are_refused_before_a_download(stub, steps, files):
         steps.resolve(name)
     for name, other in ("ac", "ca"):
         with pytest.raises(
-            hub.CheckpointError,
+            CheckpointError,
             match=rf"{name} and {other} of tiny have all weights in .*allow_identical_weights",
         ):
             steps.fetch(name)
-    assert not stub.downloads
+    assert not any(stub.downloads[sha256(c["model.safetensors"])] for c in files)
     steps.fetch("b")
     steps.resolve("c", allow=True)
     assert steps.fetch("a")["weights"] == steps.fetch("c")["weights"]
@@ -232,7 +243,7 @@ def test_a_shard_of_another_checkpoint_is_refused(stub, steps, files):
         stub.push(REPO, name, {**rest, **shards})
         steps.resolve(name)
     with pytest.raises(
-        hub.CheckpointError, match=r"b and a of tiny have model-00002-of-00002.safetensors in"
+        CheckpointError, match=r"b and a of tiny have model-00002-of-00002.safetensors in"
     ):
         steps.fetch("b")
 
@@ -244,7 +255,7 @@ def test_weights_that_changed_under_results_are_refused(stub, steps, files):
     stub.push(REPO, "step10", {**files[0], "README.md": b"new text, same weights"})
     steps.resolve("step10")
     stub.push(REPO, "step10", files[1])
-    with pytest.raises(hub.CheckpointError, match="has changed its weights since") as refused:
+    with pytest.raises(CheckpointError, match="has changed its weights since") as refused:
         steps.resolve("step10")
     assert f"set its revision to {old}" in str(refused.value)
     assert str(steps.record("step10")) in str(refused.value)
@@ -276,13 +287,11 @@ def test_a_tokenizer_without_digits_is_refused_before_weights_are_downloaded(
 
 def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
     stub.push(REPO, "step10", files[0])
-    found = hub.Revision(**steps.resolve("step10"))
+    found = Checkpoint(**steps.resolve("step10"))
     folder = hub.fetch_files(found, [*hub.SMALL_FILES, *found.weights])
     blob = (folder / "model.safetensors").resolve()
     blob.write_bytes(bytes(len(blob.read_bytes())))
-    with pytest.raises(
-        hub.CheckpointError, match=r"model\.safetensors is not the file .*delete"
-    ):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is not the file .*delete"):
         steps.fetch("step10")
 
 
@@ -302,13 +311,13 @@ def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
 def test_what_is_not_there_is_named_with_a_remedy(stub, steps, files, repo, revision, message):
     stub.push(REPO, "stage1-step100", files[0])
     stub.push(REPO, "pickled", {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
-    with pytest.raises(hub.CheckpointError, match=message):
+    with pytest.raises(CheckpointError, match=message):
         steps.resolve("x", repo=repo, revision=revision)
 
 
 def test_no_connection(stub, steps, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(hub.CheckpointError, match=r"Hub did not answer .* HF_HUB_OFFLINE"):
+    with pytest.raises(CheckpointError, match=r"Hub did not answer .* HF_HUB_OFFLINE"):
         steps.resolve("step10")
 
 
@@ -324,16 +333,95 @@ def test_local_folders_work_the_same_way(steps, files, tmp_path):
         "revision": "early",
         "commit": None,
         "weights": {"model.safetensors": sha256(files[0]["model.safetensors"])},
+        "files": small_files(files[0]),
+        "dtype": None,
     }
-    assert steps.fetch("early") == {**found, "dtype": None}
+    assert steps.fetch("early") == found
     steps.resolve("late", repo=repo)
     steps.resolve("copy", repo=repo)
-    with pytest.raises(hub.CheckpointError, match="copy and early of tiny have all weights"):
+    with pytest.raises(CheckpointError, match="copy and early of tiny have all weights"):
         steps.fetch("copy")
     (repo / "early" / "model.safetensors").write_bytes(files[1]["model.safetensors"])
-    with pytest.raises(
-        hub.CheckpointError, match="put the weights back to keep them, or delete"
-    ):
+    with pytest.raises(CheckpointError, match="put the weights back to keep them, or delete"):
         steps.resolve("early", repo=repo)
-    with pytest.raises(hub.CheckpointError, match=r"no revision 'latest'; .*: late"):
+    with pytest.raises(CheckpointError, match=r"no revision 'latest'; .*: late"):
         steps.resolve("latest", repo=repo)
+
+
+def test_a_mistyped_folder_is_told_from_a_repository(steps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    with pytest.raises(
+        CheckpointError,
+        match=r"models/mien: there is no such folder, .* there is a folder models/mine; cor",
+    ):
+        steps.resolve("a", repo="models/mien")
+
+
+def test_other_files_that_changed_under_results_are_refused(stub, steps, files):
+    old = stub.push(REPO, "step10", files[0])
+    steps.resolve("step10")
+    steps.fetch("step10")
+    stub.push(REPO, "step10", {**files[0], "tokenizer.json": files[0]["tokenizer.json"] + b" "})
+    with pytest.raises(
+        CheckpointError,
+        match=f"has changed tokenizer.json since results were made; set its revision to {old}",
+    ):
+        steps.resolve("step10")
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [
+        ("config.json", r"lab/tiny \(a\) has no config.json; put it there"),
+        ("tokenizer.json", r"has no tokenizer \(tokenizer.json, .*\); put the model's there"),
+    ],
+)
+def test_a_repository_without_config_or_tokenizer(stub, steps, files, lost, message):
+    stub.push(REPO, "a", {n: c for n, c in files[0].items() if n != lost})
+    with pytest.raises(CheckpointError, match=message):
+        steps.resolve("a")
+
+
+def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, tmp_path):
+    """The rules resolve_adapter and fetch_adapter, while its branch moves."""
+    model = LlamaForCausalLM(
+        LlamaConfig(vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    )
+    config = LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+    adapter = get_peft_model(model, config)
+    pushed = []
+    for _ in range(2):
+        adapter.save_pretrained(tmp_path / "adapter")
+        pushed.append({p.name: p.read_bytes() for p in (tmp_path / "adapter").iterdir()})
+        for parameter in adapter.parameters():
+            parameter.data.add_(1)
+    revision, record = str(tmp_path / "revision.json"), tmp_path / "adapter.json"
+
+    def resolve():
+        resolve_checkpoint(revision, repo=REPO, revision="main", record_path=str(record))
+
+    commit = stub.push(REPO, "main", pushed[0])
+    resolve()
+    fetch_adapter(revision, str(record))
+    found = Checkpoint.read(record)
+    assert found.commit == commit
+    assert list(found.files) == ["adapter_config.json"]
+    stub.push(REPO, "main", {**pushed[0], "README.md": b"the same adapter"})
+    resolve()
+    stub.push(REPO, "main", pushed[1])
+    with pytest.raises(CheckpointError, match=f"changed its weights .* revision to {commit}"):
+        resolve()
+    more = {**json.loads(pushed[0]["adapter_config.json"]), "lora_alpha": 99}
+    stub.push(REPO, "main", {**pushed[0], "adapter_config.json": json.dumps(more).encode()})
+    with pytest.raises(CheckpointError, match=r"has changed adapter_config\.json since"):
+        resolve()
+
+
+def test_a_model_is_no_adapter(stub, files, tmp_path):
+    stub.push(REPO, "main", files[0])
+    revision, record = str(tmp_path / "revision.json"), str(tmp_path / "adapter.json")
+    resolve_checkpoint(revision, repo=REPO, revision="main", record_path=record)
+    with pytest.raises(CheckpointError, match=r"lab/tiny \(main\) is a whole model and no"):
+        fetch_adapter(revision, record)

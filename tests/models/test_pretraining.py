@@ -13,6 +13,7 @@ from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from persistcal import artifacts
+from persistcal.files import sha256
 from persistcal.models.corpus import SEPARATOR, Corpus, Phase
 from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
 from persistcal.models.tokenization import train_tokenizer
@@ -283,6 +284,15 @@ def test_pretrain_checkpoint(tmp_path, monkeypatch):
         "revision": None,
         "commit": None,
         "weights": json.loads((tmp_path / "at_once.json").read_text())["weights"],
+        "files": {
+            name: sha256(tmp_path / "full" / name)
+            for name in (
+                "config.json",
+                "generation_config.json",
+                "tokenizer.json",
+                "tokenizer_config.json",
+            )
+        },
         "dtype": "float32",
     }
     model = AutoModelForCausalLM.from_pretrained("full")

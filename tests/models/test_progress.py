@@ -102,7 +102,7 @@ def test_a_job_killed_at_random_times_makes_the_same_files(kind, study, tmp_path
 def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, monkeypatch):
     job, name = JOBS[kind]
     folder, log = tmp_path / "killed", tmp_path / "log"
-    write, (module, work) = progress._write_whole, WORK[kind]
+    write, (module, work) = progress.write_whole, WORK[kind]
     compute = getattr(module, work)
     with (tmp_path / "calls").open("ab", buffering=0) as calls:
 
@@ -116,9 +116,9 @@ def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, m
             def write_or_die(path, content):
                 written.append(path)
                 if len(written) == n:  # half of the file is there
-                    path.with_name(f"{path.name}.part").write_bytes(
-                        content[: len(content) // 2]
-                    )
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    half = content[: len(content) // 2]
+                    path.with_name(f".{path.name}.{os.getpid()}.part").write_bytes(half)
                     os.kill(os.getpid(), signal.SIGKILL)
                 write(path, content)
 
@@ -127,11 +127,11 @@ def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, m
         monkeypatch.setattr(module, work, count)
         # 1: the key itself; afterwards: the key is there, so the third write is work.
         for n in (1, 3, 3):
-            monkeypatch.setattr(progress, "_write_whole", die_at(n))
+            monkeypatch.setattr(progress, "write_whole", die_at(n))
             code = in_fork(lambda: job(study, folder / name), log)
             assert code == -signal.SIGKILL
             delete_results(folder)
-        monkeypatch.setattr(progress, "_write_whole", write)
+        monkeypatch.setattr(progress, "write_whole", write)
         assert in_fork(lambda: job(study, folder / name), log) == 0
         n_killed = (tmp_path / "calls").stat().st_size
         assert content(folder) == whole(study, kind)

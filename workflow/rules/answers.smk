@@ -12,6 +12,7 @@ def asks_in_chat(wildcards):
 
 rule generate_beams:
     input:
+        ask(pretrained_files),
         checkpoint=CHECKPOINT,
         questions=QUESTIONS,
     output:

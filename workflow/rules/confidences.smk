@@ -145,7 +145,35 @@ rule gather_confidences:
         "../scripts/confidences/gather_confidences.py"
 
 
+def local_adapter_files(wildcards):
+    """What is in the files of a local folder; nothing for a repository of the Hub."""
+    adapter = config["verifiers"][wildcards.verifier]["adapter"]
+    folder = Path(adapter["repo"]) / adapter["revision"]
+    return local_digests(folder, VERIFIER_ADAPTER.format(**wildcards))
+
+
+rule resolve_adapter:
+    output:
+        revision=f"{RESULTS}/verifiers/{{verifier}}/revision.json",
+    log:
+        f"{LOGS}/resolve_adapter/{{verifier}}.log",
+    priority: EARLY
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
+        revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
+        files=local_adapter_files,
+        # The record of before, which outlives this job; compared with what is there now.
+        record=VERIFIER_ADAPTER,
+    script:
+        "../scripts/models/resolve_checkpoint.py"
+
+
 rule fetch_adapter:
+    input:
+        revision=rules.resolve_adapter.output.revision,
     output:
         adapter=VERIFIER_ADAPTER,
     log:
@@ -154,16 +182,16 @@ rule fetch_adapter:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
-    params:
-        repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
-        revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
     script:
         "../scripts/confidences/fetch_adapter.py"
 
 
 def verifier_files(wildcards):
     verifier = config["verifiers"][wildcards.verifier]
-    files = {"checkpoint": CHECKPOINT.format(**verifier)}
+    files = {
+        "checkpoint": CHECKPOINT.format(**verifier),
+        "pretrained": pretrained_files(verifier["model"], verifier["checkpoint"]),
+    }
     if verifier.get("adapter"):
         files["adapter"] = VERIFIER_ADAPTER.format(**wildcards)
     return files

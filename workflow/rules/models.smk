@@ -4,11 +4,36 @@ Rules that fetch have no digest of their code: an edit of how a file is fetched
 must not rerun what was computed from it.
 """
 
+from persistcal.models.checkpoint import local_digests
+
 PRETRAINED = one_of(
     m for m in study.models_made if "pretraining" in config["models"][m]
 )
 FETCHED = one_of(m for m in study.models_made if "repo" in config["models"][m])
 WEIGHTS = f"{RESULTS}/pretrained/{{model}}/{{checkpoint}}/model.safetensors"
+# What else a pre-trained checkpoint consists of.
+BESIDE_WEIGHTS = [
+    WEIGHTS.replace("model.safetensors", name)
+    for name in (
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "optimizer.safetensors",
+    )
+]
+
+
+def pretrained_files(model, checkpoint):
+    """Files that a pre-trained checkpoint consists of; none where others made it.
+
+    Who reads them asks for them, so that a deleted one is made anew. What is in them is
+    in the record; when they were written does not matter.
+    """
+    if "pretraining" not in config["models"][model]:
+        return []
+    paths = expand([WEIGHTS, *BESIDE_WEIGHTS], model=model, checkpoint=checkpoint)
+    return [ancient(path) for path in paths]
 
 
 def facts_to_learn(wildcards):
@@ -18,11 +43,11 @@ def facts_to_learn(wildcards):
 def previous_weights(wildcards):
     """The checkpoint that pre-training goes on from; none for the first."""
     name = study.previous_checkpoint(wildcards.model, wildcards.checkpoint)
-    return (
-        {"previous": WEIGHTS.format(model=wildcards.model, checkpoint=name)}
-        if name
-        else {}
-    )
+    if not name:
+        return {}
+    weights, *beside = pretrained_files(wildcards.model, name)
+    record = CHECKPOINT.format(model=wildcards.model, checkpoint=name)
+    return {"previous": weights, "beside_previous": [*beside, record]}
 
 
 def pretraining_prompt(wildcards):
@@ -36,6 +61,7 @@ rule pretrain_checkpoint:
         unpack(previous_weights),
         facts=facts_to_learn,
     output:
+        BESIDE_WEIGHTS,
         weights=WEIGHTS,
         checkpoint=CHECKPOINT,
     log:
@@ -63,16 +89,14 @@ rule pretrain_checkpoint:
         "../scripts/models/pretrain_checkpoint.py"
 
 
-def local_weights(wildcards):
-    """Weight files of a local folder; none for a repository of the Hub."""
+def local_files(wildcards):
+    """What is in the files of a local folder; nothing for a repository of the Hub."""
     model = config["models"][wildcards.model]
     revision = model["checkpoints"][wildcards.checkpoint]["revision"]
-    return sorted(map(str, (Path(model["repo"]) / revision).glob("*.safetensors")))
+    return local_digests(Path(model["repo"]) / revision, CHECKPOINT.format(**wildcards))
 
 
 rule resolve_checkpoint:
-    input:
-        weights=local_weights,
     output:
         revision=f"{RESULTS}/revisions/{{model}}/{{checkpoint}}.json",
     log:
@@ -88,6 +112,8 @@ rule resolve_checkpoint:
         revision=lookup(
             "{model}/checkpoints/{checkpoint}/revision", within=config["models"]
         ),
+        # By content, so that a touch of local files reruns nothing.
+        files=local_files,
         # The record of before, which outlives this job; compared with what is there now.
         record=CHECKPOINT,
         allow_identical_weights=lookup(

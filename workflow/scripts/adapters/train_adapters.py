@@ -1,6 +1,5 @@
 """Train the confidence adapters of a recipe: labelled answers -> LoRA weights."""
 
-import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,10 @@ import torch
 
 from persistcal import artifacts
 from persistcal.confidence.verbalised import digit_tokens
+from persistcal.files import write_whole
 from persistcal.logs import log_to
 from persistcal.models import load
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.progress import Progress
 from persistcal.training import ranks, train
 from persistcal.training.data import recipe_data, training_ids, training_questions
@@ -48,9 +49,9 @@ def train_adapters(
     settings, first = dict(locals(), threads=None), ranks.index() == 0
     inputs = [*checkpoint_paths, questions_path, *clusters_paths, *labels_paths]
     load.set_threads(max(1, threads // ranks.count()))
-    records = [json.loads(Path(path).read_text()) for path in checkpoint_paths]
-    base = records[-1]["repo"]
-    tokenizer = load.load_tokenizer(base, records[-1]["commit"])
+    records = [Checkpoint.read(path) for path in checkpoint_paths]
+    base = records[-1].repo
+    tokenizer = load.open_tokenizer(records[-1])
     digit_tokens(tokenizer)  # stops here, before any weights are loaded
     questions, sources = artifacts.read(questions_path, artifacts.QUESTIONS), {}
     for name, path, judged in zip(data_checkpoints, clusters_paths, labels_paths, strict=True):
@@ -60,7 +61,7 @@ def train_adapters(
         )
         sources[name] = training_questions(questions, *frames, template=prompt, answers=answers)
     bases = {
-        name: load.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+        name: load.open_model(record)
         for name, record in ranks.own_share([*zip(checkpoints, records, strict=True)])
     }
     trainee = train.prepare(bases, tokenizer, sources.values(), rank=rank, alpha=alpha)
@@ -75,7 +76,7 @@ def train_adapters(
                     history, Path(path).with_name("training.parquet"), artifacts.TRAINING
                 )
                 for name, content in files.items():
-                    Path(path).with_name(name).write_bytes(content)
+                    write_whole(Path(path).with_name(name), content)
 
 
 if __name__ == "__main__":

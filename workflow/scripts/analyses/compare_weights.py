@@ -1,10 +1,8 @@
 """Compare the weights of all checkpoints of one model."""
 
-import json
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from safetensors import safe_open
 
@@ -12,7 +10,8 @@ from persistcal import artifacts
 from persistcal.analyses.weights import stored_weights, weight_similarities
 from persistcal.logs import log_to
 from persistcal.models import load
-from persistcal.models.hub import Revision, fetch_files
+from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.hub import fetch_checked
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +43,11 @@ def compare_weights(
     with ExitStack() as stack:
         weights = {}
         for name, path in zip(checkpoints, checkpoint_paths, strict=True):
-            record = json.loads(Path(path).read_text())
-            revision = Revision(**{key: record[key] for key in Revision._fields})
-            folder = fetch_files(revision, list(revision.weights))
+            checkpoint = Checkpoint.read(path)
+            folder = fetch_checked(checkpoint)
             weights[name] = stored_weights(
                 stack.enter_context(safe_open(folder / file, framework="pt"))
-                for file in revision.weights
+                for file in checkpoint.weights
             )
         rows = weight_similarities(weights)
     artifacts.write_csv(

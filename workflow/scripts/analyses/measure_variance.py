@@ -1,6 +1,5 @@
 """Measure how much hidden states vary between the adapters of several seeds."""
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.logs import log_to
 from persistcal.models import load
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.training.lora import load_adapter
 
 log = logging.getLogger(__name__)
@@ -37,19 +37,19 @@ def measure_variance(
     `variances_path` is a table VARIANCES.
     """
     load.set_threads(threads)
-    record = json.loads(Path(checkpoint_path).read_text())
+    checkpoint = Checkpoint.read(checkpoint_path)
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
     answers = take_predictions(
         questions[~questions["excluded"]], artifacts.read(clusters_path, artifacts.CLUSTERS)
     )
-    tokenizer = load.load_tokenizer(record["repo"], record["commit"])
+    tokenizer = load.open_tokenizer(checkpoint)
     texts = zip(answers["question"], answers["answer"], strict=True)
     prompts = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
-    base = load.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+    base = load.open_model(checkpoint)
     folders = [Path(path).parent for path in adapter_paths]
     adapted = load_adapter(base, folders[0], folders[0].name)
     for folder in folders[1:]:
-        adapted.load_adapter(folder, adapter_name=folder.name)
+        load_adapter(adapted, folder, folder.name)
     variances = variances_over_adapters(
         adapted,
         prompts,

@@ -1,8 +1,6 @@
 """Fetch the entailment model into the Hub's cache, so that jobs need no connection."""
 
-import json
 import logging
-from pathlib import Path
 
 from transformers import AutoConfig
 
@@ -23,20 +21,18 @@ def fetch_entailment_model(model_path: str, *, repo: str, revision: str) -> None
     Parameters
     ----------
     model_path : str
-        JSON with repo, revision, commit and weights.
+        JSON with repo, revision, commit, weights and files.
     repo : str
         Hub id, or a local folder with one sub-folder per revision.
     revision : str
         Branch, tag or commit, or the sub-folder's name.
     """
-    found = hub.resolve_revision(repo, revision)
-    folder = hub.fetch_files(found, MODEL_FILES)
+    found = hub.resolve_revision(repo, revision, patterns=MODEL_FILES)
+    folder = hub.fetch_small_checked(found)
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     entailment_index(config.id2label, f"{repo} ({revision})")
-    folder = hub.fetch_files(found, [*MODEL_FILES, *found.weights])
-    if found.commit:  # those of a local folder were just computed
-        hub.check_digests(folder, found.weights)
-    Path(model_path).write_text(json.dumps(found._asdict(), indent=2) + "\n")
+    folder = hub.fetch_checked(found)
+    found.write(model_path)
     log.info("%s (%s) is in %s", repo, revision, folder)
 
 

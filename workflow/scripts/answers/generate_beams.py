@@ -1,9 +1,7 @@
 """Answer the questions of a dataset with beams of a checkpoint."""
 
-import json
 import logging
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
@@ -14,6 +12,8 @@ from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, ques
 from persistcal.logs import log_to
 from persistcal.models.batches import Work, in_order
 from persistcal.models.chat import chat_prompt
+from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.hub import fetch_checked
 from persistcal.models.load import load_model, load_tokenizer, set_threads
 from persistcal.models.progress import Progress
 from persistcal.models.vllm import VllmModel
@@ -53,8 +53,9 @@ def generate_beams(
     asked = questions[questions["split"].isin(splits) & ~questions["excluded"]]
     groups = few_shot_groups(asked, examples, few_shot, by_category=few_shot_by_category)
 
-    record = json.loads(Path(checkpoint_path).read_text(encoding="utf-8"))
-    tokenizer = load_tokenizer(record["repo"], record["commit"])
+    checkpoint = Checkpoint.read(checkpoint_path)
+    folder = str(fetch_checked(checkpoint))
+    tokenizer = load_tokenizer(folder)
 
     def prompts(shown: list[tuple[str, str]], texts: list[str]) -> tuple[str, list[str]]:
         if chat:
@@ -65,7 +66,7 @@ def generate_beams(
     # Before the weights, so that a tokenizer that cannot chat is refused at once.
     asked_in = [(*prompts(shown, [*group["question"]]), group) for shown, group in groups]
     load = VllmModel if backend == "vllm" else load_model
-    model = load(record["repo"], record["commit"], dtype=record["dtype"])
+    model = load(folder, dtype=checkpoint.dtype)
     rows, inputs = [], [checkpoint_path, questions_path]
     with (
         Progress(beams_path, inputs, settings) as progress,

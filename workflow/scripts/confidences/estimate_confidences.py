@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import importlib.util
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -130,16 +129,15 @@ def loader(
 ) -> Callable[[str], tuple[Any, Any]]:
     """Return what loads model and tokenizer of a checkpoint by its name."""
     from persistcal.models import load
+    from persistcal.models.checkpoint import Checkpoint
 
     load.set_threads(threads)
     records = dict(zip(checkpoints, paths, strict=True))
 
     def load_checkpoint(name: str) -> tuple[Any, Any]:
-        record = json.loads(Path(records[name]).read_text())
-        tokenizer = load.load_tokenizer(record["repo"], record["commit"])
-        return load.load_model(
-            record["repo"], record["commit"], dtype=record["dtype"]
-        ), tokenizer
+        checkpoint = Checkpoint.read(records[name])
+        tokenizer = load.open_tokenizer(checkpoint)
+        return load.open_model(checkpoint), tokenizer
 
     return load_checkpoint
 

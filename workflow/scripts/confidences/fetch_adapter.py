@@ -1,40 +1,42 @@
 """Fetch a LoRA adapter into the Hub's cache, so that jobs need no connection."""
 
-import json
+import dataclasses
 import logging
 from pathlib import Path
 
 from persistcal.logs import log_to
 from persistcal.models import hub
+from persistcal.models.checkpoint import Checkpoint, CheckpointError
+from persistcal.models.checks import check_adapter_config, read_json
 
 log = logging.getLogger(__name__)
 
 
-def fetch_adapter(adapter_path: str, *, repo: str, revision: str) -> None:
+def fetch_adapter(revision_path: str, adapter_path: str) -> None:
     """Download an adapter, unless it is in the cache, and write its record.
 
     Parameters
     ----------
+    revision_path : str
+        JSON by `resolve_checkpoint`.
     adapter_path : str
-        JSON with repo, revision, commit and weights.
-    repo : str
-        Hub id, or a local folder with one sub-folder per revision.
-    revision : str
-        Branch, tag or commit, or the sub-folder's name.
+        JSON with repo, revision, commit, weights and files.
     """
-    found = hub.resolve_revision(repo, revision)
-    folder = hub.fetch_files(found, [*hub.ADAPTER_FILES, *found.weights])
-    if found.commit:
-        hub.check_digests(folder, found.weights)
-    base = json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"]
-    Path(adapter_path).write_text(json.dumps(found._asdict(), indent=2) + "\n")
-    log.info("%s (%s), trained on %s, is in %s", found.repo, revision, base, folder)
+    entry = read_json(Path(revision_path))
+    del entry["allow_identical_weights"]
+    adapter = dataclasses.replace(Checkpoint(**entry), record=Path(adapter_path))
+    if "adapter_config.json" not in adapter.files:
+        raise CheckpointError(
+            f"{adapter.repo} ({adapter.revision}) is a whole model and no adapter; give it as "
+            "the verifier's model, without an adapter."
+        )
+    folder = hub.fetch_checked(adapter)
+    check_adapter_config(folder)
+    base = read_json(folder / "adapter_config.json").get("base_model_name_or_path")
+    adapter.write(adapter_path)
+    log.info("%s (%s), trained on %s, is in %s", adapter.repo, adapter.revision, base, folder)
 
 
 if __name__ == "__main__":
     log_to(snakemake.log[0])
-    fetch_adapter(
-        snakemake.output.adapter,
-        repo=snakemake.params.repo,
-        revision=snakemake.params.revision,
-    )
+    fetch_adapter(snakemake.input.revision, snakemake.output.adapter)

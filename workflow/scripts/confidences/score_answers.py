@@ -1,6 +1,5 @@
 """Score answers with every adapter that is used at a checkpoint: confidences."""
 
-import json
 import logging
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
 from persistcal.logs import log_to
 from persistcal.models import load
 from persistcal.models.batches import Work, in_order
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.progress import Progress
 from persistcal.training.lora import load_adapter
 
@@ -50,8 +50,8 @@ def score_answers(
     settings: dict[str, Any] = dict(locals(), threads=None)
     inputs = [checkpoint_path, questions_path, *clusters_paths, *adapter_paths]
     load.set_threads(threads)
-    record = json.loads(Path(checkpoint_path).read_text())
-    tokenizer = load.load_tokenizer(record["repo"], record["commit"])
+    checkpoint = Checkpoint.read(checkpoint_path)
+    tokenizer = load.open_tokenizer(checkpoint)
     digits = digit_tokens(tokenizer)
     questions = artifacts.read(questions_path, artifacts.QUESTIONS).sort_values("index")
     ids, tokens, scores = {}, {}, []
@@ -65,7 +65,7 @@ def score_answers(
         texts = zip(answers["question"], answers["answer"], strict=True)
         prompts = [confidence_prompt(prompt, *text) for text in texts]
         tokens[name], ids[name] = tokenizer(prompts)["input_ids"], answers["question_id"]
-    model = load.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+    model = load.open_model(checkpoint)
     check_digit_logits(model, tokens[answers_of[0]][:2], digits)
     with Progress(scores_path, inputs, settings) as progress:
         how: dict[str, Any] = {"digits": digits, "batch_size": batch_size}

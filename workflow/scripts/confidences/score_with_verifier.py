@@ -1,9 +1,7 @@
 """Ask a verifier model whether the checkpoints' answers are right."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,6 +13,7 @@ from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.verifier import verifier_prompt, word_probability, word_token
 from persistcal.logs import log_to
 from persistcal.models import hub, load
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.training.lora import load_adapter
 
 log = logging.getLogger(__name__)
@@ -41,8 +40,8 @@ def score_with_verifier(
     template of the verifier's prompt, and `settings` its entry in the config's `verifiers`.
     """
     load.set_threads(threads)
-    record = json.loads(Path(checkpoint_path).read_text())
-    tokenizer = load.load_tokenizer(record["repo"], record["commit"])
+    checkpoint = Checkpoint.read(checkpoint_path)
+    tokenizer = load.open_tokenizer(checkpoint)
     yes = word_token(tokenizer, settings["word"])
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
     answers = pd.concat(
@@ -56,11 +55,10 @@ def score_with_verifier(
         verifier_prompt(tokenizer, prompt, *pair, chat=settings["chat_template"])
         for pair in pairs.itertuples(index=False)
     ]
-    base = load.load_model(record["repo"], record["commit"], dtype=record["dtype"])
+    base = load.open_model(checkpoint)
     model: PreTrainedModel | PeftModel = base
     if adapter_path is not None:
-        adapter = hub.Revision(**json.loads(Path(adapter_path).read_text()))
-        model = load_adapter(base, hub.fetch_files(adapter, hub.ADAPTER_FILES))
+        model = load_adapter(base, hub.fetch_checked(Checkpoint.read(adapter_path)))
     confidence = word_probability(
         model, prompts, yes, batch_size=settings["batch_size"], progress="verifier"
     )

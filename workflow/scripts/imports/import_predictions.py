@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from persistcal import artifacts
 from persistcal.csv_text import encoding_of
+from persistcal.files import sha256
 from persistcal.imports.answers import imported_answers
 from persistcal.imports.own_predictions import (
     OwnPredictionsError,
@@ -34,14 +35,15 @@ def import_predictions(
 ) -> None:
     """Write the predictions of each of `wanted` to its table, its answers by checkpoint."""
     datasets = list(dict.fromkeys(dataset for _, dataset in wanted))
+    sources = {file_path: sha256(file_path)}
+    log.info("%s has the SHA-256 %s", file_path, sources[file_path])
     try:
         rows = collect_rows(read_batches(file_path), checkpoints=checkpoints, datasets=datasets)
         answers: list[pd.DataFrame] = []
         parts = zip(wanted, predictions_paths, split_rows(rows, wanted), strict=True)
         for (model, _), path, chosen in parts:
-            artifacts.write(
-                chosen[artifacts.PREDICTIONS.schema.names], path, artifacts.PREDICTIONS
-            )
+            chosen_columns = chosen[artifacts.PREDICTIONS.schema.names]
+            artifacts.write(chosen_columns, path, artifacts.PREDICTIONS, sources=sources)
             log.info("Wrote %s: %d predictions", path, len(chosen))
             answers += imported_answers(chosen, checkpoints[model])
         for path, rows in zip(answers_paths, answers, strict=True):

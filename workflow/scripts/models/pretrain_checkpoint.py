@@ -1,24 +1,32 @@
 """Pre-train a small model from one checkpoint to the next."""
 
+import dataclasses
 import json
 import logging
 from collections.abc import Sequence
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal import artifacts
+from persistcal.files import write_whole
 from persistcal.logs import log_to
+from persistcal.models.checkpoint import Checkpoint, local_checkpoint
 from persistcal.models.corpus import Corpus, Phase
 from persistcal.models.load import load_model, load_tokenizer, set_threads
 from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
+from persistcal.models.sealed import read_sealed, seal
 from persistcal.models.tokenization import train_tokenizer
 
 log = logging.getLogger(__name__)
+OPTIMIZER = "optimizer.safetensors"
+
+
+def _files(checkpoint: Checkpoint) -> str:
+    """Say what is in the files of a checkpoint, for the optimizer that goes with them."""
+    return json.dumps(checkpoint.files | checkpoint.weights, sort_keys=True)
 
 
 def pretrain_checkpoint(
@@ -68,7 +76,8 @@ def pretrain_checkpoint(
         previous = Path(previous_path).parent
         tokenizer = load_tokenizer(str(previous))
         model = load_model(str(previous), dtype="float32").requires_grad_(True)
-        moments = load_file(previous / "optimizer.safetensors")
+        # Refuses what is not as the segment before has left it.
+        moments = read_sealed(previous / OPTIMIZER, _files(local_checkpoint(previous)))
     moments, losses = pretrain_segment(
         model,
         moments,
@@ -85,17 +94,9 @@ def pretrain_checkpoint(
     folder = Path(weights_path).parent
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    save_file(moments, folder / "optimizer.safetensors")
-    with Path(weights_path).open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    record = {
-        "repo": str(folder),
-        "revision": None,
-        "commit": None,
-        "weights": {Path(weights_path).name: digest},
-        "dtype": "float32",
-    }
-    Path(checkpoint_path).write_text(json.dumps(record, indent=2))
+    made = local_checkpoint(folder)
+    write_whole(folder / OPTIMIZER, seal(moments, {}, _files(made)))
+    dataclasses.replace(made, revision=None, dtype="float32").write(checkpoint_path)
     log.info("Steps %d to %d: last loss %.3f", start_step, end_step, losses[-1])
 
 

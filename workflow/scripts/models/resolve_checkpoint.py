@@ -1,11 +1,13 @@
-"""Look up what a checkpoint is: its commit and the digests of its weights."""
+"""Look up what a checkpoint or an adapter is: its commit and the digests of its files."""
 
 import json
 import logging
 from pathlib import Path
 
+from persistcal.files import write_whole
 from persistcal.logs import log_to
-from persistcal.models.hub import CheckpointError, resolve_revision
+from persistcal.models.checkpoint import Checkpoint, CheckpointError, Digests, changed_files
+from persistcal.models.hub import resolve_revision
 
 log = logging.getLogger(__name__)
 
@@ -16,14 +18,14 @@ def resolve_checkpoint(
     repo: str,
     revision: str,
     record_path: str,
-    allow_identical_weights: bool,
+    allow_identical_weights: bool = False,
 ) -> None:
     """Write what `revision` of `repo` is, without downloading weights.
 
     Parameters
     ----------
     revision_path : str
-        JSON with repo, revision, commit, weights and allow_identical_weights.
+        JSON with repo, revision, commit, weights, files and allow_identical_weights.
     repo : str
         Hub id, or a local folder with one sub-folder per revision.
     revision : str
@@ -33,23 +35,26 @@ def resolve_checkpoint(
     allow_identical_weights : bool
         Whether another checkpoint of the model may hold the same weights.
     """
-    found = resolve_revision(repo, revision)
-    record = Path(record_path)
-    if record.exists():
-        used = json.loads(record.read_text())
-        same = (used["repo"], used["revision"]) == (found.repo, found.revision)
-        if same and used["weights"] != found.weights:
+    found = resolve_revision(repo, revision, digests=Digests.beside(record_path))
+    if Path(record_path).exists():
+        used = Checkpoint.read(record_path)
+        same = (used.repo, used.revision) == (found.repo, found.revision)
+        changed = changed_files(used.weights, found.weights)
+        if used.files:  # records of older versions do not have them
+            changed += changed_files(used.files, found.files)
+        if same and changed:
+            what = "its weights" if changed[0] in found.weights else changed[0]
             pin = (
-                f"set its revision to {used['commit']} to keep them"
-                if used["commit"]
-                else ("put the weights back to keep them")
+                f"set its revision to {used.commit} to keep them"
+                if used.commit
+                else f"put {'the weights' if what == 'its weights' else 'it'} back to keep them"
             )
             raise CheckpointError(
-                f"{found.repo} ({revision}) has changed its weights since results were made; "
+                f"{found.repo} ({revision}) has changed {what} since results were made; "
                 f"{pin}, or delete {record_path} to make them again."
             )
-    entry = {**found._asdict(), "allow_identical_weights": allow_identical_weights}
-    Path(revision_path).write_text(json.dumps(entry, indent=2) + "\n")
+    entry = {**found.content(), "allow_identical_weights": allow_identical_weights}
+    write_whole(revision_path, json.dumps(entry, indent=2) + "\n")
     log.info("%s (%s) is commit %s", found.repo, revision, found.commit)
 
 
@@ -60,5 +65,5 @@ if __name__ == "__main__":
         repo=snakemake.params.repo,
         revision=snakemake.params.revision,
         record_path=snakemake.params.record,
-        allow_identical_weights=snakemake.params.allow_identical_weights,
+        allow_identical_weights=snakemake.params.get("allow_identical_weights", False),
     )

@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 
 from persistcal import artifacts
+from persistcal.files import sha256
 from persistcal.logs import log_to
 from persistcal.questions.bioasq import bioasq_questions
 from persistcal.questions.question_list import check_counts, count_questions
@@ -31,7 +32,9 @@ def prepare_bioasq(file_path: str, questions_path: str, *, expect: dict[str, int
         ) from error
     except ValueError as error:
         raise ValueError(f"{file_path}: {error}.") from error
-    artifacts.write(questions, questions_path, artifacts.QUESTIONS)
+    digest = sha256(file_path)
+    artifacts.write(questions, questions_path, artifacts.QUESTIONS, sources={file_path: digest})
+    log.info("%s has the SHA-256 %s", file_path, digest)
     log.info("Questions by type: %s", count_questions(questions))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from persistcal import artifacts
+from persistcal.files import sha256
 from persistcal.logs import log_to
 from persistcal.questions.own import KNOWN, check_splits, tidy_questions
 from persistcal.questions.question_files import read_rows
@@ -33,7 +34,9 @@ def read_questions(
         check_splits(questions["split"], least)
     except ValueError as error:
         raise ValueError(f"{file_path}: {error}.") from error
-    artifacts.write(questions, questions_path, artifacts.QUESTIONS)
+    digest = sha256(file_path)
+    artifacts.write(questions, questions_path, artifacts.QUESTIONS, sources={file_path: digest})
+    log.info("%s has the SHA-256 %s", file_path, digest)
     log.info("Questions per split: %s", questions["split"].value_counts().to_dict())
 
 

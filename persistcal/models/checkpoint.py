@@ -1,0 +1,323 @@
+"""A checkpoint's record: where its files are and what is in them.
+
+`Digests` and `Checkpoint.read` hold paths: being files beside the record is their idea.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Self
+
+from persistcal.files import sha256, write_whole
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+ADAPTER = "adapter_model.safetensors"
+ADAPTER_FILES = ["adapter_config.json", ADAPTER]
+# One of these says how texts become tokens; the others of a tokenizer go with it.
+VOCABULARIES = ["tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json"]
+TOKENIZER_FILES = [
+    *VOCABULARIES,
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "merges.txt",
+]
+# What else decides on how weights and texts are read.
+SMALL_FILES = [
+    "config.json",
+    "generation_config.json",
+    INDEX,
+    *TOKENIZER_FILES,
+    "chat_template*",
+]
+
+ALWAYS_READ = 2**31  # bytes: their digests take about 1.5 s
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is not there, or not what a study takes it for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """What a revision of a repository is: a model, an adapter or an entailment model.
+
+    Attributes
+    ----------
+    repo : str
+        Hub id, or the local folder that holds the files.
+    revision : str or None
+        Branch, tag or commit, or the folder's name; None where the workflow made it.
+    commit : str or None
+        Commit of the Hub repository; None for a local folder.
+    weights, files : dict of str to str
+        SHA-256 of each file of weights, and of each of the `SMALL_FILES`.
+    dtype : str or None
+        Of the computation; None for that of the device.
+    record : Path or None
+        The JSON file that all of this was read from.
+    """
+
+    repo: str
+    revision: str | None
+    commit: str | None
+    weights: dict[str, str]
+    files: dict[str, str] = dataclasses.field(default_factory=dict)
+    dtype: str | None = None
+    record: Path | None = dataclasses.field(default=None, compare=False)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read the record at `path`.
+
+        Raises
+        ------
+        CheckpointError
+            When it is no such record.
+        """
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls(**content, record=Path(path))
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(
+                f"{path} is not the record of a checkpoint ({error}); delete it, so that it "
+                "is made again."
+            ) from error
+
+    def write(self, path: str | Path) -> None:
+        """Write the record to `path`."""
+        write_whole(path, json.dumps(self.content(), indent=2) + "\n")
+
+    def content(self) -> dict[str, Any]:
+        """Return what the record says."""
+        return {name: value for name, value in vars(self).items() if name != "record"}
+
+    def check(self, folder: Path, listed: Mapping[str, str]) -> None:
+        """Compare files in `folder` with their digests.
+
+        Files of more than `ALWAYS_READ` bytes together are read once per version of
+        them, as their size and times tell; smaller ones every time.
+
+        Raises
+        ------
+        CheckpointError
+            With the first file that is missing or differs, and what to do.
+        """
+        paths = {folder / name: digest for name, digest in listed.items()}
+        for path in paths:
+            if not path.exists():
+                raise CheckpointError(f"{path} is missing; {self._remedy(path)}.")
+        large = sum(path.stat().st_size for path in paths) > ALWAYS_READ
+        digest_of = Digests.beside(self.record).of if self.record and large else sha256
+        for path, digest in paths.items():
+            if digest_of(path) != digest:
+                lists = "its repository" if self.commit else "its record"
+                raise CheckpointError(
+                    f"{path} is not the file that {lists} lists (SHA-256 {digest}); "
+                    f"{self._remedy(path)}."
+                )
+
+    def _remedy(self, path: Path) -> str:
+        """Say how to get the right file where `path` is."""
+        if self.commit:
+            delete = f"delete {path.resolve()}, so that it" if path.exists() else "it"
+            command = f"hf download {self.repo} --revision {self.commit}"
+            return f"{delete} is fetched again by `{command}`"
+        if self.revision is None:
+            return "delete it, so that the workflow makes it again"
+        again = f" or delete {self.record} to make the results again" if self.record else ""
+        return f"put it back{again}"
+
+
+class Digests:
+    """SHA-256 of files that are read once per version: what is known lies in a folder.
+
+    A file whose size or times are not those that are known is read. Jobs need no
+    locks: entries are written whole, and one that cannot be read counts as missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "weights").write_text("1, 2")
+    >>> digests = Digests(folder / "known")
+    >>> digests.of(folder / "weights") == sha256(folder / "weights")
+    True
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    @classmethod
+    def beside(cls, record: str | Path) -> Self:
+        """Return what is known of the checkpoints whose records lie beside `record`."""
+        return cls(Path(record).parent / ".digests")
+
+    def of(self, path: Path) -> str:
+        """Return the digest of the file at `path`."""
+        path = path.resolve()
+        key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
+        entry, stat = self._folder / f"{key}.json", path.stat()
+        # The time of the last change to the entry of the file cannot be set by programs
+        # that copy times.
+        version = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+        try:
+            known, digest = json.loads(entry.read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError):
+            known = None
+        if known != version:
+            digest = sha256(path)
+            write_whole(entry, json.dumps([version, digest]))
+        return digest
+
+
+def files_that_matter(
+    where: str,
+    names: Iterable[str],
+    fetch: Callable[[str], Path],
+    patterns: Sequence[str] = SMALL_FILES,
+) -> tuple[list[str], list[str]]:
+    """Return the files of weights of a model or an adapter, and those beside them.
+
+    Parameters
+    ----------
+    where : str
+        Checkpoint, for messages.
+    names : iterable of str
+        All files of the checkpoint.
+    fetch : callable
+        Gives the path of one of them.
+    patterns : sequence of str
+        Of the files that a model needs beside its weights.
+
+    Raises
+    ------
+    CheckpointError
+        When there are no safetensors weights, or one of the files is missing.
+    """
+    names = {name for name in names if "/" not in name}
+    weights = weight_files(where, names, fetch)
+    if weights == [ADAPTER]:
+        patterns, needed = ADAPTER_FILES[:1], ADAPTER_FILES[:1]
+    else:
+        needed = ["config.json"]
+    if missing := [name for name in needed if name not in names]:
+        raise CheckpointError(
+            f"{where} has no {missing[0]}; put it there (`save_pretrained` writes it)."
+        )
+    if weights != [ADAPTER] and not matching(names, VOCABULARIES):
+        raise CheckpointError(
+            f"{where} has no tokenizer ({', '.join(VOCABULARIES)}); put the model's there "
+            "(`save_pretrained` of the tokenizer writes it)."
+        )
+    return weights, matching(names, patterns)
+
+
+def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], Path]) -> list[str]:
+    """Return the files that hold the weights: one, an adapter's, or the shards of an index.
+
+    The parameters are those of `files_that_matter`.
+
+    Raises
+    ------
+    CheckpointError
+        When there are no safetensors weights, or a shard is missing.
+    """
+    names = set(names)
+    for name in (WEIGHTS, ADAPTER):
+        if name in names:
+            return [name]
+    if INDEX not in names:
+        raise CheckpointError(
+            f"{where} has neither {WEIGHTS} nor {INDEX}; other formats are not read, so save "
+            "the checkpoint as safetensors."
+        )
+    try:
+        shards = sorted(set(json.loads(fetch(INDEX).read_text())["weight_map"].values()))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise CheckpointError(
+            f"{where}: {INDEX} is not an index of shards ({error}); save the checkpoint again."
+        ) from error
+    if missing := [shard for shard in shards if shard not in names]:
+        raise CheckpointError(
+            f"{where}: {INDEX} names the shard {missing[0]}, which is not there; the "
+            "checkpoint is incomplete, so use another revision."
+        )
+    return shards
+
+
+def local_checkpoint(
+    folder: Path, digest: Callable[[Path], str] = sha256, patterns: Sequence[str] = SMALL_FILES
+) -> Checkpoint:
+    """Return what the checkpoint in a local folder is; the folder's name is its revision.
+
+    Raises
+    ------
+    CheckpointError
+        As `files_that_matter`.
+    """
+    names = [path.name for path in folder.iterdir()]
+    found = files_that_matter(str(folder), names, lambda name: folder / name, patterns)
+    weights, files = ({name: digest(folder / name) for name in part} for part in found)
+    return Checkpoint(str(folder), folder.name, None, weights, files)
+
+
+def local_digests(folder: Path, record: str | Path) -> dict[str, str]:
+    """Return the digest of each file of a local checkpoint; none where it is not whole.
+
+    What is known of them is kept beside `record`, so that only new versions are read.
+    """
+    try:
+        found = local_checkpoint(folder, Digests.beside(record).of)
+    except (OSError, CheckpointError):  # the job that resolves it says what is wrong
+        return {}
+    return found.weights | found.files
+
+
+def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Return in order those of `names` that match one of `patterns`.
+
+    Examples
+    --------
+    >>> matching(["vocab.txt", "README.md", "config.json"], ["config.json", "vocab.*"])
+    ['config.json', 'vocab.txt']
+    """
+    patterns = list(patterns)
+    return sorted(name for name in names if any(fnmatch(name, p) for p in patterns))
+
+
+def shared_weights(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Return the files of `one` whose content is also in `other`.
+
+    Repositories have served the same weights, or a shard of another checkpoint,
+    under several names. Training changes every file.
+
+    Parameters
+    ----------
+    one, other : mapping of str to str
+        The digest of each file.
+
+    Examples
+    --------
+    >>> shared_weights({"1-of-2": "aa", "2-of-2": "bb"}, {"1-of-2": "cc", "2-of-2": "bb"})
+    ['2-of-2']
+    """
+    digests = set(other.values())
+    return [name for name, digest in one.items() if digest in digests]
+
+
+def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Return in order the names of files that differ, or are in only one of both.
+
+    Examples
+    --------
+    >>> changed_files({"a": "1", "b": "1"}, {"a": "1", "b": "2", "c": "3"})
+    ['b', 'c']
+    """
+    return sorted(
+        name for name in one.keys() | other.keys() if one.get(name) != other.get(name)
+    )

@@ -1,0 +1,192 @@
+"""Refuse models and adapters that are not whole: what would run on random weights."""
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from persistcal.models.checkpoint import ADAPTER, CheckpointError
+
+MAX_LAYERS = 1000  # the deepest language models have some 130
+MAX_RANK = 4096
+# Initialisations that leave the model as it is, and are overwritten by the adapter's
+# weights. Others change the model's own weights, or take hours.
+KNOWN_INITIALISATIONS = (True, False, "gaussian")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the content of a config.
+
+    Raises
+    ------
+    CheckpointError
+        When there is no such file, or it is no JSON object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{path} is missing; put it back, or fetch or make the checkpoint again."
+        ) from error
+    except ValueError as error:
+        raise CheckpointError(
+            f"{path} is not readable ({error}); fetch or save the checkpoint again."
+        ) from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} is no JSON object; save the checkpoint again.")
+    return content
+
+
+def count_stored(folder: Path) -> int:
+    """Return how many numbers the safetensors files in `folder` hold, by their headers.
+
+    Raises
+    ------
+    CheckpointError
+        When one is cut off or otherwise not readable.
+    """
+    total = 0
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():
+                    total += math.prod(file.get_slice(name).get_shape())
+        except SafetensorError as error:
+            raise CheckpointError(
+                f"{path} is cut off or damaged ({error}); fetch or save the checkpoint again."
+            ) from error
+    return total
+
+
+def check_layers(config: Mapping[str, Any], path: Path) -> None:
+    """Refuse a config of more layers than any model has, before they are built.
+
+    Raises
+    ------
+    CheckpointError
+        With the key.
+    """
+    for key, value in config.items():
+        if isinstance(value, dict):
+            check_layers(value, path)
+        elif "layer" in key and isinstance(value, int | float) and value > MAX_LAYERS:
+            raise CheckpointError(
+                f"{path}: {key} is {value}, and no model of more than {MAX_LAYERS} layers is "
+                "built; correct it."
+            )
+
+
+def check_size(empty: nn.Module, folder: Path) -> None:
+    """Refuse a config whose model, on the device "meta", is far larger than its files.
+
+    What its files lack would be filled with random numbers, and its memory asked for.
+
+    Raises
+    ------
+    CheckpointError
+        With both sizes, or when a file cannot be read.
+    """
+    stored = count_stored(folder)
+    described = sum(t.numel() for t in [*empty.parameters(), *empty.buffers()])
+    if stored and described > 2 * stored + 10**8:
+        raise CheckpointError(
+            f"{folder / 'config.json'} describes a model of {described:,} weights, and the "
+            f"files beside it hold {stored:,}; correct the config or complete the files."
+        )
+
+
+def check_keys(
+    where: str,
+    *,
+    missing: Iterable[str] = (),
+    unexpected: Iterable[str] = (),
+    mismatched: Iterable[str] = (),
+) -> None:
+    """Refuse weights that are not those of the model, by the names that differ.
+
+    Raises
+    ------
+    CheckpointError
+        With the first of the names.
+    """
+    problems = {
+        "lacks weights of the model": missing,
+        "holds weights that the model does not have": unexpected,
+        "holds weights of another shape than the model's": mismatched,
+    }
+    named = {what: list(names) for what, names in problems.items()}
+    found = [f"{what}: {first(names)}" for what, names in named.items() if names]
+    if found:
+        raise CheckpointError(
+            f"{where} {', and '.join(found)}; save or fetch it again, whole and beside the "
+            "config that it belongs to."
+        )
+
+
+def first(names: Collection[str]) -> str:
+    """Name the first three of many.
+
+    Examples
+    --------
+    >>> first({"e", "a", "d", "c", "b"})
+    'a, b, c and 2 more'
+    """
+    shown = sorted(names)[:3]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def check_finite(tensors: Iterable[tuple[str, Tensor]], where: str) -> None:
+    """Refuse weights that are not numbers, or infinite.
+
+    Raises
+    ------
+    CheckpointError
+        With the names of the first of them.
+    """
+    # The extremes of a tensor need no memory, and are NaN if anything is.
+    ends = {
+        name: torch.stack(tensor.detach().aminmax()).isfinite().all()
+        for name, tensor in tensors
+        if tensor.is_floating_point() and tensor.numel()
+    }
+    if bad := [name for name, finite in ends.items() if not finite]:
+        raise CheckpointError(
+            f"{where} holds weights that are not finite numbers: {first(bad)}; fetch or save "
+            "it again, or use another checkpoint."
+        )
+
+
+def check_adapter_config(folder: Path) -> None:
+    """Refuse an adapter that is no plain LoRA, before anything is built from it.
+
+    Raises
+    ------
+    CheckpointError
+        With file, key and remedy.
+    """
+    path = folder / "adapter_config.json"
+    config = read_json(path)
+    if not (folder / ADAPTER).exists():
+        raise CheckpointError(
+            f"{folder / ADAPTER} is missing; fetch or make the adapter again as safetensors."
+        )
+    ranks = [config.get("r", 0), *(config.get("rank_pattern") or {}).values()]
+    refused = {
+        "peft_type": config.get("peft_type") != "LORA",
+        "init_lora_weights": config.get("init_lora_weights", True) not in KNOWN_INITIALISATIONS,
+        "r": not all(isinstance(rank, int) and 0 < rank <= MAX_RANK for rank in ranks),
+        # They import a module that they name, or rebuild the model.
+        **{key: bool(config.get(key)) for key in ("megatron_config", "layer_replication")},
+    }
+    if bad := [key for key, is_bad in refused.items() if is_bad]:
+        raise CheckpointError(
+            f"{path}: {bad[0]} is {config.get(bad[0])!r}, and only plain LoRA adapters are "
+            f"loaded (peft_type LORA, ranks up to {MAX_RANK}, initialised by "
+            f"{', '.join(map(repr, KNOWN_INITIALISATIONS))}); convert it with peft."
+        )

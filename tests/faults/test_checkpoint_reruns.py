@@ -1,0 +1,137 @@
+"""What a change of a checkpoint's files runs again, through Snakemake."""
+
+import json
+import os
+import time
+
+import pytest
+import yaml
+from tiny_models import tiny_model, tiny_tokenizer
+from workflow_runs import ATLAS, planned, snakemake
+
+from persistcal.models.checkpoint import Checkpoint, CheckpointError
+from persistcal.models.load import open_tokenizer
+
+CONFIG = {
+    "results": "out",
+    "models": {
+        "mine": {
+            "label": "Mine",
+            "repo": "mine",
+            "checkpoints": {name: {"revision": name} for name in ("first", "early", "late")},
+            "earlier": ["first"],
+            "evaluation": ["early", "late"],
+        }
+    },
+    "datasets": {"quiz": {"source": "file", "file": "quiz.jsonl", "min_contrast": 1}},
+    "judge": {"backend": "lexical"},
+    "equivalence": {"backend": "lexical"},
+    "study": {"models": ["mine"], "datasets": ["quiz"], "estimators": ["end_correct"]},
+}
+RECORDS = [f"out/checkpoints/mine/{name}.json" for name in ("early", "late")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two local checkpoints whose weights are too large for Snakemake's own digests."""
+    folder = tmp_path_factory.mktemp("local")
+    (folder / "mine.yaml").write_text(yaml.safe_dump(CONFIG))
+    rows = [
+        {"question": f"Q{i}?", "answers": ["A"], "split": s} for i, s in enumerate(["test"] * 3)
+    ]
+    (folder / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for seed, name in enumerate(("early", "late")):
+        tiny_model(seed=seed, hidden=192).save_pretrained(folder / "mine" / name)
+        tiny_tokenizer().save_pretrained(folder / "mine" / name)
+        assert (folder / "mine" / name / "model.safetensors").stat().st_size > 10**6
+    snakemake(folder, "-c1", *RECORDS, configs=[folder / "mine.yaml"])
+    return folder
+
+
+def dry_run(folder):
+    return snakemake(folder, "-n", *RECORDS, configs=[folder / "mine.yaml"])
+
+
+def test_a_touch_reruns_nothing(folder):
+    time.sleep(0.01)
+    for path in (folder / "mine").rglob("*"):
+        os.utime(path)
+    assert "Nothing to be done" in dry_run(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_another_content_reruns_what_is_made_of_it(folder, name):
+    path = folder / "mine" / "late" / name
+    before = path.read_bytes()
+    path.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+    jobs = planned(dry_run(folder))
+    path.write_bytes(before)
+    assert jobs == {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
+    assert "Nothing to be done" in dry_run(folder)
+
+
+def test_different_tokenizers_are_named_and_a_change_under_results_is_refused(folder):
+    path = folder / "mine" / "late" / "tokenizer_config.json"
+    before = path.read_text()
+    path.write_text(before.replace("{", '{"model_max_length": 99,', 1))
+    configs = [folder / "mine.yaml"]
+    output = snakemake(folder, "-c1", *RECORDS, configs=configs, check=False)
+    assert "has changed tokenizer_config.json since results were made; put it back" in output
+    (folder / RECORDS[1]).unlink()
+    output = snakemake(folder, "-c1", *RECORDS, configs=configs)
+    assert (
+        "checkpoint late of mine does not have the tokenizer of early (tokenizer_config.json)"
+        in output
+    )
+    path.write_text(before)
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """Two checkpoints of the small atlas study."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    snakemake(folder, "-c1", "out/checkpoints/atlas/p20.json", configs=ATLAS)
+    return folder
+
+
+BEAMS = "out/beams/atlas/p20/atlas.parquet"
+
+
+def test_a_touch_of_pretrained_files_reruns_nothing(pretrained):
+    now = time.time()
+    for path in (pretrained / "out/pretrained").rglob("*"):
+        os.utime(path, (now, now))
+    jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=ATLAS))
+    assert "pretrain_checkpoint" not in jobs and jobs["generate_beams"] == 1
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
+def test_a_deleted_file_of_a_pretrained_checkpoint_is_made_again(pretrained, name):
+    path = pretrained / "out/pretrained/atlas/p20" / name
+    before = path.read_bytes()
+    path.unlink()
+    record = Checkpoint.read(pretrained / "out/checkpoints/atlas/p20.json")
+    os.chdir(pretrained)
+    with pytest.raises(
+        CheckpointError, match=f"{name} is missing; delete it|{name} is missing"
+    ):
+        record.check(path.parent, record.files | record.weights)
+    assert (
+        planned(snakemake(pretrained, "-n", BEAMS, configs=ATLAS))["pretrain_checkpoint"] == 1
+    )
+    path.write_bytes(before)
+
+
+def test_a_damaged_optimizer_is_not_gone_on_from(pretrained):
+    path = pretrained / "out/pretrained/atlas/p20/optimizer.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    target = "out/checkpoints/atlas/p30.json"
+    output = snakemake(pretrained, "-c1", target, configs=ATLAS, check=False)
+    assert "p20/optimizer.safetensors is damaged, or what is beside it" in output
+    path.unlink()  # as the sentence says
+    snakemake(pretrained, "-c1", target, configs=ATLAS)
+    assert Checkpoint.read(pretrained / target).files["tokenizer.json"]
+    os.chdir(pretrained)
+    assert open_tokenizer(Checkpoint.read(target)).encode("9")

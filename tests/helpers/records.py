@@ -1,0 +1,13 @@
+"""Records of checkpoints that a test has saved."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from persistcal.models.checkpoint import Checkpoint, local_checkpoint
+
+
+def write_record(folder: str | Path, path: str | Path, dtype: str = "float32") -> Checkpoint:
+    """Write to `path` what the saved checkpoint in `folder` is."""
+    checkpoint = replace(local_checkpoint(Path(folder)), dtype=dtype)
+    checkpoint.write(path)
+    return checkpoint
