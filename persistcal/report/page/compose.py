@@ -308,7 +308,7 @@ def _part(part: Part, study: Study) -> dict[str, Any]:
 
 def _sentences(study: Study) -> list[dict[str, str]]:
     said = []
-    for part, predictions in zip(study.parts, study.predictions, strict=True):
+    for part in study.parts:
         members = list(part.members)
         trained = list(dict.fromkeys(t for t, _ in members if t != part.dataset)) or [part.dataset]
         for train_dataset in trained:
@@ -318,13 +318,7 @@ def _sentences(study: Study) -> list[dict[str, str]]:
                 for t, e in sorted(members, key=lambda m: m[0] == train_dataset)
                 if t in (train_dataset, part.dataset) and (e in study.main or not study.main)
             }
-            compared = compare(
-                part,
-                predictions,
-                list(chosen.values()),
-                min_contrast=study.min_contrast[part.dataset],
-                seed=study.seed,
-            )
+            compared = compare(part, list(chosen.values()), seed=study.seed)
             about = _label(part, study.labels)
             if len(trained) > 1 or train_dataset != part.dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)

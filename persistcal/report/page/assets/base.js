@@ -82,6 +82,8 @@ function chips(options, chosen, choose, label) {
   }, name)));
   return group;
 }
+// Charts above may still grow in the next frame: the place is sought after it.
+const goTo = (node) => requestAnimationFrame(() => requestAnimationFrame(() => node.scrollIntoView({ block: 'start', behavior: 'instant' })));
 const options = (pairs) => pairs.map(([value, name]) => h('option', { value }, name));
 
 function table(head, rows, attributes) {

@@ -82,7 +82,7 @@ function accuracyChart(checkpoints, datasets) {
       nodes.push(text(x(places[i]), height - bottom + 17, c.label.length > 9 ? `${c.label.slice(0, 8)}…` : c.label, { 'text-anchor': 'middle' }));
     });
     nodes.push(line(left, y(0), width - right, y(0), 'axis'));
-    nodes.push(text((left + width - right) / 2, height - 6, byTokens ? `checkpoint (at its training data; last: ${(Math.max(...places) / unit[0]).toPrecision(3)} ${unit[1]}tokens)` : 'checkpoint', { 'text-anchor': 'middle' }));
+    nodes.push(text((left + width - right) / 2, height - 6, byTokens ? `training data (to ${(Math.max(...places) / unit[0]).toPrecision(3)} ${unit[1]}tokens)` : 'checkpoint', { 'text-anchor': 'middle' }));
     const ends = spread(datasets.map((d) => { const i = d.accuracy.findLastIndex((a) => a !== null); return y(d.accuracy[i]) + 4; }), 15);
     datasets.forEach((d, k) => {
       const known = d.accuracy.map((a, i) => [a, i]).filter(([a]) => a !== null);
@@ -187,7 +187,7 @@ function reliabilityPanel(label, look, diagram) {
 
 function pairPanel(label, look, dots, value, names, open) {
   const draw = (width) => {
-    const size = Math.min(width, 330), left = 34, top = 8, bottom = 38, right = 8;
+    const size = Math.min(width, 330), left = 44, top = 8, bottom = 38, right = 8;
     const x = scale(0, 1000, left, size - right), y = scale(0, 1000, size - bottom, top);
     const nodes = [];
     for (const tick of [0, 500, 1000]) nodes.push(line(x(0), y(tick), x(1000), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1000), 'gridline'), text(left - 6, y(tick) + 4, tick / 1000, { 'text-anchor': 'end' }), text(x(tick), size - bottom + 16, tick / 1000, { 'text-anchor': tick === 1000 ? 'end' : 'middle' }));

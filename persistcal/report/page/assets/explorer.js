@@ -149,7 +149,7 @@ class Explorer {
     this.card.replaceChildren(...this.cardOf(i));
     this.card.scrollTop = 0;
     if (address) history.replaceState(null, '', this.address(i));
-    if (focus) { byId('questions').scrollIntoView({ block: 'start' }); this.card.focus({ preventScroll: true }); }
+    if (focus) { goTo(byId(innerWidth < 900 ? 'card' : 'questions')); this.card.focus({ preventScroll: true }); }
   }
 
   address(i) {
@@ -167,7 +167,7 @@ class Explorer {
     const part = [this.part, ...parts].find((k) => parts.includes(k) && this.data.parts[k].ids.includes(id));
     if (part === undefined) {
       this.card.replaceChildren(h('p', { class: 'empty-card' }, `The question “${id}” is not on this page.`));
-      byId('questions').scrollIntoView({ block: 'start' });
+      goTo(byId('questions'));
       return true;
     }
     if (part !== this.part) this.onPart(part);
@@ -185,7 +185,7 @@ class Explorer {
   key(event) {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === '/' && !typing) { event.preventDefault(); byId('questions').scrollIntoView({ block: 'start' }); byId('search').focus({ preventScroll: true }); return; }
+    if (event.key === '/' && !typing) { event.preventDefault(); goTo(byId('questions')); byId('search').focus({ preventScroll: true }); return; }
     if (event.key === 'Escape' && event.target.closest('#questions')) { this.clear(); this.list.focus({ preventScroll: true }); return; }
     const inList = event.target === this.list, inSearch = event.target.id === 'search', inCard = this.card.contains(event.target);
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key] || (inList || inCard ? { j: 1, k: -1 }[event.key] : 0);
@@ -206,9 +206,6 @@ class Explorer {
     if (columns.question) {
       nodes.push(h('div', { class: 'meta' }, h('span', {}, 'Accepted: ', columns.references[i].flatMap((r, k) => [k ? ' · ' : '', h('b', {}, words(r))])),
         data.texts[columns.category[i]] && h('span', {}, words(columns.category[i])), h('span', { class: 'mono' }, columns.ids[i])));
-      nodes.push(h('div', { class: 'scroll' }, h('table', { class: 'answers' },
-        h('thead', {}, h('tr', {}, ['Checkpoint', 'Answer', 'Probability', 'Label'].map((name) => h('th', { scope: 'col' }, name)))),
-        h('tbody', {}, about.checkpoints.map((c, k) => this.answerRow(i, k, c, ready, words))))));
     } else {
       nodes.push(h('p', { class: 'meta' }, 'The study has the predictions alone, without texts. '), this.strip(i));
     }
@@ -218,6 +215,11 @@ class Explorer {
     nodes.push(h('h4', {}, 'Confidence in these answers'), confidenceChart(evaluation, series, this.study.looks, right),
       h('details', {}, h('summary', { class: 'note' }, 'As numbers'), h('div', { class: 'scroll' },
         table(['Estimator', ...evaluation.map((c) => c.label)], series.map((one) => [h('span', {}, sign(this.study.looks[one.estimator]), ' ', one.label), ...one.values.map((v) => (v < 0 ? '–' : short(v / 1000)))])))));
+    if (columns.question) {
+      nodes.push(h('h4', {}, 'What the checkpoints answered'), h('div', { class: 'scroll' }, h('table', { class: 'answers' },
+        h('thead', {}, h('tr', {}, ['Checkpoint', 'Answer', 'Probability', 'Label'].map((name) => h('th', { scope: 'col' }, name)))),
+        h('tbody', {}, about.checkpoints.map((c, k) => this.answerRow(i, k, c, ready, words))))));
+    }
     return nodes;
   }
 
