@@ -5,6 +5,7 @@ import pandas as pd
 
 from persistcal import artifacts
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.replicates import to_table
 from persistcal.evaluation.significance import compare_blocks, intervals, replicate_metrics
 from persistcal.report.cells import fill_cells
 from persistcal.report.latex import results_table
@@ -78,13 +79,23 @@ def invent(
                     )
                 )
     predictions = pd.concat(frames, ignore_index=True)
-    paths = {"predictions": [folder / f"predictions/{model}/{dataset}.parquet"]}
+    paths = {
+        kind: [folder / kind / model / dataset / "every.parquet"]
+        for kind in ("predictions", "replicates")
+    }
     artifacts.write(predictions, paths["predictions"][0], artifacts.PREDICTIONS)
 
     # The numbers are those of the data; only their bootstrap is short.
     few = predictions[predictions["estimator"].isin(NAMES)]
     replicates = replicate_metrics(
         few, evaluation, min_contrast=min_contrast, n_replicates=50, conditionings=["odds"]
+    )
+    # Of the others, copies, so that a large study is soon made.
+    table = to_table(replicates, "alike")
+    copied = table[table["estimator"] == NAMES[1]]
+    others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
+    artifacts.write(
+        pd.concat([table, *others]), paths["replicates"][0], artifacts.REPLICATES
     )
     bounds = intervals(replicates).assign(model=model, dataset=dataset)
     paths["intervals"] = [folder / "intervals.csv"]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from persistcal.evaluation.significance import Replicates
 from persistcal.report.families import looks
 from persistcal.report.layout import Description
 from persistcal.report.page.analyses import Analyses, analyses_view
@@ -55,8 +56,10 @@ class Study(NamedTuple):
     ----------
     parts : list of Part
         A model and dataset each.
-    predictions : list of DataFrame
-        Of each part.
+    n_confidences : int
+        How many predictions there are.
+    replicates : list of Replicates
+        Of each part, the study's bootstrap.
     main : list of str
         Estimators that the page speaks of; the others are a click away.
     checkpoints : mapping
@@ -78,7 +81,8 @@ class Study(NamedTuple):
     """
 
     parts: list[Part]
-    predictions: list[pd.DataFrame]
+    n_confidences: int
+    replicates: list[Replicates]
     main: list[str]
     checkpoints: Mapping[str, Mapping[str, Checkpoint]]
     accuracies: pd.DataFrame
@@ -308,7 +312,7 @@ def _part(part: Part, study: Study) -> dict[str, Any]:
 
 def _sentences(study: Study) -> list[dict[str, str]]:
     said = []
-    for part in study.parts:
+    for part, replicates in zip(study.parts, study.replicates, strict=True):
         members = list(part.members)
         trained = list(dict.fromkeys(t for t, _ in members if t != part.dataset)) or [part.dataset]
         for train_dataset in trained:
@@ -318,7 +322,7 @@ def _sentences(study: Study) -> list[dict[str, str]]:
                 for t, e in sorted(members, key=lambda m: m[0] == train_dataset)
                 if t in (train_dataset, part.dataset) and (e in study.main or not study.main)
             }
-            compared = compare(part, list(chosen.values()), seed=study.seed)
+            compared = compare(replicates, list(chosen.values()))
             about = _label(part, study.labels)
             if len(trained) > 1 or train_dataset != part.dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)
@@ -356,7 +360,7 @@ def _facts(study: Study) -> list[tuple[str, str]]:
         plural(len({p.dataset for p in parts}), "dataset"),
         plural(sum(len(p.answers.questions) for p in parts), "question"),
         plural(len({e for p in parts for _, e in p.answers.estimators}), "estimator"),
-        plural(sum(len(x) for x in study.predictions), "confidence"),
+        plural(study.n_confidences, "confidence"),
     ]
 
 

@@ -44,8 +44,8 @@ def about(
         ("Seeds of training", ", ".join(map(str, sorted(set(seeds)))) or "none"),
         (
             "Bootstrap",
-            f"{evaluation['replicates']:,} replicates, seed {evaluation['seed']}; on this page "
-            "sentences use the first 1,000 of them, reliability bands 200",
+            f"{evaluation['replicates']:,} replicates, seed {evaluation['seed']} "
+            "(reliability bands: 200)",
         ),
         ("Versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.predictions import top_answers
+from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.evaluation.arrange import ABSENT, Answers, arrange
 from persistcal.evaluation.contrast import ContrastSet, contrast_sets
 
@@ -109,8 +109,9 @@ def arrange_part(
     for checkpoint in earlier:
         if texts is None or checkpoint not in texts.labels:
             continue
-        top = top_answers(
-            texts.questions, texts.clusters[checkpoint], texts.labels[checkpoint]
+        top = label_predictions(
+            take_predictions(texts.questions, texts.clusters[checkpoint]),
+            texts.labels[checkpoint],
         )
         row = np.full(len(answers.questions), ABSENT, np.int8)
         place = pd.Index(answers.questions).get_indexer(pd.Index(top["question_id"]))

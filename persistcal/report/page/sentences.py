@@ -10,16 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import ABSENT
-from persistcal.evaluation.bootstrap import auc_columns
-from persistcal.evaluation.draws import Component, Counts, by_component, component, draw
-from persistcal.evaluation.evaluate import PairConfidences, pair_confidences
-from persistcal.evaluation.metrics import balanced_gap
-from persistcal.report.page.parts import Part
+from persistcal.evaluation.significance import Estimator, Replicates
 from persistcal.report.page.tables import METRICS, short
 
-N_REPLICATES = 1_000
-Estimator = tuple[str, str]  # train_dataset and name
 MEASURES = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 
@@ -62,88 +55,39 @@ class Comparison(NamedTuple):
         return Difference(self.value[one] - self.value[other], float(low), float(high))
 
 
-def compare(
-    part: Part, estimators: Sequence[Estimator], *, seed: int, n_replicates: int = N_REPLICATES
-) -> Comparison | None:
-    """Bootstrap the first measure that is defined for some of the estimators.
+def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Comparison | None:
+    """Compare estimators on the first measure that is defined for some of them.
 
     Parameters
     ----------
-    part : Part
-        One model and dataset.
+    replicates : Replicates
+        The study's bootstrap of one model and dataset.
     estimators : sequence of (train_dataset, estimator)
         Those that are spoken of; no two of one name.
-    seed, n_replicates : int
-        Of the bootstrap. With the seed of the study's tests, the replicates are the
-        first ones of theirs.
 
     Returns
     -------
     Comparison or None
         None where nothing is defined.
     """
-    answers, pairs = part.answers, [pair for pair in part.pairs if pair.kept]
-    full = [component(np.flatnonzero(row != ABSENT), row[row != ABSENT] == 1) for row in answers.correct]
-    contrast = [component(pair.questions, pair.improvement) for pair in pairs]
-    once = np.ones((sum(len(one.questions) for one in [*full, *contrast]), 1), np.uint8)
-    drawn = draw([*full, *contrast], len(answers.questions), n_replicates=n_replicates, seed=seed)
-    columns = np.hstack([once, drawn])
-    counts = by_component(columns, [*full, *contrast])
-    # As the counts are: the first class before the second.
-    sets = [
-        pair._replace(questions=one.questions, improvement=np.arange(len(one.questions)) < one.n_first)
-        for pair, one in zip(pairs, contrast, strict=True)
-    ]
-    for scope, metric in MEASURES if pairs else MEASURES[-1:]:
-        found = {}
-        for member in estimators:
-            runs = answers.estimators[member]
-            if scope == "full":
-                values = np.mean([_pooled(run, full, counts) for run in runs], axis=0)
-            else:
-                values = np.mean(
-                    [
-                        _METRICS[metric](pair_confidences(run, pair, "odds"), pair.improvement, some)
-                        for run in runs
-                        for pair, some in zip(sets, counts[len(full) :], strict=True)
-                    ],
-                    axis=0,
-                )
-            if not np.isnan(values).any():
-                found[member[1]] = values
-        if found:
+    place = {member: i for i, member in enumerate(replicates.estimators)}
+    chosen = [(member[1], place[member]) for member in estimators]
+    for scope, metric in MEASURES:
+        values = replicates.observed["odds", scope, metric]
+        drawn = replicates.replicated["odds", scope, metric]
+        there = {
+            name: i
+            for name, i in chosen
+            if not np.isnan(values[i]) and not np.isnan(drawn[i]).any()
+        }
+        if there:
             return Comparison(
                 scope,
                 metric,
-                {name: float(values[0]) for name, values in found.items()},
-                {name: values[1:] for name, values in found.items()},
+                {name: float(values[i]) for name, i in there.items()},
+                {name: drawn[i] for name, i in there.items()},
             )
     return None
-
-
-def _delta0_balanced(
-    said: PairConfidences, improvement: NDArray[np.bool_], counts: Counts
-) -> NDArray[np.float64]:
-    return np.array([balanced_gap(said.sign, improvement, weights=w) for w in counts.T])
-
-
-def _auc(
-    said: PairConfidences, improvement: NDArray[np.bool_], counts: Counts
-) -> NDArray[np.float64]:
-    both = np.concatenate([said.earlier, said.later])
-    correct = np.concatenate([~improvement, improvement])
-    return auc_columns(both, correct, np.concatenate([counts, counts]))
-
-
-_METRICS = {"delta0_balanced": _delta0_balanced, "auc": _auc}
-
-
-def _pooled(
-    run: NDArray[np.float64], parts: Sequence[Component], counts: Sequence[Counts]
-) -> NDArray[np.float64]:
-    stated = np.concatenate([run[k, one.questions] for k, one in enumerate(parts)])
-    correct = np.concatenate([np.arange(len(one.questions)) < one.n_first for one in parts])
-    return auc_columns(stated, correct, np.concatenate(counts[: len(parts)]))
 
 
 def sentence(comparison: Comparison, labels: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ import yaml
 import persistcal
 from persistcal import artifacts
 from persistcal.artifacts import Table
+from persistcal.evaluation.replicates import from_table
 from persistcal.logs import log_to
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.compose import Checkpoint, Facts, Study, StudyTable, compose
@@ -42,8 +43,8 @@ def make_page(
     Parameters
     ----------
     files : mapping of str to sequence of str
-        What the study has, by kind: `predictions` (…/{model}/{dataset}.parquet) and
-        `intervals` always; `questions` (…/{dataset}.parquet), `clusters` and `labels`
+        What the study has, by kind: `predictions` and `replicates`
+        (…/{model}/{dataset}/{estimator}.parquet) and `intervals` always; `questions` (…/{dataset}.parquet), `clusters` and `labels`
         (…/{model}/{checkpoint}/{dataset}.parquet), `checkpoints`
         (…/{model}/{checkpoint}.json), `accuracies`, `tables` (CSV; its TeX is beside
         it), `transfer`, `variance` (the table's CSV), `headroom` and `similarity`
@@ -55,19 +56,23 @@ def make_page(
     tables : mapping
         Descriptions of the tables of results, by name.
     main : sequence of str
-        Estimators that the page speaks of; the others are a click away.
+        Estimators that the page speaks of; the others are a click away. All where the
+        study has none of them.
     labels : mapping
         What is printed for the study's `models`, `datasets` and `estimators`.
     logs : str
         Folder whose benchmark files tell how long the jobs took.
     """
-    predictions = _by_part(files["predictions"])
+    predictions = _by_part(files["predictions"], artifacts.PREDICTIONS)
+    replicates = _by_part(files["replicates"], artifacts.REPLICATES)
     order = list(labels["estimators"])
     parts = [_part(*key, frame, files, config, order) for key, frame in predictions.items()]
+    there = list(dict.fromkeys(e for part in parts for _, e in part.members))
     study = Study(
         parts=parts,
-        predictions=list(predictions.values()),
-        main=[name for name in main if any(name == e for p in parts for _, e in p.answers.estimators)],
+        n_confidences=sum(map(len, predictions.values())),
+        replicates=[from_table(replicates[key]) for key in predictions],
+        main=[name for name in main if name in there] or there,
         checkpoints={m: _checkpoints(config["models"][m]) for m in dict.fromkeys(p.model for p in parts)},
         accuracies=_together(files.get("accuracies", ()), artifacts.ACCURACIES),
         intervals=_together(files["intervals"], artifacts.INTERVALS),
@@ -86,18 +91,18 @@ def make_page(
         labels=labels,
         seed=config["evaluation"]["seed"],
     )
-    html = compose(study, _facts(study, files, config, logs))
+    html = compose(study, _facts(predictions, files, config, logs))
     Path(page_path).parent.mkdir(parents=True, exist_ok=True)
     Path(page_path).write_text(html, encoding="utf-8")
     log.info("The page has %.2f MB", len(html) / 1e6)
 
 
-def _by_part(paths: Sequence[str]) -> dict[tuple[str, str], pd.DataFrame]:
-    """Read predictions by (model, dataset)."""
+def _by_part(paths: Sequence[str], table: Table) -> dict[tuple[str, str], pd.DataFrame]:
+    """Read a table of several estimators by (model, dataset)."""
     found: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for path in map(Path, paths):
-        frame = artifacts.read(path, artifacts.PREDICTIONS)
-        found.setdefault((path.parent.name, path.stem), []).append(frame)
+        frame = artifacts.read(path, table)
+        found.setdefault((path.parents[1].name, path.parent.name), []).append(frame)
     return {key: pd.concat(frames, ignore_index=True) for key, frames in found.items()}
 
 
@@ -163,9 +168,9 @@ def _table(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> StudyTable:
     )
 
 
-def _facts(study: Study, files: Files, config: Mapping[str, Any], logs: str) -> Facts:
+def _facts(predictions: Mapping[Any, pd.DataFrame], files: Files, config: Mapping[str, Any], logs: str) -> Facts:
     seeds = {
-        int(seed) for frame in study.predictions for seed in frame["seed"].unique() if seed
+        int(seed) for frame in predictions.values() for seed in frame["seed"].unique() if seed
     }
     benchmarks = [
         (path.relative_to(logs).parts[0], pd.read_csv(path, sep="\t"))
