@@ -102,10 +102,11 @@ def reliability(
     mass, right = smooth(columns), smooth(columns * correct[:, None])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = right / mass
-    height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
     # Where few answers are, some replicates have none: what is left is still a band.
-    with np.errstate(all="ignore"):
-        lower, upper = np.nanquantile(shares[:, 1:], [0.025, 0.975], axis=1)
+    reached = (mass[:, 1:] > 0).any(axis=1)
+    band = np.full((2, n_points), np.nan)
+    band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)
+    height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
     return Reliability(
-        smece, points[chosen], shares[:, 0], lower, upper, mass[:, 0] / height / len(runs)
+        smece, points[chosen], shares[:, 0], *band, mass[:, 0] / height / len(runs)
     )

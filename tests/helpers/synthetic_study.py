@@ -105,7 +105,7 @@ def invent(
     if tables and set(NAMES) <= set(estimators):
         block = [(dataset, name) for name in NAMES]
         tested = compare_blocks(replicates, {block_name(block, dataset): block})
-        metrics = evaluate(few, evaluation, min_contrast=min_contrast).metrics
+        metrics = evaluate(few, evaluation, min_contrast=min_contrast)
         cells = fill_cells(
             metrics.assign(model=model, dataset=dataset),
             tested.assign(model=model, dataset=dataset),
