@@ -60,7 +60,9 @@ def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> NDArray[np.floa
     """
     return np.stack(
         [
-            np.bincount(next(question_blocks(n, seed, replicate))[:n], minlength=n).astype(float)
+            np.bincount(next(question_blocks(n, seed, replicate))[:n], minlength=n).astype(
+                float
+            )
             for replicate in range(n_replicates)
         ],
         axis=1,
@@ -108,5 +110,5 @@ def reliability(
     band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)
     height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
     return Reliability(
-        smece, points[chosen], shares[:, 0], *band, mass[:, 0] / height / len(runs)
+        smece, points[chosen], shares[:, 0], band[0], band[1], mass[:, 0] / height / len(runs)
     )

@@ -43,19 +43,30 @@ def invent(
     `questions` are the test questions' texts and references (first one right), else made up.
     """
     rng = np.random.default_rng(seed)
-    questions = questions or [(f"What is the answer to question {i}?", [f"answer {i}"]) for i in range(n)]
+    questions = questions or [
+        (f"What is the answer to question {i}?", [f"answer {i}"]) for i in range(n)
+    ]
     n, ids = len(questions), [f"q{i:05d}" for i in range(len(questions))]
     hard = rng.normal(size=n)
     side = rng.integers(2, size=n)  # what drifts away at some checkpoints, and what does not
     known = []
     for k in range(len(checkpoints)):
         forgotten = 1.6 * (side == k % 2)
-        known.append(-0.6 + 2.2 * k / len(checkpoints) - 1.3 * hard - forgotten + 0.5 * rng.normal(size=n))
+        known.append(
+            -0.6
+            + 2.2 * k / len(checkpoints)
+            - 1.3 * hard
+            - forgotten
+            + 0.5 * rng.normal(size=n)
+        )
     correct = np.array([row + 0.5 * rng.logistic(size=n) > 0 for row in known])
 
     frames, evaluation = [], list(checkpoints[n_earlier:])
     for name in estimators:
-        family = next((f for f in ("self_consistency", "non_oracle", "oracle") if name.startswith(f)), "non_oracle")
+        family = next(
+            (f for f in ("self_consistency", "non_oracle", "oracle") if name.startswith(f)),
+            "non_oracle",
+        )
         for run in range(3 if "oracle" in name else 1):
             for k, checkpoint in enumerate(evaluation):
                 ear, difficulty = EARS[family]
@@ -94,14 +105,16 @@ def invent(
     table = to_table(replicates, "alike")
     copied = table[table["estimator"] == NAMES[1]]
     others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
-    artifacts.write(
-        pd.concat([table, *others]), paths["replicates"][0], artifacts.REPLICATES
-    )
+    artifacts.write(pd.concat([table, *others]), paths["replicates"][0], artifacts.REPLICATES)
     bounds = intervals(replicates).assign(model=model, dataset=dataset)
     paths["intervals"] = [folder / "intervals.csv"]
     names = artifacts.INTERVALS.schema.names
     artifacts.write_csv(bounds[names], paths["intervals"][0], artifacts.INTERVALS)
-    labels = {"models": {model: model.upper()}, "datasets": {dataset: dataset.title()}, "estimators": {e: e.replace("_", " ").capitalize() for e in estimators}}
+    labels = {
+        "models": {model: model.upper()},
+        "datasets": {dataset: dataset.title()},
+        "estimators": {e: e.replace("_", " ").capitalize() for e in estimators},
+    }
     if tables and set(NAMES) <= set(estimators):
         block = [(dataset, name) for name in NAMES]
         tested = compare_blocks(replicates, {block_name(block, dataset): block})
@@ -121,14 +134,31 @@ def invent(
             results_table(cells, TABLE, label="main", labels=labels)
         )
     if with_texts:
-        paths |= _write_texts(folder, model, dataset, checkpoints, ids, questions, known, correct, distractors, rng)
+        paths |= _write_texts(
+            folder,
+            model,
+            dataset,
+            checkpoints,
+            ids,
+            questions,
+            known,
+            correct,
+            distractors,
+            rng,
+        )
     config = {
         "results": str(folder),
         "models": {
             model: {
                 "earlier": list(checkpoints[:n_earlier]),
                 "evaluation": evaluation,
-                "checkpoints": {c: {"label": f"{round(100 * (k + 1) / len(checkpoints))}%", "tokens": 1e9 * (k + 1)} for k, c in enumerate(checkpoints)},
+                "checkpoints": {
+                    c: {
+                        "label": f"{round(100 * (k + 1) / len(checkpoints))}%",
+                        "tokens": 1e9 * (k + 1),
+                    }
+                    for k, c in enumerate(checkpoints)
+                },
             }
         },
         "datasets": {dataset: {"min_contrast": min_contrast}},
@@ -147,7 +177,9 @@ def invent(
     }
 
 
-def _write_texts(folder, model, dataset, checkpoints, ids, questions, known, correct, distractors, rng):
+def _write_texts(
+    folder, model, dataset, checkpoints, ids, questions, known, correct, distractors, rng
+):
     texts, references = zip(*questions, strict=True)
     frame = pd.DataFrame(
         {
@@ -161,7 +193,11 @@ def _write_texts(folder, model, dataset, checkpoints, ids, questions, known, cor
             "excluded": False,
         }
     )
-    paths = {"questions": [folder / f"questions/{dataset}.parquet"], "clusters": [], "labels": []}
+    paths = {
+        "questions": [folder / f"questions/{dataset}.parquet"],
+        "clusters": [],
+        "labels": [],
+    }
     artifacts.write(frame, paths["questions"][0], artifacts.QUESTIONS)
     for k, checkpoint in enumerate(checkpoints):
         rows = []
@@ -178,10 +214,16 @@ def _write_texts(folder, model, dataset, checkpoints, ids, questions, known, cor
         right = dict(zip(ids, references, strict=True))
         judged = clusters[clusters["cluster"] < 2]
         labels = judged[["question_id", "cluster"]].assign(
-            label=["correct" if a in right[q] else "incorrect" for q, a in zip(judged["question_id"], judged["answer"], strict=True)],
+            label=[
+                "correct" if a in right[q] else "incorrect"
+                for q, a in zip(judged["question_id"], judged["answer"], strict=True)
+            ],
             source="lexical",
         )
-        for kind, table, content in (("clusters", artifacts.CLUSTERS, clusters), ("labels", artifacts.LABELS, labels)):
+        for kind, table, content in (
+            ("clusters", artifacts.CLUSTERS, clusters),
+            ("labels", artifacts.LABELS, labels),
+        ):
             path = folder / f"{kind}/{model}/{checkpoint}/{dataset}.parquet"
             artifacts.write(content, path, table)
             paths[kind].append(path)

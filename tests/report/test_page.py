@@ -58,7 +58,8 @@ def test_a_sentence_says_so_when_an_interval_holds_zero():
 
 
 def test_a_sentence_can_be_bad_news():
-    said = sentence(comparison(oracle=0.1, non_oracle=0.2, gcm=0.15, mine=0.2, low=0.0), LABELS)
+    found = comparison(oracle=0.1, non_oracle=0.2, gcm=0.15, mine=0.2, low=0.0)
+    said = sentence(found, LABELS)
     assert said == (
         "Oracle training (.100) is below non-oracle training (.200) by .100 [.081, .119] in "
         "Δ₀ᵇ; mine (.200) cannot be told from non-oracle training (.200); GCM (.150) is between "
@@ -76,7 +77,9 @@ def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
     members = [("quiz", "oracle"), ("quiz", "gcm")]
     nothing = np.full((2, 3), np.nan)
     keys = [("odds", "contrast", "delta0_balanced"), ("odds", "contrast", "auc")]
-    observed = dict.fromkeys(keys, nothing[:, 0]) | {("odds", "full", "auc"): np.array([0.8, 0.7])}
+    observed = dict.fromkeys(keys, nothing[:, 0]) | {
+        ("odds", "full", "auc"): np.array([0.8, 0.7])
+    }
     drawn = np.array([[0.79, 0.8, 0.81], [0.69, 0.7, 0.71]])
     replicated = dict.fromkeys(keys, nothing) | {("odds", "full", "auc"): drawn}
     found = compare(Replicates(members, observed, replicated), members)
@@ -174,7 +177,9 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     ).assign(references=[["1"], ["2", "two"]])
     rows = [("q000", c, f"said {c}", 0.5**c / 2, [""]) for c in range(7)]
     rows.append(("q001", 0, "2", 1.0, ["2"]))
-    clusters = pd.DataFrame(rows, columns=["question_id", "cluster", "answer", "probability", "m"])
+    clusters = pd.DataFrame(
+        rows, columns=["question_id", "cluster", "answer", "probability", "m"]
+    )
     labels = pd.DataFrame(
         [
             ("q000", 0, "not_attempted", "queue"),
@@ -192,13 +197,25 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     assert flat["label"] == [-2, 1, -1, -1, -1, 0]
     assert flat["probability"] == [500, 250, 125, 62, 31, 1000]
     assert [words.texts[i] for i in flat["answer"]][-1] == "2"
-    assert [[words.texts[i] for i in some] for some in packed["references"]] == [["1"], ["2", "two"]]
+    assert [[words.texts[i] for i in some] for some in packed["references"]] == [
+        ["1"],
+        ["2", "two"],
+    ]
 
 
 def test_grids_have_the_marks_and_the_intervals_of_the_table():
     key = {"model": "m", "dataset": "quiz", "train_dataset": "quiz", "conditioning": "odds"}
     rows = [
-        {**key, "block": 0, "estimator": e, "scope": s, "metric": m, "value": v, "bold": b, "underline": u}
+        {
+            **key,
+            "block": 0,
+            "estimator": e,
+            "scope": s,
+            "metric": m,
+            "value": v,
+            "bold": b,
+            "underline": u,
+        }
         for e, s, m, v, b, u in [
             ("oracle", "contrast", "auc", 0.8123, True, False),
             ("oracle", "full", "smece", float("nan"), False, False),
@@ -207,13 +224,34 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
         ]
     ]
     bounds = pd.DataFrame(
-        [{**key, "estimator": "oracle", "scope": "contrast", "metric": "auc", "lower_2_5pct": 0.7, "upper_97_5pct": 0.9}]
+        [
+            {
+                **key,
+                "estimator": "oracle",
+                "scope": "contrast",
+                "metric": "auc",
+                "lower_2_5pct": 0.7,
+                "upper_97_5pct": 0.9,
+            }
+        ]
     )
     table = {
         "layout": "models_as_blocks",
-        "blocks": [{"title": "Main", "rows": [{"estimator": "oracle", "label": "The oracle"}, {"estimator": "gcm", "indent": True}]}],
+        "blocks": [
+            {
+                "title": "Main",
+                "rows": [
+                    {"estimator": "oracle", "label": "The oracle"},
+                    {"estimator": "gcm", "indent": True},
+                ],
+            }
+        ],
     }
-    labels = {"models": {"m": "Model"}, "datasets": {"quiz": "Quiz"}, "estimators": {"gcm": "GCM"}}
+    labels = {
+        "models": {"m": "Model"},
+        "datasets": {"quiz": "Quiz"},
+        "estimators": {"gcm": "GCM"},
+    }
     (grid,) = result_grids(pd.DataFrame(rows), table, bounds, labels=labels)
     assert grid["title"] == "Model · Quiz"
     assert [(c["group"], c["label"], c["lower_is_better"]) for c in grid["columns"]] == [
@@ -287,4 +325,3 @@ def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tm
     make_page(made.pop("files"), str(tmp_path / "index.html"), **made)
     study = held((tmp_path / "index.html").read_text(encoding="utf-8"), "study-data")
     assert study["main"] == NAMES
-

@@ -1,9 +1,11 @@
 """The analyses that a study may have, as the page draws them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
+
+Named = Callable[[str, str], str]  # of a model, how a checkpoint is printed
 
 
 class Analyses(NamedTuple):
@@ -65,7 +67,7 @@ def analyses_view(
         known = checkpoints.get(model, {})
         return " + ".join(known[c].label if c in known else c for c in checkpoint.split("+"))
 
-    def titled(row: Mapping[str, Any]) -> str:
+    def titled(row: Mapping[Any, Any] | pd.Series) -> str:
         model = labels["models"].get(row["model"], row["model"])
         return f"{model} · {labels['datasets'].get(row['dataset'], row['dataset'])}"
 
@@ -121,7 +123,7 @@ def _number(value: float) -> float | None:
 
 
 def _matrix(
-    group: pd.DataFrame, row: str, column: str, value: str, model: str, named: Any
+    group: pd.DataFrame, row: str, column: str, value: str, model: str, named: Named
 ) -> dict[str, Any]:
     rows, columns = (list(dict.fromkeys(group[name])) for name in (row, column))
     at = {(r[row], r[column]): _number(r[value]) for r in group.to_dict("records")}
@@ -133,7 +135,7 @@ def _matrix(
 
 
 def _symmetric(
-    group: pd.DataFrame, model: str, named: Any, labels: Mapping[str, Mapping[str, str]]
+    group: pd.DataFrame, model: str, named: Named, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Any]:
     names = list(dict.fromkeys([*group["earlier"], *group["later"]]))
     at = {(r["earlier"], r["later"]): _number(r["cosine"]) for r in group.to_dict("records")}

@@ -89,9 +89,7 @@ def pair_metrics(part: Part) -> dict[tuple[str, str], list[dict[str, float | Non
     }
 
 
-def _on_pair(
-    runs: Sequence[NDArray[np.float64]], pair: ContrastSet
-) -> dict[str, float | None]:
+def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str, float | None]:
     values: dict[str, list[float]] = {"delta0_balanced": [], "auc": []}
     for run in runs if len(np.unique(pair.improvement)) == 2 else ():
         earlier, later, _, sign = pair_confidences(run, pair, "odds")

@@ -53,9 +53,7 @@ def about(
         digests = [str(digest)[:12] for digest in (entry.get("weights") or {}).values()]
         source = entry.get("commit") or entry.get("revision") or "local files"
         shown = f"{digests[0]}{f' and {len(digests) - 1} more files' if digests[1:] else ''}"
-        lines.append(
-            (name, f"{source}; weights sha256 {shown}" if digests else str(source))
-        )
+        lines.append((name, f"{source}; weights sha256 {shown}" if digests else str(source)))
     return lines
 
 

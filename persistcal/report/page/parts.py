@@ -1,6 +1,7 @@
 """What the page knows of one model and dataset, as arrays."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -152,7 +153,7 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
     [{'kept': 1, 'gained': 1, 'lost': 1, 'unknown': 1}]
     """
     found = []
-    for before, after in zip(correct[:-1], correct[1:], strict=True):
+    for before, after in pairwise(correct):
         both = (before != ABSENT) & (after != ABSENT)
         was, now = before[both] == 1, after[both] == 1
         found.append(

@@ -21,7 +21,9 @@ _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
 
 
-def render(view: Mapping[str, Any], study: Any, explorer: Any) -> str:
+def render(
+    view: Mapping[str, Any], study: Mapping[str, Any], explorer: Mapping[str, Any]
+) -> str:
     """Return the page.
 
     Parameters
@@ -72,7 +74,7 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def pack(data: Any) -> str:
+def pack(data: Mapping[str, Any]) -> str:
     """Return JSON, compressed and as ASCII; the same data give the same text."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()

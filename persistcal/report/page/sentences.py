@@ -152,7 +152,9 @@ def _others(
         elif untold:
             place = f"cannot be told from {name(untold[0])}"
         else:
-            place = {2: "above both", 0: "between the two", -2: "below both"}[sum(signs.values())]
+            place = {2: "above both", 0: "between the two", -2: "below both"}[
+                sum(signs.values())
+            ]
         places.setdefault(place, []).append(name(estimator))
     return [
         f"{_list(names)} {place}"

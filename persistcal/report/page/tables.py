@@ -70,7 +70,9 @@ def result_grids(
         for row in intervals[[*key, "lower_2_5pct", "upper_97_5pct"]].itertuples(index=False)
     }
     side_by_side = table["layout"] == "models_as_columns"
-    section = ["dataset", "train_dataset"] if side_by_side else ["model", "dataset", "train_dataset"]
+    section = (
+        ["dataset", "train_dataset"] if side_by_side else ["model", "dataset", "train_dataset"]
+    )
     column = ["model", "scope", "metric"] if side_by_side else ["scope", "metric"]
     grids = []
     for _, group in cells.groupby(section, sort=False):
@@ -99,7 +101,8 @@ def result_grids(
         columns = [
             {
                 "group": " · ".join(
-                    [labels["models"].get(name, name) for name in head[:-2]] + [SCOPES[head[-2]]]
+                    [labels["models"].get(name, name) for name in head[:-2]]
+                    + [SCOPES[head[-2]]]
                 ),
                 "label": METRICS[head[-1]],
                 "lower_is_better": head[-1] in LOWER_IS_BETTER,
@@ -154,10 +157,10 @@ def plain_grid(frame: pd.DataFrame) -> dict[str, Any]:
     return {"columns": columns, "rows": rows, "left_out": len(frame) - len(shown)}
 
 
-def _plain(value: Any, number: bool) -> dict[str, Any]:
+def _plain(value: object, number: bool) -> dict[str, Any]:
     if value is None or value != value:
         return {"value": "", "text": "–"}
-    if isinstance(value, bool) or not number:
+    if not number or not isinstance(value, (int, float)) or isinstance(value, bool):
         return {"value": str(value), "text": str(value)}
     if float(value).is_integer():
         return {"value": value, "text": f"{int(value):,}"}
@@ -178,4 +181,6 @@ def heading(name: str, datasets: Sequence[str], labels: Labels) -> str:
             name = name.removesuffix(f"_{dataset}").removeprefix(f"{dataset}_")
             suffix = f": {labels['datasets'].get(dataset, dataset)}"
             break
-    return name.replace("_", " ").replace("gcm", "GCM").capitalize().replace("Gcm", "GCM") + suffix
+    return (
+        name.replace("_", " ").replace("gcm", "GCM").capitalize().replace("Gcm", "GCM") + suffix
+    )

@@ -19,9 +19,10 @@ from persistcal.artifacts import Table
 from persistcal.evaluation.replicates import from_table
 from persistcal.logs import log_to
 from persistcal.report.page.analyses import Analyses
-from persistcal.report.page.compose import Checkpoint, Facts, Study, StudyTable, compose
+from persistcal.report.page.compose import Facts, compose
 from persistcal.report.page.facts import PACKAGES, about, jobs_of
 from persistcal.report.page.parts import Part, Texts, arrange_part
+from persistcal.report.page.study import Checkpoint, Study, StudyTable
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,9 @@ def make_page(
         n_confidences=sum(map(len, predictions.values())),
         replicates=[from_table(replicates[key]) for key in predictions],
         main=[name for name in main if name in there] or there,
-        checkpoints={m: _checkpoints(config["models"][m]) for m in dict.fromkeys(p.model for p in parts)},
+        checkpoints={
+            m: _checkpoints(config["models"][m]) for m in dict.fromkeys(p.model for p in parts)
+        },
         accuracies=_together(files.get("accuracies", ()), artifacts.ACCURACIES),
         intervals=_together(files["intervals"], artifacts.INTERVALS),
         min_contrast={d: config["datasets"][d]["min_contrast"] for _, d in predictions},
@@ -107,7 +110,12 @@ def _by_part(paths: Sequence[str], table: Table) -> dict[tuple[str, str], pd.Dat
 
 
 def _part(
-    model: str, dataset: str, predictions: pd.DataFrame, files: Files, config: Mapping[str, Any], order: Sequence[str]
+    model: str,
+    dataset: str,
+    predictions: pd.DataFrame,
+    files: Files,
+    config: Mapping[str, Any],
+    order: Sequence[str],
 ) -> Part:
     about_model = config["models"][model]
 
@@ -168,7 +176,9 @@ def _table(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> StudyTable:
     )
 
 
-def _facts(predictions: Mapping[Any, pd.DataFrame], files: Files, config: Mapping[str, Any], logs: str) -> Facts:
+def _facts(
+    predictions: Mapping[Any, pd.DataFrame], files: Files, config: Mapping[str, Any], logs: str
+) -> Facts:
     seeds = {
         int(seed) for frame in predictions.values() for seed in frame["seed"].unique() if seed
     }
@@ -188,7 +198,6 @@ def _facts(predictions: Mapping[Any, pd.DataFrame], files: Files, config: Mappin
             },
             seeds=seeds,
         ),
-        missing=[],
         jobs=jobs_of(benchmarks),
         config=yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True),
     )
@@ -213,7 +222,10 @@ def _commit() -> str:
 if __name__ == "__main__":
     log_to(snakemake.log[0])
     make_page(
-        {name: list(paths) if not isinstance(paths, str) else [paths] for name, paths in snakemake.input.items()},
+        {
+            name: list(paths) if not isinstance(paths, str) else [paths]
+            for name, paths in snakemake.input.items()
+        },
         snakemake.output.page,
         config=snakemake.params.config,
         tables=snakemake.params.tables,
