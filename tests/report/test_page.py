@@ -62,8 +62,8 @@ def test_a_sentence_can_be_bad_news():
     said = sentence(found, LABELS)
     assert said == (
         "Oracle training (.100) is below non-oracle training (.200) by .100 [.081, .119] in "
-        "Δ₀ᵇ; mine (.200) cannot be told from non-oracle training (.200); GCM (.150) is between "
-        "the two; low (.000) is below both."
+        "Δ₀ᵇ; mine (.200) cannot be told from non-oracle training (.200); GCM (.150) is "
+        "between the two; low (.000) is below both."
     )
 
 

@@ -122,7 +122,8 @@ def test_sorting_a_table_puts_the_best_first(shown):
     for place, lower_is_better in ((1, False), (3, True)):
         run(
             shown,
-            "document.querySelectorAll('#tables tr:last-child > th button')[arguments[0]].click()",
+            "document.querySelectorAll('#tables tr:last-child > th button')[arguments[0]]"
+            ".click()",
             place,
         )
         values = run(shown, column, place)

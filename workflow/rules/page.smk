@@ -78,9 +78,7 @@ rule make_page:
 if study.runs_models:
 
     def each_analysed(analysis, pattern):
-        return [
-            pattern.format(model=m, dataset=d) for m, d in study.analysed(analysis)
-        ]
+        return [pattern.format(model=m, dataset=d) for m, d in study.analysed(analysis)]
 
     use rule make_page as make_full_page with:
         input:

@@ -35,7 +35,7 @@ def sentences(study: Study) -> list[dict[str, str]]:
                 else "Nothing can be said: no measure is defined."
             )
             if compared and compared.scope == "full":
-                text += " No contrast set is large enough to say whether confidence follows knowledge."
+                text += " No contrast set is large enough to say whether it follows knowledge."
             said.append({"about": about, "text": text})
     return said
 
@@ -79,9 +79,9 @@ def explorer_note(
             "link of its own."
         )
     return (
-        f"{n:,} of {of:,} questions, so that the page stays small: those of contrast sets first, "
-        f"then a random sample of the others (seed {study.seed}). All other numbers on this page "
-        "are of all questions."
+        f"{n:,} of {of:,} questions, so that the page stays small: those of contrast sets "
+        f"first, then a random sample of the others (seed {study.seed}). All other numbers on "
+        "this page are of all questions."
     )
 
 
@@ -110,8 +110,8 @@ def missing(study: Study, kept: Sequence[bool]) -> list[str]:
     for table in study.tables:
         if table.description is not None and (lost := int(table.cells["value"].isna().sum())):
             lines.append(
-                f"Table {table.name}: {lost:,} of {len(table.cells):,} cells have no value; the "
-                "log of make_table names the estimators."
+                f"Table {table.name}: {lost:,} of {len(table.cells):,} cells have no value; "
+                "the log of make_table names the estimators."
             )
     if all(part.texts is None for part in study.parts):
         return [*lines, "The further analyses need models; this study has predictions alone."]

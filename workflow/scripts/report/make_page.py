@@ -45,11 +45,11 @@ def make_page(
     ----------
     files : mapping of str to sequence of str
         What the study has, by kind: `predictions` and `replicates`
-        (…/{model}/{dataset}/{estimator}.parquet) and `intervals` always; `questions` (…/{dataset}.parquet), `clusters` and `labels`
+        (…/{model}/{dataset}/{estimator}.parquet) and `intervals` always; and where it
+        has them `questions` (…/{dataset}.parquet), `clusters` and `labels`
         (…/{model}/{checkpoint}/{dataset}.parquet), `checkpoints`
         (…/{model}/{checkpoint}.json), `accuracies`, `tables` (CSV; its TeX is beside
-        it), `transfer`, `variance` (the table's CSV), `headroom` and `similarity`
-        where it has them.
+        it), `transfer`, `variance` (the table's CSV), `headroom` and `similarity`.
     page_path : str
         HTML.
     config : mapping
