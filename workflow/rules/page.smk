@@ -20,9 +20,9 @@ def texts(pattern, evaluated):
     return list(dict.fromkeys(pattern.format(**place) for place in answered(evaluated)))
 
 
-def tables_shown(names, datasets):
+def tables_shown(names):
     shown = expand(rules.make_table.output.csv, table=names)
-    shown += expand(rules.make_contrast_table.output.csv, dataset=datasets)
+    shown += expand(rules.make_contrast_table.output.csv, dataset=DATASETS)
     return shown + ([rules.make_checkpoints_table.output.csv] if HAS_TEXTS else [])
 
 
@@ -55,7 +55,7 @@ rule make_page:
         labels=texts(LABELS, study.evaluated),
         checkpoints=texts(CHECKPOINT, study.evaluated) if study.runs_models else [],
         accuracies=rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
-        tables=tables_shown(TABLES, DATASETS),
+        tables=tables_shown(TABLES),
     output:
         page=f"{RESULTS}/report/index.html",
     log:
@@ -80,6 +80,20 @@ if study.runs_models:
     def each_analysed(analysis, pattern):
         return [pattern.format(model=m, dataset=d) for m, d in study.analysed(analysis)]
 
+    def tables_of_analyses():
+        """Those of `all` that have a CSV."""
+        made = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
+        made += [rules.make_weights_table.output.csv] if COMPARED else []
+        for name, table in {
+            "categories": rules.make_categories_table,
+            "examples": rules.make_examples_table,
+        }.items():
+            shown = config["analyses"]["questions"][name]
+            made += expand(
+                table.output.csv, dataset=[d for d in study.datasets if d in shown]
+            )
+        return made
+
     use rule make_page as make_full_page with:
         input:
             predictions=of_each(PREDICTIONS, study.ever_evaluated),
@@ -90,7 +104,7 @@ if study.runs_models:
             labels=texts(LABELS, study.ever_evaluated),
             checkpoints=texts(CHECKPOINT, study.ever_evaluated),
             accuracies=rules.compute_accuracies.output.accuracies,
-            tables=tables_shown([*TABLES, *study.further_tables], study.datasets),
+            tables=tables_shown([*TABLES, *study.further_tables]) + tables_of_analyses(),
             transfer=each_analysed("transfer", rules.measure_transfer.output.transfer),
             variance=rules.correlate_variance.output.csv if VARIANCES_MEASURED else [],
             headroom=each_analysed(
