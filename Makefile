@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: demo cost rulegraph config-readme test quick test-nli test-vllm check format slurm-packages clean help
+.PHONY: demo cost rulegraph config-readme test quick test-nli test-vllm check format slurm-packages browser-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -34,6 +34,7 @@ demo: $(VENV)/ready  ## run the embedded atlas study end to end
 	@echo "  table    results/atlas/tables/oracle_vs_methods.csv (.tex)"
 	@echo "  figures  results/atlas/figures/*.png (.pdf)"
 	@echo "  report   results/atlas/report.html"
+	@echo "  page     results/atlas/report/index.html: what it says, and every answer behind it"
 
 cost: $(VENV)/ready  ## what is left to do of the paper's study: GPU-hours, requests, disk
 	@$(RUN)/python -m tools.estimate_cost $(ARGS)
@@ -86,6 +87,11 @@ slurm-packages:  ## install what the tests on a cluster need (Debian, Ubuntu; as
 	apt-get -qq update
 	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 install \
 	  --no-install-recommends slurmctld slurmd slurm-client munge
+
+browser-packages:  ## install what the tests of the page need (Debian; as root)
+	apt-get -qq update
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 install \
+	  --no-install-recommends chromium chromium-driver
 
 clean:  ## remove the environment and the atlas results
 	rm -rf $(VENV) $(VENV)-vllm results/atlas

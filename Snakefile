@@ -33,6 +33,7 @@ else:
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analyses.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/page.smk"
 
 
 report: "workflow/report/study.rst"
@@ -85,6 +86,7 @@ rule study:
         rules.compare_with_paper.output,
         tables_made(TABLES),
         reports(),
+        rules.make_page.output.page,
     localrule: True
 
 
@@ -97,6 +99,7 @@ rule all:
                 rules.collect_all_metrics.output,
                 rules.collect_all_significance.output,
                 reports_of_analyses(),
+                rules.make_full_page.output.page,
             ]
             if study.runs_models
             else []

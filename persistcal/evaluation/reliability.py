@@ -1,0 +1,114 @@
+"""Reliability diagrams: accuracy as a smooth function of confidence, with a bootstrap band.
+
+Smoothing is that of SmoothECE, at the bandwidth that equals it, as in `relplot`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from persistcal.evaluation.draws import question_blocks
+from persistcal.evaluation.smooth_ece import smooth_ece
+from persistcal.evaluation.smoothing import (
+    COARSEST,
+    N_BANDWIDTHS,
+    Array,
+    mesh,
+    n_grid_points,
+    place,
+    smoothing,
+)
+
+
+class Reliability(NamedTuple):
+    """A reliability diagram.
+
+    Attributes
+    ----------
+    smece : float
+        SmoothECE, mean over the runs.
+    confidence : ndarray of shape (n_points,)
+        Where the curve is read.
+    accuracy : ndarray of shape (n_points,)
+        Share of correct answers about there, over all runs.
+    lower, upper : ndarray of shape (n_points,)
+        Pointwise 95 % bootstrap interval.
+    support : ndarray of shape (n_points,)
+        How many answers of a run speak there: each weighs 1 at its own
+        confidence, and less with distance.
+    """
+
+    smece: float
+    confidence: Array
+    accuracy: Array
+    lower: Array
+    upper: Array
+    support: Array
+
+
+def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> NDArray[np.float64]:
+    """Return how often each of n questions is in each replicate, (n, n_replicates).
+
+    The first n of the sequence of `draws.question_blocks`: an ordinary bootstrap.
+
+    Examples
+    --------
+    >>> bootstrap_counts(5, n_replicates=3, seed=0).sum(axis=0)
+    array([5., 5., 5.])
+    """
+    return np.stack(
+        [
+            np.bincount(next(question_blocks(n, seed, replicate))[:n], minlength=n).astype(
+                float
+            )
+            for replicate in range(n_replicates)
+        ],
+        axis=1,
+    )
+
+
+def reliability(
+    runs: Sequence[Array], correct: Array, *, counts: NDArray[np.float64], n_points: int = 51
+) -> Reliability:
+    """Draw the reliability of an estimator's answers at one checkpoint.
+
+    Parameters
+    ----------
+    runs : sequence of ndarray of shape (n_answers,)
+        The confidences of each seed.
+    correct : ndarray of shape (n_answers,)
+        0 or 1.
+    counts : ndarray of shape (n_answers, n_replicates)
+        Multiplicities of a bootstrap, as from `bootstrap_counts`.
+    n_points : int, default=51
+        Points of the curve, evenly spread over [0, 1] but for rounding.
+
+    Notes
+    -----
+    The bandwidth is not chosen anew in replicates, and not below 11/1024, so that the
+    curve of a well calibrated estimator is no noise.
+    """
+    smece = float(np.mean([smooth_ece(run, correct) for run in runs]))
+    k = int(np.clip(np.ceil(smece * N_BANDWIDTHS), COARSEST, N_BANDWIDTHS))
+    points = mesh(k)
+    chosen = np.linspace(0, len(points) - 1, n_points).round().astype(int)
+    read = smoothing(k)[:, chosen].T
+
+    def smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum the values of the answers near each point, over runs."""
+        return sum(read @ (place(run, n_grid_points(k)) @ values) for run in runs)
+
+    columns = np.column_stack([np.ones(len(correct)), counts])
+    mass, right = smooth(columns), smooth(columns * correct[:, None])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = right / mass
+    # Where few answers are, some replicates have none: what is left is still a band.
+    reached = (mass[:, 1:] > 0).any(axis=1)
+    band = np.full((2, n_points), np.nan)
+    band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)
+    height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
+    return Reliability(
+        smece, points[chosen], shares[:, 0], band[0], band[1], mass[:, 0] / height / len(runs)
+    )

@@ -1,0 +1,97 @@
+"""Families of estimators, and the colour and marker that each has in every figure and page.
+
+An estimator's family is the method that its name begins with: `self_consistency_copy`
+belongs to self-consistency. All of a family share colour and marker; the first is
+filled, its variants are hollow.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Look(NamedTuple):
+    """How an estimator is drawn.
+
+    Attributes
+    ----------
+    family : str
+        The method it is a variant of, by the name of that estimator.
+    light, dark : str
+        Colour on a white page and on a dark one.
+    marker : str
+        One of the keys of `MATPLOTLIB_MARKERS`.
+    variant : int
+        Its place in the family: 0 is drawn filled, the others hollow.
+    """
+
+    family: str
+    light: str
+    dark: str
+    marker: str
+    variant: int
+
+
+MATPLOTLIB_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "triangle": "^",
+    "down": "v",
+    "diamond": "D",
+    "plus": "P",
+    "cross": "X",
+}
+
+# Non-oracle and oracle training have the paper's colours of earlier and of evaluation
+# checkpoints. Markers differ as well: for colour-blind readers, and for print.
+_KNOWN = {
+    "end_correct": ("#6b6b6b", "#a8a8a8", "circle"),
+    "self_consistency": ("#00856f", "#3fcfb1", "square"),
+    "sequence_probability": ("#8a6a00", "#d9b341", "triangle"),
+    "non_oracle": ("#d81b60", "#ff75a5", "down"),
+    "oracle": ("#1e88e5", "#62b2ff", "diamond"),
+    "gcm": ("#7b3fa0", "#c492ea", "plus"),
+    "linear_probe": ("#c75100", "#ff9d5c", "cross"),
+}
+_OTHERS = (
+    ("#8c564b", "#d8a193", "triangle"),
+    ("#2b3a8c", "#98a5f7", "cross"),
+    ("#5e7d1e", "#a9cf62", "circle"),
+    ("#0e7f96", "#56c9e0", "down"),
+    ("#b0378f", "#ef8ed8", "square"),
+    ("#a36a00", "#ffc04d", "diamond"),
+    ("#222222", "#eeeeee", "plus"),
+)
+
+
+def looks(estimators: Iterable[str]) -> dict[str, Look]:
+    """Return the look of each of a study's estimators; their order decides variants.
+
+    Examples
+    --------
+    >>> found = looks(["oracle", "oracle_1answer", "mine", "mine_scaled"])
+    >>> [(look.family, look.variant) for look in found.values()]
+    [('oracle', 0), ('oracle', 1), ('mine', 0), ('mine', 1)]
+    >>> found["oracle"].light == found["oracle_1answer"].light
+    True
+    """
+    names = list(dict.fromkeys(estimators))
+    families = {name: _family(name, names) for name in names}
+    others = [f for f in dict.fromkeys(families.values()) if f not in _KNOWN]
+    style = _KNOWN | {f: _OTHERS[i % len(_OTHERS)] for i, f in enumerate(others)}
+    # The family's own name is its filled member wherever it stands.
+    ordered = sorted(names, key=lambda name: name != families[name])
+    place: dict[str, int] = {}
+    found = {}
+    for name in ordered:
+        family = families[name]
+        place.setdefault(family, 0)
+        found[name] = Look(family, *style[family], variant=place[family])
+        place[family] += 1
+    return {name: found[name] for name in names}
+
+
+def _family(name: str, names: list[str]) -> str:
+    """Return the known method, or else the shortest estimator, that `name` begins with."""
+    known = [family for family in _KNOWN if f"{name}_".startswith(f"{family}_")]
+    own = [other for other in names if f"{name}_".startswith(f"{other}_")]
+    return min(known or own, key=len)

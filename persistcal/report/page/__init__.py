@@ -1,0 +1,1 @@
+"""One page that shows a study: what it says, and every answer behind it."""

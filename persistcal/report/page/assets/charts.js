@@ -1,0 +1,278 @@
+// The charts: each a function from data to nodes.
+
+// Labels that would lie on each other are moved apart, from top to bottom.
+function spread(places, gap) {
+  const order = places.map((y, i) => [y, i]).sort((a, b) => a[0] - b[0]);
+  for (let i = 1; i < order.length; i++) order[i][0] = Math.max(order[i][0], order[i - 1][0] + gap);
+  const moved = [];
+  order.forEach(([y, i]) => { moved[i] = y; });
+  return moved;
+}
+
+const ticksBetween = (low, high, step) => {
+  const ticks = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9; i++) ticks.push(i * step);
+  return ticks;
+};
+
+function heroFacet(title, points, looks, main) {
+  const values = (name) => points.flatMap((p) => [p[name][0], p[name][1], p[name][2]]).filter((v) => v !== null);
+  const range = (name, must) => {
+    const all = [...values(name), ...must];
+    const low = Math.max(0, Math.floor((Math.min(...all) - 0.03) * 10) / 10);
+    return [low, Math.min(1, Math.ceil((Math.max(...all) + 0.02) * 10) / 10)];
+  };
+  const draw = (width) => {
+    const height = Math.round(Math.min(430, Math.max(260, width * 0.68)));
+    const left = 46, right = 14, top = 12, bottom = 42;
+    const [x0, x1] = range('full', [0.5, 0.9]), [y0, y1] = range('contrast', [0.45, 0.9]);
+    const x = scale(x0, x1, left, width - right), y = scale(y0, y1, height - bottom, top);
+    const nodes = [];
+    for (const tick of ticksBetween(x0, x1, 0.1)) nodes.push(line(x(tick), top, x(tick), height - bottom, 'gridline'), text(x(tick), height - bottom + 16, tick.toFixed(1), { 'text-anchor': 'middle' }));
+    for (const tick of ticksBetween(y0, y1, 0.1)) nodes.push(line(left, y(tick), width - right, y(tick), 'gridline'), text(left - 8, y(tick) + 4, tick.toFixed(1), { 'text-anchor': 'end' }));
+    nodes.push(line(left, y(0.5), width - right, y(0.5), 'chance'), text(width - right, y(0.5) + 14, 'chance', { 'text-anchor': 'end' }));
+    nodes.push(text((left + width - right) / 2, height - 6, 'AUC on all questions', { 'text-anchor': 'middle', class: 'strong' }));
+    nodes.push(s('text', { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle', class: 'strong' }, 'AUC on contrast sets'));
+    const shown = points.slice().sort((a, b) => main.has(a.estimator) - main.has(b.estimator));
+    for (const p of shown) {
+      const look = looks[p.estimator];
+      const [fx, fy] = [x(p.full[0]), y(p.contrast[0])];
+      const about = `${p.label}\nContrast sets ${short(p.contrast[0])} [${short(p.contrast[1])}, ${short(p.contrast[2])}]\nAll questions ${short(p.full[0])} [${short(p.full[1])}, ${short(p.full[2])}]`;
+      nodes.push(s('g', { class: `${look.class}${main.has(p.estimator) ? '' : ' faded'}`, 'data-tip': about, 'data-estimator': p.estimator },
+        p.contrast[1] !== null && line(fx, y(p.contrast[1]), fx, y(p.contrast[2]), 'whisker'),
+        p.full[1] !== null && line(x(p.full[1]), fy, x(p.full[2]), fy, 'whisker'),
+        glyph(look, fx, fy, main.has(p.estimator) ? 17 : 13), s('circle', { cx: fx, cy: fy, r: 13, class: 'hit' })));
+    }
+    // The best-known estimators are named where they stand, when there is room.
+    const named = shown.filter((p) => main.has(p.estimator));
+    if (width > 420 && named.length <= 7) {
+      const middle = (left + width - right) / 2;
+      const places = named.map((p) => y(p.contrast[0]) - 9);
+      const sides = named.map((p) => x(p.full[0]) > middle);
+      for (const side of [true, false]) {
+        const some = named.map((_, i) => i).filter((i) => sides[i] === side);
+        const moved = spread(some.map((i) => places[i]), 14);
+        some.forEach((i, k) => nodes.push(s('g', { class: looks[named[i].estimator].class }, text(x(named[i].full[0]) + (side ? -12 : 12), moved[k], named[i].label, { class: 'label', 'text-anchor': side ? 'end' : 'start' }))));
+      }
+    }
+    return canvas(width, height, nodes);
+  };
+  const rows = points.map((p) => [p.label, ...['full', 'contrast'].map((side) => `${short(p[side][0])} [${short(p[side][1])}, ${short(p[side][2])}]`)]);
+  return h('div', {}, title && h('h3', {}, title),
+    points.length ? chart(draw, `${title || 'AUC'}: contrast sets against all questions`) : h('p', { class: 'note' }, 'No contrast set is large enough, so nothing can be drawn.'),
+    numbers(`AUC, ${title || ''}`, ['Estimator', 'All questions', 'Contrast sets'], rows));
+}
+
+// Accuracy of one model: a line per dataset.
+function accuracyChart(checkpoints, datasets) {
+  const byTokens = checkpoints.every((c) => c.tokens !== null && c.tokens !== undefined);
+  const unit = byTokens ? [[1e12, 'trillion '], [1e9, 'billion '], [1e6, 'million '], [1e3, 'thousand '], [1, '']].find(([u]) => Math.max(...checkpoints.map((c) => c.tokens)) >= u) : null;
+  const draw = (width) => {
+    const height = 280, left = 44, right = 92, top = 12, bottom = 46;
+    const places = checkpoints.map((c, i) => (byTokens ? c.tokens : i));
+    const x = scale(byTokens ? 0 : Math.min(...places), Math.max(...places, 1e-9), left, width - right);
+    const most = Math.min(1, Math.ceil(Math.max(0.1, ...datasets.flatMap((d) => d.accuracy.filter((a) => a !== null))) * 10) / 10);
+    const y = scale(0, most, height - bottom, top);
+    const nodes = [];
+    for (const tick of ticksBetween(0, most, most > 0.5 ? 0.2 : 0.1)) nodes.push(line(left, y(tick), width - right, y(tick), 'gridline'), text(left - 8, y(tick) + 4, percent(tick), { 'text-anchor': 'end' }));
+    let last = -99;
+    checkpoints.forEach((c, i) => {
+      if (x(places[i]) - last < 34) return;
+      last = x(places[i]);
+      nodes.push(text(x(places[i]), height - bottom + 17, c.label.length > 9 ? `${c.label.slice(0, 8)}…` : c.label, { 'text-anchor': 'middle' }));
+    });
+    nodes.push(line(left, y(0), width - right, y(0), 'axis'));
+    nodes.push(text((left + width - right) / 2, height - 6, byTokens ? `training data (to ${(Math.max(...places) / unit[0]).toPrecision(3)} ${unit[1]}tokens)` : 'checkpoint', { 'text-anchor': 'middle' }));
+    const ends = spread(datasets.map((d) => { const i = d.accuracy.findLastIndex((a) => a !== null); return y(d.accuracy[i]) + 4; }), 15);
+    datasets.forEach((d, k) => {
+      const known = d.accuracy.map((a, i) => [a, i]).filter(([a]) => a !== null);
+      nodes.push(s('path', { d: path(known.map(([a, i]) => [x(places[i]), y(a)])), class: `guide guide${k % 4}` }));
+      for (const [a, i] of known) nodes.push(s('g', { 'data-tip': `${d.label}, ${checkpoints[i].label}: ${(100 * a).toFixed(1)} %${d.n[i] ? ` of ${count(d.n[i])}` : ''}` }, s('circle', { cx: x(places[i]), cy: y(a), r: 5, class: `role-${checkpoints[i].role}` }), s('circle', { cx: x(places[i]), cy: y(a), r: 13, class: 'hit' })));
+      nodes.push(text(width - right + 10, ends[k], d.label.length > 15 ? `${d.label.slice(0, 14)}…` : d.label, { class: 'strong' }));
+    });
+    return canvas(width, height, nodes);
+  };
+  return h('div', {}, chart(draw, 'Accuracy per checkpoint'),
+    numbers('Accuracy', ['Dataset', ...checkpoints.map((c) => c.label)], datasets.map((d) => [d.label, ...d.accuracy.map((a) => (a === null ? '–' : percent(a)))])));
+}
+
+// Known and unknown questions at each checkpoint, and what moves between them.
+function flowChart(checkpoints, flows) {
+  const draw = (width) => {
+    const height = 280, left = 4, right = 4, top = 24, bottom = 30, bar = Math.max(8, Math.min(26, width / checkpoints.length / 5));
+    const step = (width - left - right - bar) / Math.max(1, checkpoints.length - 1);
+    const total = Math.max(...flows.map((f) => f.kept + f.gained + f.lost + f.unknown));
+    const size = (n) => (n / total) * (height - top - bottom);
+    const base = height - bottom;
+    const nodes = [];
+    const ribbon = (x1, a1, b1, x2, a2, b2, kind, about) => {
+      const m = (x1 + x2) / 2;
+      nodes.push(s('path', { d: `M${x1} ${a1}C${m} ${a1} ${m} ${a2} ${x2} ${a2}L${x2} ${b2}C${m} ${b2} ${m} ${b1} ${x1} ${b1}Z`, class: kind, opacity: kind === 'up' || kind === 'down' ? 0.82 : 0.55, 'data-tip': about }));
+    };
+    flows.forEach((f, i) => {
+      const x1 = left + i * step + bar, x2 = left + (i + 1) * step;
+      const [kept, gained, lost, unknown] = [f.kept, f.gained, f.lost, f.unknown].map(size);
+      const between = `${checkpoints[i].label} → ${checkpoints[i + 1].label}`;
+      // On the left, known below is kept then lost; on the right, kept then gained.
+      ribbon(x1, base - kept, base, x2, base - kept, base, 'known-tint', `${between}\n${count(f.kept)} known at both`);
+      ribbon(x1, base - kept - lost - gained - unknown, base - kept - lost - gained, x2, base - kept - gained - lost - unknown, base - kept - gained - lost, 'none', `${between}\n${count(f.unknown)} unknown at both`);
+      ribbon(x1, base - kept - lost - gained, base - kept - lost, x2, base - kept - gained, base - kept, 'up', `${between}\n${count(f.gained)} gained`);
+      ribbon(x1, base - kept - lost, base - kept, x2, base - kept - gained - lost, base - kept - gained, 'down', `${between}\n${count(f.lost)} lost`);
+      if (x2 - x1 > 44) {
+        nodes.push(text((x1 + x2) / 2, top - 9, `▲${count(f.gained)} ▼${count(f.lost)}`, { 'text-anchor': 'middle' }));
+      }
+    });
+    checkpoints.forEach((c, i) => {
+      const before = flows[i - 1], after = flows[i];
+      const known = after ? after.kept + after.lost : before.kept + before.gained;
+      const all = after ? after.kept + after.lost + after.gained + after.unknown : before.kept + before.lost + before.gained + before.unknown;
+      const x = left + i * step;
+      nodes.push(s('rect', { x, width: bar, y: base - size(all), height: size(all - known), class: 'none', rx: 2 }));
+      nodes.push(s('rect', { x, width: bar, y: base - size(known), height: size(known), class: 'known', rx: 2, 'data-tip': `${c.label}: ${count(known)} of ${count(all)} known` }));
+      nodes.push(text(i === 0 ? x : i === checkpoints.length - 1 ? x + bar : x + bar / 2, height - 10, step < 50 && c.label.length > 6 ? `${c.label.slice(0, 5)}…` : c.label, { 'text-anchor': i === 0 ? 'start' : i === checkpoints.length - 1 ? 'end' : 'middle' }));
+    });
+    return canvas(width, height, nodes);
+  };
+  return [chart(draw, 'Gained and lost questions'),
+    numbers('Between neighbouring checkpoints', ['', 'known at both', 'gained', 'lost', 'unknown at both'], flows.map((f, i) => [`${checkpoints[i].label} to ${checkpoints[i + 1].label}`, f.kept, f.gained, f.lost, f.unknown]))];
+}
+
+function contrastMatrix(names, pairs) {
+  const most = Math.max(1, ...pairs.map((p) => p.size));
+  const at = (i, j) => pairs.find((p) => p.earlier === i && p.later === j);
+  const cell = (i, j) => {
+    if (j <= i) return h('td', {});
+    const p = at(i, j);
+    const node = h('td', { class: p.kept ? '' : 'unused', 'data-tip': `${names[i]} → ${names[j]}: ${count(p.size)} questions\n${count(p.improvement)} improvements, ${count(p.regression)} regressions${p.kept ? '' : '\ntoo small to be used'}` },
+      h('b', {}, count(p.size)), h('small', {}, h('span', { class: 'up-text' }, `▲ ${count(p.improvement)} `), h('span', { class: 'down-text' }, `▼ ${count(p.regression)}`)));
+    if (p.kept) node.style.background = `rgb(var(--heat) / ${(0.06 + 0.2 * p.size / most).toFixed(3)})`;
+    return node;
+  };
+  return h('table', { class: 'matrix' },
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'earlier ╲ later'), names.slice(1).map((name) => h('th', { scope: 'col' }, name)))),
+    h('tbody', {}, names.slice(0, -1).map((name, i) => h('tr', {}, h('th', { scope: 'row' }, name), names.slice(1).map((_, j) => cell(i, j + 1))))));
+}
+
+function reliabilityPanel(label, look, diagram) {
+  const draw = (width) => {
+    const size = Math.min(width, 330), left = 34, top = 8, high = size * 0.8, low = 62, right = 8;
+    const x = scale(0, 1, left, size - right), y = scale(0, 1, top + high, top);
+    const nodes = [];
+    for (const tick of [0, 0.5, 1]) nodes.push(line(x(0), y(tick), x(1), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1), 'gridline'), text(left - 6, y(tick) + 4, tick, { 'text-anchor': 'end' }));
+    nodes.push(line(x(0), y(0), x(1), y(1), 'chance'));
+    const points = diagram.points;
+    if (points.length > 1) {
+      nodes.push(s('path', { d: `${path([...points.map((p) => [x(p[0]), y(p[2])]), ...points.slice().reverse().map((p) => [x(p[0]), y(p[3])])])}Z`, class: 'band' }));
+      nodes.push(s('path', { d: path(points.map((p) => [x(p[0]), y(p[1])])), class: 'series' }));
+    }
+    for (const p of points) nodes.push(s('circle', { cx: x(p[0]), cy: y(p[1]), r: points.length > 1 ? 7 : 4, class: points.length > 1 ? 'hit' : 'mark', 'data-tip': `Confidence ${short(p[0])}\naccuracy ${short(p[1])} [${short(p[2])}, ${short(p[3])}]` }));
+    // The histogram below shares the axis.
+    const middle = top + high + 10 + low / 2, bins = diagram.right.length;
+    const most = Math.max(1, ...diagram.right, ...diagram.wrong), tall = scale(0, most, 0, low / 2);
+    for (let b = 0; b < bins; b++) {
+      const at = x(b / bins) + 0.5, wide = x(1 / bins) - x(0) - 1;
+      const about = `Confidence ${(b / bins).toFixed(2)} to ${((b + 1) / bins).toFixed(2)}\n${count(diagram.right[b])} correct, ${count(diagram.wrong[b])} incorrect`;
+      nodes.push(s('rect', { x: at, width: wide, y: middle - tall(diagram.right[b]), height: tall(diagram.right[b]), class: 'right' }));
+      nodes.push(s('rect', { x: at, width: wide, y: middle, height: tall(diagram.wrong[b]), class: 'wrong' }));
+      nodes.push(s('rect', { x: at, width: wide, y: middle - low / 2, height: low, class: 'hit', 'data-tip': about }));
+    }
+    nodes.push(line(x(0), middle, x(1), middle, 'axis'));
+    for (const tick of [0, 0.5, 1]) nodes.push(text(x(tick), top + high + low + 26, tick, { 'text-anchor': tick === 1 ? 'end' : 'middle' }));
+    nodes.push(text((left + size) / 2, top + high + low + 40, 'confidence', { 'text-anchor': 'middle' }));
+    return s('svg', { viewBox: `0 0 ${size} ${top + high + low + 46}`, class: look.class, height: top + high + low + 46, preserveAspectRatio: 'xMinYMin' }, nodes);
+  };
+  return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)), h('p', { class: 'value' }, `SmoothECE ${short(diagram.smece)}`), chart(draw, `Reliability of ${label}`),
+    numbers(`Reliability of ${label}`, ['Confidence', 'Accuracy', 'Lower', 'Upper'], diagram.points.filter((_, i) => i % 5 === 0).map((p) => p.map(short))));
+}
+
+function pairPanel(label, look, dots, value, names, open) {
+  const draw = (width) => {
+    const size = Math.min(width, 330), left = 44, top = 8, bottom = 38, right = 8;
+    const x = scale(0, 1000, left, size - right), y = scale(0, 1000, size - bottom, top);
+    const nodes = [];
+    for (const tick of [0, 500, 1000]) nodes.push(line(x(0), y(tick), x(1000), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1000), 'gridline'), text(left - 6, y(tick) + 4, tick / 1000, { 'text-anchor': 'end' }), text(x(tick), size - bottom + 16, tick / 1000, { 'text-anchor': tick === 1000 ? 'end' : 'middle' }));
+    nodes.push(line(x(0), y(0), x(1000), y(1000), 'chance'));
+    nodes.push(text((left + size) / 2, size - 6, `confidence at ${names[0]}`, { 'text-anchor': 'middle' }), s('text', { transform: `translate(10 ${(top + size - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle' }, `at ${names[1]}`));
+    for (const d of dots) {
+      const shape = d.up ? s('circle', { cx: x(d.before), cy: y(d.after), r: 3.3 }) : s('rect', { x: x(d.before) - 2.7, y: y(d.after) - 2.7, width: 5.4, height: 5.4 });
+      shape.setAttribute('class', `dot ${d.up ? 'up' : 'down'}`);
+      shape.setAttribute('data-question', d.question);
+      nodes.push(shape);
+    }
+    const picture = s('svg', { viewBox: `0 0 ${size} ${size}`, height: size, preserveAspectRatio: 'xMinYMin' }, nodes);
+    picture.addEventListener('click', (event) => { const q = event.target.getAttribute('data-question'); if (q !== null) open(Number(q)); });
+    return picture;
+  };
+  const share = (some, good) => (some.length ? percent(some.filter(good).length / some.length) : '–');
+  const ups = share(dots.filter((d) => d.up), (d) => d.after > d.before), downs = share(dots.filter((d) => !d.up), (d) => d.after < d.before);
+  return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)),
+    h('p', { class: 'value' }, `Δ₀ᵇ ${short(value.delta0_balanced)} · ${ups} of ▲ above, ${downs} of ▼ below`), chart(draw, `${label}: confidence at ${names[1]} against ${names[0]}`));
+}
+
+// A table of values as a heat map: rows and columns are checkpoints.
+function heatTable(corner, rows, columns, value, format, low, high) {
+  return h('table', { class: 'matrix' },
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, corner), columns.map((c) => h('th', { scope: 'col' }, c)))),
+    h('tbody', {}, rows.map((row, i) => h('tr', {}, h('th', { scope: 'row' }, row), columns.map((_, j) => {
+      const v = value(i, j);
+      const node = h('td', { class: v === null || v === undefined ? 'empty' : '' }, v === null || v === undefined ? '–' : format(v));
+      if (v !== null && v !== undefined) node.style.background = `rgb(var(--heat) / ${(0.5 * Math.max(0, Math.min(1, (v - low) / (high - low)))).toFixed(3)})`;
+      return node;
+    })))));
+}
+
+function varianceChart(rows) {
+  const layers = rows.map((r) => r.layer);
+  const draw = (width) => {
+    const height = 240, left = 40, right = 12, top = 12, bottom = 38;
+    const x = scale(Math.min(...layers), Math.max(...layers, Math.min(...layers) + 1), left + 6, width - right - 6), y = scale(-1, 1, height - bottom, top);
+    const nodes = [-1, -0.5, 0, 0.5, 1].flatMap((tick) => [line(left, y(tick), width - right, y(tick), tick ? 'gridline' : 'axis'), text(left - 6, y(tick) + 4, String(tick).replace('-', '−'), { 'text-anchor': 'end' })]);
+    nodes.push(s('path', { d: path(rows.map((r) => [x(r.layer), y(r.mean_rho)])), class: 'guide' }));
+    for (const r of rows) nodes.push(s('circle', { cx: x(r.layer), cy: y(r.mean_rho), r: 4.5, class: 'known', 'data-tip': `Layer ${r.layer}\nmean ρ ${short(r.mean_rho)}, median ${short(r.median_rho)}\n${count(r.n)} questions` }));
+    layers.forEach((l) => { if (layers.length <= 12 || l % 4 === 0) nodes.push(text(x(l), height - bottom + 16, l, { 'text-anchor': 'middle' })); });
+    nodes.push(text((left + width) / 2, height - 4, 'layer', { 'text-anchor': 'middle' }));
+    return canvas(width, height, nodes);
+  };
+  return chart(draw, 'Mean rank correlation of hidden-state variance with training, by layer');
+}
+
+function headroomChart(rows) {
+  const draw = (width) => {
+    const height = 40 + rows.length * 34, left = Math.min(180, width * 0.4), right = 20;
+    const low = Math.min(0, ...rows.map((r) => r.lower)), high = Math.max(0.1, ...rows.map((r) => r.upper));
+    const x = scale(low, high, left, width - right);
+    const nodes = ticksBetween(low, high, 0.1).flatMap((tick) => [line(x(tick), 6, x(tick), height - 26, tick ? 'gridline' : 'chance'), text(x(tick), height - 8, tick.toFixed(1).replace('-', '−'), { 'text-anchor': 'middle' })]);
+    rows.forEach((r, i) => {
+      const y = 24 + i * 34;
+      nodes.push(text(0, y + 4, r.label, { class: 'strong' }), s('line', { x1: x(r.lower), x2: x(r.upper), y1: y, y2: y, class: 'guide' }), s('circle', { cx: x(r.value), cy: y, r: 5.5, class: 'known', 'data-tip': `${r.label}\n${short(r.value)} [${short(r.lower)}, ${short(r.upper)}]\nThe verifier’s own error rate: ${short(r.error_rate)}\n${count(r.n)} questions` }));
+    });
+    return canvas(width, height, nodes);
+  };
+  return chart(draw, 'Headroom of the oracle over the verifier');
+}
+
+// An estimator's confidence in the checkpoints' answers to one question.
+function confidenceChart(checkpoints, series, looks, right) {
+  const draw = (width) => {
+    const wide = width > 520, height = 270, left = 34, end = wide ? 190 : 14, top = 10, bottom = 34;
+    const x = scale(0, Math.max(1, checkpoints.length - 1), left + 12, width - end - 12), y = scale(0, 1000, height - bottom, top);
+    const nodes = [];
+    for (const tick of [0, 250, 500, 750, 1000]) nodes.push(line(left, y(tick), width - end, y(tick), 'gridline'), text(left - 6, y(tick) + 4, tick / 1000, { 'text-anchor': 'end' }));
+    checkpoints.forEach((c, i) => nodes.push(text(x(i), height - bottom + 18, `${right[i] === '1' ? '✓' : right[i] === '0' ? '✗' : '–'} ${c.label}`, { 'text-anchor': 'middle', class: right[i] === '1' ? 'strong up' : right[i] === '0' ? 'strong down' : '' })));
+    const drawn = series.slice().sort((a, b) => b.faded - a.faded);
+    for (const one of drawn) {
+      const look = looks[one.estimator], known = one.values.map((v, i) => [v, i]).filter(([v]) => v >= 0);
+      if (!known.length) continue;
+      nodes.push(s('g', { class: `${look.class}${one.faded ? ' faded' : ''}`, 'data-tip': `${one.label}\n${known.map(([v, i]) => `${checkpoints[i].label}: ${short(v / 1000)}`).join('\n')}` },
+        s('path', { d: path(known.map(([v, i]) => [x(i), y(v)])), class: `series${look.variant ? ' lower' : ''}` }), known.map(([v, i]) => glyph(look, x(i), y(v), 12))));
+    }
+    if (wide) {
+      const main = series.filter((one) => !one.faded && one.values.some((v) => v >= 0));
+      const places = spread(main.map((one) => y(one.values.findLast((v) => v >= 0)) + 4), 14);
+      const over = Math.max(0, ...places.map((p) => p - (height - bottom + 8)));
+      main.forEach((one, i) => nodes.push(s('g', { class: looks[one.estimator].class }, text(width - end + 4, places[i] - over, one.label.length > 27 ? `${one.label.slice(0, 26)}…` : one.label, { class: 'label' }))));
+    }
+    return canvas(width, height, nodes);
+  };
+  return chart(draw, 'Confidence along the checkpoints');
+}

@@ -1,0 +1,247 @@
+"""Gather what the page shows of a study, from frames alone."""
+
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from persistcal.report.families import looks
+from persistcal.report.page import overview
+from persistcal.report.page.analyses import analyses_view
+from persistcal.report.page.calibration import calibration, pair_metrics
+from persistcal.report.page.explorer import Words, choose_questions, pack
+from persistcal.report.page.parts import Part, flows
+from persistcal.report.page.render import render
+from persistcal.report.page.study import (
+    Checkpoint,
+    Study,
+    StudyTable,
+    member_label,
+    part_label,
+)
+from persistcal.report.page.tables import heading, plain_grid, result_grids
+
+
+class Facts(NamedTuple):
+    """What the page's foot says of how the study was made.
+
+    Attributes
+    ----------
+    about : list of (term, text)
+    jobs : list of dict
+        `name`, `n`, `seconds` and `memory` (most, MB) of each kind of job.
+    config : str
+        As YAML.
+    """
+
+    about: list[tuple[str, str]]
+    jobs: list[dict[str, Any]]
+    config: str
+
+
+def compose(study: Study, facts: Facts) -> str:
+    """Return the page of a study."""
+    labels = study.labels
+    chosen = choose_questions(study.parts, seed=study.seed)
+    kept = [
+        len(some) == len(p.answers.questions)
+        for some, p in zip(chosen, study.parts, strict=True)
+    ]
+    names = [e for part in study.parts for _, e in part.members]
+    ordered = [e for e in labels["estimators"] if e in names]
+    tabled = [
+        row["estimator"]
+        for table in study.tables
+        if table.description is not None
+        for block in table.description["blocks"]
+        for row in block.get("rows", [])
+    ]
+    seen = looks([*ordered, *names, *tabled])
+    words = Words()
+    explorer = {
+        "parts": [pack(p, some, words) for p, some in zip(study.parts, chosen, strict=True)],
+        "texts": words.texts,
+    }
+    families = list(dict.fromkeys(look.family for look in seen.values()))
+    data = {
+        "looks": {
+            name: {
+                "class": f"f{families.index(look.family)}",
+                "marker": look.marker,
+                "variant": look.variant,
+            }
+            for name, look in seen.items()
+        },
+        "labels": dict(labels["estimators"]),
+        "main": study.main,
+        "hero": _hero(study),
+        "accuracy": _accuracy(study),
+        "parts": [_part(part, study) for part in study.parts],
+        "analyses": analyses_view(study.analyses, study.checkpoints, labels),
+        "tables": {table.name: {"csv": table.csv, "tex": table.tex} for table in study.tables},
+    }
+    view = {
+        "title": "Persistent calibration: "
+        + ", ".join(
+            labels["models"].get(m, m) for m in dict.fromkeys(p.model for p in study.parts)
+        ),
+        "lede": overview.lede(study),
+        "facts": overview.counts(study),
+        "sentences": overview.sentences(study),
+        "tables": [_table(table, study) for table in study.tables],
+        "parts": [{"label": part_label(part, labels)} for part in study.parts],
+        "analyses": any(data["analyses"].values()),
+        "explorer_note": overview.explorer_note(study, chosen, kept),
+        "about": facts.about,
+        "missing": overview.missing(study, kept),
+        "jobs": facts.jobs,
+        "config": facts.config,
+        "looks": seen,
+    }
+    return render(view, data, explorer)
+
+
+def _hero(study: Study) -> list[dict[str, Any]]:
+    """Return a facet per part: AUC on both scopes with intervals, a point per estimator."""
+    facets = []
+    for part in study.parts:
+        here = study.intervals[
+            (study.intervals["model"] == part.model)
+            & (study.intervals["dataset"] == part.dataset)
+            & (study.intervals["conditioning"] == "odds")
+            & (study.intervals["metric"] == "auc")
+            & study.intervals["value"].notna()
+        ]
+        found = {
+            (row["train_dataset"], row["estimator"], row["scope"]): [
+                _number(row[name]) for name in ("value", "lower_2_5pct", "upper_97_5pct")
+            ]
+            for row in here.to_dict("records")
+        }
+        points = [
+            {
+                "estimator": member[1],
+                "label": member_label(member, part.dataset, study.labels),
+                "full": found[(*member, "full")],
+                "contrast": found[(*member, "contrast")],
+            }
+            for member in part.members
+            if (*member, "full") in found and (*member, "contrast") in found
+        ]
+        facets.append({"title": part_label(part, study.labels), "points": points})
+    return facets
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else round(float(value), 4)
+
+
+def _checkpoint(study: Study, model: str, name: str) -> Checkpoint:
+    return study.checkpoints.get(model, {}).get(name, Checkpoint(name, None))
+
+
+def _accuracy(study: Study) -> list[dict[str, Any]]:
+    """Return by model a line per dataset, from the accuracies or else the predictions."""
+    models = []
+    for model, some in groupby(study.parts, key=lambda part: part.model):
+        parts = list(some)
+        known = {
+            (row["dataset"], row["checkpoint"]): (row["accuracy"], row["n"])
+            for row in study.accuracies.to_dict("records")
+            if row["model"] == model
+        }
+        for part in parts:
+            for name, row in zip(part.checkpoints, part.correct, strict=True):
+                there = row[row >= 0]
+                if len(there):
+                    known.setdefault((part.dataset, name), (float(there.mean()), len(there)))
+        names = [
+            name
+            for name in dict.fromkeys(
+                [*study.checkpoints.get(model, {}), *(c for p in parts for c in p.checkpoints)]
+            )
+            if any(checkpoint == name for _, checkpoint in known)
+        ]
+        evaluation = {c for part in parts for c in part.answers.checkpoints}
+        models.append(
+            {
+                "model": model,
+                "checkpoints": [
+                    {
+                        **_checkpoint(study, model, name)._asdict(),
+                        "role": "evaluation" if name in evaluation else "earlier",
+                    }
+                    for name in names
+                ],
+                "datasets": [
+                    {
+                        "label": study.labels["datasets"].get(part.dataset, part.dataset),
+                        "accuracy": [
+                            _number(known.get((part.dataset, name), (float("nan"), 0))[0])
+                            for name in names
+                        ],
+                        "n": [
+                            int(known.get((part.dataset, name), (0, 0))[1]) for name in names
+                        ],
+                    }
+                    for part in parts
+                ],
+            }
+        )
+    return models
+
+
+def _part(part: Part, study: Study) -> dict[str, Any]:
+    drawn, pairs = calibration(part, seed=study.seed), pair_metrics(part)
+    members = list(part.members)
+    return {
+        "key": part.key,
+        "label": part_label(part, study.labels),
+        "model": part.model,
+        "n_earlier": part.n_earlier,
+        "checkpoints": [
+            {
+                "label": _checkpoint(study, part.model, name).label,
+                "role": "earlier" if place < part.n_earlier else "evaluation",
+            }
+            for place, name in enumerate(part.checkpoints)
+        ],
+        "estimators": [
+            {
+                "estimator": member[1],
+                "label": member_label(member, part.dataset, study.labels),
+                "main": member[1] in study.main,
+            }
+            for member in members
+        ],
+        "flows": flows(part.correct),
+        "pairs": [
+            {
+                "earlier": pair.earlier,
+                "later": pair.later,
+                "size": len(pair.questions),
+                "improvement": int(pair.improvement.sum()),
+                "regression": int((~pair.improvement).sum()),
+                "kept": pair.kept,
+            }
+            for pair in part.pairs
+        ],
+        "calibration": [drawn[member] for member in members],
+        "pair_metrics": [pairs[member] for member in members],
+    }
+
+
+def _table(table: StudyTable, study: Study) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "name": table.name,
+        "heading": heading(table.name, list(study.labels["datasets"]), study.labels),
+        "caption": "",
+        "tex": bool(table.tex),
+        "grids": [],
+        "plain": None,
+    }
+    if table.description is None:
+        return {**shown, "plain": plain_grid(table.cells)}
+    grids = result_grids(table.cells, table.description, study.intervals, labels=study.labels)
+    for grid in grids:
+        heads = [column["group"] for column in grid["columns"]]
+        grid["groups"] = [(name, len(list(some))) for name, some in groupby(heads)]
+    return {**shown, "caption": table.description["caption"], "grids": grids}

@@ -1,0 +1,160 @@
+"""The data behind the page's explorer: every question, answer and confidence, packed."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation.arrange import ABSENT
+from persistcal.judge.labels import LABELS
+from persistcal.report.page.parts import Part, Texts
+
+# Questions x checkpoints x estimators that the page holds: 5,000 x 7 x 12. Above it, the
+# explorer keeps the questions of contrast sets and a sample of the others.
+MOST_CELLS = 420_000
+LONGEST_TEXT = 1_000  # characters
+MOST_CLUSTERS = 5
+WAITING = "queue"  # the source of a label that a person has yet to give
+
+
+def choose_questions(
+    parts: Sequence[Part], *, seed: int, most_cells: int = MOST_CELLS
+) -> list[NDArray[np.intp]]:
+    """Return, per part, the positions of the questions that the explorer keeps.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        All of the study.
+    seed : int
+        Of the sample.
+    most_cells : int
+        Questions × checkpoints × estimators that all parts may have together.
+
+    Notes
+    -----
+    Every part keeps the same share of its questions. Those of a contrast set come
+    first; of the class that does not fit, a sample stays.
+    """
+    cells = [
+        len(part.answers.questions) * len(part.checkpoints) * len(part.members)
+        for part in parts
+    ]
+    share = min(1.0, most_cells / max(1, sum(cells)))
+    chosen = []
+    for part in parts:
+        n = len(part.answers.questions)
+        rng = np.random.default_rng(seed)
+        contrast = np.zeros(n, bool)
+        for pair in part.pairs:
+            contrast[pair.questions] = True
+        first, rest = (rng.permutation(np.flatnonzero(c)) for c in (contrast, ~contrast))
+        chosen.append(np.sort(np.concatenate([first, rest])[: math.floor(share * n)]))
+    return chosen
+
+
+class Words:
+    """The distinct texts of the page, each with a number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, text: str) -> int:
+        """Return the number of `text`, shortened if it is long."""
+        if len(text) > LONGEST_TEXT:
+            left_out = len(text) - LONGEST_TEXT
+            text = f"{text[:LONGEST_TEXT]} … [{left_out:,} more characters are not shown]"
+        if text not in self._places:
+            self._places[text] = len(self.texts)
+            self.texts.append(text)
+        return self._places[text]
+
+
+def pack(part: Part, chosen: NDArray[np.intp], words: Words) -> dict[str, Any]:
+    """Return the explorer's columns of one part, ready for JSON.
+
+    Parameters
+    ----------
+    part : Part
+        One model and dataset.
+    chosen : int ndarray
+        Positions of the questions that are kept.
+    words : Words
+        Collects the texts of all parts.
+
+    Returns
+    -------
+    dict
+        `ids`; per checkpoint `correct` as a text of 1, 0 and - (no answer);
+        `confidence`, by estimator a list per evaluation checkpoint of thousandths,
+        mean over seeds, -1 where there is no answer; and, with texts, `question`,
+        `category`, `references` and, per checkpoint, `clusters`.
+    """
+    answers = part.answers
+    ids = [str(question) for question in answers.questions[chosen]]
+    packed: dict[str, Any] = {
+        "ids": ids,
+        "correct": [
+            "".join("-" if c == ABSENT else str(c) for c in row[chosen]) for row in part.correct
+        ],
+        "confidence": [
+            [_thousandths(row) for row in np.mean(runs, axis=0)[:, chosen]]
+            for runs in part.members.values()
+        ],
+    }
+    if part.texts is not None:
+        packed |= _texts(part.texts, ids, part.checkpoints, words)
+    return packed
+
+
+def _thousandths(confidence: NDArray[np.float64]) -> list[int]:
+    return np.where(np.isnan(confidence), -1, np.round(1000 * confidence)).astype(int).tolist()
+
+
+def _texts(
+    texts: Texts, ids: Sequence[str], checkpoints: Sequence[str], words: Words
+) -> dict[str, Any]:
+    asked = texts.questions.set_index("question_id").loc[list(ids)]
+    return {
+        "question": [words.place(text) for text in asked["question"]],
+        "category": [words.place(text) for text in asked["category"]],
+        "references": [[words.place(text) for text in some] for some in asked["references"]],
+        "clusters": [
+            _clusters(texts.clusters[c], texts.labels[c], ids, words)
+            if c in texts.clusters and c in texts.labels
+            else None
+            for c in checkpoints
+        ],
+    }
+
+
+def _clusters(
+    clusters: pd.DataFrame, labels: pd.DataFrame, ids: Sequence[str], words: Words
+) -> dict[str, list[int]]:
+    """Flatten the most probable clusters of each question.
+
+    Returns
+    -------
+    dict
+        `n` clusters per question, and of each its `answer` (a text's number),
+        `probability` in thousandths and `label` (place in LABELS, or -1 where
+        nothing judged it, or -2 where it waits for a person); `more`, the
+        clusters per question that are left out.
+    """
+    rows = clusters.merge(labels, on=["question_id", "cluster"], how="left")
+    rows = rows.assign(place=pd.Index(ids).get_indexer(pd.Index(rows["question_id"])))
+    rows = rows[rows["place"] >= 0].sort_values(["place", "cluster"])
+    n = np.bincount(rows["place"], minlength=len(ids))
+    top = rows[rows.groupby("place").cumcount() < MOST_CLUSTERS]
+    codes = top["label"].map({label: place for place, label in enumerate(LABELS)}).fillna(-1)
+    return {
+        "n": np.minimum(n, MOST_CLUSTERS).tolist(),
+        "more": np.maximum(0, n - MOST_CLUSTERS).tolist(),
+        "answer": [words.place(text) for text in top["answer"]],
+        "probability": _thousandths(top["probability"].to_numpy()),
+        "label": codes.mask(top["source"] == WAITING, -2).astype(int).tolist(),
+    }

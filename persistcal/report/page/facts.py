@@ -1,0 +1,91 @@
+"""What the foot of the page says of how a study was made."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
+
+
+def about(
+    config: Mapping[str, Any],
+    *,
+    made: str,
+    commit: str,
+    versions: Mapping[str, str],
+    weights: Mapping[str, Mapping[str, Any]],
+    seeds: Iterable[int],
+) -> list[tuple[str, str]]:
+    """Return terms and what they are, for a list of definitions.
+
+    Parameters
+    ----------
+    config : mapping
+        The study's config, whole.
+    made : str
+        When the page was made.
+    commit : str
+        Of the code; empty where it is no checkout.
+    versions : mapping
+        By package.
+    weights : mapping
+        By "model/checkpoint", what its resolved checkpoint file says.
+    seeds : iterable of int
+        Of the estimators that were trained.
+    """
+    judge, evaluation = config["judge"], config["evaluation"]
+    model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""
+    lines = [
+        ("Page made", made),
+        ("Results", config["results"]),
+        ("Code", commit or "no git checkout"),
+        ("Judge", f"{judge['backend']}{model}"),
+        ("Seeds of training", ", ".join(map(str, sorted(set(seeds)))) or "none"),
+        (
+            "Bootstrap",
+            f"{evaluation['replicates']:,} replicates, seed {evaluation['seed']} "
+            "(reliability bands: 200)",
+        ),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+    ]
+    for name, entry in weights.items():
+        digests = [str(digest)[:12] for digest in (entry.get("weights") or {}).values()]
+        source = entry.get("commit") or entry.get("revision") or "local files"
+        shown = f"{digests[0]}{f' and {len(digests) - 1} more files' if digests[1:] else ''}"
+        lines.append((name, f"{source}; weights sha256 {shown}" if digests else str(source)))
+    return lines
+
+
+def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, Any]]:
+    """Add up the benchmark files of jobs.
+
+    Parameters
+    ----------
+    benchmarks : sequence of (rule, DataFrame)
+        As Snakemake writes them: columns `s` and `max_rss` (MB; "-" or missing where
+        a job was too short to be measured).
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"s": [2.0], "max_rss": ["-"]})
+    >>> jobs_of([("train", one), ("train", pd.DataFrame({"s": [3.5], "max_rss": [90.0]}))])
+    [{'name': 'train', 'n': 2, 'seconds': 5.5, 'memory': 90.0}]
+    """
+    if not benchmarks:
+        return []
+    rows = pd.concat([frame.assign(rule=rule) for rule, frame in benchmarks])
+    rows["max_rss"] = pd.to_numeric(rows["max_rss"], errors="coerce").fillna(0)
+    summed = rows.groupby("rule", sort=False).agg(
+        n=("s", "size"), seconds=("s", "sum"), memory=("max_rss", "max")
+    )
+    summed = summed.sort_values("seconds", ascending=False)
+    return [
+        {
+            "name": str(rule),
+            "n": int(row["n"]),
+            "seconds": round(float(row["seconds"]), 1),
+            "memory": float(row["memory"]),
+        }
+        for rule, row in summed.iterrows()
+    ]

@@ -1,0 +1,60 @@
+"""A headless Chromium that the tests drive, with nothing that it could ask the network for."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+
+def open_browser(profile, *, width=1200, height=900, dark=False):
+    """Return a started browser, or skip the test where there is none."""
+    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if not (Path(CHROMIUM).exists() and Path(DRIVER).exists()):
+        pytest.skip("there is no Chromium: make browser-packages installs it (Debian)")
+    from selenium.webdriver.chrome.service import Service
+
+    shutil.rmtree(profile, ignore_errors=True)
+    options = selenium.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = selenium.Chrome(service=Service(DRIVER), options=options)
+    resize(browser, width, height)
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
+    )
+    return browser
+
+
+def resize(browser, width, height):
+    """Give the page a viewport; a window of its own would be at least 500 px wide."""
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+    )
+
+
+def visit(browser, path, fragment=""):
+    """Open a page from disk and wait until its explorer is ready."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get("about:blank")  # else a changed fragment alone would not load it anew
+    browser.get(f"{Path(path).as_uri()}{fragment}")
+    WebDriverWait(browser, 60).until(
+        lambda b: b.execute_script("return document.documentElement.dataset.ready")
+    )

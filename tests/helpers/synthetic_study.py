@@ -1,0 +1,230 @@
+"""A finished study as files, made up: what the page is tested on, at any size."""
+
+import numpy as np
+import pandas as pd
+
+from persistcal import artifacts
+from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.replicates import to_table
+from persistcal.evaluation.significance import compare_blocks, intervals, replicate_metrics
+from persistcal.report.cells import fill_cells
+from persistcal.report.latex import results_table
+from persistcal.report.layout import block_name
+
+NAMES = ["end_correct", "self_consistency", "self_consistency_posthoc", "non_oracle", "oracle"]
+TABLE = {
+    "caption": "All metrics.",
+    "layout": "models_as_blocks",
+    "columns": {"contrast": ["delta0_balanced", "auc", "brier"], "full": ["auc", "smece"]},
+    "blocks": [{"rows": [{"estimator": name} for name in NAMES]}],
+}
+# How much an estimator hears of what the checkpoint knows, and of how hard the question is.
+EARS = {"self_consistency": (1.6, 0.6), "non_oracle": (0.3, 1.4), "oracle": (1.0, 1.2)}
+
+
+def invent(
+    folder,
+    *,
+    n=60,
+    checkpoints=("c1", "c2", "c3", "c4"),
+    n_earlier=1,
+    estimators=NAMES,
+    questions=None,
+    distractors=("Chad", "Peru", "Oman", "Fiji"),
+    min_contrast=5,
+    model="m",
+    dataset="quiz",
+    with_texts=True,
+    seed=0,
+    tables=True,
+):
+    """Write a study below `folder`; return the arguments of `make_page`.
+
+    `questions` are the test questions' texts and references (first one right), else made up.
+    """
+    rng = np.random.default_rng(seed)
+    questions = questions or [
+        (f"What is the answer to question {i}?", [f"answer {i}"]) for i in range(n)
+    ]
+    n, ids = len(questions), [f"q{i:05d}" for i in range(len(questions))]
+    hard = rng.normal(size=n)
+    side = rng.integers(2, size=n)  # what drifts away at some checkpoints, and what does not
+    known = []
+    for k in range(len(checkpoints)):
+        forgotten = 1.6 * (side == k % 2)
+        known.append(
+            -0.6
+            + 2.2 * k / len(checkpoints)
+            - 1.3 * hard
+            - forgotten
+            + 0.5 * rng.normal(size=n)
+        )
+    correct = np.array([row + 0.5 * rng.logistic(size=n) > 0 for row in known])
+
+    frames, evaluation = [], list(checkpoints[n_earlier:])
+    for name in estimators:
+        family = next(
+            (f for f in ("self_consistency", "non_oracle", "oracle") if name.startswith(f)),
+            "non_oracle",
+        )
+        for run in range(3 if "oracle" in name else 1):
+            for k, checkpoint in enumerate(evaluation):
+                ear, difficulty = EARS[family]
+                felt = ear * known[k + n_earlier] - difficulty * hard + 0.8 * rng.normal(size=n)
+                if "posthoc" in name:
+                    felt = felt / 2
+                confidence = 1 / (1 + np.exp(-felt))
+                if name == "end_correct":
+                    confidence = np.full(n, k / max(1, len(evaluation) - 1))
+                frames.append(
+                    pd.DataFrame(
+                        {
+                            "checkpoint": checkpoint,
+                            "question_id": ids,
+                            "train_dataset": dataset,
+                            "estimator": name,
+                            "seed": 17 + run if "oracle" in name else 0,
+                            "confidence": confidence,
+                            "correct": correct[k + n_earlier],
+                        }
+                    )
+                )
+    predictions = pd.concat(frames, ignore_index=True)
+    paths = {
+        kind: [folder / kind / model / dataset / "every.parquet"]
+        for kind in ("predictions", "replicates")
+    }
+    artifacts.write(predictions, paths["predictions"][0], artifacts.PREDICTIONS)
+
+    # The numbers are those of the data; only their bootstrap is short.
+    few = predictions[predictions["estimator"].isin(NAMES)]
+    replicates = replicate_metrics(
+        few, evaluation, min_contrast=min_contrast, n_replicates=50, conditionings=["odds"]
+    )
+    # Of the others, copies, so that a large study is soon made.
+    table = to_table(replicates, "alike")
+    copied = table[table["estimator"] == NAMES[1]]
+    others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
+    artifacts.write(pd.concat([table, *others]), paths["replicates"][0], artifacts.REPLICATES)
+    bounds = intervals(replicates).assign(model=model, dataset=dataset)
+    paths["intervals"] = [folder / "intervals.csv"]
+    names = artifacts.INTERVALS.schema.names
+    artifacts.write_csv(bounds[names], paths["intervals"][0], artifacts.INTERVALS)
+    labels = {
+        "models": {model: model.upper()},
+        "datasets": {dataset: dataset.title()},
+        "estimators": {e: e.replace("_", " ").capitalize() for e in estimators},
+    }
+    if tables and set(NAMES) <= set(estimators):
+        block = [(dataset, name) for name in NAMES]
+        tested = compare_blocks(replicates, {block_name(block, dataset): block})
+        metrics = evaluate(few, evaluation, min_contrast=min_contrast)
+        cells = fill_cells(
+            metrics.assign(model=model, dataset=dataset),
+            tested.assign(model=model, dataset=dataset),
+            TABLE,
+            models=[model],
+            datasets={dataset: []},
+        )
+        paths["tables"] = [folder / "tables/main.csv"]
+        paths["tables"][0].parent.mkdir(parents=True)
+        cells.insert(0, "table", "main")
+        cells.assign(value=cells["value"].round(3)).to_csv(paths["tables"][0], index=False)
+        paths["tables"][0].with_suffix(".tex").write_text(
+            results_table(cells, TABLE, label="main", labels=labels)
+        )
+    if with_texts:
+        paths |= _write_texts(
+            folder,
+            model,
+            dataset,
+            checkpoints,
+            ids,
+            questions,
+            known,
+            correct,
+            distractors,
+            rng,
+        )
+    config = {
+        "results": str(folder),
+        "models": {
+            model: {
+                "earlier": list(checkpoints[:n_earlier]),
+                "evaluation": evaluation,
+                "checkpoints": {
+                    c: {
+                        "label": f"{round(100 * (k + 1) / len(checkpoints))}%",
+                        "tokens": 1e9 * (k + 1),
+                    }
+                    for k, c in enumerate(checkpoints)
+                },
+            }
+        },
+        "datasets": {dataset: {"min_contrast": min_contrast}},
+        "analyses": {},
+        "judge": {"backend": "lexical"},
+        "evaluation": {"seed": 17, "replicates": 50},
+    }
+    (folder / "logs").mkdir(exist_ok=True)
+    return {
+        "files": {kind: [str(path) for path in some] for kind, some in paths.items()},
+        "config": config,
+        "tables": {"main": TABLE},
+        "main": [name for name in NAMES if name in estimators],
+        "labels": labels,
+        "logs": str(folder / "logs"),
+    }
+
+
+def _write_texts(
+    folder, model, dataset, checkpoints, ids, questions, known, correct, distractors, rng
+):
+    texts, references = zip(*questions, strict=True)
+    frame = pd.DataFrame(
+        {
+            "question_id": ids,
+            "index": range(len(ids)),
+            "split": "test",
+            "question": texts,
+            "references": [list(some) for some in references],
+            "any_of": True,
+            "category": [text.split(" ")[0] + " …" for text in texts],
+            "excluded": False,
+        }
+    )
+    paths = {
+        "questions": [folder / f"questions/{dataset}.parquet"],
+        "clusters": [],
+        "labels": [],
+    }
+    artifacts.write(frame, paths["questions"][0], artifacts.QUESTIONS)
+    for k, checkpoint in enumerate(checkpoints):
+        rows = []
+        for i, question in enumerate(ids):
+            top = 1 / (1 + np.exp(-abs(known[k][i]) - 0.3))
+            wrong = [str(w) for w in rng.permutation(distractors) if w not in references[i]][:3]
+            said = ([references[i][0]] if correct[k][i] else []) + wrong
+            shares = np.array([top, *((1 - top) * np.array([0.55, 0.25, 0.1]))])[: len(said)]
+            rows += [
+                (question, c, answer, float(p), [answer])
+                for c, (answer, p) in enumerate(zip(said, shares, strict=True))
+            ]
+        clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
+        right = dict(zip(ids, references, strict=True))
+        judged = clusters[clusters["cluster"] < 2]
+        labels = judged[["question_id", "cluster"]].assign(
+            label=[
+                "correct" if a in right[q] else "incorrect"
+                for q, a in zip(judged["question_id"], judged["answer"], strict=True)
+            ],
+            source="lexical",
+        )
+        for kind, table, content in (
+            ("clusters", artifacts.CLUSTERS, clusters),
+            ("labels", artifacts.LABELS, labels),
+        ):
+            path = folder / f"{kind}/{model}/{checkpoint}/{dataset}.parquet"
+            artifacts.write(content, path, table)
+            paths[kind].append(path)
+    return paths

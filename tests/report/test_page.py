@@ -1,0 +1,327 @@
+"""What the page says and holds, without a browser."""
+
+import base64
+import gzip
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from make_page import make_page
+from synthetic_study import NAMES, invent
+
+from persistcal.evaluation.significance import Replicates
+from persistcal.report.families import MATPLOTLIB_MARKERS, looks
+from persistcal.report.page.explorer import Words, choose_questions, pack
+from persistcal.report.page.facts import jobs_of
+from persistcal.report.page.parts import Texts, arrange_part
+from persistcal.report.page.sentences import compare, sentence
+from persistcal.report.page.tables import plain_grid, result_grids
+
+LABELS = {"oracle": "Oracle training", "non_oracle": "Non-oracle training", "gcm": "GCM"}
+
+
+def comparison(**values):
+    """Estimators with a Δ₀ᵇ of their own and replicates one hundredth about it."""
+    spread = np.linspace(-0.01, 0.01, 101)
+    names = list(values)
+    undefined = np.full((len(names), 101), np.nan)
+    observed = {("odds", "contrast", "delta0_balanced"): np.array(list(values.values()))}
+    replicated = {
+        # independent of each other: every second one is turned round
+        ("odds", "contrast", "delta0_balanced"): np.array(
+            [v + spread * (-1) ** i for i, v in enumerate(values.values())]
+        )
+    }
+    for key in (("odds", "contrast", "auc"), ("odds", "full", "auc")):
+        observed[key], replicated[key] = np.full(len(names), np.nan), undefined
+    members = [("quiz", name) for name in names]
+    return compare(Replicates(members, observed, replicated), members)
+
+
+def test_a_sentence_names_the_difference_and_places_the_others():
+    said = sentence(comparison(oracle=0.3, non_oracle=0.1, gcm=0.5), LABELS)
+    # turned round, the difference is 0.2 ± 0.02; its 2.5 % and 97.5 % quantiles ± 0.019
+    assert said == (
+        "Oracle training (.300) is above non-oracle training (.100) by .200 [.181, .219] "
+        "in Δ₀ᵇ; GCM (.500) is above both."
+    )
+
+
+def test_a_sentence_says_so_when_an_interval_holds_zero():
+    said = sentence(comparison(oracle=0.1, non_oracle=0.105), LABELS)
+    assert said == (
+        "Oracle training (.100) cannot be told from non-oracle training (.105): the difference "
+        "of −.005 [−.024, .014] may be zero in Δ₀ᵇ."
+    )
+
+
+def test_a_sentence_can_be_bad_news():
+    found = comparison(oracle=0.1, non_oracle=0.2, gcm=0.15, mine=0.2, low=0.0)
+    said = sentence(found, LABELS)
+    assert said == (
+        "Oracle training (.100) is below non-oracle training (.200) by .100 [.081, .119] in "
+        "Δ₀ᵇ; mine (.200) cannot be told from non-oracle training (.200); GCM (.150) is "
+        "between the two; low (.000) is below both."
+    )
+
+
+def test_without_an_oracle_the_best_two_are_compared():
+    said = sentence(comparison(gcm=0.1, mine=0.3, other=0.2), LABELS)
+    assert said.startswith("mine (.300) is above other (.200) by .100")
+    assert said.endswith("GCM (.100) is below both.")
+
+
+def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
+    members = [("quiz", "oracle"), ("quiz", "gcm")]
+    nothing = np.full((2, 3), np.nan)
+    keys = [("odds", "contrast", "delta0_balanced"), ("odds", "contrast", "auc")]
+    observed = dict.fromkeys(keys, nothing[:, 0]) | {
+        ("odds", "full", "auc"): np.array([0.8, 0.7])
+    }
+    drawn = np.array([[0.79, 0.8, 0.81], [0.69, 0.7, 0.71]])
+    replicated = dict.fromkeys(keys, nothing) | {("odds", "full", "auc"): drawn}
+    found = compare(Replicates(members, observed, replicated), members)
+    assert found.scope == "full"
+    assert "AUC over all questions" in sentence(found, LABELS)
+    replicated["odds", "full", "auc"] = nothing
+    assert compare(Replicates(members, observed, replicated), members) is None
+
+
+def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():
+    found = looks([*NAMES, "oracle_1answer", "mine", "mine_scaled", "yours"])
+    assert found["non_oracle"].family == "non_oracle"  # and not oracle
+    assert found["oracle_1answer"][:4] == found["oracle"][:4]
+    assert found["mine_scaled"].variant == 1
+    kinds = {look.family: (look.light, look.marker) for look in found.values()}
+    assert len(set(kinds.values())) == len(kinds) == 6
+    assert {look.marker for look in found.values()} <= set(MATPLOTLIB_MARKERS)
+
+
+def test_a_familys_own_name_is_filled_wherever_it_stands():
+    found = looks(["oracle_1answer", "oracle"])
+    assert (found["oracle"].variant, found["oracle_1answer"].variant) == (0, 1)
+
+
+@pytest.mark.parametrize("side", ["light", "dark"])
+def test_colours_stand_out_from_their_page(side):
+    def luminance(colour):
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    ground = luminance({"light": "#ffffff", "dark": "#1a1c20"}[side])
+    for name, look in looks([*NAMES, "gcm", "linear_probe", *"abcdefg"]).items():
+        one, other = sorted([ground, luminance(getattr(look, side))])
+        assert (other + 0.05) / (one + 0.05) >= 3, name  # WCAG 2.2, graphics
+
+
+def part(n=40, n_checkpoints=3, texts=None, seed=0):
+    rng = np.random.default_rng(seed)
+    names = [f"c{k}" for k in range(n_checkpoints)]
+    frame = pd.DataFrame(
+        [
+            {"checkpoint": c, "question_id": f"q{i:03d}", "correct": bool(rng.integers(2))}
+            for c in names
+            for i in range(n)
+        ]
+    ).assign(train_dataset="quiz", seed=0)
+    stated = [
+        frame.assign(estimator=name, confidence=rng.random(len(frame)))
+        for name in ("gcm", "oracle")
+    ]
+    return arrange_part(
+        pd.concat(stated),
+        model="m",
+        dataset="quiz",
+        earlier=[],
+        evaluation=names,
+        min_contrast=1,
+        texts=texts,
+        order=["oracle", "gcm"],
+    )
+
+
+def test_a_small_study_keeps_every_question():
+    assert [len(some) for some in choose_questions([part(), part(30)], seed=1)] == [40, 30]
+
+
+def test_above_the_limit_contrast_questions_come_first_and_the_sample_is_seeded():
+    whole = part(400, n_checkpoints=2)
+    contrast = set(whole.pairs[0].questions)
+    assert 150 < len(contrast) < 250
+    # 400 questions x 2 checkpoints x 2 estimators are 1,600 cells: 1,200 hold 300 questions.
+    (some,) = choose_questions([whole], seed=1, most_cells=1200)
+    assert len(some) == len(set(some)) == 300 and contrast < set(some)
+    assert (np.diff(some) > 0).all()
+    (again,) = choose_questions([whole], seed=1, most_cells=1200)
+    (other,) = choose_questions([whole], seed=2, most_cells=1200)
+    assert list(again) == list(some) != list(other)
+    (few,) = choose_questions([whole], seed=1, most_cells=400)
+    assert len(few) == 100 and set(few) < contrast
+
+
+def test_packed_confidences_are_thousandths_in_the_order_of_the_study():
+    whole = part(5)
+    packed = pack(whole, np.array([1, 3]), Words())
+    assert packed["ids"] == ["q001", "q003"]
+    oracle = whole.answers.confidence["quiz", "oracle", 0]
+    assert packed["confidence"][0][2] == [round(1000 * c) for c in oracle[2, [1, 3]]]
+    assert packed["correct"][1] == "".join(map(str, whole.correct[1, [1, 3]]))
+
+
+def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person():
+    questions = pd.DataFrame(
+        {"question_id": ["q000", "q001"], "question": ["a?", "b?"], "category": "x"}
+    ).assign(references=[["1"], ["2", "two"]])
+    rows = [("q000", c, f"said {c}", 0.5**c / 2, [""]) for c in range(7)]
+    rows.append(("q001", 0, "2", 1.0, ["2"]))
+    clusters = pd.DataFrame(
+        rows, columns=["question_id", "cluster", "answer", "probability", "m"]
+    )
+    labels = pd.DataFrame(
+        [
+            ("q000", 0, "not_attempted", "queue"),
+            ("q000", 1, "incorrect", "human"),
+            ("q001", 0, "correct", "gpt"),
+        ],
+        columns=["question_id", "cluster", "label", "source"],
+    )
+    texts = Texts(questions, {"c1": clusters}, {"c1": labels})
+    words = Words()
+    packed = pack(part(2, texts=texts), np.array([0, 1]), words)
+    assert packed["clusters"][0] is None and packed["clusters"][2] is None
+    flat = packed["clusters"][1]
+    assert flat["n"] == [5, 1] and flat["more"] == [2, 0]
+    assert flat["label"] == [-2, 1, -1, -1, -1, 0]
+    assert flat["probability"] == [500, 250, 125, 62, 31, 1000]
+    assert [words.texts[i] for i in flat["answer"]][-1] == "2"
+    assert [[words.texts[i] for i in some] for some in packed["references"]] == [
+        ["1"],
+        ["2", "two"],
+    ]
+
+
+def test_grids_have_the_marks_and_the_intervals_of_the_table():
+    key = {"model": "m", "dataset": "quiz", "train_dataset": "quiz", "conditioning": "odds"}
+    rows = [
+        {
+            **key,
+            "block": 0,
+            "estimator": e,
+            "scope": s,
+            "metric": m,
+            "value": v,
+            "bold": b,
+            "underline": u,
+        }
+        for e, s, m, v, b, u in [
+            ("oracle", "contrast", "auc", 0.8123, True, False),
+            ("oracle", "full", "smece", float("nan"), False, False),
+            ("gcm", "contrast", "auc", -0.05, False, True),
+            ("gcm", "full", "smece", 0.1, True, False),
+        ]
+    ]
+    bounds = pd.DataFrame(
+        [
+            {
+                **key,
+                "estimator": "oracle",
+                "scope": "contrast",
+                "metric": "auc",
+                "lower_2_5pct": 0.7,
+                "upper_97_5pct": 0.9,
+            }
+        ]
+    )
+    table = {
+        "layout": "models_as_blocks",
+        "blocks": [
+            {
+                "title": "Main",
+                "rows": [
+                    {"estimator": "oracle", "label": "The oracle"},
+                    {"estimator": "gcm", "indent": True},
+                ],
+            }
+        ],
+    }
+    labels = {
+        "models": {"m": "Model"},
+        "datasets": {"quiz": "Quiz"},
+        "estimators": {"gcm": "GCM"},
+    }
+    (grid,) = result_grids(pd.DataFrame(rows), table, bounds, labels=labels)
+    assert grid["title"] == "Model · Quiz"
+    assert [(c["group"], c["label"], c["lower_is_better"]) for c in grid["columns"]] == [
+        ("Contrast sets", "AUC", False),
+        ("All questions", "ECE", True),
+    ]
+    first, second = grid["blocks"][0]["rows"]
+    assert (first["label"], second["label"]) == ("The oracle", "GCM")
+    assert first["cells"] == [
+        {"value": 0.8123, "text": ".812", "mark": "best", "interval": ".700 to .900"},
+        None,
+    ]
+    assert second["cells"][0]["text"] == "−.050" and second["cells"][0]["mark"] == "near"
+    assert second["indent"]
+
+
+def test_a_plain_table_says_how_many_rows_it_leaves_out():
+    grid = plain_grid(pd.DataFrame({"layer": range(305), "rho": 0.5, "name": "x"}))
+    assert grid["left_out"] == 5 and len(grid["rows"]) == 300
+    assert [c["number"] for c in grid["columns"]] == [True, True, False]
+    assert [cell["text"] for cell in grid["rows"][7]] == ["7", "0.500", "x"]
+
+
+def test_jobs_without_benchmarks_are_none():
+    assert jobs_of([]) == []
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    made = invent(folder / "out")
+    make_page(made.pop("files"), str(folder / "index.html"), **made)
+    return (folder / "index.html").read_text(encoding="utf-8")
+
+
+def held(page, name):
+    packed = re.search(rf'id="{name}">([^<]*)<', page).group(1)
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def test_the_page_names_no_address_and_its_policy_forbids_all(page):
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', page).group(1)
+    assert policy.startswith("default-src &#39;none&#39;; ") and "unsafe" not in policy
+    without = page.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|//\w+\.\w+/|@import|url\(", without)
+
+
+def test_what_the_page_holds_is_the_studys(page):
+    study, explorer = held(page, "study-data"), held(page, "explorer-data")
+    assert [p["estimator"] for p in study["parts"][0]["estimators"]] == NAMES
+    assert len(explorer["parts"][0]["ids"]) == 60
+    assert study["tables"]["main"]["tex"].startswith("% needs")
+    (facet,) = study["hero"]
+    assert len(facet["points"]) == len(NAMES)
+    # what the page's flows count is what the packed answers say
+    before, after = explorer["parts"][0]["correct"][:2]
+    gained = sum(b == "0" and a == "1" for b, a in zip(before, after, strict=True))
+    assert study["parts"][0]["flows"][0]["gained"] == gained > 0
+
+
+def test_the_same_study_makes_the_same_page(tmp_path, page):
+    made = invent(tmp_path / "out")
+    make_page(made.pop("files"), str(tmp_path / "index.html"), **made)
+    again = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert held(again, "study-data") == held(page, "study-data")
+    assert held(again, "explorer-data") == held(page, "explorer-data")
+
+
+def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path):
+    made = invent(tmp_path / "out") | {"main": ["another"]}
+    make_page(made.pop("files"), str(tmp_path / "index.html"), **made)
+    study = held((tmp_path / "index.html").read_text(encoding="utf-8"), "study-data")
+    assert study["main"] == NAMES

@@ -1,0 +1,243 @@
+"""The page in a real browser: what it draws, finds, links to, and never does."""
+
+import json
+
+import pytest
+from browser import open_browser, resize, visit
+from make_page import make_page
+from synthetic_study import NAMES, invent
+
+HOSTILE = [
+    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>",
+    "\u202egnihton si siht\u202c ltr \u2067rtl\u2069 & &amp; \u0000 \ud7ff",
+    "$\\frac{1}{0}$ \\input{/etc/passwd} </textarea></style>",
+    "a" * 100_000,
+]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    questions = [(f"What is the answer to question {i}?", [f"answer {i}"]) for i in range(120)]
+    questions[:4] = [(text, [text]) for text in HOSTILE]
+    made = invent(folder / "out", questions=questions, estimators=[*NAMES, "mine<b>"])
+    made["labels"]["estimators"]["mine<b>"] = "<b>Mine</b>"
+    made["labels"]["models"]["m"] = "<script>window.hacked = 3</script>"
+    make_page(made.pop("files"), str(folder / "index.html"), **made)
+    return folder / "index.html"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = open_browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def shown(page, browser):
+    resize(browser, 1200, 900)
+    visit(browser, page)
+    return browser
+
+
+def run(browser, script, *arguments):
+    return browser.execute_script(script, *arguments)
+
+
+def text_of(browser, selector):
+    return run(browser, "return document.querySelector(arguments[0]).textContent", selector)
+
+
+def choose(browser, identifier, value):
+    run(
+        browser,
+        "const n = document.getElementById(arguments[0]); n.value = arguments[1];"
+        "n.dispatchEvent(new Event('input', {bubbles: true}));"
+        "n.dispatchEvent(new Event('change', {bubbles: true}))",
+        identifier,
+        value,
+    )
+
+
+def n_found(browser):
+    return int(text_of(browser, "#count").split(" ")[0].replace(",", ""))
+
+
+def test_it_runs_without_an_error_and_asks_for_nothing(page, browser):
+    browser.get_log("browser"), browser.get_log("performance")
+    visit(browser, page)
+    run(browser, "document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    assert browser.get_log("browser") == []
+    events = [
+        json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
+    ]
+    asked = [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked, "the log must hold the page itself"
+    assert {url for url in asked if not url.startswith("about:")} == {page.as_uri()}
+
+
+def test_its_policy_stops_scripts_requests_and_markup(shown):
+    run(
+        shown,
+        "const s = document.createElement('script');"
+        "try { s.textContent = 'window.hacked = 4' } catch { window.refused = true }"
+        "document.body.append(s);"
+        "try { document.body.innerHTML += '<b>no</b>' } catch { window.kept = true }",
+    )
+    assert run(shown, "return [window.hacked, window.refused, window.kept]") == [
+        None,
+        True,
+        True,
+    ]
+    outcome = shown.execute_async_script(
+        "const done = arguments[0]; fetch('http://127.0.0.1:9/').then(() => done('sent'),"
+        "() => done('refused'));"
+    )
+    assert outcome == "refused"
+    assert any(
+        "Content Security Policy" in entry["message"] for entry in shown.get_log("browser")
+    )
+
+
+def test_every_chart_is_drawn(shown):
+    drawn = run(
+        shown,
+        "return ['hero', 'accuracy', 'flows', 'reliability', 'pairs'].map("
+        "(id) => document.querySelectorAll(`#${id} svg[role=img]`).length)",
+    )
+    assert drawn == [1, 1, 1, 5, 5]
+    assert len(run(shown, "return [...document.querySelectorAll('#matrix td b')]")) == 3
+
+
+def test_sorting_a_table_puts_the_best_first(shown):
+    column = (
+        "const t = document.querySelector('#tables table');"
+        "return [...t.tBodies[0].rows].map((r) => Number(r.cells[arguments[0]].dataset.v))"
+    )
+    for place, lower_is_better in ((1, False), (3, True)):
+        run(
+            shown,
+            "document.querySelectorAll('#tables tr:last-child > th button')[arguments[0]]"
+            ".click()",
+            place,
+        )
+        values = run(shown, column, place)
+        assert values == sorted(values, reverse=not lower_is_better)
+    assert len(set(values)) > 1
+
+
+def test_search_finds_questions_and_answers(shown):
+    assert n_found(shown) == 120
+    choose(shown, "search", "QUESTION 77?")
+    assert n_found(shown) == 1
+    assert text_of(shown, "#list .row .q") == "What is the answer to question 77?"
+    choose(shown, "search", "answer 7")  # references: 7 and 70 to 79
+    assert n_found(shown) == 11
+
+
+def test_filters_agree_with_the_predictions(shown, page):
+    import pandas as pd
+
+    predictions = pd.read_parquet(page.parent / "out/predictions/m/quiz/every.parquet")
+    right = predictions.pivot_table(
+        index="question_id", columns="checkpoint", values="correct", aggfunc="first"
+    ).astype(bool)
+    choose(shown, "from", "1")  # c2, after one earlier checkpoint
+    choose(shown, "to", "3")
+    for kind, expected in {
+        "up": ~right["c2"] & right["c4"],
+        "down": right["c2"] & ~right["c4"],
+        "flip": right["c2"] != right["c4"],
+        "both": right["c2"] & right["c4"],
+    }.items():
+        choose(shown, "change", kind)
+        assert n_found(shown) == expected.sum() > 0
+    choose(shown, "change", "")
+    oracle = predictions[predictions["estimator"] == "oracle"]
+    mean = oracle.groupby(["question_id", "checkpoint"])[["confidence", "correct"]].mean()
+    sure = mean[(mean["confidence"].round(3) > 0.7) & (mean["correct"] == 0)]
+    choose(shown, "who", "4")  # in the order of the labels
+    choose(shown, "above", "0.7")
+    assert n_found(shown) == sure.index.get_level_values("question_id").nunique() > 0
+
+
+def test_a_link_opens_its_question_and_the_address_follows(shown, page):
+    visit(shown, page, "#q=q00033")
+    assert text_of(shown, "#card .asked") == "What is the answer to question 33?"
+    assert "33" in text_of(shown, "#card .meta")
+    rows = run(shown, "return document.querySelectorAll('#card .answers tbody tr').length")
+    assert rows == 4  # the earlier checkpoint's answer too
+    run(shown, "document.getElementById('row-30').click()")
+    assert text_of(shown, "#card .asked") == "What is the answer to question 30?"
+    assert run(shown, "return location.hash") == "#q=q00030"
+    visit(shown, page, "#q=no-such-question")
+    assert "not on this page" in text_of(shown, "#card")
+
+
+def test_the_keyboard_is_enough(shown):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    ActionChains(shown).send_keys("/").send_keys("question 5").perform()
+    assert n_found(shown) == 11  # 5, 50 to 59
+    ActionChains(shown).send_keys(Keys.ARROW_DOWN).send_keys(Keys.ARROW_DOWN).perform()
+    assert text_of(shown, "#card .asked") == "What is the answer to question 50?"
+    ActionChains(shown).send_keys(Keys.ESCAPE).perform()
+    assert n_found(shown) == 120
+    ActionChains(shown).send_keys(Keys.END).perform()
+    assert text_of(shown, "#card .asked") == "What is the answer to question 119?"
+
+
+def test_theme_follows_the_system_and_the_button(shown, page):
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    light = run(shown, ground)
+    run(shown, "document.getElementById('theme').click()")
+    dark = run(shown, ground)
+    assert (
+        sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))
+    )
+    visit(shown, page)
+    assert run(shown, ground) == dark
+    run(shown, "document.getElementById('theme').click()")
+    assert run(shown, ground) == light
+
+
+def test_hostile_texts_are_shown_as_text(page, shown):
+    for i, text in enumerate(HOSTILE):
+        visit(shown, page, f"#q=q{i:05d}")
+        said = text_of(shown, "#card .asked")
+        if len(text) <= 1_000:
+            assert said == text
+        else:
+            assert said.startswith(text[:1_000]) and "99,000 more characters" in said
+        direction = (
+            "return getComputedStyle(document.querySelector('#card .asked')).unicodeBidi"
+        )
+        assert "isolate" in run(shown, direction)
+    assert run(shown, "return window.hacked") is None
+    assert run(shown, "return document.querySelectorAll('img, b > script').length") == 0
+    assert "<script>window.hacked = 3</script>" in text_of(shown, ".says")
+
+
+@pytest.mark.parametrize("width", [360, 1000, 2000])
+def test_nothing_is_wider_than_the_window(shown, page, width):
+    resize(shown, width, 900)
+    visit(shown, page, "#q=q00003")
+    run(shown, "document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    assert run(shown, "return document.documentElement.scrollWidth") <= width
+
+
+def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
+    made = invent(tmp_path / "out", with_texts=False, n_earlier=0)
+    make_page(made.pop("files"), str(tmp_path / "index.html"), **made)
+    browser.get_log("browser")
+    visit(browser, tmp_path / "index.html", "#q=q00007")
+    assert text_of(browser, "#card .asked") == "q00007"
+    assert run(browser, "return document.querySelectorAll('#card svg[role=img]').length") == 1
+    assert "predictions alone" in text_of(browser, "#about")
+    assert browser.get_log("browser") == []

@@ -1,0 +1,117 @@
+"""The page: what the study says, and every answer behind it."""
+
+from persistcal.report.page.render import assets_digest
+
+HAS_TEXTS = not study.chosen["predictions"]
+
+
+def answered(evaluated):
+    """Whose answers can be read: earlier checkpoints answer the study's own datasets."""
+    places = dict.fromkeys((row.model, row.dataset) for row in evaluated)
+    return [
+        {"model": m, "checkpoint": c, "dataset": d}
+        for m, d in places
+        for c in (study.checkpoints if d in DATASETS else study.evaluation)(m)
+        if HAS_TEXTS
+    ]
+
+
+def texts(pattern, evaluated):
+    return list(dict.fromkeys(pattern.format(**place) for place in answered(evaluated)))
+
+
+def tables_shown(names):
+    shown = expand(rules.make_table.output.csv, table=names)
+    shown += expand(rules.make_contrast_table.output.csv, dataset=DATASETS)
+    return shown + ([rules.make_checkpoints_table.output.csv] if HAS_TEXTS else [])
+
+
+def whole_config(wildcards):
+    """A function, as the braces of a text among the params would be filled in."""
+    return config
+
+
+def table_descriptions(wildcards):
+    return study.every_table
+
+
+def main_estimators(wildcards):
+    """Those of the study's first table."""
+    rows = [
+        row
+        for block in study.every_table[TABLES[0]]["blocks"]
+        for row in block.get("rows", [])
+    ]
+    return [row["estimator"] for row in rows]
+
+
+rule make_page:
+    input:
+        predictions=of_each(PREDICTIONS, study.evaluated),
+        replicates=of_each(REPLICATES, study.evaluated),
+        intervals=rules.collect_significance.output.intervals,
+        questions=texts(QUESTIONS, study.evaluated),
+        clusters=texts(CLUSTERS, study.evaluated),
+        labels=texts(LABELS, study.evaluated),
+        checkpoints=texts(CHECKPOINT, study.evaluated) if study.runs_models else [],
+        accuracies=rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
+        tables=tables_shown(TABLES),
+    output:
+        page=f"{RESULTS}/report/index.html",
+    log:
+        f"{LOGS}/make_page.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        config=whole_config,
+        tables=table_descriptions,
+        main=main_estimators,
+        labels=study.labels,
+        logs=LOGS,
+        assets=assets_digest(),
+        code=digest_of("report/make_page.py"),
+    script:
+        "../scripts/report/make_page.py"
+
+
+if study.runs_models:
+
+    def each_analysed(analysis, pattern):
+        return [pattern.format(model=m, dataset=d) for m, d in study.analysed(analysis)]
+
+    def tables_of_analyses():
+        """Those of `all` that have a CSV."""
+        made = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
+        made += [rules.make_weights_table.output.csv] if COMPARED else []
+        for name, table in {
+            "categories": rules.make_categories_table,
+            "examples": rules.make_examples_table,
+        }.items():
+            shown = config["analyses"]["questions"][name]
+            made += expand(
+                table.output.csv, dataset=[d for d in study.datasets if d in shown]
+            )
+        return made
+
+    use rule make_page as make_full_page with:
+        input:
+            predictions=of_each(PREDICTIONS, study.ever_evaluated),
+            replicates=of_each(REPLICATES, study.ever_evaluated),
+            intervals=rules.collect_all_significance.output.intervals,
+            questions=texts(QUESTIONS, study.ever_evaluated),
+            clusters=texts(CLUSTERS, study.ever_evaluated),
+            labels=texts(LABELS, study.ever_evaluated),
+            checkpoints=texts(CHECKPOINT, study.ever_evaluated),
+            accuracies=rules.compute_accuracies.output.accuracies,
+            tables=tables_shown([*TABLES, *study.further_tables]) + tables_of_analyses(),
+            transfer=each_analysed("transfer", rules.measure_transfer.output.transfer),
+            variance=rules.correlate_variance.output.csv if VARIANCES_MEASURED else [],
+            headroom=each_analysed(
+                "gcm_headroom", rules.measure_headroom.output.headroom
+            ),
+            similarity=expand(rules.compare_weights.output.similarities, model=COMPARED),
+        output:
+            page=f"{RESULTS}/all/report/index.html",
+        log:
+            f"{LOGS}/make_full_page.log",
