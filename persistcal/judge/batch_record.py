@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from persistcal.judge.requests import Body
+from persistcal.judge.prompt import Body
 
 ENDPOINT: Final = "/v1/chat/completions"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from persistcal.judge.requests import candidate_of
+from persistcal.judge.prompt import candidate_of
 from persistcal.judge.settings import JudgeSettings
 
 ROOT = Path(__file__).parents[2]
@@ -114,6 +114,7 @@ class FakeJudge:
             "max_requests": 1000,
             "max_cost": 10,
             "first_wait_s": 0.01,
+            "undecided": "not_attempted",
         }
         return JudgeSettings(**{**defaults, **changes})
 

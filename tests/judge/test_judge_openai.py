@@ -36,7 +36,7 @@ from persistcal.judge.queue import (
     human_labels_digest,
     read_human_labels,
 )
-from persistcal.judge.requests import candidate_id, candidate_of, request_body, split_prompt
+from persistcal.judge.prompt import candidate_id, candidate_of, request_body, split_prompt
 from persistcal.judge.run import judge_candidates
 
 
@@ -353,7 +353,7 @@ def test_ceilings_hold_for_the_study_and_refuse_before_anything_is_sent(fake, tm
 def test_estimate_by_hand():
     candidate = candidate_of("Qé", ["r"], "a")
     body = request_body(
-        candidate,
+        [candidate],
         model="m",
         prompt="sys\n---\n{question}/{references}/{answer}",
         options={"max_completion_tokens": 16},
@@ -371,7 +371,7 @@ def test_estimate_by_hand():
 def test_places_of_the_prompt_are_filled_in_one_pass():
     candidate = candidate_of("What is {answer}?", ["{question}", "b", "b"], " 4  2 ")
     body = request_body(
-        candidate, model="m", prompt="s\n---\n{question}|{references}|{answer}", options={}
+        [candidate], model="m", prompt="s\n---\n{question}|{references}|{answer}", options={}
     )
     assert body["messages"][1]["content"] == "What is {answer}?|- {question}\n- b|4 2"
     system, user = split_prompt(PROMPT)
@@ -511,7 +511,7 @@ def test_the_lexical_judge_needs_neither_library_nor_server(tmp_path):
 
 
 def test_a_missing_library_is_named(fake, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("persistcal.judge_")]:
+    for name in [name for name in sys.modules if name.startswith("persistcal.judge.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(Exception, match="needs the package openai: pip install") as raised:
