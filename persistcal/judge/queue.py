@@ -119,7 +119,7 @@ def _noted(path: Path) -> dict[str, str]:
     return {row[0]: row[1] for row in rows if row and len(row) == 2}
 
 
-def human_labels_digest(path: str | Path, noted: str | Path) -> str:
+def human_labels_digest(path: str | Path, noted: str | Path, *, stop: bool = False) -> str:
     """Return a digest of what a person has decided for a job since it first ran.
 
     It is the same before and after the job runs, and changes when, and only
@@ -132,6 +132,9 @@ def human_labels_digest(path: str | Path, noted: str | Path) -> str:
         The queue.
     noted : str or Path
         The job's file of `note_consulted`.
+    stop : bool, default=False
+        Whether a job may not go on while one of its candidates waits for a
+        person: it then has another digest than one that went on.
 
     Returns
     -------
@@ -145,7 +148,9 @@ def human_labels_digest(path: str | Path, noted: str | Path) -> str:
     now = {
         number: parse_label(said.get(number, "")) or said.get(number, "") for number in before
     }
-    changed = sorted(pair for pair in now.items() if pair[1] != before[pair[0]])
+    changed = sorted(
+        pair for pair in now.items() if pair[1] != before[pair[0]] or (stop and not pair[1])
+    )
     return hashlib.sha256(repr(changed).encode()).hexdigest()[:16] if changed else ""
 
 
