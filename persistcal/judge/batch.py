@@ -266,7 +266,9 @@ def collect(
         return  # another job was faster
     bodies, cost = record.bodies(), record.state()[1]
     replies, unanswered, refused = read_results(_lines(server, batch), set(bodies))
-    replies = {key: reply._replace(text=server.quote(reply.text)) for key, reply in replies.items()}
+    replies = {
+        key: reply._replace(text=server.quote(reply.text)) for key, reply in replies.items()
+    }
     log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(replies))
     try:
         check_labelled(replies.values())

@@ -15,8 +15,6 @@ from filelock import FileLock, Timeout
 from persistcal.judge.labels import LABELS
 from persistcal.judge.prompt import Body, Reply, asked_together
 
-KNOWN = {*LABELS, None}
-
 log = logging.getLogger(__name__)
 
 
@@ -50,7 +48,8 @@ class LabelCache:
             return None
         except (ValueError, KeyError, TypeError):
             reply = Reply(("damaged",), "", "")
-        if len(reply.labels) == (asked_together(key) or 1) and {*reply.labels} <= KNOWN:
+        known = all(label is None or label in LABELS for label in reply.labels)
+        if known and len(reply.labels) == (asked_together(key) or 1):
             return reply
         log.warning("%s is damaged; its candidates are judged again.", path)
         return None

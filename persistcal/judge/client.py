@@ -247,14 +247,16 @@ class JudgeServer:
                 f"judge.base_url ({self._address}) holds a user name or password; remove it and "
                 "put the key into the variable that judge.api_key_env names."
             )
-        for library in ("httpx2", "openai"):  # they log addresses and what headers say
+        for library in ("httpcore2", "httpx2", "openai"):  # they log addresses and headers
             logging.getLogger(library).setLevel(logging.WARNING)
         self._client = openai.OpenAI(
             base_url=base_url,
             api_key=api_key,
             timeout=timeout_s,
             max_retries=0,
-            default_headers={"Accept-Encoding": "identity"},  # a bound on bytes is one on memory
+            default_headers={
+                "Accept-Encoding": "identity"
+            },  # a bound on bytes is one on memory
             http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._bound]}),
         )
         self._api_key = api_key

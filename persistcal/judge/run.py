@@ -130,9 +130,10 @@ def _groups(candidates: Iterable[Candidate], *, together: bool) -> list[list[Can
 
 
 def _say_who_waits(n: int, queue: Path, settings: JudgeSettings) -> None:
-    what = f"{n} answers wait for a person"
+    what = f"{n} answers wait for a person" if n > 1 else "1 answer waits for a person"
     how = (
-        f"fill in the column label of {queue} (correct, incorrect or not_attempted) and run again"
+        f"fill in the column label of {queue} (correct, incorrect or not_attempted) and run "
+        "again"
     )
     if settings.undecided == "stop":
         raise JudgeError(
