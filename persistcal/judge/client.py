@@ -1,4 +1,4 @@
-"""Ask a judge behind an OpenAI-compatible server: patiently, within bounds, telling no secret."""
+"""Ask a judge behind an OpenAI-compatible server: patiently, within bounds, in confidence."""
 
 import contextlib
 import email.utils
@@ -188,7 +188,7 @@ class _Bounded(httpx2.SyncByteStream):
 
 
 def _within(longest_s: float, function: Callable[[], Result]) -> Result:
-    """Return ``function()``, or give up on it: a socket's time-out starts anew with each byte."""
+    """Return ``function()``, or give up on it: a socket's time-out begins anew with each byte."""
     outcome: Future[Result] = Future()
 
     def run() -> None:
@@ -244,8 +244,8 @@ class JudgeServer:
         self._address = redact(public_address(base_url), api_key)
         if "@" in urllib.parse.urlsplit(base_url).netloc:
             raise JudgeError(
-                f"judge.base_url ({self._address}) holds a user name or password; remove it and "
-                "put the key into the variable that judge.api_key_env names."
+                f"judge.base_url ({self._address}) holds a user name or password; remove it "
+                "and put the key into the variable that judge.api_key_env names."
             )
         for library in ("httpcore2", "httpx2", "openai"):  # they log addresses and headers
             logging.getLogger(library).setLevel(logging.WARNING)

@@ -123,7 +123,7 @@ def parse_label(reply: str) -> str | None:
 
 
 def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
-    """Read the labels of `n` candidates from the lines of `reply`, one line each, in order.
+    r"""Read the labels of `n` candidates from the lines of `reply`, one line each, in order.
 
     Empty lines, and lines after the n-th, do not count. A line may begin with
     the number of its candidate, ``2.`` or ``2:`` or ``(2)``; another number
@@ -137,9 +137,9 @@ def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
 
     Examples
     --------
-    >>> parse_labels("CORRECT\\nNot attempted.\\nINCORRECT", 2)
+    >>> parse_labels("CORRECT\nNot attempted.\nINCORRECT", 2)
     ('correct', 'not_attempted')
-    >>> parse_labels("Here they are:\\n2: CORRECT\\nINCORRECT", 3)
+    >>> parse_labels("Here they are:\n2: CORRECT\nINCORRECT", 3)
     (None, 'correct', None)
     >>> parse_labels("CORRECT", 2)
     (None, None)

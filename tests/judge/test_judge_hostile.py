@@ -9,7 +9,8 @@ import time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from judge_server import KEY, FakeJudge, as_json, candidates, completion, error, by_hand
+from judge_server import KEY, ROOT, FakeJudge, as_json, candidates, completion, error, by_hand
+from snakemake.common.configfile import load_configfile
 from werkzeug import Response
 
 from persistcal.judge import backends, client
@@ -28,6 +29,7 @@ from persistcal.judge.prompt import (
 from persistcal.judge.queue import Unresolved, append_unresolved, read_human_labels
 from persistcal.judge.rows import append_rows, parse_rows, read_lines
 from persistcal.judge.run import judge_candidates
+from study.check import ConfigError, check_config
 
 RIGHT, WRONG = ("correct", "judge-1"), ("incorrect", "judge-1")
 WAITS = ("not_attempted", "queue")
@@ -509,6 +511,28 @@ def test_a_password_in_the_address_is_refused_and_not_told(fake, tmp_path):
         ask(fake, tmp_path, candidates(1), base_url=address)
     assert "hunter22" not in str(raised.value)
     assert (n_kept(tmp_path), n_booked(tmp_path)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://user:hunter22@h/v1", "https://h/v1?key=hunter22", 22]
+)
+def test_a_config_with_a_password_in_the_address_is_refused_and_not_told(address):
+    config = load_configfile(ROOT / "config" / "config.yaml")
+    config["judge"]["base_url"] = address
+    with pytest.raises(
+        ConfigError, match=r"^config: judge.base_url is not as it should"
+    ) as raised:
+        check_config(config)
+    assert "22" not in str(raised.value)
+
+
+def test_a_config_without_what_a_paid_judge_needs_says_what():
+    config = load_configfile(ROOT / "config" / "config.yaml")
+    del config["judge"]["model"]
+    with pytest.raises(
+        ConfigError, match="judge lacks the key model, which backend openai needs"
+    ):
+        check_config(config)
 
 
 def test_nothing_of_the_key_is_logged_at_any_level(fake, tmp_path, caplog):

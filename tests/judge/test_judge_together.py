@@ -1,6 +1,7 @@
 """Judging a question's answers together, and stopping where a person has to decide."""
 
 import pytest
+from benchmarks import judge_label_noise
 from judge_server import KEY, PROMPT, TOGETHER, FakeJudge, candidates, completion, error
 
 from persistcal.judge.labels import JudgeError
@@ -195,3 +196,15 @@ def test_a_job_that_went_on_without_a_label_has_to_stop_when_told_to(fake, tmp_p
     assert (goes_on, bool(stops)) == ("", True)
     fill_in(queue, "fact 0", "correct")
     assert digests()[0] == digests()[1] != stops
+
+
+def test_label_noise_makes_contrast_sets_only_where_equal_answers_are_judged_anew(monkeypatch):
+    """The benchmark's claim at a size for tests: nobody learns or forgets anything."""
+    monkeypatch.setattr(judge_label_noise, "N_QUESTIONS", 30)
+    with judge_label_noise.serving() as address:
+        same = judge_label_noise.made_up_answers(drift=False)
+        for rate, together, noise in [(0.3, False, 0), (0.3, True, 0.42), (0, True, 0)]:
+            correct = judge_label_noise.judge(same, address, rate, together=together)
+            # 2 x 0.3 x 0.7 = 0.42 for two independent mistakes, of which exactly one happens
+            share = judge_label_noise.contrast_share(correct)
+            assert share == pytest.approx(noise, abs=0.15 * bool(noise))
