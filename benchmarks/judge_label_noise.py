@@ -34,11 +34,12 @@ PAIRS = list(itertools.combinations(range(N_CHECKPOINTS), 2))
 
 
 class ErringJudge(BaseHTTPRequestHandler):
-    """Finds right what begins with "right", but for mistakes that the request's text decides."""
+    """Finds right what begins with "right", but for mistakes drawn by the request's text."""
 
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
+        """Label the answers of one request."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         user, rate = body["messages"][-1]["content"], float(body["model"])
         listed = re.findall(r"^\d+\. (.*)$", user, re.MULTILINE)

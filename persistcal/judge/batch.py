@@ -158,9 +158,9 @@ def _public_batch(server: JudgeServer, said: Any) -> Batch:  # noqa: ANN401
 
 
 def _search(client: openai.OpenAI, *, server: JudgeServer, token: str) -> Batch | None:
-    after: dict[str, str] = {}
+    after: str | openai.Omit = openai.omit
     for _ in range(SEARCHED_PAGES):
-        raw = client.batches.with_raw_response.list(limit=100, **after)
+        raw = client.batches.with_raw_response.list(limit=100, after=after)
         batches, more = read_json(
             raw.http_response.content, functools.partial(_read_page, server)
         )
@@ -169,7 +169,7 @@ def _search(client: openai.OpenAI, *, server: JudgeServer, token: str) -> Batch 
                 return batch
         if not (batches and more):
             return None
-        after = {"after": batches[-1].id}
+        after = batches[-1].id
     return None
 
 
@@ -288,7 +288,6 @@ def collect(
             f"The judge's server refused batch {batch.id} ({said}). Correct the cause (judge "
             "in the config) and run again.",
             said=said,
-            code=None,
         )
 
 

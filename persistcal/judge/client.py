@@ -54,7 +54,7 @@ Result = TypeVar("Result")
 class ServerError(JudgeError):
     """The server refuses, or kept failing: `said` are its words, `code` its name for it."""
 
-    def __init__(self, message: str, *, said: str, code: str | None) -> None:
+    def __init__(self, message: str, *, said: str, code: str = "") -> None:
         super().__init__(message)
         self.said = said
         self.code = code
@@ -188,7 +188,7 @@ class _Bounded(httpx2.SyncByteStream):
 
 
 def _within(longest_s: float, function: Callable[[], Result]) -> Result:
-    """Return ``function()``, or give up on it: a socket's time-out begins anew with each byte."""
+    """Return ``function()`` or give up on it: a socket's time-out starts anew at each byte."""
     outcome: Future[Result] = Future()
 
     def run() -> None:
@@ -329,8 +329,8 @@ class JudgeServer:
         except BadReplyError as error:
             said, code = self.quote(str(error)), BAD_REPLY
         except (openai.OpenAIError, NoReplyError) as error:
-            code = getattr(error, "code", None)
-            said, code = self.quote(str(error)), code if isinstance(code, str) else None
+            said, name = self.quote(str(error)), getattr(error, "code", None)
+            code = name if isinstance(name, str) else ""
         raise ServerError(
             f"The judge's server at {self._address} failed ({said}). Labels so far are "
             "kept: correct the cause (judge in the config, or the key) and run again.",

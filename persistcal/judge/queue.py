@@ -37,8 +37,12 @@ class _Table(NamedTuple):
     rows: list[tuple[int, dict[str, str]]]
 
 
-def _fields(line: str, delimiter: str) -> list[str]:
-    return next(parse_rows([line], delimiter=delimiter, columns=len(line)), (1, None))[1] or []
+def _header(line: str) -> tuple[str, list[str]]:
+    """Return the delimiter and the columns that `line` names, none if it is no header."""
+    delimiter = max(",;\t", key=line.count)
+    rows = parse_rows([line], delimiter=delimiter, columns=len(line))
+    columns = next((fields for _, fields in rows), None) or []
+    return delimiter, columns if {"id", "label"} <= set(columns) else []
 
 
 def _read(path: Path) -> _Table:
@@ -47,21 +51,18 @@ def _read(path: Path) -> _Table:
         lines = read_lines(path)
     except UnicodeDecodeError:
         raise JudgeError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from None
-    for first, line in enumerate(lines, start=1):
-        delimiter = max(",;\t", key=line.count)
-        columns = _fields(line, delimiter)
-        if {"id", "label"} <= set(columns):
-            break
-    else:
+    above = next((i for i, line in enumerate(lines) if _header(line)[1]), None)
+    if above is None:
         if ",".join(COLUMNS).startswith("".join(lines).strip()):  # nothing, or cut in here
             return _Table(",", [], [])
         raise JudgeError(
             f"{path}: its first line must name the columns {', '.join(COLUMNS)}; restore that "
             "line or move the file away."
         )
+    delimiter, columns = _header(lines[above])
     rows = []
-    parsed = parse_rows(lines[first:], delimiter=delimiter, columns=len(columns))
-    for number, (_, fields) in enumerate(parsed, start=first + 1):
+    parsed = parse_rows(lines[above + 1 :], delimiter=delimiter, columns=len(columns))
+    for number, (_, fields) in enumerate(parsed, start=above + 2):
         row = dict.fromkeys(columns, "") | dict(zip(columns, fields or [], strict=False))
         if row["id"].strip():
             rows.append((number, row))

@@ -6,7 +6,7 @@ A module of `persistcal` that does hold paths: being such a file is its whole id
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 

@@ -9,7 +9,7 @@ import time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from judge_server import KEY, ROOT, FakeJudge, as_json, candidates, completion, error, by_hand
+from judge_server import KEY, ROOT, FakeJudge, as_json, by_hand, candidates, completion, error
 from snakemake.common.configfile import load_configfile
 from werkzeug import Response
 
@@ -285,8 +285,8 @@ JSON = st.recursive(
         st.lists(inside, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "choices message content refusal finish_reason custom_id response body error code"
-                " status_code id status metadata errors data request_counts".split()
+                "choices message content refusal finish_reason custom_id response body error"
+                " code status_code id status metadata errors data request_counts".split()
             )
             | st.text(),
             inside,

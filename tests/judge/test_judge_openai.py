@@ -30,13 +30,13 @@ from werkzeug import Response
 from persistcal import artifacts
 from persistcal.judge.labels import JudgeError, parse_label
 from persistcal.judge.ledger import Ledger, estimate
+from persistcal.judge.prompt import candidate_id, candidate_of, request_body, split_prompt
 from persistcal.judge.queue import (
     Unresolved,
     append_unresolved,
     human_labels_digest,
     read_human_labels,
 )
-from persistcal.judge.prompt import candidate_id, candidate_of, request_body, split_prompt
 from persistcal.judge.run import judge_candidates
 
 

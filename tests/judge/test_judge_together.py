@@ -1,9 +1,9 @@
 """Judging a question's answers together, and stopping where a person has to decide."""
 
 import pytest
-from benchmarks import judge_label_noise
 from judge_server import KEY, PROMPT, TOGETHER, FakeJudge, candidates, completion, error
 
+from benchmarks import judge_label_noise
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import Ledger, estimate
 from persistcal.judge.prompt import candidate_of, request_body, request_key
@@ -121,7 +121,7 @@ def test_a_person_overrides_single_answers(fake, tmp_path):
 
 def test_ceilings_count_requests_and_the_length_of_replies(fake, tmp_path):
     some = [c for i in range(4) for c in answers_to(i, "a", "b", "c")]
-    with pytest.raises(JudgeError, match="needs 4 more requests .*at most 192 out"):
+    with pytest.raises(JudgeError, match=r"needs 4 more requests .*at most 192 out"):
         ask(fake, tmp_path, some, max_requests=3)  # 4 requests x 3 labels x 16 tokens
     assert ask(fake, tmp_path, some, max_requests=4) == [WRONG] * 12
 
@@ -175,11 +175,8 @@ def test_undecided_answers_stop_the_job_and_a_rerun_goes_on(fake, tmp_path, back
 
 
 def test_stopping_is_what_happens_unless_told_otherwise():
-    needed = dict.fromkeys(
-        ["backend", "model", "prompt", "base_url", "max_requests", "max_cost"]
-        + ["price_input", "price_output"]
-    )
-    settings = JudgeSettings(**needed)
+    needed = "backend model prompt base_url max_requests max_cost price_input price_output"
+    settings = JudgeSettings(**dict.fromkeys(needed.split()))
     assert (settings.undecided, settings.together) == ("stop", False)
 
 
