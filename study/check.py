@@ -38,13 +38,16 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         return f"config: {where} is not a known key; {_nearest(unknown, known)}"
     if error.validator == "required" and "then" in error.absolute_schema_path:
         missing = next(name for name in error.validator_value if name not in error.instance)
+        decides = next(name for name in ("source", "backend") if name in error.instance)
         return (
-            f"config: {key} lacks the key {missing}, which source "
-            f"{error.instance['source']} needs."
+            f"config: {key} lacks the key {missing}, which {decides} "
+            f"{error.instance[decides]} needs."
         )
     if error.validator == "required":
         return f"config: {key or 'the config'} lacks a key: {error.message}."
     meaning = schema.get("description")
+    if schema.get("writeOnly"):  # it may hold a password
+        return f"config: {key} is not as it should be. It means: {meaning}"
     return f"config: {key} is {error.instance!r}, but {error.message}." + (
         f" It means: {meaning}" if meaning else ""
     )

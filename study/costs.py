@@ -133,8 +133,10 @@ def _cluster_answers(config: Config, job: Wildcards) -> Cost:
 def _judge_answers(config: Config, job: Wildcards) -> Cost:
     if config["judge"]["backend"] == "lexical":
         return Cost()
-    candidates = n_questions(config, job["dataset"], "train", "test")
-    return Cost(requests=candidates * (Study(config).judged_clusters or 0) * NEW_ANSWERS)
+    questions = n_questions(config, job["dataset"], "train", "test")
+    if config["judge"].get("together"):
+        return Cost(requests=questions)
+    return Cost(requests=questions * (Study(config).judged_clusters or 0) * NEW_ANSWERS)
 
 
 def _train_adapters(config: Config, job: Wildcards) -> Cost:

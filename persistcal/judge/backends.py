@@ -1,17 +1,17 @@
 """Have requests judged, one by one or in batches, within the ceilings of a study."""
 
-import contextlib
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from persistcal.judge.batch import collect, find_submitted, submit, wait_for
 from persistcal.judge.batch_record import Record
 from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import JudgeServer
-from persistcal.judge.labels import JudgeError, Verdict
+from persistcal.judge.client import JudgeServer, check_key
+from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import Ledger, check_ceiling, estimate
-from persistcal.judge.requests import Body, check_labelled
+from persistcal.judge.prompt import Body, Reply, check_labelled
 from persistcal.judge.settings import JudgeSettings
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ def ask(bodies: Bodies, folder: Path, settings: JudgeSettings, api_key: str) -> 
     JudgeError
         When a ceiling is too low or the server fails; what was judged is kept.
     """
+    check_key(api_key, settings.api_key_env)
     server = JudgeServer(
         base_url=settings.base_url,
         api_key=api_key,
@@ -77,26 +78,50 @@ def _ask_one_by_one(
         return
     cost = _plan(bodies, ledger, settings)
     ledger.add(settings.model, len(bodies), cost * len(bodies), "asked")
-    held: dict[str, Verdict] = {}  # replies before the first label; perhaps all are rubbish
-    n_replies, labelled = 0, False
+    replies = _Replies(cache, bodies)
     try:
-        with contextlib.closing(
-            server.judge_all(bodies, concurrency=settings.concurrency)
-        ) as replies:
-            for key, verdict in replies:
-                n_replies += 1
-                labelled |= verdict.label is not None
-                if labelled:
-                    cache.put(key, verdict, bodies[key])
-                else:
-                    held[key] = verdict
-                    check_labelled(held)
-        for key, verdict in held.items():
-            cache.put(key, verdict, bodies[key])
+        server.judge_all(bodies, replies.keep, concurrency=settings.concurrency)
     finally:
-        lost = len(bodies) - n_replies
-        ledger.add(settings.model, -lost, -cost * lost, "not answered")
-        log.info("The judge replied to %d of %d requests", n_replies, len(bodies))
+        try:
+            replies.keep_held()
+        finally:
+            lost = len(bodies) - replies.n
+            ledger.add(settings.model, -lost, -cost * lost, "not answered")
+            log.info("The judge replied to %d of %d requests", replies.n, len(bodies))
+
+
+class _Replies:
+    """Replies as they come, from several threads.
+
+    They go into the cache at once, but for those before the first label:
+    perhaps all are rubbish.
+    """
+
+    def __init__(self, cache: LabelCache, bodies: Bodies) -> None:
+        self._cache, self._bodies = cache, bodies
+        self._held: dict[str, Reply] = {}
+        self._labelled = self._rubbish = False
+        self._lock = threading.Lock()
+        self.n = 0
+
+    def keep(self, key: str, reply: Reply) -> None:
+        with self._lock:
+            self.n += 1
+            self._labelled |= any(reply.labels)
+            if self._labelled:
+                self._cache.put(key, reply, self._bodies[key])
+            elif not self._rubbish:
+                self._held[key] = reply
+                try:
+                    check_labelled(self._held.values())
+                except JudgeError:
+                    self._rubbish = True
+                    self._held.clear()
+                    raise
+
+    def keep_held(self) -> None:
+        held, self._held = self._held, {}
+        self._cache.put_all(held, self._bodies)
 
 
 def _ask_in_batches(

@@ -5,25 +5,28 @@ is needed is in its `persistcal.judge.batch_record.Record`.
 """
 
 import functools
+import io
 import itertools
 import json
 import logging
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import openai
-from openai.types import Batch
 
 from persistcal.judge.batch_record import ENDPOINT, Record
 from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import JudgeServer, ServerError
-from persistcal.judge.labels import JudgeError, Verdict
+from persistcal.judge.client import LONGEST_TRANSFER_S, JudgeServer, ServerError, read_json
+from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import Ledger
-from persistcal.judge.requests import (
+from persistcal.judge.prompt import (
     REFUSAL_CODES,
     BadReplyError,
+    Reply,
+    asked_together,
     check_labelled,
+    no_labels,
     read_completion,
 )
 
@@ -32,81 +35,180 @@ log = logging.getLogger(__name__)
 LABEL = "persistcal"  # of a batch, with the token of its record
 OVER = {"completed", "failed", "expired", "cancelled"}
 LONGEST_WAIT_S = 48 * 3600
-SEARCHED_BATCHES = 1000  # newest ones, for a batch whose submission was cut short
+SEARCHED_PAGES = 10  # of 100 batches, newest first, for one whose submission was cut short
+
+
+class Batch(NamedTuple):
+    """What a server says of a batch, and `token`, which we gave it."""
+
+    id: str
+    status: str
+    token: str
+    progress: str
+    files: list[str]
+    error: str
 
 
 class Results(NamedTuple):
-    """What a batch brought: verdicts by key, and the failures that may pass or will not."""
+    """What a batch brought: replies by key, and the failures that may pass or will not."""
 
-    verdicts: dict[str, Verdict]
+    replies: dict[str, Reply]
     unanswered: list[str]
     refused: list[str]
 
 
-def read_results(lines: Iterator[str], wanted: set[str]) -> Results:
+def read_batch(said: Any) -> Batch:  # noqa: ANN401
+    """Read what a server says of a batch, as parsed from JSON.
+
+    Raises
+    ------
+    BadReplyError
+        When that is no batch.
+    """
+    try:
+        files = [said.get(f"{kind}_file_id") for kind in ("output", "error")]
+        token = (said.get("metadata") or {}).get(LABEL)
+        counts = said.get("request_counts") or {}
+        progress = f"{counts.get('completed')} of {counts.get('total')}"
+        errors = [error["message"] for error in (said.get("errors") or {}).get("data") or []]
+        batch = Batch(
+            *(said["id"], said["status"], str(token), progress, [*filter(None, files)]),
+            error=str(errors[-1] if errors else ""),
+        )
+    except (AttributeError, KeyError, TypeError, RecursionError):
+        raise BadReplyError("not a batch") from None
+    names = [batch.id, batch.status, *batch.files]
+    if not all(isinstance(name, str) and name for name in names):
+        raise BadReplyError("not a batch")
+    return batch
+
+
+def read_line(line: str, wanted: set[str]) -> tuple[str, Reply | None, str, bool]:
+    """Read one line of a batch's results.
+
+    Returns
+    -------
+    key : str
+        Of the request.
+    reply : Reply or None
+        None when the request failed.
+    said : str
+        How it failed.
+    passes : bool
+        Whether asking again may help.
+
+    Raises
+    ------
+    BadReplyError
+        When the line is about no request that was asked for.
+    """
+    try:
+        row = json.loads(line)
+        key = row["custom_id"]
+        asked = key in wanted
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise BadReplyError("a line that is not readable") from None
+    if not asked:
+        raise BadReplyError("a reply that was not asked for")
+    together = asked_together(key)
+    try:
+        response = row.get("response") or {}
+        body, status = response.get("body") or {}, int(response.get("status_code") or 0)
+        if status == 200:
+            return key, read_completion(body, together), "", False
+        error = row.get("error") or body.get("error") or {}
+        error = error if isinstance(error, dict) else {"message": error}
+        code, said = error.get("code"), f"{error.get('code')}: {error.get('message')}"
+    except (ValueError, OverflowError, TypeError, AttributeError, RecursionError) as bad:
+        return key, no_labels(together, "malformed", f"{bad}: {line}"), "", False
+    if isinstance(code, str) and code in REFUSAL_CODES:
+        return key, no_labels(together, "refusal", said), "", False
+    return key, None, said, status in (0, 408, 409, 429) or status >= 500
+
+
+def read_results(lines: Iterable[str], wanted: set[str]) -> Results:
     """Read the output and error lines of a batch, in whatever order they come.
 
-    Two different verdicts under one key are left to a person. Lines that are
-    no JSON or that nobody asked for do not count.
+    Two replies with different labels under one key are left to a person. Lines
+    that are no JSON or that nobody asked for do not count.
     """
     results = Results({}, [], [])
     for line in filter(str.strip, lines):
         try:
-            row = json.loads(line)
-            key, response = str(row["custom_id"]), row.get("response") or {}
-            body, status = response.get("body") or {}, int(response.get("status_code") or 0)
-            error = row.get("error") or body.get("error") or {}
-            code, said = error.get("code"), f"{error.get('code')}: {error.get('message')}"
-        except (ValueError, KeyError, TypeError, AttributeError):
-            log.warning("A batch's results hold a line that is not readable")
+            key, reply, said, passes = read_line(line, wanted)
+        except BadReplyError as error:
+            log.warning("A batch's results hold %s", error)
             continue
-        if key not in wanted:
-            log.warning("A batch's results hold a reply that was not asked for")
-            continue
-        if status == 200:
-            try:
-                verdict = read_completion(body)
-            except BadReplyError as bad:
-                verdict = Verdict(None, "malformed", str(bad))
-        elif code in REFUSAL_CODES:
-            verdict = Verdict(None, "refusal", said)
-        else:
-            passes = status in (0, 408, 409, 429) or status >= 500
+        if reply is None:
             (results.unanswered if passes else results.refused).append(said)
             continue
-        before = results.verdicts.setdefault(key, verdict)
-        if before.label != verdict.label:
-            both = f"two replies: {before.reply!r} and {verdict.reply!r}"
-            results.verdicts[key] = Verdict(None, "malformed", both)
+        before = results.replies.setdefault(key, reply)
+        if before.labels != reply.labels:
+            both = f"two replies: {before.text} and {reply.text}"
+            results.replies[key] = no_labels(asked_together(key), "malformed", both)
     return results
 
 
-def _search(client: openai.OpenAI, *, token: str) -> Batch | None:
-    newest = itertools.islice(client.batches.list(limit=100), SEARCHED_BATCHES)
-    return next((b for b in newest if (_checked(b).metadata or {}).get(LABEL) == token), None)
+def _public_batch(server: JudgeServer, said: Any) -> Batch:  # noqa: ANN401
+    """Read a batch, whose name is going to be written down and logged."""
+    batch = read_batch(said)
+    if server.quote(batch.id + batch.status) != batch.id + batch.status:
+        raise BadReplyError("a batch whose name cannot be told")
+    return batch
+
+
+def _search(client: openai.OpenAI, *, server: JudgeServer, token: str) -> Batch | None:
+    after: str | openai.Omit = openai.omit
+    for _ in range(SEARCHED_PAGES):
+        raw = client.batches.with_raw_response.list(limit=100, after=after)
+        batches, more = read_json(
+            raw.http_response.content, functools.partial(_read_page, server)
+        )
+        for batch in batches:
+            if batch.token == token:
+                return batch
+        if not (batches and more):
+            return None
+        after = batches[-1].id
+    return None
+
+
+def _read_page(server: JudgeServer, said: Any) -> tuple[list[Batch], bool]:  # noqa: ANN401
+    try:
+        batches = [_public_batch(server, one) for one in said["data"]]
+        return batches, said.get("has_more") is True
+    except (AttributeError, KeyError, TypeError):
+        raise BadReplyError("not a list of batches") from None
+
+
+def _read_file(said: Any) -> str:  # noqa: ANN401
+    if not (isinstance(said, dict) and isinstance(said.get("id"), str)):
+        raise BadReplyError("not a file")
+    return str(said["id"])
 
 
 def submit(server: JudgeServer, record: Record) -> None:
     """Upload the requests of `record`, have them run, and write down where."""
-    file = server.call(
-        lambda client: client.files.create(
-            file=("judge.jsonl", record.upload()), purpose="batch"
-        )
-    )
+
+    def upload(client: openai.OpenAI) -> str:
+        file = ("judge.jsonl", record.upload())
+        raw = client.files.with_raw_response.create(file=file, purpose="batch")
+        return read_json(raw.http_response.content, _read_file)
+
+    file_id = server.call(upload, longest_s=LONGEST_TRANSFER_S)
     tries = itertools.count()
 
     def create(client: openai.OpenAI) -> Batch:
         # a try whose reply was lost may have made the batch; a second one is paid twice
-        if next(tries) and (batch := _search(client, token=record.token)):
+        if next(tries) and (batch := _search(client, server=server, token=record.token)):
             return batch
-        return _checked(
-            client.batches.create(
-                input_file_id=file.id,
-                endpoint=ENDPOINT,
-                completion_window="24h",
-                metadata={LABEL: record.token},
-            )
+        raw = client.batches.with_raw_response.create(
+            input_file_id=file_id,
+            endpoint=ENDPOINT,
+            completion_window="24h",
+            metadata={LABEL: record.token},
         )
+        return read_json(raw.http_response.content, functools.partial(_public_batch, server))
 
     batch = server.call(create)
     record.save(batch.id, record.state()[1])
@@ -115,7 +217,7 @@ def submit(server: JudgeServer, record: Record) -> None:
 
 def find_submitted(server: JudgeServer, record: Record) -> bool:
     """Whether `record`, whose submission was cut short, did reach the server."""
-    batch = server.call(functools.partial(_search, token=record.token))
+    batch = server.call(functools.partial(_search, server=server, token=record.token))
     if batch:
         record.save(batch.id, record.state()[1])
         log.info("Found batch %s of an interrupted job", batch.id)
@@ -131,15 +233,18 @@ def wait_for(server: JudgeServer, record: Record, *, poll_s: float) -> Batch | N
         When it is still not over after two days.
     """
     batch_id = record.state()[0]
+
+    def look(client: openai.OpenAI) -> Batch:
+        raw = client.batches.with_raw_response.retrieve(str(batch_id))
+        return read_json(raw.http_response.content, functools.partial(_public_batch, server))
+
     for _ in range(int(LONGEST_WAIT_S / poll_s) + 1):
         if batch_id is None or not record.exists():
             return None
-        batch = server.call(lambda client: _checked(client.batches.retrieve(str(batch_id))))
+        batch = server.call(look)
         if batch.status in OVER:
             return batch
-        if batch.request_counts:
-            done, total = batch.request_counts.completed, batch.request_counts.total
-            log.info("Batch %s is %s: %d of %d", batch_id, batch.status, done, total)
+        log.info("Batch %s is %s: %s", batch_id, batch.status, server.quote(batch.progress))
         time.sleep(poll_s)
     raise JudgeError(f"Batch {batch_id} is not over after two days; run again to wait on.")
 
@@ -147,58 +252,53 @@ def wait_for(server: JudgeServer, record: Record, *, poll_s: float) -> Batch | N
 def collect(
     server: JudgeServer, record: Record, batch: Batch, cache: LabelCache, ledger: Ledger
 ) -> None:
-    """Keep the verdicts of a batch that is over in `cache`, and forget the batch.
+    """Keep the replies of a batch that is over in `cache`, and forget the batch.
 
     Raises
     ------
     JudgeError
         When the server refused the batch, or a request for good, or when no
-        reply is a label.
+        reply has a label.
+    OSError
+        When a reply cannot be kept; the others are, and the batch stays known.
     """
     if not record.exists():
         return  # another job was faster
     bodies, cost = record.bodies(), record.state()[1]
-    verdicts, unanswered, refused = read_results(_lines(server, batch), set(bodies))
-    verdicts = {
-        key: verdict._replace(reply=server.redact(verdict.reply))
-        for key, verdict in verdicts.items()
+    replies, unanswered, refused = read_results(_lines(server, batch), set(bodies))
+    replies = {
+        key: reply._replace(text=server.quote(reply.text)) for key, reply in replies.items()
     }
-    log.info("Batch %s is %s: %d verdicts", batch.id, batch.status, len(verdicts))
+    log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(replies))
     try:
-        check_labelled(verdicts)
+        check_labelled(replies.values())
     except JudgeError:
         record.remove()
         raise
-    for key, verdict in verdicts.items():
-        cache.put(key, verdict, bodies[key])
+    cache.put_all(replies, bodies)
     record.remove()
-    lost = len(bodies) - len(verdicts)
+    lost = len(bodies) - len(replies)
     model = next(iter(bodies.values()))["model"]
     ledger.add(model, -lost, -cost * lost / len(bodies), "not answered")
     if unanswered:
-        log.warning("Failures that may pass: %s", server.redact(unanswered[0]))
-    errors = [str(error.message) for error in (batch.errors.data or [])] if batch.errors else []
-    if refused := refused or (["failed", *errors][-1:] if batch.status == "failed" else []):
-        said = server.redact(refused[0])
+        log.warning("Failures that may pass: %s", server.quote(unanswered[0]))
+    if refused := refused or ([f"failed: {batch.error}"] if batch.status == "failed" else []):
+        said = server.quote(refused[0])
         raise ServerError(
             f"The judge's server refused batch {batch.id} ({said}). Correct the cause (judge "
             "in the config) and run again.",
             said=said,
-            code=None,
         )
 
 
-def _checked(batch: object) -> Batch:
-    if not isinstance(batch, Batch) or not batch.id or not batch.status:
-        raise BadReplyError(f"not a batch: {batch!r:.200}")
-    return batch
-
-
 def _lines(server: JudgeServer, batch: Batch) -> Iterator[str]:
-    for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-        content = server.call(functools.partial(_content, file_id=str(file_id)))
-        yield from content.decode("utf-8", errors="replace").split("\n")
+    for file_id in batch.files:
+        content = server.call(
+            functools.partial(_content, file_id=file_id), longest_s=LONGEST_TRANSFER_S
+        )
+        for line in io.BytesIO(content):
+            yield line.decode("utf-8", errors="replace")
 
 
 def _content(client: openai.OpenAI, *, file_id: str) -> bytes:
-    return client.files.content(file_id).content
+    return client.files.with_raw_response.content(file_id).http_response.content

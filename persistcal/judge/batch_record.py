@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from persistcal.files import write_whole
-from persistcal.judge.requests import Body
+from persistcal.judge.prompt import Body
 
 ENDPOINT: Final = "/v1/chat/completions"
 

@@ -1,4 +1,4 @@
-"""Verdicts on disk, each under the digest of its request, shared by all jobs.
+"""Replies on disk, each under the digest of its request, shared by all jobs.
 
 A module of `persistcal` that does hold a path: being a folder is its whole idea.
 """
@@ -6,24 +6,24 @@ A module of `persistcal` that does hold a path: being a folder is its whole idea
 import contextlib
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from persistcal.files import write_whole
-from persistcal.judge.labels import LABELS, Verdict
-from persistcal.judge.requests import Body
+from persistcal.judge.labels import LABELS
+from persistcal.judge.prompt import Body, Reply, asked_together
 
 log = logging.getLogger(__name__)
 
 
 class LabelCache:
-    """One small JSON file per verdict: ``folder/cache/ab/cdef….json``.
+    """One small JSON file per reply: ``folder/cache/ab/cdef….json``.
 
     A file is written whole or not at all, as soon as its reply has come, so a
     crash loses only what was on its way. A file that cannot be read counts as
-    missing. Delete a file to have its candidate judged again.
+    missing. Delete a file to have its candidates judged again.
 
     Parameters
     ----------
@@ -37,24 +37,41 @@ class LabelCache:
     def _path(self, key: str) -> Path:
         return self._folder / "cache" / key[:2] / f"{key[2:]}.json"
 
-    def get(self, key: str) -> Verdict | None:
-        """Return the verdict under `key`, or None."""
+    def get(self, key: str) -> Reply | None:
+        """Return the reply under `key`, or None."""
         path = self._path(key)
         try:
             entry = json.loads(path.read_text(encoding="utf-8"))
-            verdict = Verdict(entry["label"], entry["reason"], entry["reply"])
+            labels = tuple(entry["labels"]) if "labels" in entry else (entry["label"],)
+            reply = Reply(labels, str(entry["reason"]), str(entry["reply"]))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
-            log.warning("%s is damaged; its candidate is judged again.", path)
-            return None
-        return verdict if verdict.label in (*LABELS, None) else None
+            reply = Reply(("damaged",), "", "")
+        known = all(label is None or label in LABELS for label in reply.labels)
+        if known and len(reply.labels) == (asked_together(key) or 1):
+            return reply
+        log.warning("%s is damaged; its candidates are judged again.", path)
+        return None
 
-    def put(self, key: str, verdict: Verdict, body: Body) -> None:
-        """Keep `verdict` under `key`, beside the user message of its request for readers."""
+    def put(self, key: str, reply: Reply, body: Body) -> None:
+        """Keep `reply` under `key`, beside the user message of its request for readers."""
         path = self._path(key)
-        entry = {**verdict._asdict(), "asked": body["messages"][-1]["content"]}
+        labels = {"labels": reply.labels} if asked_together(key) else {"label": reply.labels[0]}
+        asked = body["messages"][-1]["content"]
+        entry = {**labels, "reason": reply.reason, "reply": reply.text, "asked": asked}
         write_whole(path, json.dumps(entry, ensure_ascii=False, indent=1))
+
+    def put_all(self, replies: Mapping[str, Reply], bodies: Mapping[str, Body]) -> None:
+        """Keep all `replies` that can be kept, and raise what kept one of the others out."""
+        failures = []
+        for key, reply in replies.items():
+            try:
+                self.put(key, reply, bodies[key])
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:

@@ -1,16 +1,21 @@
-"""Ask a judge behind an OpenAI-compatible server, patiently and without telling the key."""
+"""Ask a judge behind an OpenAI-compatible server: patiently, within bounds, in confidence."""
 
 import contextlib
 import email.utils
+import html
 import json
 import logging
+import math
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeVar
+import unicodedata
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any, TypeVar
 
+import httpx2
 import openai
 from tenacity import (
     RetryCallState,
@@ -22,19 +27,26 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from persistcal.judge.labels import JudgeError, Verdict
-from persistcal.judge.requests import (
-    LONGEST_REPLY,
+from persistcal.judge.labels import JudgeError
+from persistcal.judge.prompt import (
     REFUSAL_CODES,
     BadReplyError,
     Body,
+    Reply,
+    asked_together,
+    no_labels,
     read_completion,
 )
 
 BAD_REPLY = "bad_reply"  # our own code beside those of servers
 LONGEST_BACKOFF_S = 60
 LONGEST_RETRY_AFTER_S = 600
+LONGEST_TRANSFER_S = 3600  # of the files of a batch
+LARGEST_REPLY = 10_000_000  # bytes
+LARGEST_RESULTS = 500_000_000  # of a batch of 50,000
+LONGEST_QUOTE = 500  # characters of a server's words that are worth keeping
 KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
+PIECE = 8  # characters: so long a piece of the key is hidden too
 
 Result = TypeVar("Result")
 
@@ -42,22 +54,83 @@ Result = TypeVar("Result")
 class ServerError(JudgeError):
     """The server refuses, or kept failing: `said` are its words, `code` its name for it."""
 
-    def __init__(self, message: str, *, said: str, code: str | None) -> None:
+    def __init__(self, message: str, *, said: str, code: str = "") -> None:
         super().__init__(message)
         self.said = said
         self.code = code
 
 
+class NoReplyError(Exception):
+    """The whole of a reply did not come in time."""
+
+
+def check_key(api_key: str, variable: str) -> None:
+    """Refuse a key that is empty or that no request could carry.
+
+    Raises
+    ------
+    JudgeError
+        Names the environment `variable`, and not the key.
+    """
+    if not api_key:
+        raise JudgeError(
+            f"The environment variable {variable} is empty; put the judge's key into it (any "
+            "text for a server without keys)."
+        )
+    for place, character in enumerate(api_key, start=1):
+        if not (character.isascii() and character.isprintable()):
+            name = unicodedata.name(character, f"U+{ord(character):04X}")
+            raise JudgeError(
+                f"The environment variable {variable} cannot be sent as a key: its character "
+                f"{place} is {name}; copy the key again without it."
+            )
+
+
+def redact(text: str, secret: str) -> str:
+    """Return `text` without `secret`, in the forms in which servers quote it.
+
+    Hidden are the secret, its forms in addresses, JSON and HTML, every piece of
+    it of eight characters or more (servers cut what they quote), and whatever
+    else looks like a key.
+
+    Examples
+    --------
+    >>> redact("Bearer 0123456789abcdef, or 0123456789…", "0123456789abcdef")
+    'Bearer [key], or [key]…'
+    """
+    quoted = urllib.parse.quote(secret, safe="")
+    forms = {secret, quoted, json.dumps(secret)[1:-1], html.escape(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "[key]")
+    pieces = {secret[i : i + PIECE] for i in range(len(secret) - PIECE + 1)}
+    hidden = [False] * len(text)
+    for i in range(len(text) - PIECE + 1):
+        if text[i : i + PIECE] in pieces:
+            hidden[i : i + PIECE] = [True] * PIECE
+    marked = "".join(
+        character if not hide else "[key]" if not (i and hidden[i - 1]) else ""
+        for i, (character, hide) in enumerate(zip(text, hidden, strict=True))
+    )
+    return KEY_SHAPE.sub("[key]", marked)
+
+
+def public_address(base_url: str) -> str:
+    """Return `base_url` without user name, password and query, for messages."""
+    parts = urllib.parse.urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def retry_after_s(error: BaseException | None) -> float | None:
-    """Return the seconds that a server's Retry-After asks to wait, if it does."""
+    """Return the seconds that a server's Retry-After asks to wait, if it names a time."""
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
     after = headers.get("retry-after", "")
     for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (after, 1)):
         with contextlib.suppress(ValueError):
-            return max(0.0, float(text) * unit_s)
-    with contextlib.suppress(ValueError):
+            if math.isfinite(wait := float(text) * unit_s):
+                return max(0.0, wait)
+    with contextlib.suppress(ValueError, TypeError, IndexError, OverflowError):
         return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
     return None
 
@@ -72,7 +145,65 @@ def is_transient(error: BaseException) -> bool:
         busy = error.status_code in (408, 409, 429) or error.status_code >= 500
         wait = retry_after_s(error) or 0
         return busy and error.code != "insufficient_quota" and wait <= LONGEST_RETRY_AFTER_S
-    return isinstance(error, openai.APIConnectionError | BadReplyError | ValueError)
+    return isinstance(error, openai.APIConnectionError | BadReplyError | NoReplyError)
+
+
+def read_json(content: bytes, read: Callable[[Any], Result]) -> Result:
+    """Return what `read` makes of a server's reply, parsed from JSON.
+
+    Raises
+    ------
+    BadReplyError
+        When it is no JSON, is nested too deeply to be read, or when `read` says
+        so; with the reply's own words.
+    """
+    try:
+        return read(json.loads(content))
+    except BadReplyError as error:
+        why = str(error)
+    except (ValueError, RecursionError):
+        why = "not JSON"
+    raise BadReplyError(f"{why}: {content.decode(errors='replace')}")
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """The bytes of a reply as they come, up to a number and a time."""
+
+    def __init__(self, stream: httpx2.SyncByteStream, most: int, longest_s: float) -> None:
+        self._stream, self._most = stream, most
+        self._deadline = time.monotonic() + longest_s
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for part in self._stream:
+            size += len(part)
+            if size > self._most:
+                raise BadReplyError(f"a reply of more than {self._most} bytes")
+            if time.monotonic() > self._deadline:
+                raise NoReplyError
+            yield part
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _within(longest_s: float, function: Callable[[], Result]) -> Result:
+    """Return ``function()`` or give up on it: a socket's time-out starts anew at each byte."""
+    outcome: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(function())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return outcome.result(longest_s)
+    except TimeoutError:
+        if outcome.done():
+            raise
+        raise NoReplyError(f"no whole reply within {longest_s:g} s") from None
 
 
 class JudgeServer:
@@ -89,11 +220,16 @@ class JudgeServer:
     api_key : str
         Replaced by "[key]" in whatever the server says.
     timeout_s : float
-        Longest wait for one reply.
+        Longest wait for the whole of one reply.
     retries : int
         How often a request is repeated after its first failure.
     first_wait_s : float, default=1
         Wait before the first repetition; doubles up to a minute.
+
+    Raises
+    ------
+    JudgeError
+        When the address holds a password.
     """
 
     def __init__(
@@ -105,27 +241,68 @@ class JudgeServer:
         retries: int,
         first_wait_s: float = 1.0,
     ) -> None:
-        logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line per request otherwise
+        self._address = redact(public_address(base_url), api_key)
+        if "@" in urllib.parse.urlsplit(base_url).netloc:
+            raise JudgeError(
+                f"judge.base_url ({self._address}) holds a user name or password; remove it "
+                "and put the key into the variable that judge.api_key_env names."
+            )
+        for library in ("httpcore2", "httpx2", "openai"):  # they log addresses and headers
+            logging.getLogger(library).setLevel(logging.WARNING)
         self._client = openai.OpenAI(
-            base_url=base_url, api_key=api_key, timeout=timeout_s, max_retries=0
+            base_url=base_url,
+            api_key=api_key,
+            timeout=timeout_s,
+            max_retries=0,
+            default_headers={
+                "Accept-Encoding": "identity"
+            },  # a bound on bytes is one on memory
+            http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._bound]}),
         )
         self._api_key = api_key
+        self._timeout_s = timeout_s
         self._retries = retries
         self._backoff = wait_exponential_jitter(
             initial=first_wait_s, max=LONGEST_BACKOFF_S, jitter=first_wait_s
         )
         self._stop = threading.Event()
 
-    def redact(self, text: str) -> str:
-        """Return `text` without the key and without whatever else looks like one."""
-        return KEY_SHAPE.sub("[key]", text.replace(self._api_key, "[key]"))
+    def _bound(self, response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise BadReplyError("a compressed reply, which was not asked for")
+        file = response.request.url.path.endswith("/content")
+        response.encoding = "utf-8"
+        response.stream = _Bounded(
+            response.stream,  # type: ignore[arg-type]
+            LARGEST_RESULTS if file else LARGEST_REPLY,
+            LONGEST_TRANSFER_S if file else self._timeout_s,
+        )
+
+    def quote(self, text: str) -> str:
+        """Return what of a server's words may be kept, logged and raised.
+
+        Without secrets, which are looked for before anything is cut, and of
+        characters that can be written.
+        """
+        start = text[: 20 * LONGEST_QUOTE + 4 * len(self._api_key)]
+        readable = redact(start, self._api_key).encode("utf-8", errors="replace").decode()
+        return readable[:LONGEST_QUOTE]
 
     def _wait(self, state: RetryCallState) -> float:
         after = retry_after_s(state.outcome.exception()) if state.outcome else None
         return self._backoff(state) if after is None else after
 
-    def call(self, request: Callable[[openai.OpenAI], Result]) -> Result:
+    def call(
+        self, request: Callable[[openai.OpenAI], Result], *, longest_s: float | None = None
+    ) -> Result:
         """Return ``request(client)``, repeated while it fails for a reason that may pass.
+
+        Parameters
+        ----------
+        request : callable
+            Sends one request and reads its reply, or raises BadReplyError.
+        longest_s : float, optional
+            Longest time for all of it; `timeout_s` by default.
 
         Raises
         ------
@@ -139,69 +316,86 @@ class JudgeServer:
             sleep=sleep_using_event(self._stop),
             reraise=True,
         )
+
+        def once() -> Result:
+            try:
+                return _within(longest_s or self._timeout_s, lambda: request(self._client))
+            except openai.APIConnectionError as error:
+                cause = error.__cause__
+                raise cause if isinstance(cause, BadReplyError) else error from None
+
         try:
-            return patiently(request, self._client)
-        except openai.OpenAIError as error:
-            said, code = self.redact(str(error))[:LONGEST_REPLY], getattr(error, "code", None)
-        except ValueError as error:  # no JSON, or BadReplyError
-            said, code = self.redact(str(error))[:LONGEST_REPLY], BAD_REPLY
+            return patiently(once)
+        except BadReplyError as error:
+            said, code = self.quote(str(error)), BAD_REPLY
+        except (openai.OpenAIError, NoReplyError) as error:
+            said, name = self.quote(str(error)), getattr(error, "code", None)
+            code = name if isinstance(name, str) else ""
         raise ServerError(
-            f"The judge's server at {self._client.base_url} failed ({said}). Labels so far are "
+            f"The judge's server at {self._address} failed ({said}). Labels so far are "
             "kept: correct the cause (judge in the config, or the key) and run again.",
             said=said,
             code=code,
         )
 
-    def judge(self, body: Body) -> Verdict:
-        """Return the verdict on one request; what is no verdict is left to a person."""
+    def judge(self, key: str, body: Body) -> Reply:
+        """Return the reply to the request `body`; what holds no label is left to a person."""
         rest = {
             name: value for name, value in body.items() if name not in ("model", "messages")
         }
+        together = asked_together(key)
 
-        def ask(client: openai.OpenAI) -> Verdict:
+        def ask(client: openai.OpenAI) -> Reply:
             raw = client.chat.completions.with_raw_response.create(
                 model=body["model"], messages=body["messages"], extra_body=rest
             )
-            return read_completion(json.loads(raw.http_response.text))
+            content = raw.http_response.content
+            return read_json(content, lambda reply: read_completion(reply, together))
 
         try:
-            verdict = self.call(ask)
+            reply = self.call(ask)
         except ServerError as error:
             if error.code == BAD_REPLY:
-                return Verdict(None, "malformed", error.said)
+                return no_labels(together, "malformed", error.said)
             if error.code in REFUSAL_CODES:
-                return Verdict(None, "refusal", error.said)
+                return no_labels(together, "refusal", error.said)
             raise
-        return verdict._replace(reply=self.redact(verdict.reply))
+        return reply._replace(text=self.quote(reply.text))
 
     def judge_all(
-        self, bodies: Mapping[str, Body], *, concurrency: int
-    ) -> Generator[tuple[str, Verdict], None, None]:
-        """Yield the key and verdict of each of `bodies` as replies come.
+        self,
+        bodies: Mapping[str, Body],
+        keep: Callable[[str, Reply], None],
+        *,
+        concurrency: int,
+    ) -> None:
+        """Pass the key and reply of each of `bodies` to `keep` as they come.
 
-        After a failure nothing new is asked, but replies on their way are still
-        yielded before it is raised: they are paid for.
+        After a failure, of the server or of `keep`, nothing new is asked, but
+        replies on their way are still kept before it is raised: they are paid for.
+        `keep` is called in the thread that got the reply, so not even an
+        interrupt of the main thread comes in between.
         """
-        failure: JudgeError | None = None
+        failure: BaseException | None = None
         with ThreadPoolExecutor(concurrency) as pool:
-            asked = {pool.submit(self.judge, body): key for key, body in bodies.items()}
+            asked = [
+                pool.submit(self._judge_and_keep, key, body, keep)
+                for key, body in bodies.items()
+            ]
             try:
                 for done in as_completed(asked):
-                    if done.cancelled():
-                        continue
-                    if error := done.exception():
-                        if not isinstance(error, JudgeError):
-                            raise error
+                    if not done.cancelled() and (error := done.exception()):
                         failure = failure or error
                         self._give_up(asked)
-                    else:
-                        yield asked[done], done.result()
             finally:
                 self._give_up(asked)
         if failure:
             raise failure
 
-    def _give_up(self, asked: Mapping) -> None:
+    def _judge_and_keep(self, key: str, body: Body, keep: Callable[[str, Reply], None]) -> None:
+        keep(key, self.judge(key, body))
+
+    def _give_up(self, asked: list[Future[None]]) -> None:
         self._stop.set()
         for future in asked:
             future.cancel()

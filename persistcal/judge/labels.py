@@ -4,35 +4,32 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterable
-from typing import NamedTuple
 
 CORRECT, INCORRECT, NOT_ATTEMPTED = "correct", "incorrect", "not_attempted"
 LABELS = (CORRECT, INCORRECT, NOT_ATTEMPTED)
 
-ARTICLES = re.compile(r"\b(a|an|the)\b")
-PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " "))
+ARTICLES = {"a", "an", "the"}
+SAME = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), "♯": "#", "⁄": "/", "&": " and "})
+# Characters that carry meaning stand as private ones while the others are dropped.
+MEANT = str.maketrans(".-+#a", "\ue000\ue001\ue002\ue003\ue004")
+AS_WRITTEN = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ".-+#a")
+THOUSANDS = re.compile(
+    r"(?<![\d.,])\d{1,3}([,'’\u00a0\u2009\u202f])\d{3}(?:\1\d{3})*(?!\d|,\d)"
+)
+RAISED = re.compile(r"(?<=\d)(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])")
+FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
+LEADING_POINT = re.compile(r"(?<!\w)\.(?=\d)")
+FULL_STOP = re.compile(r"(?<!\d)\.|\.(?!\d)")
+MINUS = re.compile(r"(\d\s*|\w)?-\$?(?=[£€¥]?\d)")  # hyphen or range if the group is there
+# What makes another answer: Cl-, blood group A-; C++, Canal+; F#; Vitamin A
+CHARGE = re.compile(r"(?<=\b[^\W\d_])-(?=\s)|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?=\W*$)")
+PLUS_SHARP = re.compile(r"(?<=[\w+])\+|(?<=\w)#")
+FINAL_A = re.compile(r"(?<=\w\s)a(?=\W*$)")
+NUMBERED = re.compile(r"\s*\(?(\d+)\s*[.:)]\s*(.*)")
 
 
 class JudgeError(RuntimeError):
     """Answers cannot be judged; the message says what a person can do about it."""
-
-
-class Verdict(NamedTuple):
-    """What a judge said of one candidate answer.
-
-    Attributes
-    ----------
-    label : {"correct", "incorrect", "not_attempted"} or None
-        None when a person has to decide.
-    reason : {"", "refusal", "malformed"}
-        Why there is no label.
-    reply : str
-        The judge's own words.
-    """
-
-    label: str | None
-    reason: str
-    reply: str
 
 
 def normalise_answer(text: str) -> str:
@@ -40,6 +37,10 @@ def normalise_answer(text: str) -> str:
 
     Lower case; no accents, punctuation, articles or repeated spaces, as in the
     evaluation of TriviaQA and SQuAD; full stops inside abbreviations vanish.
+    Kept is what makes another answer: the sign and the decimal point of a
+    number, ``+`` and ``#`` after a word (C++, F#), a final ``-`` of one or two
+    letters (Cl-), a final "A" (Vitamin A), and articles that are all there is.
+    Separators of thousands vanish, ``&`` is "and".
 
     Examples
     --------
@@ -47,14 +48,32 @@ def normalise_answer(text: str) -> str:
     'usa'
     >>> normalise_answer("São  Tomé")
     'sao tome'
+    >>> normalise_answer("−1,234.5")
+    '-1234.5'
     """
-    plain = unicodedata.normalize("NFKD", text.casefold().replace(".", ""))
+    plain = THOUSANDS.sub(lambda number: re.sub(r"\D", "", number[0]), text)
+    plain = FRACTION.sub(" ", RAISED.sub("^", " ".join(plain.split())))
+    plain = unicodedata.normalize("NFKD", plain).casefold().translate(SAME)
     plain = "".join(c for c in plain if not unicodedata.combining(c))
-    return " ".join(ARTICLES.sub(" ", plain.translate(PUNCTUATION)).split())
+    plain = FULL_STOP.sub("", LEADING_POINT.sub("0.", plain)).replace(".", "\ue000")
+    plain = MINUS.sub(lambda m: m[0] if m[1] else "-".translate(MEANT), plain)
+    for meant in (CHARGE, PLUS_SHARP, FINAL_A):
+        plain = meant.sub(lambda m: m[0].translate(MEANT), plain)
+    words = "".join(" " if _is_punctuation(c) else c for c in plain).split()
+    said = [word for word in words if word not in ARTICLES]
+    return " ".join(said or words).translate(AS_WRITTEN)
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in string.punctuation or unicodedata.category(character)[0] == "P"
+
+
+def _as_written(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def judge_lexically(answer: str, references: Iterable[str]) -> str:
-    """Label `answer` "correct" when it equals a reference after normalisation.
+    """Label `answer` "correct" when it equals a reference, as written or after normalisation.
 
     Parameters
     ----------
@@ -66,7 +85,8 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     Returns
     -------
     {"correct", "incorrect", "not_attempted"}
-        "not_attempted" when nothing of the answer is left after normalisation.
+        "not_attempted" when the answer equals no reference and is nothing but
+        punctuation and articles.
 
     Examples
     --------
@@ -75,10 +95,13 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     >>> judge_lexically("Canada", ["United States", "USA"])
     'incorrect'
     """
-    said = normalise_answer(answer)
-    if not said:
-        return NOT_ATTEMPTED
-    return CORRECT if said in {normalise_answer(text) for text in references} else INCORRECT
+    references = list(references)
+    written, said = _as_written(answer), normalise_answer(answer)
+    if written and written in map(_as_written, references):
+        return CORRECT
+    if said and said in map(normalise_answer, references):
+        return CORRECT
+    return INCORRECT if set(said.split()) - ARTICLES else NOT_ATTEMPTED
 
 
 def parse_label(reply: str) -> str | None:
@@ -97,3 +120,40 @@ def parse_label(reply: str) -> str | None:
     """
     said = "_".join(reply.strip().removesuffix(".").casefold().split())
     return said if said in LABELS else None
+
+
+def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
+    r"""Read the labels of `n` candidates from the lines of `reply`, one line each, in order.
+
+    Empty lines, and lines after the n-th, do not count. A line may begin with
+    the number of its candidate, ``2.`` or ``2:`` or ``(2)``; another number
+    makes it unreadable. After a line that cannot be read it is not certain any
+    more which candidate a line is about, unless it is numbered.
+
+    Returns
+    -------
+    tuple of (str or None)
+        None where a person has to decide; everywhere if there are too few lines.
+
+    Examples
+    --------
+    >>> parse_labels("CORRECT\nNot attempted.\nINCORRECT", 2)
+    ('correct', 'not_attempted')
+    >>> parse_labels("Here they are:\n2: CORRECT\nINCORRECT", 3)
+    (None, 'correct', None)
+    >>> parse_labels("CORRECT", 2)
+    (None, None)
+    """
+    lines = [line for line in reply.splitlines() if line.strip()][:n]
+    if len(lines) < n:
+        return (None,) * n
+    labels: list[str | None] = []
+    in_step = True
+    for number, line in enumerate(lines, start=1):
+        if numbered := NUMBERED.fullmatch(line):
+            label = parse_label(numbered[2]) if numbered[1] == str(number) else None
+        else:
+            label = parse_label(line) if in_step else None
+        in_step = in_step and label is not None
+        labels.append(label)
+    return tuple(labels)

@@ -1,13 +1,17 @@
 """What judging will cost, said before it is spent, and a ceiling on it."""
 
-import csv
 import datetime
+import logging
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.requests import Body
+from persistcal.judge.prompt import LIMITS, Body
+from persistcal.judge.rows import append_rows, parse_rows, read_lines
+
+log = logging.getLogger(__name__)
 
 BYTES_PER_TOKEN = 3  # English has over 4, so an estimate is on the safe side
 TOKENS_PER_MESSAGE = 8
@@ -33,7 +37,7 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
     Parameters
     ----------
     bodies : iterable of dict
-        Requests, see `persistcal.judge.requests.request_body`.
+        Requests, see `persistcal.judge.prompt.request_body`.
     price_input, price_output : float
         Price of a million tokens.
 
@@ -51,11 +55,8 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
         for message in body["messages"]:
             size = len(message["content"].encode())
             input_tokens += -(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
-        output_tokens += (
-            body.get("max_completion_tokens")
-            or body.get("max_tokens")
-            or TOKENS_OF_UNLIMITED_REPLY
-        )
+        limits = (body[name] for name in LIMITS if body.get(name))
+        output_tokens += next(limits, TOKENS_OF_UNLIMITED_REPLY)
     cost = (input_tokens * price_input + output_tokens * price_output) / 1e6
     return Estimate(requests, input_tokens, output_tokens, cost)
 
@@ -72,27 +73,34 @@ class Ledger:
         self.path = Path(path)
 
     def total(self) -> tuple[int, float]:
-        """Return the number and the estimated cost of all requests so far."""
-        if not self.path.exists():
-            return 0, 0.0
-        with self.path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        return sum(int(row["requests"]) for row in rows), sum(
-            float(row["cost"]) for row in rows
-        )
+        """Return the number and the estimated cost of all requests so far.
+
+        A line that a crash cut short does not count: it was to be written
+        before its requests were sent, or after they were taken back.
+        """
+        requests, cost = 0, 0.0
+        rows = parse_rows(read_lines(self.path), columns=len(COLUMNS))
+        for line, fields in rows:
+            if fields == list(COLUMNS):
+                continue
+            try:
+                _, _, n, spent, _ = fields or []
+                numbers = int(n), float(spent)
+            except ValueError:
+                numbers = 0, math.nan
+            if not math.isfinite(numbers[1]):
+                log.warning("%s: line %d is damaged and does not count.", self.path, line)
+                continue
+            requests, cost = requests + numbers[0], cost + numbers[1]
+        return requests, cost
 
     def add(self, model: str, requests: int, cost: float, what: str) -> None:
         """Append a line; negative numbers take requests back."""
         if not requests:
             return
-        new = not self.path.exists()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            if new:
-                writer.writerow(COLUMNS)
-            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            writer.writerow([now, model, requests, f"{cost:.6f}", what])
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        line = [now, model, requests, f"{cost:.6f}", what]
+        append_rows(self.path, [line] if self.path.exists() else [COLUMNS, line])
 
 
 def check_ceiling(
@@ -116,7 +124,7 @@ def check_ceiling(
             f"{told}, above judge.max_requests {max_requests}; raise it to "
             f"{requests + planned.requests} or select fewer questions. Nothing was sent."
         )
-    if cost + planned.cost > max_cost:
+    if not cost + planned.cost <= max_cost:  # so that NaN is no ceiling to pass
         raise JudgeError(
             f"{told}, above judge.max_cost {max_cost:g}; raise it to "
             f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."

@@ -3,9 +3,8 @@
 A module of `persistcal` that does hold a path: being that file is its whole idea.
 """
 
-import csv
 import hashlib
-import io
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +12,13 @@ from typing import NamedTuple
 from filelock import FileLock
 
 from persistcal.judge.labels import LABELS, JudgeError, parse_label
-from persistcal.judge.requests import Candidate, candidate_id
+from persistcal.judge.prompt import Candidate, candidate_id
+from persistcal.judge.rows import append_rows, parse_rows, read_lines
+
+log = logging.getLogger(__name__)
 
 COLUMNS = ("label", "question", "references", "answer", "reason", "reply", "id")
+LONGEST_CELL = 5_000  # characters; spreadsheets take 32,767
 
 
 class Unresolved(NamedTuple):
@@ -30,26 +33,42 @@ class _Table(NamedTuple):
     """The file as it stands: spreadsheets change delimiters and the order of columns."""
 
     delimiter: str
-    columns: list[str]
-    rows: list[dict[str, str]]
+    columns: list[str]  # empty as long as there is no file
+    rows: list[tuple[int, dict[str, str]]]
+
+
+def _header(line: str) -> tuple[str, list[str]]:
+    """Return the delimiter and the columns that `line` names, none if it is no header."""
+    delimiter = max(",;\t", key=line.count)
+    rows = parse_rows([line], delimiter=delimiter, columns=len(line))
+    columns = next((fields for _, fields in rows), None) or []
+    return delimiter, columns if {"id", "label"} <= set(columns) else []
 
 
 def _read(path: Path) -> _Table:
-    if not path.exists():
-        return _Table(",", list(COLUMNS), [])
+    """Read the rows, each with its number; lines cut short are left out."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        lines = read_lines(path)
     except UnicodeDecodeError:
         raise JudgeError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from None
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval="")
-    columns = list(reader.fieldnames or COLUMNS)
-    if not {"id", "label"} <= set(columns):
+    above = next((i for i, line in enumerate(lines) if _header(line)[1]), None)
+    if above is None:
+        if ",".join(COLUMNS).startswith("".join(lines).strip()):  # nothing, or cut in here
+            return _Table(",", [], [])
         raise JudgeError(
             f"{path}: its first line must name the columns {', '.join(COLUMNS)}; restore that "
             "line or move the file away."
         )
-    return _Table(delimiter, columns, list(reader))
+    delimiter, columns = _header(lines[above])
+    rows = []
+    parsed = parse_rows(lines[above + 1 :], delimiter=delimiter, columns=len(columns))
+    for number, (_, fields) in enumerate(parsed, start=above + 2):
+        row = dict.fromkeys(columns, "") | dict(zip(columns, fields or [], strict=False))
+        if row["id"].strip():
+            rows.append((number, row))
+        elif fields is None or any(map(str.strip, fields)):
+            log.warning("%s: row %d is damaged and not read.", path, number)
+    return _Table(delimiter, columns, rows)
 
 
 def read_human_labels(path: str | Path) -> dict[str, str]:
@@ -62,7 +81,7 @@ def read_human_labels(path: str | Path) -> dict[str, str]:
     """
     path = Path(path)
     labels: dict[str, str] = {}
-    for number, row in enumerate(_read(path).rows, start=2):
+    for number, row in _read(path).rows:
         if not (said := row["label"].strip()):
             continue
         label = parse_label(said)
@@ -93,19 +112,15 @@ def note_consulted(path: str | Path, labels: Mapping[str, str]) -> None:
     noted = _noted(path)
     fresh = [(number, label) for number, label in labels.items() if number not in noted]
     if fresh:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows(fresh)
+        append_rows(path, fresh)
 
 
 def _noted(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    with path.open(encoding="utf-8", newline="") as file:
-        return {row[0]: row[1] for row in csv.reader(file) if len(row) == 2}
+    rows = [fields for _, fields in parse_rows(read_lines(path), columns=2)]
+    return {row[0]: row[1] for row in rows if row and len(row) == 2}
 
 
-def human_labels_digest(path: str | Path, noted: str | Path) -> str:
+def human_labels_digest(path: str | Path, noted: str | Path, *, stop: bool = False) -> str:
     """Return a digest of what a person has decided for a job since it first ran.
 
     It is the same before and after the job runs, and changes when, and only
@@ -118,6 +133,9 @@ def human_labels_digest(path: str | Path, noted: str | Path) -> str:
         The queue.
     noted : str or Path
         The job's file of `note_consulted`.
+    stop : bool, default=False
+        Whether a job may not go on while one of its candidates waits for a
+        person: it then has another digest than one that went on.
 
     Returns
     -------
@@ -127,16 +145,19 @@ def human_labels_digest(path: str | Path, noted: str | Path) -> str:
     before = _noted(Path(noted))
     if not before:
         return ""
-    said = {row["id"]: row["label"].strip() for row in _read(Path(path)).rows}
+    said = {row["id"]: row["label"].strip() for _, row in _read(Path(path)).rows}
     now = {
         number: parse_label(said.get(number, "")) or said.get(number, "") for number in before
     }
-    changed = sorted(pair for pair in now.items() if pair[1] != before[pair[0]])
+    changed = sorted(
+        pair for pair in now.items() if pair[1] != before[pair[0]] or (stop and not pair[1])
+    )
     return hashlib.sha256(repr(changed).encode()).hexdigest()[:16] if changed else ""
 
 
-def _harmless(text: str) -> str:
-    """Keep a spreadsheet from taking `text` for a formula."""
+def _cell(text: str) -> str:
+    """Shorten `text` to a cell of a spreadsheet, and keep it from being taken for a formula."""
+    text = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]} …"
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
@@ -149,25 +170,22 @@ def append_unresolved(path: str | Path, waiting: Iterable[Unresolved]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         delimiter, columns, rows = _read(path)
-        known = {row["id"] for row in rows}
+        lines = [] if columns else [list(COLUMNS)]
+        columns = columns or list(COLUMNS)
+        known = {row["id"] for _, row in rows}
         fresh = {candidate_id(row.candidate): row for row in waiting}
         fresh = {number: row for number, row in fresh.items() if number not in known}
         if not fresh:
             return 0
-        before = path.read_bytes() if path.exists() else b""
-        with path.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, columns, delimiter=delimiter, extrasaction="ignore")
-            if not before:
-                writer.writeheader()
-            elif not before.endswith(b"\n"):
-                file.write("\r\n")
-            for number, (candidate, reason, reply) in fresh.items():
-                shown = {
-                    "question": candidate.question,
-                    "references": " | ".join(candidate.references),
-                    "answer": candidate.answer,
-                    "reply": reply,
-                }
-                shown = {name: _harmless(text) for name, text in shown.items()}
-                writer.writerow({**shown, "label": "", "reason": reason, "id": number})
+        for number, (candidate, reason, reply) in fresh.items():
+            shown = {
+                "question": _cell(candidate.question),
+                "references": _cell(" | ".join(candidate.references)),
+                "answer": _cell(candidate.answer),
+                "reply": _cell(reply),
+                "reason": reason,
+                "id": number,
+            }
+            lines.append([shown.get(name, "") for name in columns])
+        append_rows(path, lines, delimiter=delimiter)
     return len(fresh)

@@ -1,7 +1,7 @@
-"""Judge candidates by a paid model: each distinct one once, and a person where it fails.
+"""Judge candidates by a paid model, nothing twice, and by a person where that fails.
 
 A module of `persistcal` that does hold a path: what is kept between jobs and
-runs (verdicts, batches, the queue, the ledger) lies in one folder.
+runs (replies, batches, the queue, the ledger) lies in one folder.
 """
 
 import logging
@@ -9,19 +9,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from persistcal.judge.cache import LabelCache
-from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError, Verdict
+from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError
+from persistcal.judge.prompt import (
+    Body,
+    Candidate,
+    Reply,
+    candidate_id,
+    request_body,
+    request_key,
+)
 from persistcal.judge.queue import (
     Unresolved,
     append_unresolved,
     note_consulted,
     read_human_labels,
-)
-from persistcal.judge.requests import (
-    Body,
-    Candidate,
-    candidate_id,
-    request_body,
-    request_key,
 )
 from persistcal.judge.settings import JudgeSettings
 
@@ -41,6 +42,7 @@ def judge_candidates(
     Parameters
     ----------
     candidates : sequence of Candidate
+        Of one checkpoint, where answers to a question are judged together.
     folder : str or Path
         Folder of the judge, shared by all jobs of a study.
     settings : JudgeSettings
@@ -53,74 +55,101 @@ def judge_candidates(
     -------
     list of (str, str)
         Label and source, the latter "human", the judge's model, or "queue" for
-        a candidate that waits for a person; such a one is "not_attempted".
+        a candidate that waits for a person; such a one is "not_attempted", if
+        the settings let a job go on with it.
 
     Raises
     ------
     JudgeError
-        When a ceiling, the key, the server or the queue stands in the way.
+        When a ceiling, the key, the server or the queue stands in the way, or
+        when candidates wait for a person.
     """
     folder = Path(folder)
     queue = folder / "queue.csv"
     human = read_human_labels(queue)
-    ids = [candidate_id(candidate) for candidate in candidates]
-    bodies = {
-        number: request_body(
-            candidate, model=settings.model, prompt=settings.prompt, options=settings.request
-        )
-        for number, candidate in zip(ids, candidates, strict=True)
-        if number not in human
-    }
-    keys = {number: request_key(body) for number, body in bodies.items()}
+    distinct = {candidate_id(candidate): candidate for candidate in candidates}
+    requests = {}
+    for group in _groups(distinct.values(), together=settings.together):
+        if any(candidate_id(candidate) not in human for candidate in group):
+            body = request_body(
+                group,
+                model=settings.model,
+                prompt=settings.prompt,
+                options=settings.request,
+                together=settings.together,
+            )
+            key = request_key(body, len(group) if settings.together else None)
+            requests[key] = (body, group)
     cache = LabelCache(folder)
-    verdicts = _look_up(cache, keys.values())
-    missing = {
-        keys[number]: body for number, body in bodies.items() if keys[number] not in verdicts
-    }
+    replies = _look_up(cache, requests)
+    missing = {key: body for key, (body, _) in requests.items() if key not in replies}
     log.info(
-        "%d candidates, %d distinct: %d labelled by a person, %d judged before, %d to ask",
-        *(len(candidates), len(set(ids)), len(set(ids)) - len(bodies)),
-        *(len(bodies) - len(missing), len(missing)),
+        "%d candidates, %d distinct, %d labelled by a person: %d requests, %d of them new",
+        *(len(candidates), len(distinct), len(human.keys() & distinct.keys())),
+        *(len(requests), len(missing)),
     )
     if missing:
         _ask(missing, folder, settings, api_key)
-        verdicts |= _look_up(cache, missing)
+        replies |= _look_up(cache, missing)
 
-    labels, consulted, waiting = [], {}, []
-    for number, candidate in zip(ids, candidates, strict=True):
-        label, reason, reply = verdicts.get(keys.get(number, ""), Verdict(None, "", ""))
-        if label:
-            labels.append((label, settings.model))
-            continue
-        consulted[number] = human.get(number, "")
-        if number in human:
-            labels.append((human[number], "human"))
-        else:
-            labels.append((NOT_ATTEMPTED, "queue"))
-            waiting.append(Unresolved(candidate, reason, reply))
-    note_consulted(noted, consulted)
+    decided, waiting = {}, {}
+    for key, (_, group) in requests.items():
+        labels, reason, text = replies[key]
+        for candidate, label in zip(group, labels, strict=True):
+            number = candidate_id(candidate)
+            if label:
+                decided[number] = (label, settings.model)
+            elif number not in human:
+                waiting[number] = Unresolved(candidate, reason, text)
+    decided |= {number: (label, "human") for number, label in human.items()}
+    note_consulted(
+        noted,
+        {
+            number: human.get(number, "")
+            for number in distinct
+            if number in human or number in waiting
+        },
+    )
     if waiting:
-        append_unresolved(queue, waiting)
-        log.warning(
-            "%d answers wait for a person and count as not attempted until then: fill in the "
-            "column label of %s (correct, incorrect or not_attempted) and run again.",
-            *(len(waiting), queue),
+        append_unresolved(queue, waiting.values())
+        _say_who_waits(len(waiting), queue, settings)
+    return [
+        decided.get(candidate_id(candidate), (NOT_ATTEMPTED, "queue"))
+        for candidate in candidates
+    ]
+
+
+def _groups(candidates: Iterable[Candidate], *, together: bool) -> list[list[Candidate]]:
+    """Return the candidates of each request: one, or all to a question, in their order."""
+    if not together:
+        return [[candidate] for candidate in candidates]
+    groups: dict[tuple, list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault((candidate.question, candidate.references), []).append(candidate)
+    return list(groups.values())
+
+
+def _say_who_waits(n: int, queue: Path, settings: JudgeSettings) -> None:
+    what = f"{n} answers wait for a person" if n > 1 else "1 answer waits for a person"
+    how = (
+        f"fill in the column label of {queue} (correct, incorrect or not_attempted) and run "
+        "again"
+    )
+    if settings.undecided == "stop":
+        raise JudgeError(
+            f"{what}: {how}; all that the judge has replied is kept and not paid again. "
+            "To go on without them as not attempted, set judge.undecided to not_attempted."
         )
-    return labels
+    log.warning("%s and count as not attempted until then: %s.", what, how)
 
 
-def _look_up(cache: LabelCache, keys: Iterable[str]) -> dict[str, Verdict]:
+def _look_up(cache: LabelCache, keys: Iterable[str]) -> dict[str, Reply]:
     found = {key: cache.get(key) for key in keys}
-    return {key: verdict for key, verdict in found.items() if verdict}
+    return {key: reply for key, reply in found.items() if reply}
 
 
 def _ask(missing: dict[str, Body], folder: Path, settings: JudgeSettings, api_key: str) -> None:
     """Have `missing` judged into the cache of `folder`."""
-    if not api_key.strip():
-        raise JudgeError(
-            f"The environment variable {settings.api_key_env} is empty; put the judge's key "
-            "into it (any text for a server without keys)."
-        )
     try:
         from persistcal.judge.backends import ask
     except ImportError as error:

@@ -27,6 +27,10 @@ class JudgeSettings:
         Name of the environment variable that holds the key.
     batch_requests : int
         Largest batch.
+    together : bool
+        Ask about all candidates of a question in one request.
+    undecided : {"stop", "not_attempted"}
+        What becomes of answers that wait for a person.
     """
 
     backend: str
@@ -45,3 +49,5 @@ class JudgeSettings:
     poll_s: float = 60
     batch_requests: int = 50_000
     first_wait_s: float = 1
+    together: bool = False
+    undecided: str = "stop"

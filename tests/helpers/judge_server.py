@@ -1,5 +1,6 @@
 """A judge behind HTTP, on the loopback, that misbehaves as it is told."""
 
+import contextlib
 import json
 import re
 import socket
@@ -11,13 +12,15 @@ from pathlib import Path
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from persistcal.judge.requests import candidate_of
+from persistcal.judge.prompt import candidate_of
 from persistcal.judge.settings import JudgeSettings
 
 ROOT = Path(__file__).parents[2]
+TOGETHER = (ROOT / "config/prompts/judge_together.txt").read_text(encoding="utf-8")
 PROMPT = (ROOT / "config/prompts/judge.txt").read_text(encoding="utf-8")
 KEY = "sk-test-SECRET0123456789"
 ANSWER = re.compile(r"Candidate answer: (.*)")
+LISTED = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 REFERENCE = re.compile(r"^- (.*)$", re.MULTILINE)
 
 
@@ -41,6 +44,15 @@ def cut(request):
     return Response()
 
 
+@contextlib.contextmanager
+def by_hand(request):
+    """Write to the connection by hand; it is closed afterwards."""
+    connection = request.environ["werkzeug.socket"]
+    with contextlib.suppress(OSError):  # the other side has given up
+        yield connection
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 def cut_in_the_middle(request):
     """Promise more of a reply than is sent."""
     return Response(b'{"choices": [', headers={"Content-Length": "500"})
@@ -61,6 +73,11 @@ def reply_to(request, reply):
     return as_json(reply) if isinstance(reply, dict) else reply
 
 
+class Server(HTTPServer):
+    def thread_target(self):
+        self.server.serve_forever(poll_interval=0.01)  # what stopping it takes
+
+
 class FakeJudge:
     """Grades by equality with a reference; `next_replies` are given first, one a request.
 
@@ -69,7 +86,8 @@ class FakeJudge:
     asked : Counter
         How often each answer was to be graded, one by one or in batches.
     replies : dict
-        What to say of an answer instead of its grade: a completion or a Response.
+        What to say of an answer, or of several of which it is the first, instead
+        of its grade: a completion or a Response.
     """
 
     def __init__(self):
@@ -79,7 +97,7 @@ class FakeJudge:
         self.finishers, self.polls_needed = [], 0
         self.next_batch_replies, self.next_polls, self.polled = [], [], Counter()
         self.lock = threading.Lock()
-        self.server = HTTPServer(host="127.0.0.1", threaded=True)
+        self.server = Server(host="127.0.0.1", threaded=True)
         self.server.expect_request("/v1/chat/completions").respond_with_handler(self.chat)
         self.server.expect_request("/v1/files", "POST").respond_with_handler(self.upload)
         self.server.expect_request("/v1/batches", "POST").respond_with_handler(self.submit)
@@ -114,17 +132,24 @@ class FakeJudge:
             "max_requests": 1000,
             "max_cost": 10,
             "first_wait_s": 0.01,
+            "undecided": "not_attempted",
         }
         return JudgeSettings(**{**defaults, **changes})
 
     def grade(self, body):
         """The completion, or Response, for one request."""
         user = body["messages"][-1]["content"]
-        answer = ANSWER.search(user)[1]
+        listed = LISTED.findall(user)
+        answers = listed or [ANSWER.search(user)[1]]
         with self.lock:
-            self.asked[answer] += 1
-        right = answer in REFERENCE.findall(user)
-        return self.replies.get(answer, completion("CORRECT" if right else "INCORRECT"))
+            self.asked["|".join(answers)] += 1
+        labels = [self.label(answer in REFERENCE.findall(user)) for answer in answers]
+        lines = [f"{i}. {label}" for i, label in enumerate(labels, start=1)]
+        return self.replies.get(answers[0], completion("\n".join(lines if listed else labels)))
+
+    def label(self, right):
+        """The words for one answer."""
+        return "CORRECT" if right else "INCORRECT"
 
     def chat(self, request: Request):
         with self.lock:

@@ -30,13 +30,13 @@ from werkzeug import Response
 from persistcal import artifacts
 from persistcal.judge.labels import JudgeError, parse_label
 from persistcal.judge.ledger import Ledger, estimate
+from persistcal.judge.prompt import candidate_id, candidate_of, request_body, split_prompt
 from persistcal.judge.queue import (
     Unresolved,
     append_unresolved,
     human_labels_digest,
     read_human_labels,
 )
-from persistcal.judge.requests import candidate_id, candidate_of, request_body, split_prompt
 from persistcal.judge.run import judge_candidates
 
 
@@ -353,7 +353,7 @@ def test_ceilings_hold_for_the_study_and_refuse_before_anything_is_sent(fake, tm
 def test_estimate_by_hand():
     candidate = candidate_of("Qé", ["r"], "a")
     body = request_body(
-        candidate,
+        [candidate],
         model="m",
         prompt="sys\n---\n{question}/{references}/{answer}",
         options={"max_completion_tokens": 16},
@@ -371,7 +371,7 @@ def test_estimate_by_hand():
 def test_places_of_the_prompt_are_filled_in_one_pass():
     candidate = candidate_of("What is {answer}?", ["{question}", "b", "b"], " 4  2 ")
     body = request_body(
-        candidate, model="m", prompt="s\n---\n{question}|{references}|{answer}", options={}
+        [candidate], model="m", prompt="s\n---\n{question}|{references}|{answer}", options={}
     )
     assert body["messages"][1]["content"] == "What is {answer}?|- {question}\n- b|4 2"
     system, user = split_prompt(PROMPT)
@@ -589,9 +589,20 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
         ["judge-1"] * 2 + ["queue", "judge-1"],
     )
     assert run(max_cost=99, concurrency=1, backend="openai_batch") == []
+    with pytest.raises(subprocess.CalledProcessError):  # b went on without a label
+        run(undecided="stop")
+    assert (labels("a"), (tmp_path / "results/labels/m/b/d.parquet").exists()) == (
+        ["judge-1"] * 2,
+        False,
+    )
+    assert (
+        "1 answer waits for a person" in (tmp_path / "logs/judge_answers/m/b/d.log").read_text()
+    )
     fill_in(tmp_path / "results/judge/queue.csv", fact_2="correct")
-    assert run() == ["b"]
+    assert run(undecided="stop") == ["b"]
     assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
     assert run() == []
+    assert run(together=True) == ["a", "b"]
+    assert {asked.count("|") for asked in fake.asked} == {0, 1}
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # .snakemake too
     assert not [path for path in files if b"SECRET" in path.read_bytes()]

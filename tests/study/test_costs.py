@@ -110,6 +110,8 @@ def test_estimators(estimator, gpus, seconds):
 def test_judge_requests():
     cost = costs.expected_cost(PAPER, "judge_answers", BEAMS_7B)
     assert cost.requests == pytest.approx(9961 * 2 * 0.4)
+    together = {**PAPER, "judge": {**PAPER["judge"], "together": True}}
+    assert costs.expected_cost(together, "judge_answers", BEAMS_7B).requests == 9961
 
 
 def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():

@@ -1,6 +1,6 @@
 """Label the candidate answers, and let a person check the labels.
 
-A paid judge keeps its verdicts in one folder for all jobs, so a rerun asks only
+A paid judge keeps its replies in one folder for all jobs, so a rerun asks only
 what is new. A person's labels in its queue are a parameter: filling one in
 reruns the jobs whose answers it labels.
 """
@@ -12,18 +12,23 @@ CONSULTED = f"{JUDGE}/consulted/{{model}}/{{checkpoint}}/{{dataset}}.csv"
 AUDIT = config["analyses"]["audit"]
 
 # How a paid judge is reached and what it may cost is no parameter: it reruns nothing.
-VERDICT = {}
+ASKED = {}
 if config["judge"]["backend"] != "lexical":
-    VERDICT = {
+    PROMPT = "judge_together" if config["judge"].get("together") else "judge"
+    ASKED = {
         "model": config["judge"]["model"],
-        "prompt": read_prompt(config["prompts"]["judge"], "prompts.judge"),
+        "prompt": read_prompt(config["prompts"][PROMPT], f"prompts.{PROMPT}"),
         "request": config["judge"].get("request", {}),
     }
 
 
 def human_labels(wildcards):
-    """What a person has labelled since the job first ran."""
-    return human_labels_digest(f"{JUDGE}/queue.csv", CONSULTED.format(**wildcards))
+    """What a person has labelled, or has still to label, since the job first ran."""
+    return human_labels_digest(
+        f"{JUDGE}/queue.csv",
+        CONSULTED.format(**wildcards),
+        stop=config["judge"].get("undecided") == "stop",
+    )
 
 
 rule judge_answers:
@@ -42,7 +47,7 @@ rule judge_answers:
     threads: 1
     params:
         judged_clusters=study.judged_clusters,
-        judge=VERDICT,
+        judge=ASKED,
         folder=JUDGE,
         noted=CONSULTED,
         human_labels=human_labels,

@@ -39,7 +39,7 @@ def judge_answers(
     judge : dict, optional
         Fields of `persistcal.judge.settings.JudgeSettings`; lexical match by default.
     folder, noted : str
-        A judge model's verdicts for all jobs, and what this job asked a person.
+        A judge model's replies for all jobs, and what this job asked a person.
     """
     table = artifacts.read(questions_path, artifacts.QUESTIONS)
     questions = table.set_index("question_id")
@@ -67,7 +67,7 @@ def judge_answers(
 
 def ask_judge(rows: list[tuple], judge: dict, folder: str, noted: str) -> list[tuple[str, str]]:
     """Return label and source of each (question, references, answer) of `rows`."""
-    from persistcal.judge.requests import candidate_of
+    from persistcal.judge.prompt import candidate_of
     from persistcal.judge.run import judge_candidates
     from persistcal.judge.settings import JudgeSettings
 
@@ -79,14 +79,14 @@ def ask_judge(rows: list[tuple], judge: dict, folder: str, noted: str) -> list[t
 
 if __name__ == "__main__":
     log_to(snakemake.log[0])
-    verdict = snakemake.params.judge  # what decides a verdict; the rest must rerun nothing
+    decides = snakemake.params.judge  # what decides a label; the rest must rerun nothing
     judge_answers(
         snakemake.input.questions,
         snakemake.input.clusters,
         snakemake.output.labels,
         snakemake.output.answers,
         judged_clusters=snakemake.params.judged_clusters,
-        judge={**snakemake.config["judge"], **verdict} if verdict else None,
+        judge={**snakemake.config["judge"], **decides} if decides else None,
         folder=snakemake.params.folder,
         noted=snakemake.params.noted,
     )

@@ -1,0 +1,102 @@
+"""CSV files to which jobs append rows: one may be cut short, and people edit them.
+
+A module of `persistcal` that does hold paths: being such a file is its whole idea.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+LONGEST_FIELD = 2**31 - 1  # the library's own limit is 128 KiB
+
+
+def append_rows(path: Path, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
+    """Append `rows` to the file at `path`: all of them or, if that fails, none.
+
+    Line breaks inside a field become spaces, so that a row is a line. If the
+    last line has no end, because a crash cut it or an editor left it off, it gets one.
+    """
+    text = io.StringIO(newline="")
+    flat = ([_in_one_line(field) for field in row] for row in rows)
+    csv.writer(text, delimiter=delimiter).writerows(flat)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        start = b"\r\n" if file.read(1) not in (b"", b"\n") else b""
+        content = start + text.getvalue().encode("utf-8")
+        try:
+            if file.write(content) != len(content):
+                raise OSError(f"{path}: not everything could be written; is the disk full?")
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(size)
+            raise
+
+
+def _in_one_line(field: object) -> object:
+    return " ".join(field.splitlines()) if isinstance(field, str) else field
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of the file at `path`, with their ends.
+
+    Raises
+    ------
+    UnicodeDecodeError
+        When the file is no UTF-8, other than by a character cut at the end of a line.
+    """
+    content = path.read_bytes() if path.exists() else b""
+    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
+    return [_decoded(line) for line in lines]
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.reason != "unexpected end of data" and line[error.end :].strip():
+            raise
+        return line.decode("utf-8", errors="replace")
+
+
+def parse_rows(
+    lines: Sequence[str], *, delimiter: str = ",", columns: int
+) -> Iterator[tuple[int, list[str] | None]]:
+    """Yield the number of the line where it begins and the fields of each row of `lines`.
+
+    A row may go over several lines, where a field is quoted. It has at most
+    `columns` fields; None stands for a line that is part of no such row. A line
+    that is a whole row by itself is one, whatever is before it: a quote that
+    was opened in a line cut short takes no later row with it.
+    """
+    i = 0
+    while i < len(lines):
+        fields, n = _row_at(lines, i, delimiter)
+        swallows = any(
+            len(_row_at([line], 0, delimiter)[0] or ()) == columns
+            for line in lines[i + 1 : i + n]
+        )
+        if fields is None or len(fields) > columns or swallows:
+            fields, n = None, 1
+        if fields != []:
+            yield i + 1, fields
+        i += n
+
+
+def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | None, int]:
+    """Return the row that begins at line `i`, if one does, and of how many lines it is."""
+    before = csv.field_size_limit(LONGEST_FIELD)
+    reader = csv.reader(
+        (lines[j] for j in range(i, len(lines))), delimiter=delimiter, strict=True
+    )
+    try:
+        fields = next(reader, [])
+    except csv.Error:
+        return None, 1
+    finally:
+        csv.field_size_limit(before)
+    return fields, max(reader.line_num, 1)

