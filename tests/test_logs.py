@@ -52,7 +52,7 @@ def test_the_error_of_a_job_is_printed_once(tmp_path, program):
     done = subprocess.run(
         [
             *(sys.executable, *program, "--snakefile", ROOT / "Snakefile", "--cores", "1"),
-            *("--profile", ROOT / "profiles" / "laptop", "out/predictions/m1/quiz.parquet"),
+            *("--profile", ROOT / "profiles" / "laptop", "import_predictions"),
             *("--configfile", "mine.yaml"),
         ],
         cwd=tmp_path,

@@ -49,8 +49,8 @@ def _ids(ids: Sequence[str]) -> list[str]:
     for row, name in enumerate(ids, start=1):
         if not name:
             raise ValueError(f"column 'id' of row {row} is empty; fill it")
-    if (row := _repeated(ids)) is not None:
-        raise ValueError(f"row {row} repeats the id {ids[row - 1]!r}; give it another one")
+    if (again := _repeated(ids)) is not None:
+        raise ValueError(f"row {again} repeats the id {ids[again - 1]!r}; give it another one")
     return list(ids)
 
 
@@ -118,8 +118,8 @@ def tidy_questions(
     if "" in questions:
         row = questions.index("") + 1
         raise ValueError(f"column 'question' of row {row} is empty; fill or remove it")
-    if (row_again := _repeated(questions)) is not None:
-        raise ValueError(f"row {row_again} repeats an earlier question; remove one of them")
+    if (again := _repeated(questions)) is not None:
+        raise ValueError(f"row {again} repeats an earlier question; remove one of them")
     if "split" in texts:
         splits = np.array(texts["split"], dtype=object)
         for row, split in enumerate(splits, start=1):

@@ -171,6 +171,13 @@ def test_a_damaged_header_does_not_end_the_archive(tmp_path):
         unpack(tmp_path / "x.tar.zst", tmp_path / "out", below="results/conset")
 
 
+def test_an_archive_without_its_end_is_refused(tmp_path):
+    (tmp_path / "out").mkdir()
+    write_tar(tmp_path / "x.tar.zst", header(tarfile.REGTYPE, 0))
+    with pytest.raises(ArchiveError, match=r"x\.tar\.zst: truncated, damaged"):
+        unpack(tmp_path / "x.tar.zst", tmp_path / "out", below="results/conset")
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("a" * 256, "too long"), ("é" * 128, "too long"), ("a/" * 600, "too long")],

@@ -9,7 +9,7 @@ import re
 import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import IO, Self, cast
 
 import pyarrow as pa
 
@@ -71,9 +71,9 @@ class _Header(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         try:
             return super().frombuf(buf, encoding, errors)
-        except tarfile.EOFHeaderError:
-            raise
         except tarfile.HeaderError as error:
+            if buf and not any(buf):
+                raise  # zeros are the end
             raise tarfile.ReadError(str(error)) from error
 
 
@@ -153,7 +153,9 @@ def unpack(
     try:
         with pa.input_stream(str(archive), compression="zstd") as stream:
             metered = _Metered(stream, archive)
-            with tarfile.open(fileobj=metered, mode="r|", tarinfo=_Header) as tar:
+            with tarfile.open(
+                fileobj=cast(IO[bytes], metered), mode="r|", tarinfo=_Header
+            ) as tar:
                 while member := tar.next():
                     target = folder / _target(member, archive, root)
                     n_bytes += MEMBER_BYTES + member.size
@@ -168,12 +170,12 @@ def unpack(
                         _write(tar, member, target)
                         n_files += 1
                     metered.left = HEADER_BYTES
-                    tar.members.clear()  # they would add up
+                    tar.members.clear()  # type: ignore[attr-defined]  # they would add up
                     if tar.pax_headers:  # so would these
                         raise ArchiveError(f"{archive}: refused, it has global headers.")
     except (FileExistsError, NotADirectoryError) as error:
         raise ArchiveError(
-            f"{archive}: refused, member {member.name!r} is there twice."
+            f"{archive}: refused, member '{target.relative_to(folder)}' is there twice."
         ) from error
     except ArchiveError:
         raise
