@@ -1,5 +1,6 @@
 """A file of one's own predictions: what is read, what is skipped, what is refused."""
 
+import csv
 import gzip
 import logging
 import re
@@ -13,7 +14,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 import yaml
-from import_predictions import import_predictions
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from import_predictions import import_predictions, read_batches
 
 from persistcal import artifacts
 from persistcal.imports.own_predictions import OwnPredictionsError, collect_rows
@@ -122,8 +125,8 @@ def test_categories_and_parts_of_a_file(tmp_path):
         for checkpoint, step in (("b", 1), ("a", -1))
     )
     kinds = {"model": "category", "question_id": "category", "seed": "int16"}
-    for suffix, given in ((".csv", frame), (".parquet", frame.astype(kinds))):
-        (found,) = run(tmp_path, given, suffix=suffix, models=("m1",))
+    for suffix, table in ((".csv", frame), (".parquet", frame.astype(kinds))):
+        (found,) = run(tmp_path, table, suffix=suffix, models=("m1",))
         number = found["question_id"].astype(int)
         assert len(found) == 2 * n
         assert np.allclose(found["confidence"], number / n)
@@ -324,6 +327,34 @@ def test_a_file_is_read_in_the_encoding_and_with_the_delimiter_that_it_shows(
     found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
     assert found["confidence"].tolist() == [0.25, 0.5, 0.25, 0.5]
     assert set(found["estimator"]) == {"größer"}
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(NAMES, min_size=1, max_size=5),
+    NAMES,
+    st.floats(0, 1),
+    st.sampled_from(",;\t"),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_any_names_and_confidences_come_back(
+    tmp_path, questions, estimator, confidence, delimiter, encoding, quoting
+):
+    frame = pd.DataFrame({"question_id": questions, "model": "m1", "dataset": "quiz"})
+    frame = frame.assign(checkpoint="a", estimator=estimator, seed=1, correct=1)
+    frame.assign(confidence=confidence).to_csv(
+        tmp_path / "p.csv", index=False, sep=delimiter, encoding=encoding, quoting=quoting
+    )
+    found = collect_rows(
+        read_batches(str(tmp_path / "p.csv")), checkpoints={"m1": ["a"]}, datasets=["quiz"]
+    )
+    assert found["question_id"].tolist() == questions
+    assert set(found["estimator"]) == {estimator}
+    assert set(found["confidence"]) == {confidence}
 
 
 GOOD = good().assign(estimator="größer").to_csv(index=False)
