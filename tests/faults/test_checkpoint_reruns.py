@@ -12,6 +12,8 @@ from workflow_runs import ATLAS, planned, snakemake
 from persistcal.models.checkpoint import Checkpoint, CheckpointError
 from persistcal.models.load import open_tokenizer
 
+pytestmark = pytest.mark.slow
+
 CONFIG = {
     "results": "out",
     "models": {
