@@ -128,7 +128,8 @@ class Checkpoint:
             command = f"hf download {self.repo} --revision {self.commit}"
             return f"{delete} is fetched again by `{command}`"
         if self.revision is None:
-            return "delete it, so that the workflow makes it again"
+            delete = "delete it, so that" if path.exists() else "run again, and"
+            return f"{delete} the workflow makes it again"
         again = f" or delete {self.record} to make the results again" if self.record else ""
         return f"put it back{again}"
 

@@ -54,6 +54,7 @@ ALL = {
     "generate_beams": 62,
     "cluster_answers": 62,
     "judge_answers": 62,
+    "resolve_adapter": 1,
     "fetch_adapter": 1,
     "score_with_verifier": 6,
     "train_non_oracle_single": 6,
