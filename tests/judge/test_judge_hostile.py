@@ -531,12 +531,14 @@ def test_a_config_with_a_password_in_the_address_is_refused_and_not_told(address
     assert "22" not in str(raised.value)
 
 
-def test_a_config_without_what_a_paid_judge_needs_says_what():
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [("model", "lacks the key model, which backend openai needs"), ("backend", "lacks a key")],
+)
+def test_a_config_without_what_a_paid_judge_needs_says_what(missing, says):
     config = paper()
-    del config["judge"]["model"]
-    with pytest.raises(
-        ConfigError, match="judge lacks the key model, which backend openai needs"
-    ):
+    del config["judge"][missing]
+    with pytest.raises(ConfigError, match=f"config: judge {says}"):
         check_config(config)
 
 
