@@ -73,7 +73,7 @@ def _ask_one_by_one(
     bodies: Bodies,
     settings: JudgeSettings,
 ) -> None:
-    """Ask with several requests on their way at once; keep each verdict as it comes."""
+    """Ask with several requests on their way at once; keep each reply as it comes."""
     if not bodies:
         return
     cost = _plan(bodies, ledger, settings)

@@ -513,11 +513,16 @@ def test_a_password_in_the_address_is_refused_and_not_told(fake, tmp_path):
     assert (n_kept(tmp_path), n_booked(tmp_path)) == (0, 0)
 
 
+def paper():
+    files = [ROOT / "config" / f"{name}.yaml" for name in ("config", "tables")]
+    return load_configfile(files[0]) | load_configfile(files[1])
+
+
 @pytest.mark.parametrize(
     "address", ["http://user:hunter22@h/v1", "https://h/v1?key=hunter22", 22]
 )
 def test_a_config_with_a_password_in_the_address_is_refused_and_not_told(address):
-    config = load_configfile(ROOT / "config" / "config.yaml")
+    config = paper()
     config["judge"]["base_url"] = address
     with pytest.raises(
         ConfigError, match=r"^config: judge.base_url is not as it should"
@@ -526,12 +531,14 @@ def test_a_config_with_a_password_in_the_address_is_refused_and_not_told(address
     assert "22" not in str(raised.value)
 
 
-def test_a_config_without_what_a_paid_judge_needs_says_what():
-    config = load_configfile(ROOT / "config" / "config.yaml")
-    del config["judge"]["model"]
-    with pytest.raises(
-        ConfigError, match="judge lacks the key model, which backend openai needs"
-    ):
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [("model", "lacks the key model, which backend openai needs"), ("backend", "lacks a key")],
+)
+def test_a_config_without_what_a_paid_judge_needs_says_what(missing, says):
+    config = paper()
+    del config["judge"][missing]
+    with pytest.raises(ConfigError, match=f"config: judge {says}"):
         check_config(config)
 
 

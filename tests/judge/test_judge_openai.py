@@ -81,7 +81,7 @@ def test_each_distinct_candidate_is_asked_once_and_kept(fake, tmp_path):
     assert ask(fake, tmp_path, [*some, candidates(11)[-1]]) == [RIGHT, WRONG] * 5 + [RIGHT]
     assert ask(fake, tmp_path, some, api_key="") == [RIGHT, WRONG] * 5
     assert fake.asked.total() == 11
-    # another model has verdicts of its own
+    # another model has replies of its own
     ask(fake, tmp_path, some, model="judge-2")
     assert fake.asked.total() == 21
 
@@ -207,7 +207,7 @@ judge_candidates(candidates(30), sys.argv[2], settings, noted=sys.argv[2] + "/n"
 """
 
 
-def test_a_killed_job_loses_no_verdict_and_leaves_no_lock(fake, tmp_path):
+def test_a_killed_job_loses_no_reply_and_leaves_no_lock(fake, tmp_path):
     fake.delay_s = 0.05
     settings = vars(fake.settings(concurrency=1))
     code = KILLED.format(root=ROOT)
