@@ -1,1 +1,24 @@
-"""Whether confidence follows knowledge as the knowledge changes."""
+"""Whether confidence follows knowledge as the knowledge changes.
+
+Modules
+-------
+analyses/: further analyses of the paper: transfer, hidden states, weights, headroom,
+    accuracy
+answers/: what a checkpoint answers: beam search, which answers mean the same, the
+    prediction
+artifacts: the tables that rules hand to each other: one pyarrow schema each
+confidence/: how sure an answer is: verbalised confidence, verifiers, probes, calibration
+csv_text: what a text file of somebody's own is written in, where the file itself makes it
+    certain
+evaluation/: contrast sets, conditioning, metrics and paired bootstrap tests
+files: files that are there whole or not at all, and what is in them
+imports/: predictions from elsewhere: a table of one's own, or the authors' release
+judge/: which answers are right: a match with the references, a paid model, a person
+logs: send a rule's records and tracebacks to its log file
+models/: checkpoints: find and fetch them, pre-train them, load them, run them in batches
+provenance: tie a result to the code that made it
+questions/: questions and their reference answers: the datasets of the paper, of atlas, and
+    one's own
+report/: tables and figures, and the study beside the paper
+training/: train confidence adapters on several checkpoints jointly
+"""

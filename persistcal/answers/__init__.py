@@ -1,1 +1,15 @@
-"""What a checkpoint answers: beam search, which answers mean the same, the prediction."""
+"""What a checkpoint answers: beam search, which answers mean the same, the prediction.
+
+Modules
+-------
+beam_search: the bookkeeping of beam search, for a batch of questions at once
+clusters: group beams into candidate answers and give each its probability
+decode: beam search for short answers, with the few-shot prefix encoded once
+entailment: ask a natural-language-inference model whether one answer entails another
+entailment_cache: what an entailment model said, on disk, shared by all jobs
+equivalence: which answers to a question mean the same, found with few comparisons
+equivalence_backends: the equivalence of answers that a study's config asks for
+predictions: the prediction of a checkpoint: its most probable candidate answer to a
+    question
+prefix_cache: attention over a prefix that all rows of a batch share, stored and read once
+"""

@@ -1,1 +1,17 @@
-"""How sure an answer is: verbalised confidence, verifiers, probes, calibration."""
+"""How sure an answer is: verbalised confidence, verifiers, probes, calibration.
+
+Modules
+-------
+estimators/: estimators that need no adapter, one function per file
+evidence: what an estimator may know of checkpoints and their answers, and what it returns
+gathering: from confidences to predictions: every answer gets the confidence of an estimator
+packing: prompts about one question share their beginning: encode it once
+posthoc: post-hoc calibration: a map from confidence to probability, fitted on labelled
+    answers
+probe: a linear probe: how likely an answer is right, read off a model's hidden states
+prompts: the prompts: few-shot questions and answers, and the request for a confidence
+scoring: score answers: the confidence that a model with an adapter verbalises
+surrogate: confidence in a checkpoint's answers that is taken from another checkpoint
+verbalised: verbalised confidence: the mean digit that a model would answer, over nine
+verifier: ask a verifier, a model of its own, whether answers are right
+"""

@@ -1,1 +1,22 @@
-"""Contrast sets, conditioning, metrics and paired bootstrap tests."""
+"""Contrast sets, conditioning, metrics and paired bootstrap tests.
+
+Modules
+-------
+arrange: arrange the predictions of one model and dataset as arrays, or say why they cannot
+    be
+bootstrap: metrics of every estimator under every bootstrap replicate
+conditioning: confidences in the two answers to a question, given that exactly one is
+    correct
+contrast: contrast sets: the questions that one checkpoint answers correctly and another
+    does not
+draws: paired, class-stratified bootstrap draws of questions, as multiplicities
+evaluate: all metrics of the predictions of one model and dataset
+metrics: discrimination and calibration of confidences, on a full set and on a contrast set
+reliability: reliability diagrams: accuracy as a smooth function of confidence, with a
+    bootstrap band
+replicates: bootstrap replicates as a table, so that each estimator's can be made on its own
+significance: which estimators the best one of a comparison block significantly outperforms
+smooth_ece: smoothECE with automatic bandwidth, of many weightings of the same answers at
+    once
+smoothing: smoothing by reflected Gaussians on the grids of `relplot`, as matrices
+"""

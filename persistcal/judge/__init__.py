@@ -1,1 +1,19 @@
-"""Which answers are right: a match with the references, a paid model, a person."""
+"""Which answers are right: a match with the references, a paid model, a person.
+
+Modules
+-------
+audit: an audit of the judge: a sheet for a person to fill in, and what it then says
+backends: have requests judged, one by one or in batches, within the ceilings of a study
+batch: ask a judge in batches: half the price, and an answer within a day
+batch_record: what is known of a batch of requests on its way, on disk
+cache: replies on disk, each under the digest of its request, shared by all jobs
+client: ask a judge behind an OpenAI-compatible server: patiently, within bounds, in
+    confidence
+labels: the labels of a judge: by a match against references, or read from a judge's reply
+ledger: what judging will cost, said before it is spent, and a ceiling on it
+prompt: what is asked of a judge model, and how its reply is read: plain data, no network
+queue: the file in which a person labels what the judge would not or could not
+rows: CSV files to which jobs append rows: one may be cut short, and people edit them
+run: judge candidates by a paid model, nothing twice, and by a person where that fails
+settings: what a study decides about a paid judge
+"""

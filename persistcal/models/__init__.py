@@ -1,1 +1,17 @@
-"""Checkpoints: find and fetch them, pre-train them, load them, run them in batches."""
+"""Checkpoints: find and fetch them, pre-train them, load them, run them in batches.
+
+Modules
+-------
+batches: run a model over many prompts in batches: shards, memory and finished work
+chat: prompts in the format of models that were trained to chat
+checkpoint: a checkpoint's record: where its files are and what is in them
+checks: refuse models and adapters that are not whole: what would run on random weights
+corpus: the documents of a small pre-training, in a mixture that drifts
+hub: checkpoints as a Hub repository or a local folder holds them
+load: load causal language models and their tokenizers, and choose the device
+pretraining: pre-train a small Olmo-3 model in segments, one saved checkpoint after another
+progress: work files of an output that is not finished, to go on from after a kill
+sealed: safetensors files that carry a digest of what is in them
+tokenization: a small byte-level tokenizer that splits text as those of large models do
+vllm: a causal language model that vLLM runs, for beam search of our own
+"""

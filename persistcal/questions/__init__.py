@@ -1,1 +1,16 @@
-"""Questions and their reference answers: the datasets of the paper, of atlas, and one's own."""
+"""Questions and their reference answers: the datasets of the paper, of atlas, and one's own.
+
+Modules
+-------
+bioasq: bioASQ as the paper asks it: factoid and list questions of the task-B training data
+cities: real facts about cities and countries, and questions about them
+country_names: names of countries that GeoNames does not give, by ISO code
+elements: real facts about chemical elements, and questions about them
+jeopardy: jeopardy as the paper asks it: clues of factual categories that occur often
+own: questions of one's own: from a table as users keep it to QUESTIONS
+question_files: the rows of a question file, as they stand there: no text becomes a number
+    or moves
+question_list: a dataset's canonical question list: unique questions, indices, splits and
+    counts
+triviaqa: triviaQA as the paper asks it: `rc.nocontext`, shuffled, without repetitions
+"""

@@ -1,1 +1,17 @@
-"""Tables and figures, and the study beside the paper."""
+"""Tables and figures, and the study beside the paper.
+
+Modules
+-------
+analysis_figures: figures of the analyses: transfer matrices and the headroom of a verifier
+analysis_tables: tables of the analyses, as LaTeX
+cells: the cells of a table of results, and which of them are best
+families: families of estimators, and the colour and marker that each has in every figure
+    and page
+figures: figures of a study
+latex: tables as LaTeX
+layout: what a table of results shows, and which estimators it compares
+page/: one page that shows a study: what it says, and every answer behind it
+paper: the paper's printed numbers: what each is called here, and how a study compares
+question_tables: tables about the questions of a dataset, as LaTeX
+study_tables: tables about a study's checkpoints and contrast sets, as LaTeX
+"""

@@ -1,1 +1,13 @@
-"""Train confidence adapters on several checkpoints jointly."""
+"""Train confidence adapters on several checkpoints jointly.
+
+Modules
+-------
+data: what an adapter learns from: candidate answers with weights and labels
+launch: start the ranks of a computation, log what they print, and end them together
+lora: one LoRA adapter in several models at once: the same parameters, not copies
+loss: the gradient of one training step, over checkpoints, micro-batches and ranks
+ranks: one computation in several processes: ranks that sum their gradients
+schedule: when training sees which question, and at which learning rate
+state: where a training stands: adapter, optimizer and history, to save and to go on from
+train: train one confidence adapter on several checkpoints of a model jointly
+"""

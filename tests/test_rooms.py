@@ -1,0 +1,60 @@
+"""The plan of the house: layers that keep to themselves, rooms that say what is in them."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from persistcal.provenance import imported_files
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "persistcal"
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
+
+
+def imports(path):
+    """Top-level packages that a file imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("init", sorted(PACKAGE.rglob("__init__.py")), ids=str)
+def test_a_room_is_a_docstring_with_a_line_for_each_module(init):
+    tree = ast.parse(init.read_text(encoding="utf-8"))
+    assert [type(node) for node in tree.body] == [ast.Expr]
+    modules = ast.get_docstring(tree).partition("Modules\n-------\n")[2]
+    listed = re.findall(r"^(\w+)/?:", modules, flags=re.MULTILINE)
+    there = {path.stem for path in init.parent.glob("[a-z]*.py")}
+    there |= {path.parent.name for path in init.parent.glob("[a-z]*/__init__.py")}
+    assert set(listed) == there
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_science_knows_neither_snakemake_nor_the_config(path):
+    assert not {"snakemake", "study", "tools"} & set(imports(path))
+
+
+def test_every_module_serves_a_script():
+    """Estimators are found by their names in the config, and rules use two modules."""
+    served = {path for script in SCRIPTS for path in imported_files(script, ROOT)}
+    served |= set(PACKAGE.glob("confidence/estimators/*.py"))
+    served |= {path for e in served for path in imported_files(e, ROOT)}
+    served |= {PACKAGE / "provenance.py", PACKAGE / "report" / "layout.py"}
+    assert not [str(path.relative_to(PACKAGE)) for path in MODULES if path not in served]
+
+
+def test_scripts_are_named_like_their_functions_and_rules():
+    rules = "\n".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
+    for path in SCRIPTS:
+        functions = [
+            node.name
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef)
+        ]
+        assert path.stem in functions, path
+        assert f"{path.parent.name}/{path.name}" in rules or path.stem == "run_rank", path
