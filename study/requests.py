@@ -7,12 +7,15 @@ again as the first, of memory too: the profile's `retries` submit a new job.
 from typing import NamedTuple
 
 from study.costs import BYTES_PER_WEIGHT, Config, Cost, Wildcards, expected_cost
+from study.sizes import weights_on_disk
 
 BASE_MB = 8000  # Python, torch and the tables
 LOADING = 1.2  # of the weights in main memory before they are on the GPU
 LEAST_MIN = 60
 MARGIN = 4
 SMALL_MODEL_MB = 2000
+# Of a model on a CPU: a decoding and training one of 135 million weights took 7.2 GB.
+CPU_BYTES_PER_WEIGHT = 40
 
 
 class Request(NamedTuple):
@@ -58,7 +61,8 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
     ----------
     config : dict
         The study's config; `models.{model}.parameters` says how large a model is,
-        and without it the job runs on the CPU; `gpus_per_node` and `gpu_gb` are the site's.
+        and without it the job runs on the CPU, with memory for what local files hold;
+        `gpus_per_node` and `gpu_gb` are the site's.
     rule : str
     job : mapping of str to str
         The job's wildcards.
@@ -72,7 +76,11 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
     """
     cost = expected_cost(config, rule, job)
     if not cost.gpus:
-        return Request(0, SMALL_MODEL_MB * attempt, LEAST_MIN * attempt)
+        verifier = config["verifiers"].get(job.get("verifier"), {})
+        weights = weights_on_disk(config, verifier.get("model", job.get("model", "")))
+        copies = job.get("trained_on", "").count("+") + 1  # checkpoints that train together
+        memory = round(SMALL_MODEL_MB + CPU_BYTES_PER_WEIGHT * weights * copies / 1e6)
+        return Request(0, memory * attempt, LEAST_MIN * attempt)
     nodes = _nodes(config, cost, rule)
     loaded = LOADING * cost.loaded * BYTES_PER_WEIGHT / nodes / 1e6
     minutes = max(LEAST_MIN, round(MARGIN * 60 * cost.hours))

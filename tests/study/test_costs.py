@@ -5,7 +5,9 @@ import subprocess
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 from workflow_runs import ATLAS, ROOT, snakemake
@@ -164,6 +166,24 @@ def test_a_model_without_a_size_runs_on_the_cpu():
     config = {**PAPER, "models": {"olmo3-7b": {**PAPER["models"]["olmo3-7b"]}}}
     del config["models"]["olmo3-7b"]["parameters"]
     assert job_resources.request(config, "generate_beams", BEAMS_7B) == (0, 2000, 60, 1, 1)
+
+
+def test_memory_on_a_cpu_is_that_of_the_weights_in_the_files(tmp_path):
+    for revision, n in {"a": 1000, "b": 3000}.items():
+        folder = tmp_path / revision
+        folder.mkdir()
+        half = np.zeros((n, 1000), np.float16)
+        for part in ("one", "two"):
+            save_file({part: half}, folder / f"{part}.safetensors")
+    (tmp_path / "a" / "broken.safetensors").write_bytes(b"no tensors")
+    checkpoints = {name: {"revision": name} for name in "ab"}
+    mine = {"repo": str(tmp_path), "checkpoints": checkpoints}
+    config = {**PAPER, "models": {**PAPER["models"], "mine": mine}}
+    # the larger checkpoint has 2 x 3 million weights, at 40 bytes each
+    job = {**BEAMS_7B, "model": "mine"}
+    assert job_resources.request(config, "generate_beams", job).mem_mb == 2000 + 240
+    together = {**job, "recipe": "oracle", "trained_on": "a+b"}
+    assert job_resources.request(config, "train_oracle", together).mem_mb == 2000 + 480
 
 
 def test_finished_jobs_correct_the_hours_of_the_same_rule_and_model(tmp_path):
