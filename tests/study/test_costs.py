@@ -177,7 +177,7 @@ def test_memory_on_a_cpu_is_that_of_the_weights_in_the_files(tmp_path):
             save_file({part: half}, folder / f"{part}.safetensors")
     (tmp_path / "a" / "broken.safetensors").write_bytes(b"no tensors")
     checkpoints = {name: {"revision": name} for name in "ab"}
-    mine = {"repo": str(tmp_path), "checkpoints": checkpoints}
+    mine = {"repo": str(tmp_path), "checkpoints": checkpoints, "evaluation": ["a", "b"]}
     config = {**PAPER, "models": {**PAPER["models"], "mine": mine}}
     # the larger checkpoint has 2 x 3 million weights, at 40 bytes each
     job = {**BEAMS_7B, "model": "mine"}
