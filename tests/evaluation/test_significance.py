@@ -10,7 +10,8 @@ from persistcal import artifacts
 from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.evaluate import LOWER_IS_BETTER, evaluate
+from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.metrics import LOWER_IS_BETTER
 
 
 def compare(predictions, checkpoints, *, blocks, **settings):
@@ -51,8 +52,8 @@ def test_quantiles_are_those_of_resampled_rows(predictions, tests):
         )
         difference = sign * (best - other)
         expected = np.quantile(difference, [0.05, 0.025, 0.975])
-        found = [row.lower_5pct, row.lower_2_5pct, row.upper_97_5pct]
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        interval = [row.lower_5pct, row.lower_2_5pct, row.upper_97_5pct]
+        np.testing.assert_allclose(interval, expected, atol=1e-6)
         assert row.p_value == pytest.approx((1 + (difference <= 1e-9).sum()) / 21, abs=1e-9)
         assert row.significant == (row.lower_5pct > 0)
 
