@@ -19,6 +19,7 @@ from persistcal.evaluation.metrics import (
     Array,
     FullSet,
     OnContrastSet,
+    compute,
 )
 
 log = logging.getLogger(__name__)
@@ -187,8 +188,8 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
     """
     pooled = _stack([counts_of(part) for part in data.full])
     values: dict[Key, Array] = {
-        ("odds", "full", metric): np.array([compute(of, pooled) for of in data.on_full])
-        for metric, compute in FULL_METRICS.items()
+        ("odds", "full", metric): value
+        for metric, value in compute(FULL_METRICS, data.on_full, pooled).items()
     }
     shape = (len(data.on_full), pooled.shape[1])
     del pooled
@@ -199,10 +200,8 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
     for number, part in enumerate(data.contrast):
         counts = counts_of(part)
         for conditioning, by_pair in data.on_contrast.items():
-            for metric, compute in CONTRAST_METRICS.items():
-                sums = values[conditioning, "contrast", metric]
-                for row, of in zip(sums, by_pair[number], strict=True):
-                    row += compute(of, counts) / len(data.contrast)
+            for metric, value in compute(CONTRAST_METRICS, by_pair[number], counts).items():
+                values[conditioning, "contrast", metric] += value / len(data.contrast)
     return values
 
 

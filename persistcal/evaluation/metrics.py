@@ -6,9 +6,9 @@ why. A metric is a function here and a line in `FULL_METRICS` or `CONTRAST_METRI
 tables is in `persistcal.report.latex`, and `study/schema.yaml` lets tables ask for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]
-CHUNK = 256  # columns at a time, to bound memory
+CHUNK = 64  # columns at a time, to bound memory
 
 
 def _weights(weights: ArrayLike | None, n: int) -> NDArray:
@@ -128,12 +128,27 @@ def brier(
     >>> float(brier([1.0, 0.5], [1, 0]))  # (0 + 0.25) / 2
     0.125
     """
-    error = (np.asarray(confidence, float) - np.asarray(correct, float)) ** 2
-    return mean_gap(error, weights=weights)
+    return mean_gap(squared_error(confidence, correct), weights=weights)
+
+
+def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
+    """Return the squared difference between confidence and correctness."""
+    return (np.asarray(confidence, float) - np.asarray(correct, float)) ** 2
 
 
 def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     """Weighted mean: Δ of gaps, Δ₀ of their signs. NaN when there are none.
+
+    Parameters
+    ----------
+    gap : array-like of shape (n_questions,) or (n_rows, n_questions)
+        p₊ − p₋, or its sign; rows are averaged each by itself.
+    weights : array-like of shape (n_questions,) or (n_questions, n_columns), optional
+        Multiplicities, at least 0.
+
+    Returns
+    -------
+    float or ndarray of shape (n_rows,), (n_columns,) or (n_rows, n_columns)
 
     Examples
     --------
@@ -141,16 +156,17 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     0.25
     """
     values = np.asarray(gap, float)
-    weight = _weights(weights, len(values))
+    weight = _weights(weights, values.shape[-1])
     columns = weight[:, None] if weight.ndim == 1 else weight
-    sums = np.empty((2, columns.shape[1]))
-    rows = np.array([values, np.ones(len(values))])
+    rows = np.concatenate([np.atleast_2d(values), np.ones((1, values.shape[-1]))])
+    sums = np.empty((len(rows), columns.shape[1]))
     for start in range(0, columns.shape[1], CHUNK):
         some = slice(start, start + CHUNK)
         sums[:, some] = rows @ columns[:, some].astype(float)
-    undefined = np.full(columns.shape[1], np.nan)
-    mean = np.divide(sums[0], sums[1], out=undefined, where=sums[1] > 0)
-    return mean.reshape(weight.shape[1:])[()]
+    total = sums[-1]
+    undefined = np.full((len(rows) - 1, len(total)), np.nan)
+    mean = np.divide(sums[:-1], total, out=undefined, where=total > 0)
+    return mean.reshape(values.shape[:-1] + weight.shape[1:])[()]
 
 
 def balanced_gap(
@@ -159,20 +175,16 @@ def balanced_gap(
     """Mean of the mean gap over improvements and that over regressions.
 
     Δᵇ of gaps, Δ₀ᵇ of their signs: an estimator that only ever trusts the later
-    checkpoint gets 0.
+    checkpoint gets 0. Parameters and shapes as in `mean_gap`, and:
 
     Parameters
     ----------
-    gap : array-like of shape (n_questions,)
-        p₊ − p₋, or its sign.
     improvement : array-like of bool of shape (n_questions,)
         Whether the later checkpoint is the correct one.
-    weights : array-like of shape (n_questions,) or (n_questions, n_columns), optional
-        Multiplicities, at least 0.
 
     Returns
     -------
-    float or ndarray of shape (n_columns,)
+    float or ndarray
         In [−1, 1]. NaN unless there are both improvements and regressions.
 
     Examples
@@ -181,10 +193,10 @@ def balanced_gap(
     0.0
     """
     values, improved = np.asarray(gap, float), np.asarray(improvement, bool)
-    weight = _weights(weights, len(values))
+    weight = _weights(weights, values.shape[-1])
     return (
-        mean_gap(values[improved], weights=weight[improved])
-        + mean_gap(values[~improved], weights=weight[~improved])
+        mean_gap(values[..., improved], weights=weight[improved])
+        + mean_gap(values[..., ~improved], weights=weight[~improved])
     ) / 2
 
 
@@ -228,45 +240,86 @@ class OnContrastSet(NamedTuple):
         """Conditioned confidence in the correct answer minus that in the incorrect one."""
         return np.where(self.improvement, 1.0, -1.0) * (self.later - self.earlier)
 
-    @property
-    def error(self) -> Array:
-        """Squared error, as a mean over both answers."""
-        towards_later = self.improvement.astype(float)
-        return ((self.earlier - (1 - towards_later)) ** 2 + (self.later - towards_later) ** 2) / 2
+
+class Mean(NamedTuple):
+    """A metric that is a weighted mean, so that many are had from one product of matrices.
+
+    Attributes
+    ----------
+    of : function of FullSet or OnContrastSet to ndarray of shape (n,)
+        What is averaged.
+    balanced : bool
+        Whether improvements and regressions count alike, as in `balanced_gap`.
+    """
+
+    of: Callable[[Any], Array]
+    balanced: bool = False
 
 
-def _full_smooth_ece(of: FullSet, weights: NDArray) -> Array:
+def _full_smooth_ece(run: FullSet, weights: NDArray) -> Array:
     by_checkpoint = [
-        smooth_ece(of.confidence[rows], of.correct[rows], weights=weights[rows])
-        for rows in of.checkpoints
+        smooth_ece(run.confidence[rows], run.correct[rows], weights=weights[rows])
+        for rows in run.checkpoints
     ]
     return np.mean(by_checkpoint, axis=0)
 
 
-def _contrast_auc(of: OnContrastSet, weights: NDArray) -> Array:
+def _contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
     return auc(
-        np.concatenate([of.earlier, of.later]),
-        np.concatenate([~of.improvement, of.improvement]),
+        np.concatenate([run.earlier, run.later]),
+        np.concatenate([~run.improvement, run.improvement]),
         weights=weights,
-        rows=np.tile(np.arange(len(of.earlier)), 2),
+        rows=np.tile(np.arange(len(run.earlier)), 2),
     )
 
 
-FULL_METRICS: Mapping[str, Callable[[FullSet, NDArray], Array]] = {
-    "auc": lambda of, weights: auc(of.confidence, of.correct, weights=weights),
-    "brier": lambda of, weights: brier(of.confidence, of.correct, weights=weights),
+Metric = Mean | Callable[[Any, NDArray], Array]
+FULL_METRICS: Mapping[str, Metric] = {
+    "auc": lambda run, weights: auc(run.confidence, run.correct, weights=weights),
+    "brier": Mean(lambda run: squared_error(run.confidence, run.correct)),
     "smece": _full_smooth_ece,
 }
-CONTRAST_METRICS: Mapping[str, Callable[[OnContrastSet, NDArray], Array]] = {
-    "delta0_balanced": lambda of, weights: balanced_gap(
-        of.sign, of.improvement, weights=weights
-    ),
-    "delta0": lambda of, weights: mean_gap(of.sign, weights=weights),
-    "delta_balanced": lambda of, weights: balanced_gap(of.gap, of.improvement, weights=weights),
-    "delta": lambda of, weights: mean_gap(of.gap, weights=weights),
+CONTRAST_METRICS: Mapping[str, Metric] = {
+    "delta0_balanced": Mean(lambda run: run.sign, balanced=True),
+    "delta0": Mean(lambda run: run.sign),
+    "delta_balanced": Mean(lambda run: run.gap, balanced=True),
+    "delta": Mean(lambda run: run.gap),
     "auc": _contrast_auc,
-    "brier": lambda of, weights: mean_gap(of.error, weights=weights),
+    "brier": Mean(
+        lambda run: (
+            squared_error(run.earlier, ~run.improvement)
+            + squared_error(run.later, run.improvement)
+        )
+        / 2
+    ),
     # one checkpoint alone: over both, errors of opposite sign would cancel
-    "smece": lambda of, weights: smooth_ece(of.earlier, ~of.improvement, weights=weights),
+    "smece": lambda run, weights: smooth_ece(run.earlier, ~run.improvement, weights=weights),
 }
 LOWER_IS_BETTER = frozenset({"brier", "smece"})
+
+
+def compute(
+    metrics: Mapping[str, Metric], runs: Sequence[FullSet | OnContrastSet], weights: NDArray
+) -> dict[str, Array]:
+    """Compute metrics of several runs on the same questions: (n_runs, n_columns) each."""
+    values = {
+        name: np.array([metric(run, weights) for run in runs])
+        for name, metric in metrics.items()
+        if not isinstance(metric, Mean)
+    }
+    for balanced in (False, True):
+        means = {
+            name: metric.of
+            for name, metric in metrics.items()
+            if isinstance(metric, Mean) and metric.balanced == balanced
+        }
+        if not means:
+            continue
+        rows = np.array([of(run) for of in means.values() for run in runs])
+        mean = (
+            balanced_gap(rows, runs[0].improvement, weights=weights)
+            if balanced
+            else mean_gap(rows, weights=weights)
+        )
+        values |= zip(means, np.split(mean, len(means)), strict=True)
+    return {name: values[name] for name in metrics}

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.fft import dct
@@ -65,8 +66,9 @@ def _kernel(k: int, n_points: int) -> Array:
     return height * np.exp(-((np.linspace(0, 1, n_points) - 0.5) ** 2) / (2 * sigma**2))
 
 
+@lru_cache(maxsize=COARSEST)
 def smoothing(k: int) -> sparse.csr_matrix:
-    """Return smoothing by k/1024 as a matrix (mesh points, grid points).
+    """Return smoothing by k/1024 as a matrix (mesh points, grid points), any k.
 
     The grid is mirrored once at 0 and once at 1.
     """
@@ -110,22 +112,32 @@ def fold(on_grid: Array) -> tuple[Array, Array]:
     return on_grid[:HALF] + on_grid[: HALF - 2 : -1], on_grid[:HALF] - on_grid[: HALF - 2 : -1]
 
 
-def _halve(even: Array, odd: Array, n_mesh: int) -> Smoother:
-    half = (n_mesh + 1) // 2
+def _half_mesh(k: int) -> tuple[Array, Array]:
+    """Return the mesh points up to the middle, and `Smoother.times` of them."""
+    points = mesh(k)
+    half = (len(points) + 1) // 2
     times = np.full(half, 2.0)
-    times[n_mesh // 2 :] = 1
-    return Smoother(
-        np.ascontiguousarray(even[:, :half]), np.ascontiguousarray(odd[:, :half]), times
-    )
+    times[len(points) // 2 :] = 1
+    return points[:half], times
 
 
 @lru_cache(maxsize=128)  # of 0.8 MB
 def grid_smoother(k: int) -> Smoother:
     """Return smoothing by k/1024, from `COARSEST` on, of the folded grid."""
-    matrix = smoothing(k).T.toarray()
-    even, odd = (half / 2 for half in fold(matrix))
+    at, times = _half_mesh(k)
+    by_distance = np.zeros(2 * GRID)
+    by_distance[:HALF] = _kernel(k, GRID)[HALF - 1 :]
+    # rows are grid points that are read: kernels around each of the others, and their images
+    around = sliding_window_view(np.r_[by_distance[GRID - 1 : 0 : -1], by_distance], GRID)
+    smoothed = around[GRID - 1 - np.arange(HALF + 1)]
+    smoothed[:, 1:] += sliding_window_view(by_distance, GRID)[: HALF + 1, 1:]
+    beyond = 2 * (GRID - 1) - np.add.outer(np.arange(HALF + 1), np.arange(HALF, GRID - 1))
+    smoothed[:, HALF : GRID - 1] += by_distance[beyond]
+    left, share = split(at, GRID)
+    read = smoothed[left] * (1 - share)[:, None] + smoothed[left + 1] * share[:, None]
+    even, odd = (half / 2 for half in fold(read.T))
     even[-1] /= 2  # the point in the middle was doubled when it was folded
-    return _halve(even, odd, matrix.shape[1])
+    return Smoother(even, odd, times)
 
 
 def n_frequencies(k: int) -> int:
@@ -133,18 +145,18 @@ def n_frequencies(k: int) -> int:
     return 16 * int(np.ceil(2.37 * N_BANDWIDTHS / k / 16))
 
 
-def _cosines(position: Array, n: int) -> Array:
-    """Return the first n cosines, split as answers are: (n_positions, n)."""
-    on_grid = np.cos(np.outer(np.arange(GRID), np.pi * np.arange(n) / (GRID - 1)))
-    return interpolate(on_grid, position)
+@lru_cache(maxsize=32)
+def _cosines(n: int) -> Array:
+    """Return the first n cosines on the grid: (GRID, n)."""
+    return np.cos(np.outer(np.arange(GRID), np.pi * np.arange(n) / (GRID - 1)))
 
 
 @lru_cache(maxsize=32)
 def waves(n: int) -> tuple[Array, Array]:
     """Return the first n cosines on the folded grid: the even ones, and the odd ones."""
-    on_grid = _cosines(np.linspace(0, 1, GRID), n)[:HALF]
+    on_grid = _cosines(n)[:HALF].copy()
     on_grid[0] /= 2  # mirroring doubles all points but those at the ends
-    on_grid[-1] /= 2
+    on_grid[-1] /= 2  # and folding the one in the middle
     return np.ascontiguousarray(on_grid[:, ::2]), np.ascontiguousarray(on_grid[:, 1::2])
 
 
@@ -154,13 +166,16 @@ def wave_smoother(k: int) -> Smoother:
 
     On a mirrored grid, a symmetric kernel multiplies each cosine by a factor.
     """
-    n = n_frequencies(k)
+    at, times = _half_mesh(k)
     half = np.zeros(GRID)
-    half[:HALF] = _kernel(k, GRID)[GRID // 2 :]
+    half[:HALF] = _kernel(k, GRID)[HALF - 1 :]
+    n = n_frequencies(k)
     factor = dct(half, type=1)[:n] * 2 / (GRID - 1)
     factor[0] /= 2
-    smoothed = (_cosines(mesh(k), n) * factor).T
-    return _halve(smoothed[::2], smoothed[1::2], smoothed.shape[1])
+    smoothed = (interpolate(_cosines(n), at) * factor).T
+    return Smoother(
+        np.ascontiguousarray(smoothed[::2]), np.ascontiguousarray(smoothed[1::2]), times
+    )
 
 
 @lru_cache(maxsize=N_BANDWIDTHS)
