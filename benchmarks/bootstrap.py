@@ -118,7 +118,10 @@ def obvious_replicate() -> float:
     data = prepare(answers, pairs, ["odds"])
     sequences = draw_sequences(N_QUESTIONS, range(1), seed=0, reach=N_QUESTIONS)
     full, contrast = (
-        [np.repeat(np.arange(len(part.questions)), take(part, sequences)[:, 0]) for part in parts]
+        [
+            np.repeat(np.arange(len(part.questions)), take(part, sequences)[:, 0])
+            for part in parts
+        ]
         for parts in (data.full, data.contrast)
     )
     start = time.process_time()

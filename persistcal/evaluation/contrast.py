@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
 
-
 Pairs = Literal["all", "adjacent", "first"] | Sequence[Sequence[str]]
 
 

@@ -100,7 +100,9 @@ def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int
     for start in range(0, len(replicates), len(block)):
         some = replicates[start : start + len(block)]
         for row, replicate in enumerate(some):
-            sequence = _generator(seed, replicate).integers(n_questions, size=n_questions + reach)
+            sequence = _generator(seed, replicate).integers(
+                n_questions, size=n_questions + reach
+            )
             block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
             before[start + row] = sequence[n_questions - reach : n_questions][::-1]
             after[start + row] = sequence[n_questions:]
@@ -137,7 +139,10 @@ def take(part: Component, sequences: Sequences) -> Counts:
 
 
 def _settle(
-    counts: Counts, questions: NDArray[np.intp], surplus: NDArray[np.int32], sequences: Sequences
+    counts: Counts,
+    questions: NDArray[np.intp],
+    surplus: NDArray[np.int32],
+    sequences: Sequences,
 ) -> NDArray[np.bool_]:
     """Take from the end what is too much, or on what is missing; say where that is too far."""
     n_questions = len(sequences.counts)
@@ -163,9 +168,7 @@ def _settle(
     return short
 
 
-def _walk(
-    part: Component, n_questions: int, seed: int, replicate: int
-) -> NDArray[np.intp]:
+def _walk(part: Component, n_questions: int, seed: int, replicate: int) -> NDArray[np.intp]:
     """Count what the component takes, from the first question of the sequence on."""
     size, n_second = len(part.questions), len(part.questions) - part.n_first
     place = np.full(n_questions, size)

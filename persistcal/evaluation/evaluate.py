@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT, Answers, arrange
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning, condition

@@ -287,10 +287,12 @@ CONTRAST_METRICS: Mapping[str, Metric] = {
     "auc": _contrast_auc,
     "brier": Mean(
         lambda run: (
-            squared_error(run.earlier, ~run.improvement)
-            + squared_error(run.later, run.improvement)
+            (
+                squared_error(run.earlier, ~run.improvement)
+                + squared_error(run.later, run.improvement)
+            )
+            / 2
         )
-        / 2
     ),
     # one checkpoint alone: over both, errors of opposite sign would cancel
     "smece": lambda run, weights: smooth_ece(run.earlier, ~run.improvement, weights=weights),

@@ -98,9 +98,7 @@ def replicate_metrics(
     )
     data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
     observed = metrics_under(once, data)
-    replicated = {
-        key: np.empty((len(answers.estimators), n_replicates)) for key in observed
-    }
+    replicated = {key: np.empty((len(answers.estimators), n_replicates)) for key in observed}
     parts = [*data.full, *data.contrast]
     far = reach(parts, len(answers.questions))
     size = replicates_at_once(data, len(answers.questions), far, memory=memory)

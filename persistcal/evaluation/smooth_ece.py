@@ -140,7 +140,9 @@ class _Weighted:
             ]
         )
         sigma = np.array(LADDER)[:, None] / N_BANDWIDTHS
-        rung = np.clip((value <= sigma).argmax(axis=0), 1, None)  # the first below the bandwidth
+        rung = np.clip(
+            (value <= sigma).argmax(axis=0), 1, None
+        )  # the first below the bandwidth
         rise, fall = np.diff(sigma, axis=0)[rung - 1, 0], np.diff(value, axis=0)
         fall = np.minimum(0, fall[rung - 1, np.arange(len(rung))])
         above = (value - sigma)[rung, np.arange(len(rung))]
@@ -185,9 +187,7 @@ class _Weighted:
         values = np.empty(len(columns))
         for part in _in_chunks(len(columns), 4 * CHUNK):
             some = columns[part]
-            values[part] = _smooth_ece(
-                self.even[some], self.odd[some], density[part], smoother
-            )
+            values[part] = _smooth_ece(self.even[some], self.odd[some], density[part], smoother)
         return values
 
     def _on_fine_grid(self, k: int, chunk: Array) -> Array:
@@ -241,11 +241,15 @@ class _Search:
     def values(self) -> Array:
         """Return SmoothECE at the bandwidth of each column."""
         served = self.weighted.served
-        self._evaluate(self.guess, np.arange(len(self.guess)), exact=self.guess[:1].item() in served)
+        self._evaluate(
+            self.guess, np.arange(len(self.guess)), exact=self.guess[:1].item() in served
+        )
         # where an evaluation is dear, a guess is refined first
         self._evaluate(self.guess, np.flatnonzero(self.guess >= served.stop), exact=False)
         n_steps = 0
-        while len(columns := np.flatnonzero((self.wide - self.narrow > 1) | (self.at != self.wide))):
+        while len(
+            columns := np.flatnonzero((self.wide - self.narrow > 1) | (self.at != self.wide))
+        ):
             n_steps += 1
             middle = (self.narrow + self.wide) // 2
             k = self.guess if n_steps <= N_SECANTS else middle

@@ -135,7 +135,9 @@ def test_metrics_of_the_data_are_those_of_evaluate(answers, pairs):
     metrics = evaluate(
         make_predictions(N, absent=[4, 11, 30]), CHECKPOINTS, min_contrast=5
     ).query("seed != 'mean'")
-    expected = metrics.set_index(["conditioning", "scope", "metric", "estimator", "seed"])["value"]
+    expected = metrics.set_index(["conditioning", "scope", "metric", "estimator", "seed"])[
+        "value"
+    ]
     assert len(expected) == sum(len(rows) for rows in plain.values())
     for key, rows in plain.items():
         for run, value in zip(answers.confidence, rows[:, 0], strict=True):

@@ -171,3 +171,15 @@ def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(prediction
             drawn[-1] - 0.975 * (drawn[-1] - drawn[-2])
         )
         assert row["value"].item() == pytest.approx(replicates.observed[key][number])
+
+
+def test_replicates_do_not_depend_on_the_size_of_blocks(predictions):
+    settings = {"min_contrast": 5, "n_replicates": 41, "seed": 5, "conditionings": ["odds"]}
+    whole = significance.replicate_metrics(predictions, CHECKPOINTS, **settings)
+    for memory in (1, 50_000):  # one replicate at a time, and some
+        parts = significance.replicate_metrics(
+            predictions, CHECKPOINTS, memory=memory, **settings
+        )
+        for key, replicated in whole.replicated.items():
+            np.testing.assert_allclose(parts.replicated[key], replicated, rtol=0, atol=1e-9)
+            np.testing.assert_array_equal(parts.observed[key], whole.observed[key])
