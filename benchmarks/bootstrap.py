@@ -24,10 +24,9 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import arrange
-from persistcal.evaluation.bootstrap import components_of
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.draws import by_component, draw
-from persistcal.evaluation.evaluate import pair_confidences
+from persistcal.evaluation.draws import draw_sequences, take
+from persistcal.evaluation.evaluate import prepare
 
 N_BLOCKS, N_PROCESSES, N_REPLICATES = 6, 2, 10_000
 N_QUESTIONS, MIN_CONTRAST = 4960, 500
@@ -116,32 +115,33 @@ def obvious_replicate() -> float:
     pairs = [
         pair for pair in contrast_sets(answers.correct, min_contrast=MIN_CONTRAST) if pair.kept
     ]
-    full, contrast = components_of(answers, pairs)
-    parts = [*full, *contrast]
-    counts = by_component(draw(parts, N_QUESTIONS, n_replicates=1, seed=0), parts)
-    taken = [
-        np.repeat(part.questions, drawn[:, 0])
-        for part, drawn in zip(parts, counts, strict=True)
-    ]
+    data = prepare(answers, pairs, ["odds"])
+    sequences = draw_sequences(N_QUESTIONS, range(1), seed=0, reach=N_QUESTIONS)
+    full, contrast = (
+        [
+            np.repeat(np.arange(len(part.questions)), take(part, sequences)[:, 0])
+            for part in parts
+        ]
+        for parts in (data.full, data.contrast)
+    )
     start = time.process_time()
-    for run in answers.confidence.values():
-        stated = [run[k, rows] for k, rows in enumerate(taken[: len(full)])]
-        labels = [answers.correct[k, rows] for k, rows in enumerate(taken[: len(full)])]
+    for number, of in enumerate(data.on_full):
+        stated = [
+            of.confidence[rows][at] for rows, at in zip(of.checkpoints, full, strict=True)
+        ]
+        labels = [of.correct[rows][at] for rows, at in zip(of.checkpoints, full, strict=True)]
         roc_auc_score(np.concatenate(labels), np.concatenate(stated))
         brier_score_loss(np.concatenate(labels), np.concatenate(stated))
         for p, z in zip(stated, labels, strict=True):
             relplot.smECE(p, z)
-        for pair, rows in zip(pairs, taken[len(full) :], strict=True):
-            at = np.searchsorted(pair.questions, rows)
-            earlier, later, gap, sign = (
-                values[at] for values in pair_confidences(run, pair, "odds")
-            )
-            improved = pair.improvement[at]
+        for by_run, at in zip(data.on_contrast["odds"], contrast, strict=True):
+            said = by_run[number]
+            earlier, later, improved = said.earlier[at], said.later[at], said.improvement[at]
             label = np.concatenate([~improved, improved]).astype(int)
             roc_auc_score(label, np.concatenate([earlier, later]))
             brier_score_loss(label, np.concatenate([earlier, later]))
             relplot.smECE(earlier, 1.0 - improved)
-            for values in (gap, sign):
+            for values in (said.gap[at], said.sign[at]):
                 (values.mean(), values[improved].mean(), values[~improved].mean())
     return time.process_time() - start
 

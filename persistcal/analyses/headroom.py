@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import arrange_answers, contrast_sets
+from persistcal.evaluation.contrast import Pairs, arrange_answers, choose_pairs, contrast_sets
 from persistcal.evaluation.significance import Replicates
 
 
@@ -44,7 +44,9 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
 
 
-def contrast_questions(answers: Mapping[str, pd.DataFrame], *, min_contrast: int) -> list[str]:
+def contrast_questions(
+    answers: Mapping[str, pd.DataFrame], *, min_contrast: int, pairs: Pairs = "all"
+) -> list[str]:
     """Return the questions that are in a contrast set that is large enough to be used.
 
     Parameters
@@ -53,9 +55,12 @@ def contrast_questions(answers: Mapping[str, pd.DataFrame], *, min_contrast: int
         By evaluation checkpoint, earliest first: columns question_id and correct.
     min_contrast : int
         Smaller contrast sets are not used.
+    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
+        See `persistcal.evaluation.contrast.choose_pairs`.
     """
     correct, questions = arrange_answers(answers)
-    sets = contrast_sets(correct, min_contrast=min_contrast)
+    chosen = choose_pairs(pairs, list(answers))
+    sets = contrast_sets(correct, min_contrast=min_contrast, pairs=chosen)
     places = sorted({place for pair in sets if pair.kept for place in pair.questions})
     return [str(question) for question in questions[places]]
 

@@ -1,14 +1,16 @@
 """Contrast sets: the questions that one checkpoint answers correctly and another does not."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
-from typing import NamedTuple
+from itertools import combinations, pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
+
+Pairs = Literal["all", "adjacent", "first"] | Sequence[Sequence[str]]
 
 
 class ContrastSet(NamedTuple):
@@ -33,8 +35,54 @@ class ContrastSet(NamedTuple):
     kept: bool
 
 
-def contrast_sets(correct: NDArray[np.int8], *, min_contrast: int) -> list[ContrastSet]:
-    """Return the contrast sets of all pairs of checkpoints, in order.
+def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the positions of the pairs of checkpoints that have a contrast set.
+
+    Parameters
+    ----------
+    pairs : {"all", "adjacent", "first"} or sequence of (str, str)
+        All pairs, each checkpoint with the next one, the first one with each other, or those
+        of the listed pairs that are both in `checkpoints`.
+    checkpoints : sequence of str
+        Evaluation checkpoints, earliest first.
+
+    Raises
+    ------
+    ValueError
+        When a listed pair has the later checkpoint first, or one checkpoint twice.
+
+    Examples
+    --------
+    >>> choose_pairs("adjacent", ["a", "b", "c"])
+    [(0, 1), (1, 2)]
+    >>> choose_pairs([["a", "c"], ["x", "y"]], ["a", "b", "c"])
+    [(0, 2)]
+    """
+    places = range(len(checkpoints))
+    if pairs == "all":
+        return list(combinations(places, 2))
+    if pairs == "adjacent":
+        return list(pairwise(places))
+    if pairs == "first":
+        return [(0, later) for later in places[1:]]
+    place = {name: number for number, name in enumerate(checkpoints)}
+    chosen = [(place[a], place[b]) for a, b in pairs if a in place and b in place]
+    for earlier, later in chosen:
+        if earlier >= later:
+            raise ValueError(
+                f"study.pairs lists ({checkpoints[earlier]}, {checkpoints[later]}): name two "
+                f"checkpoints, the earlier one first, in the order {', '.join(checkpoints)}."
+            )
+    return sorted(set(chosen))
+
+
+def contrast_sets(
+    correct: NDArray[np.int8],
+    *,
+    min_contrast: int,
+    pairs: Sequence[tuple[int, int]] | None = None,
+) -> list[ContrastSet]:
+    """Return the contrast sets of pairs of checkpoints, in order.
 
     Parameters
     ----------
@@ -43,6 +91,8 @@ def contrast_sets(correct: NDArray[np.int8], *, min_contrast: int) -> list[Contr
         only when both checkpoints answered it.
     min_contrast : int
         Sets of fewer questions are not kept.
+    pairs : sequence of (int, int), optional
+        Positions as from `choose_pairs`; all pairs by default.
 
     Examples
     --------
@@ -52,7 +102,7 @@ def contrast_sets(correct: NDArray[np.int8], *, min_contrast: int) -> list[Contr
                  improvement=array([ True, False]), kept=False)]
     """
     sets = []
-    for earlier, later in combinations(range(len(correct)), 2):
+    for earlier, later in combinations(range(len(correct)), 2) if pairs is None else pairs:
         first, second = correct[earlier], correct[later]
         questions = np.flatnonzero((first != ABSENT) & (second != ABSENT) & (first != second))
         kept = len(questions) >= min_contrast

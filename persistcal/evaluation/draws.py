@@ -7,7 +7,6 @@ What it took is a vector of multiplicities over its questions.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,80 +36,148 @@ def component(questions: NDArray[np.intp], first: NDArray[np.bool_]) -> Componen
     return Component(np.concatenate([questions[first], questions[~first]]), int(first.sum()))
 
 
+def _generator(seed: int, replicate: int) -> np.random.Generator:
+    return np.random.default_rng([seed, replicate])
+
+
 def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDArray[np.int64]]:
     """Yield the endless sequence of questions of a replicate, a block at a time."""
-    rng = np.random.default_rng([seed, replicate])
+    rng = _generator(seed, replicate)
     while True:
         yield rng.integers(n_questions, size=n_questions + n_questions // 2 + 100)
 
 
-def draw(
-    components: Sequence[Component], n_questions: int, *, n_replicates: int, seed: int
-) -> Counts:
-    """Draw how often each replicate takes each question of each component.
+class Sequences(NamedTuple):
+    """What every component needs to know of the sequences of some replicates.
+
+    A class of a component is full near the place after as many questions as there are: so the
+    counts up to that place are right but for a few questions before or after it.
+
+    Attributes
+    ----------
+    seed : int
+    replicates : range
+        Their numbers; columns in order.
+    counts : uint8 ndarray of shape (n_questions, n_replicates)
+        How often each question is among the first n_questions of the sequence.
+    before, after : ndarray of shape (n_replicates, reach)
+        The last of those, backwards, and the questions that follow them.
+    """
+
+    seed: int
+    replicates: range
+    counts: Counts
+    before: NDArray[np.unsignedinteger]
+    after: NDArray[np.unsignedinteger]
+
+
+def reach(parts: Sequence[Component], n_questions: int) -> int:
+    """Return how far from its usual place a class gets full: eight standard deviations."""
+    sizes = [n for part in parts for n in (part.n_first, len(part.questions) - part.n_first)]
+    return min(n_questions, 100 + int(8 * n_questions / np.sqrt(max(1, min(sizes, default=1)))))
+
+
+def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int) -> Sequences:
+    """Draw the sequences of questions of some replicates.
 
     Parameters
     ----------
-    components : sequence of Component
-        They share the sequence of a replicate.
     n_questions : int
-        Number of questions that the sequence is drawn from.
-    n_replicates : int
-        Number of replicates.
-    seed : int
+        Number of questions that a sequence is drawn from.
+    replicates : range
         Replicate b depends on (seed, b) alone.
+    seed : int
+        Of the bootstrap.
+    reach : int
+        How many questions before and after the first n_questions are kept.
+    """
+    dtype = np.min_scalar_type(n_questions)
+    counts = np.empty((n_questions, len(replicates)), np.uint8)
+    before = np.empty((len(replicates), reach), dtype)
+    after = np.empty((len(replicates), reach), dtype)
+    # rows are replicates until a block is full: writing columns one by one is slow
+    block = np.empty((min(64, len(replicates)), n_questions), np.uint8)
+    for start in range(0, len(replicates), len(block)):
+        some = replicates[start : start + len(block)]
+        for row, replicate in enumerate(some):
+            sequence = _generator(seed, replicate).integers(
+                n_questions, size=n_questions + reach
+            )
+            block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
+            before[start + row] = sequence[n_questions - reach : n_questions][::-1]
+            after[start + row] = sequence[n_questions:]
+        counts[:, start : start + len(some)] = block[: len(some)].T
+    return Sequences(seed, replicates, counts, before, after)
+
+
+def take(part: Component, sequences: Sequences) -> Counts:
+    """Count how often a component takes each of its questions.
 
     Returns
     -------
-    uint8 ndarray of shape (sum of the components' n, n_replicates)
-        Component after component, each in order of `Component.questions`. A
-        class's rows sum to its size in every column.
+    uint8 ndarray of shape (n, n_replicates)
+        In order of `Component.questions`. A class's rows sum to its size in every column.
 
     Examples
     --------
     >>> pair = Component(np.array([0, 2, 1]), n_first=2)
-    >>> counts = draw([pair], 5, n_replicates=4, seed=0)
+    >>> counts = take(pair, draw_sequences(5, range(4), seed=0, reach=5))
     >>> counts[:2].sum(axis=0).tolist(), counts[2].tolist()
     ([2, 2, 2, 2], [1, 1, 1, 1])
     """
-    sizes = [len(part.questions) for part in components]
-    stops = np.cumsum([0, *sizes])
-    places = []  # of each question in the component, or its size where it is not in it
-    for part, size in zip(components, sizes, strict=True):
-        place = np.full(n_questions, size)
-        place[part.questions] = np.arange(size)
-        places.append(place)
-    counts = np.empty((stops[-1], n_replicates), np.uint8)
-    # rows are replicates until a block is full: writing columns one by one is slow
-    block = np.empty((min(256, n_replicates), stops[-1]), np.uint8)
-    for start in range(0, n_replicates, len(block)):
-        n_rows = min(len(block), n_replicates - start)
-        for row in range(n_rows):
-            blocks = question_blocks(n_questions, seed, start + row)
-            sequence = next(blocks)
-            for index, (part, place) in enumerate(zip(components, places, strict=True)):
-                while (taken := _take(part, place, sequence)) is None:
-                    sequence = np.concatenate([sequence, next(blocks)])
-                block[row, stops[index] : stops[index + 1]] = taken
-        counts[:, start : start + n_rows] = block[:n_rows].T
+    counts = sequences.counts[part.questions]
+    short = np.zeros(counts.shape[1], bool)
+    for rows in (slice(part.n_first), slice(part.n_first, None)):
+        questions = part.questions[rows]
+        surplus = counts[rows].sum(axis=0, dtype=np.int32) - len(questions)
+        short |= _settle(counts[rows], questions, surplus, sequences)
+    for column in np.flatnonzero(short):
+        counts[:, column] = _walk(
+            part, len(sequences.counts), sequences.seed, sequences.replicates[column]
+        )
     return counts
 
 
-def by_component(counts: Counts, components: Sequence[Component]) -> list[Counts]:
-    """Return the rows of each component, as views."""
-    stops = np.cumsum([0, *(len(part.questions) for part in components)])
-    return [counts[a:b] for a, b in pairwise(stops)]
+def _settle(
+    counts: Counts,
+    questions: NDArray[np.intp],
+    surplus: NDArray[np.int32],
+    sequences: Sequences,
+) -> NDArray[np.bool_]:
+    """Take from the end what is too much, or on what is missing; say where that is too far."""
+    n_questions = len(sequences.counts)
+    place = np.full(n_questions, -1)
+    place[questions] = np.arange(len(questions))
+    in_class = place >= 0
+    short = np.zeros(len(surplus), bool)
+    for nearby, change, missing in (
+        (sequences.before, np.subtract, surplus),
+        (sequences.after, np.add, -surplus),
+    ):
+        columns = np.flatnonzero(missing > 0)
+        if not len(columns):
+            continue
+        most = missing[columns].max()
+        width = int((most + 4 * np.sqrt(most) + 10) * n_questions / len(questions))
+        window = nearby[columns, :width]
+        met = in_class[window]
+        rank = met.cumsum(axis=1, dtype=np.int32)
+        short[columns] |= met.sum(axis=1) < missing[columns]
+        row, at = np.nonzero(met & (rank <= missing[columns, None]))
+        change.at(counts, (place[window[row, at]], columns[row]), 1)
+    return short
 
 
-def _take(
-    part: Component, place: NDArray[np.intp], sequence: NDArray[np.int64]
-) -> NDArray[np.intp] | None:
-    """Count what the component takes of the sequence, or None if that is too short."""
-    size = len(part.questions)
-    n_second = size - part.n_first
-    met = place.take(sequence)
-    first = met.compress(met < part.n_first)[: part.n_first]
-    second = met.compress((met >= part.n_first) & (met < size))[:n_second]
-    if len(first) < part.n_first or len(second) < n_second:
-        return None
+def _walk(part: Component, n_questions: int, seed: int, replicate: int) -> NDArray[np.intp]:
+    """Count what the component takes, from the first question of the sequence on."""
+    size, n_second = len(part.questions), len(part.questions) - part.n_first
+    place = np.full(n_questions, size)
+    place[part.questions] = np.arange(size)
+    met = np.empty(0, int)
+    for block in question_blocks(n_questions, seed, replicate):
+        met = np.concatenate([met, place[block]])
+        first = met[met < part.n_first][: part.n_first]
+        second = met[(met >= part.n_first) & (met < size)][:n_second]
+        if len(first) == part.n_first and len(second) == n_second:
+            break
     return np.bincount(np.concatenate([first, second]), minlength=size)

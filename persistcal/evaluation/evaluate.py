@@ -1,36 +1,37 @@
 """All metrics of the predictions of one model and dataset."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT, Answers, arrange
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning, condition
-from persistcal.evaluation.contrast import ContrastSet, contrast_sets
-from persistcal.evaluation.metrics import auc, balanced_gap, brier, mean_gap
-from persistcal.evaluation.smooth_ece import smooth_ece
+from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.draws import Component, Counts, component
+from persistcal.evaluation.metrics import (
+    CONTRAST_METRICS,
+    FULL_METRICS,
+    Array,
+    FullSet,
+    OnContrastSet,
+    compute,
+)
 
 log = logging.getLogger(__name__)
 
-CONTRAST_METRICS = (
-    "delta0_balanced",
-    "delta0",
-    "delta_balanced",
-    "delta",
-    "auc",
-    "brier",
-    "smece",
-)
-FULL_METRICS = ("auc", "brier", "smece")
-LOWER_IS_BETTER = frozenset({"brier", "smece"})
+Key = tuple[str, str, str]  # conditioning, scope, metric
 
 
 def evaluate(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], *, min_contrast: int
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs = "all",
 ) -> pd.DataFrame:
     """Evaluate the predictions of one model and dataset.
 
@@ -42,6 +43,8 @@ def evaluate(
         Evaluation checkpoints, earliest first.
     min_contrast : int
         Contrast sets of fewer questions are left out of the contrast metrics.
+    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
+        The pairs of checkpoints that have a contrast set, see `choose_pairs`.
 
     Returns
     -------
@@ -58,27 +61,19 @@ def evaluate(
         When the predictions are not fit for evaluation.
     """
     answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, min_contrast=min_contrast)
+    sets = contrast_sets(
+        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
+    )
     warn_of_undefined(answers, sets, min_contrast=min_contrast)
     kept = [pair for pair in sets if pair.kept]
-    rows = []
-    for series, confidence in answers.confidence.items():
-        values = [("odds", "full", full_metrics(confidence, answers.correct))]
-        for conditioning in CONDITIONINGS:
-            pairs = [contrast_metrics(confidence, pair, conditioning) for pair in kept]
-            mean = {
-                metric: float(np.mean([pair[metric] for pair in pairs])) if pairs else np.nan
-                for metric in CONTRAST_METRICS
-            }
-            values.append((conditioning, "contrast", mean))
-        rows += [
-            (*series, conditioning, scope, metric, value)
-            for conditioning, scope, metrics in values
-            for metric, value in metrics.items()
-        ]
+    values = metrics_under(once, prepare(answers, kept, CONDITIONINGS))
     key = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
     per_seed = pd.DataFrame(
-        rows,
+        [
+            (*series, *name, of[number, 0])
+            for number, series in enumerate(answers.confidence)
+            for name, of in values.items()
+        ],
         columns=["train_dataset", "estimator", "seed", *key[2:], "value"],
     )
     means = per_seed.groupby(key, sort=False)["value"].agg(lambda v: v.mean(skipna=False))
@@ -91,105 +86,149 @@ def evaluate(
     return metrics[[*key, "seed", "value"]].reset_index(drop=True)
 
 
-def full_metrics(
-    confidence: NDArray[np.float64], correct: NDArray[np.int8]
-) -> dict[str, float]:
-    """AUC and Brier score of the pooled answers, and SmoothECE as a mean over checkpoints.
-
-    Parameters
-    ----------
-    confidence, correct : ndarray of shape (n_checkpoints, n_questions)
-        Of one series; as in `persistcal.evaluation.arrange.Answers`.
-    """
-    there = correct != ABSENT
-    return {
-        "auc": auc(confidence[there], correct[there]),
-        "brier": brier(confidence[there], correct[there]),
-        "smece": float(
-            np.mean(
-                [
-                    smooth_ece(confidence[k, there[k]], correct[k, there[k]])
-                    for k in range(len(correct))
-                ]
-            )
-        ),
-    }
-
-
-class PairConfidences(NamedTuple):
-    """What an estimator says about the questions of a contrast set.
+class Prepared(NamedTuple):
+    """What the metrics are computed from, under any counts.
 
     Attributes
     ----------
-    earlier, later : ndarray of shape (n_questions,)
-        Conditioned confidences in the two checkpoints' answers.
-    gap : ndarray of shape (n_questions,)
-        Conditioned confidence in the correct answer minus that in the incorrect.
-    sign : ndarray of shape (n_questions,)
-        −1, 0 or 1: the sign of that difference before conditioning.
+    full : list of Component
+        Per checkpoint: its answered questions, the correct ones first.
+    contrast : list of Component
+        Per contrast set: improvements first.
+    on_full : list of FullSet
+        Per run; answers in order of `full`.
+    on_contrast : dict of conditioning to list of list of OnContrastSet
+        Per contrast set and run; questions in order of its component.
     """
 
-    earlier: NDArray[np.float64]
-    later: NDArray[np.float64]
-    gap: NDArray[np.float64]
-    sign: NDArray[np.float64]
+    full: list[Component]
+    contrast: list[Component]
+    on_full: list[FullSet]
+    on_contrast: dict[Conditioning, list[list[OnContrastSet]]]
 
 
-def pair_confidences(
-    confidence: NDArray[np.float64], pair: ContrastSet, conditioning: Conditioning
-) -> PairConfidences:
-    """Condition the confidences of one series, (n_checkpoints, n_questions), on a pair."""
-    first, second = confidence[[[pair.earlier], [pair.later]], pair.questions]
-    earlier, later = condition(first, second, pair.improvement, conditioning)
-    towards = np.where(pair.improvement, 1.0, -1.0)
-    return PairConfidences(
-        earlier, later, towards * (later - earlier), towards * np.sign(second - first)
-    )
-
-
-def contrast_metrics(
-    confidence: NDArray[np.float64], pair: ContrastSet, conditioning: Conditioning
-) -> dict[str, float]:
-    """Metrics of one series on one contrast set.
+def prepare(
+    answers: Answers, pairs: Sequence[ContrastSet], conditionings: Sequence[Conditioning]
+) -> Prepared:
+    """Arrange answers and their contrast sets for `metrics_under`.
 
     Parameters
     ----------
-    confidence : ndarray of shape (n_checkpoints, n_questions)
-        Of one series.
-    pair : ContrastSet
-        The two checkpoints and their questions.
-    conditioning : {"odds", "fitted"}
-        How confidences are conditioned; Δ₀ and Δ₀ᵇ do not depend on it.
+    answers : Answers
+        Their series are the rows of what `metrics_under` returns.
+    pairs : sequence of ContrastSet
+        The contrast sets that are kept.
+    conditionings : sequence of {"odds", "fitted"}
+        Of the contrast metrics, fitted to the data and not to replicates.
     """
-    earlier, later, gap, sign = pair_confidences(confidence, pair, conditioning)
-    both = np.concatenate([earlier, later])
-    correct = np.concatenate([~pair.improvement, pair.improvement])
-    return {
-        "delta0_balanced": balanced_gap(sign, pair.improvement),
-        "delta0": mean_gap(sign),
-        "delta_balanced": balanced_gap(gap, pair.improvement),
-        "delta": mean_gap(gap),
-        "auc": auc(both, correct),
-        "brier": brier(both, correct),
-        # one checkpoint alone: over both, errors of opposite sign would cancel
-        "smece": smooth_ece(earlier, ~pair.improvement),
+    full = [
+        component(np.flatnonzero(row != ABSENT), row[row != ABSENT] == 1)
+        for row in answers.correct
+    ]
+    contrast = [component(pair.questions, pair.improvement) for pair in pairs]
+    runs = answers.confidence.values()
+    stops = np.cumsum([0, *(len(part.questions) for part in full)]).tolist()
+    checkpoints = [slice(*ends) for ends in pairwise(stops)]
+    correct = np.concatenate([np.arange(len(part.questions)) < part.n_first for part in full])
+    on_full = [
+        FullSet(
+            np.concatenate([run[k, part.questions] for k, part in enumerate(full)]),
+            correct,
+            checkpoints,
+        )
+        for run in runs
+    ]
+    on_contrast = {
+        conditioning: [
+            [on_contrast_set(run, pair, part, conditioning) for run in runs]
+            for pair, part in zip(pairs, contrast, strict=True)
+        ]
+        for conditioning in conditionings
     }
+    return Prepared(full, contrast, on_full, on_contrast)
+
+
+def on_contrast_set(
+    confidence: Array, pair: ContrastSet, part: Component, conditioning: Conditioning
+) -> OnContrastSet:
+    """Condition the confidences of one run, (n_checkpoints, n_questions), on a contrast set."""
+    first, second = confidence[[[pair.earlier], [pair.later]], pair.questions]
+    conditioned = condition(first, second, pair.improvement, conditioning)
+    sign = np.where(pair.improvement, 1.0, -1.0) * np.sign(second - first)
+    in_order = np.argsort(~pair.improvement, kind="stable")
+    return OnContrastSet(
+        conditioned.earlier[in_order],
+        conditioned.later[in_order],
+        sign[in_order],
+        np.arange(len(in_order)) < part.n_first,
+    )
+
+
+def once(part: Component) -> Counts:
+    """Count every question of a component once: metrics under this are those of the data."""
+    return np.ones((len(part.questions), 1), np.uint8)
+
+
+def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> dict[Key, Array]:
+    """Compute the metrics of every run under every column of multiplicities.
+
+    Parameters
+    ----------
+    counts_of : function of Component to uint8 ndarray of shape (n_questions, n_columns)
+        `once`, or `persistcal.evaluation.draws.take` from the sequences of replicates.
+    data : Prepared
+        From `prepare`.
+
+    Returns
+    -------
+    dict of (conditioning, scope, metric) to ndarray of shape (n_runs, n_columns)
+        Full-set metrics have the conditioning "odds", though they do not depend on it.
+        Contrast metrics are unweighted means over contrast sets. NaN where undefined.
+    """
+    pooled = _stack([counts_of(part) for part in data.full])
+    values: dict[Key, Array] = {
+        ("odds", "full", metric): value
+        for metric, value in compute(FULL_METRICS, data.on_full, pooled).items()
+    }
+    shape = (len(data.on_full), pooled.shape[1])
+    del pooled
+    for conditioning in data.on_contrast:
+        for metric in CONTRAST_METRICS:
+            empty = np.zeros(shape) if data.contrast else np.full(shape, np.nan)
+            values[conditioning, "contrast", metric] = empty
+    for number, part in enumerate(data.contrast):
+        counts = counts_of(part)
+        for conditioning, by_pair in data.on_contrast.items():
+            for metric, value in compute(CONTRAST_METRICS, by_pair[number], counts).items():
+                values[conditioning, "contrast", metric] += value / len(data.contrast)
+    return values
+
+
+def _stack(parts: list[Counts]) -> Counts:
+    """Concatenate, giving each part free as soon as it is copied."""
+    stacked = np.empty((sum(map(len, parts)), parts[0].shape[1]), parts[0].dtype)
+    start = 0
+    while parts:
+        part = parts.pop(0)
+        stacked[start : start + len(part)] = part
+        start += len(part)
+    return stacked
 
 
 def warn_of_undefined(
     answers: Answers, sets: Sequence[ContrastSet], *, min_contrast: int
 ) -> None:
     """Log a warning for each reason why metrics are going to be NaN."""
-    given = answers.correct[answers.correct != ABSENT]
-    if len(np.unique(given)) == 1:
+    labels = answers.correct[answers.correct != ABSENT]
+    if len(np.unique(labels)) == 1:
         where = np.argwhere(answers.correct != ABSENT)[:3]
         first = ", ".join(
             f"{answers.questions[q]} at {answers.checkpoints[k]}" for k, q in where
         )
         log.warning(
             "All %d answers are %s (first: %s): the full-set AUC is undefined and NaN.",
-            len(given),
-            "correct" if given[0] else "incorrect",
+            len(labels),
+            "correct" if labels[0] else "incorrect",
             first,
         )
     names = [

@@ -1,23 +1,39 @@
-"""Discrimination and calibration of confidences, on a full set and on a contrast set.
+"""Every metric of confidences, once: under weights, of which the plain metric has ones.
 
-`gap` in the Δ metrics is p₊ − p₋: the confidence in the correct answer minus
-that in the incorrect answer to the same question (Δ₀: its sign). Every function
-takes weights; a weight of 2 is the same as the answer given twice. A value that
-is undefined is NaN; `persistcal.evaluation.evaluate` logs why.
+Weights are multiplicities: of shape (n,), or (n, n_columns) for as many values at once, as in
+bootstrap replicates. A value that is undefined is NaN; `persistcal.evaluation.evaluate` logs
+why. A metric is a function here and a line in `FULL_METRICS` or `CONTRAST_METRICS`; its name in
+tables is in `persistcal.report.latex`, and `study/schema.yaml` lets tables ask for it.
 """
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from persistcal.evaluation.smooth_ece import smooth_ece
 
-def _weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:
-    return np.ones(n) if weights is None else np.asarray(weights, float)
+Array = NDArray[np.float64]
+CHUNK = 64  # columns at a time, to bound memory
+
+
+def _weights(weights: ArrayLike | None, n: int) -> NDArray:
+    return np.ones(n) if weights is None else np.asarray(weights)
 
 
 def auc(
-    confidence: ArrayLike, correct: ArrayLike, *, weights: ArrayLike | None = None
-) -> float:
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    rows: NDArray[np.intp] | None = None,
+) -> Array:
     """Share of (correct, incorrect) pairs whose correct answer has the higher confidence.
+
+    Goes through the answers once, from the lowest confidence to the highest, keeping for all
+    columns the number of incorrect answers so far.
 
     Parameters
     ----------
@@ -25,12 +41,14 @@ def auc(
         Any score that grows with the chance of being correct.
     correct : array-like of shape (n_answers,)
         0 or 1.
-    weights : array-like of shape (n_answers,), optional
+    weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
         Multiplicities, at least 0.
+    rows : int ndarray of shape (n_answers,), optional
+        The row of `weights` that each answer has, if not its own.
 
     Returns
     -------
-    float
+    float or ndarray of shape (n_columns,)
         In [0, 1]; ties count half. NaN unless both classes are there.
 
     References
@@ -43,23 +61,58 @@ def auc(
     Of the pairs (0.9, 0.4), (0.9, 0.9), (0.4, 0.4), (0.4, 0.9), one is right
     and two are ties:
 
-    >>> auc([0.9, 0.4, 0.4, 0.9], [1, 1, 0, 0])
+    >>> float(auc([0.9, 0.4, 0.4, 0.9], [1, 1, 0, 0]))
     0.5
     """
-    confidence, correct = np.asarray(confidence, float), np.asarray(correct, float)
-    weight = _weights(weights, len(confidence))
-    _, rank = np.unique(confidence, return_inverse=True)
-    right = np.bincount(rank, weight * correct)
-    wrong = np.bincount(rank, weight * (1 - correct))
-    pairs = right.sum() * wrong.sum()
-    if pairs == 0:
-        return float("nan")
-    return float(right @ (np.cumsum(wrong) - wrong / 2) / pairs)
+    stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
+    weight = _weights(weights, len(stated))
+    columns = weight[:, None] if weight.ndim == 1 else weight
+    n_columns = columns.shape[1]
+    below, rights, won, here, level = (np.zeros(n_columns) for _ in range(5))
+    for is_right, tied, run in _runs(stated, right, rows):
+        if not is_right and not tied:
+            for row in run:
+                below += columns[row]
+            continue
+        of_run = here if is_right else level
+        of_run[:] = columns[run[0]]
+        for row in run[1:]:
+            of_run += columns[row]
+        if is_right:
+            rights += here
+            if tied:
+                won += here * level / 2
+            won += np.multiply(here, below, out=here)
+            if tied:
+                below += level
+    pairs = rights * below
+    area = np.divide(won, pairs, out=np.full(n_columns, np.nan), where=pairs > 0)
+    return area.reshape(weight.shape[1:])[()]
+
+
+def _runs(
+    confidence: Array, correct: NDArray[np.bool_], rows: NDArray[np.intp] | None
+) -> Iterator[tuple[bool, bool, list[int]]]:
+    """Yield answers in order of confidence, in runs of one class: (correct, tied, rows).
+
+    Where a confidence has answers of both classes, they are tied: a run each, incorrect first.
+    """
+    order = np.lexsort((correct, confidence))
+    right = correct[order]
+    level = np.cumsum(np.diff(confidence[order], prepend=np.nan) != 0)
+    n_right, n_all = np.bincount(level, right), np.bincount(level)
+    tied = ((n_right > 0) & (n_right < n_all))[level]
+    same_level = np.where(tied, level, 0)
+    starts = (np.diff(right, prepend=False) != 0) | (np.diff(same_level, prepend=0) != 0)
+    starts[:1] = True
+    in_order = (order if rows is None else rows[order]).tolist()
+    for first, last in pairwise([*np.flatnonzero(starts).tolist(), len(in_order)]):
+        yield bool(right[first]), bool(tied[first]), in_order[first:last]
 
 
 def brier(
     confidence: ArrayLike, correct: ArrayLike, *, weights: ArrayLike | None = None
-) -> float:
+) -> Array:
     """Mean squared difference between confidence and correctness.
 
     Parameters and weights as in `auc`. In [0, 1], 0 is perfect; NaN when there
@@ -72,57 +125,203 @@ def brier(
 
     Examples
     --------
-    >>> brier([1.0, 0.5], [1, 0])  # (0 + 0.25) / 2
+    >>> float(brier([1.0, 0.5], [1, 0]))  # (0 + 0.25) / 2
     0.125
     """
-    error = (np.asarray(confidence, float) - np.asarray(correct, float)) ** 2
-    return mean_gap(error, weights=weights)
+    return mean_gap(squared_error(confidence, correct), weights=weights)
 
 
-def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> float:
+def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
+    """Return the squared difference between confidence and correctness."""
+    return (np.asarray(confidence, float) - np.asarray(correct, float)) ** 2
+
+
+def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     """Weighted mean: Δ of gaps, Δ₀ of their signs. NaN when there are none.
-
-    Examples
-    --------
-    >>> mean_gap([0.5, -0.25, 0.5])
-    0.25
-    """
-    gap = np.asarray(gap, float)
-    weight = _weights(weights, len(gap))
-    total = weight.sum()
-    return float(weight @ gap / total) if total > 0 else float("nan")
-
-
-def balanced_gap(
-    gap: ArrayLike, improvement: ArrayLike, *, weights: ArrayLike | None = None
-) -> float:
-    """Mean of the mean gap over improvements and that over regressions.
-
-    Δᵇ of gaps, Δ₀ᵇ of their signs: an estimator that only ever trusts the later
-    checkpoint gets 0.
 
     Parameters
     ----------
-    gap : array-like of shape (n_questions,)
-        p₊ − p₋, or its sign.
-    improvement : array-like of bool of shape (n_questions,)
-        Whether the later checkpoint is the correct one.
-    weights : array-like of shape (n_questions,), optional
+    gap : array-like of shape (n_questions,) or (n_rows, n_questions)
+        p₊ − p₋, or its sign; rows are averaged each by itself.
+    weights : array-like of shape (n_questions,) or (n_questions, n_columns), optional
         Multiplicities, at least 0.
 
     Returns
     -------
-    float
+    float or ndarray of shape (n_rows,), (n_columns,) or (n_rows, n_columns)
+
+    Examples
+    --------
+    >>> float(mean_gap([0.5, -0.25, 0.5]))
+    0.25
+    """
+    values = np.asarray(gap, float)
+    weight = _weights(weights, values.shape[-1])
+    columns = weight[:, None] if weight.ndim == 1 else weight
+    rows = np.concatenate([np.atleast_2d(values), np.ones((1, values.shape[-1]))])
+    sums = np.empty((len(rows), columns.shape[1]))
+    for start in range(0, columns.shape[1], CHUNK):
+        some = slice(start, start + CHUNK)
+        sums[:, some] = rows @ columns[:, some].astype(float)
+    total = sums[-1]
+    undefined = np.full((len(rows) - 1, len(total)), np.nan)
+    mean = np.divide(sums[:-1], total, out=undefined, where=total > 0)
+    return mean.reshape(values.shape[:-1] + weight.shape[1:])[()]
+
+
+def balanced_gap(
+    gap: ArrayLike, improvement: ArrayLike, *, weights: ArrayLike | None = None
+) -> Array:
+    """Mean of the mean gap over improvements and that over regressions.
+
+    Δᵇ of gaps, Δ₀ᵇ of their signs: an estimator that only ever trusts the later
+    checkpoint gets 0. Parameters and shapes as in `mean_gap`, and:
+
+    Parameters
+    ----------
+    improvement : array-like of bool of shape (n_questions,)
+        Whether the later checkpoint is the correct one.
+
+    Returns
+    -------
+    float or ndarray
         In [−1, 1]. NaN unless there are both improvements and regressions.
 
     Examples
     --------
-    >>> balanced_gap([1, 1, 1, -1], [True, True, True, False])
+    >>> float(balanced_gap([1, 1, 1, -1], [True, True, True, False]))
     0.0
     """
-    gap, improvement = np.asarray(gap, float), np.asarray(improvement, bool)
-    weight = _weights(weights, len(gap))
+    values, improved = np.asarray(gap, float), np.asarray(improvement, bool)
+    weight = _weights(weights, values.shape[-1])
     return (
-        mean_gap(gap[improvement], weights=weight[improvement])
-        + mean_gap(gap[~improvement], weights=weight[~improvement])
+        mean_gap(values[..., improved], weights=weight[improved])
+        + mean_gap(values[..., ~improved], weights=weight[~improved])
     ) / 2
+
+
+class FullSet(NamedTuple):
+    """What one run of an estimator says about the answers of all checkpoints.
+
+    Attributes
+    ----------
+    confidence, correct : ndarray of shape (n_answers,)
+        Checkpoint after checkpoint.
+    checkpoints : list of slice
+        The answers of each.
+    """
+
+    confidence: Array
+    correct: NDArray[np.bool_]
+    checkpoints: list[slice]
+
+
+class OnContrastSet(NamedTuple):
+    """What one run of an estimator says about the questions of a contrast set.
+
+    Attributes
+    ----------
+    earlier, later : ndarray of shape (n_questions,)
+        Conditioned confidences in the two checkpoints' answers.
+    sign : ndarray of shape (n_questions,)
+        Of the confidence in the correct answer minus that in the incorrect one,
+        before conditioning: −1, 0 or 1.
+    improvement : bool ndarray of shape (n_questions,)
+        Whether the later answer is the correct one.
+    """
+
+    earlier: Array
+    later: Array
+    sign: Array
+    improvement: NDArray[np.bool_]
+
+    @property
+    def gap(self) -> Array:
+        """Conditioned confidence in the correct answer minus that in the incorrect one."""
+        return np.where(self.improvement, 1.0, -1.0) * (self.later - self.earlier)
+
+
+class Mean(NamedTuple):
+    """A metric that is a weighted mean, so that many are had from one product of matrices.
+
+    Attributes
+    ----------
+    of : function of FullSet or OnContrastSet to ndarray of shape (n,)
+        What is averaged.
+    balanced : bool
+        Whether improvements and regressions count alike, as in `balanced_gap`.
+    """
+
+    of: Callable[[Any], Array]
+    balanced: bool = False
+
+
+def _full_smooth_ece(run: FullSet, weights: NDArray) -> Array:
+    by_checkpoint = [
+        smooth_ece(run.confidence[rows], run.correct[rows], weights=weights[rows])
+        for rows in run.checkpoints
+    ]
+    return np.mean(by_checkpoint, axis=0)
+
+
+def _contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
+    return auc(
+        np.concatenate([run.earlier, run.later]),
+        np.concatenate([~run.improvement, run.improvement]),
+        weights=weights,
+        rows=np.tile(np.arange(len(run.earlier)), 2),
+    )
+
+
+Metric = Mean | Callable[[Any, NDArray], Array]
+FULL_METRICS: Mapping[str, Metric] = {
+    "auc": lambda run, weights: auc(run.confidence, run.correct, weights=weights),
+    "brier": Mean(lambda run: squared_error(run.confidence, run.correct)),
+    "smece": _full_smooth_ece,
+}
+CONTRAST_METRICS: Mapping[str, Metric] = {
+    "delta0_balanced": Mean(lambda run: run.sign, balanced=True),
+    "delta0": Mean(lambda run: run.sign),
+    "delta_balanced": Mean(lambda run: run.gap, balanced=True),
+    "delta": Mean(lambda run: run.gap),
+    "auc": _contrast_auc,
+    "brier": Mean(
+        lambda run: (
+            (
+                squared_error(run.earlier, ~run.improvement)
+                + squared_error(run.later, run.improvement)
+            )
+            / 2
+        )
+    ),
+    # one checkpoint alone: over both, errors of opposite sign would cancel
+    "smece": lambda run, weights: smooth_ece(run.earlier, ~run.improvement, weights=weights),
+}
+LOWER_IS_BETTER = frozenset({"brier", "smece"})
+
+
+def compute(
+    metrics: Mapping[str, Metric], runs: Sequence[FullSet | OnContrastSet], weights: NDArray
+) -> dict[str, Array]:
+    """Compute metrics of several runs on the same questions: (n_runs, n_columns) each."""
+    values = {
+        name: np.array([metric(run, weights) for run in runs])
+        for name, metric in metrics.items()
+        if not isinstance(metric, Mean)
+    }
+    for balanced in (False, True):
+        means = {
+            name: metric.of
+            for name, metric in metrics.items()
+            if isinstance(metric, Mean) and metric.balanced == balanced
+        }
+        if not means:
+            continue
+        rows = np.array([of(run) for of in means.values() for run in runs])
+        mean = (
+            balanced_gap(rows, runs[0].improvement, weights=weights)
+            if balanced
+            else mean_gap(rows, weights=weights)
+        )
+        values |= zip(means, np.split(mean, len(means)), strict=True)
+    return {name: values[name] for name in metrics}

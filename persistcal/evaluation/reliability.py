@@ -94,11 +94,13 @@ def reliability(
     k = int(np.clip(np.ceil(smece * N_BANDWIDTHS), COARSEST, N_BANDWIDTHS))
     points = mesh(k)
     chosen = np.linspace(0, len(points) - 1, n_points).round().astype(int)
-    read = smoothing(k)[:, chosen].T
+    read = smoothing(k)[chosen]
 
     def smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the values of the answers near each point, over runs."""
-        return sum(read @ (place(run, n_grid_points(k)) @ values) for run in runs)
+        return sum(
+            read @ (place(run, np.ones(len(run)), n_grid_points(k)) @ values) for run in runs
+        )
 
     columns = np.column_stack([np.ones(len(correct)), counts])
     mass, right = smooth(columns), smooth(columns * correct[:, None])

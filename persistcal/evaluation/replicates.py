@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.significance import Replicates
 
 KEY = ["conditioning", "scope", "metric"]
@@ -26,6 +27,7 @@ def digest_of_draws(
     min_contrast: int,
     n_replicates: int,
     seed: int,
+    pairs: Pairs,
 ) -> str:
     """Return a digest of all that decides which questions are drawn, and nothing else.
 
@@ -33,12 +35,12 @@ def digest_of_draws(
     ----------
     predictions : DataFrame
         Columns checkpoint, question_id and correct, of any estimator.
-    checkpoints, min_contrast, n_replicates, seed
+    checkpoints, min_contrast, n_replicates, seed, pairs
         As for `replicate_metrics`.
     """
     answers = predictions[["checkpoint", "question_id", "correct"]].drop_duplicates()
     rows = answers.sort_values(["checkpoint", "question_id"]).to_csv(index=False)
-    settings = [*checkpoints, min_contrast, n_replicates, seed]
+    settings = [*checkpoints, min_contrast, n_replicates, seed, pairs]
     return hashlib.sha256(f"{settings}\n{rows}".encode()).hexdigest()[:16]
 
 

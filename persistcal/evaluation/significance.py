@@ -2,18 +2,19 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import PredictionsError, arrange
-from persistcal.evaluation.bootstrap import components_of, metrics_under
+from persistcal.evaluation.arrange import Answers, PredictionsError, arrange
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
-from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.draws import draw
-from persistcal.evaluation.evaluate import LOWER_IS_BETTER
+from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.draws import draw_sequences, reach, take
+from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
+from persistcal.evaluation.metrics import LOWER_IS_BETTER
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +35,8 @@ COLUMNS = [
     "p_holm",
 ]
 Estimator = tuple[str, str]  # train_dataset and name
-Key = tuple[str, str, str]  # conditioning, scope, metric
 DECIMALS = 12
+MEMORY = 500_000_000  # bytes that the replicates of a block may take
 
 
 class Replicates(NamedTuple):
@@ -62,6 +63,8 @@ def replicate_metrics(
     n_replicates: int = 10_000,
     seed: int = 0,
     conditionings: Sequence[Conditioning] = CONDITIONINGS,
+    pairs: Pairs = "all",
+    memory: int = MEMORY,
 ) -> Replicates:
     """Evaluate every estimator on the same bootstrap replicates.
 
@@ -79,6 +82,10 @@ def replicate_metrics(
         Of the bootstrap.
     conditionings : sequence of {"odds", "fitted"}
         Of the contrast metrics. Full-set metrics have the key "odds" alone.
+    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
+        See `persistcal.evaluation.contrast.choose_pairs`.
+    memory : int
+        Bytes that the replicates of a block may take. What comes out does not depend on it.
 
     Raises
     ------
@@ -86,18 +93,45 @@ def replicate_metrics(
         When the predictions are not fit for evaluation.
     """
     answers = arrange(predictions, checkpoints)
-    pairs = [
-        pair for pair in contrast_sets(answers.correct, min_contrast=min_contrast) if pair.kept
-    ]
-    parts = [part for kind in components_of(answers, pairs) for part in kind]
-    once = np.ones((sum(len(part.questions) for part in parts), 1), np.uint8)
-    drawn = draw(parts, len(answers.questions), n_replicates=n_replicates, seed=seed)
-    observed = metrics_under(once, answers, pairs, conditionings)
+    sets = contrast_sets(
+        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
+    )
+    data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
+    observed = metrics_under(once, data)
+    replicated = {key: np.empty((len(answers.estimators), n_replicates)) for key in observed}
+    parts = [*data.full, *data.contrast]
+    far = reach(parts, len(answers.questions))
+    size = replicates_at_once(data, len(answers.questions), far, memory=memory)
+    for start in range(0, n_replicates, size):
+        block = range(start, min(start + size, n_replicates))
+        sequences = draw_sequences(len(answers.questions), block, seed=seed, reach=far)
+        values = metrics_under(partial(take, sequences=sequences), data)
+        for key, of_runs in values.items():
+            replicated[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
     return Replicates(
         list(answers.estimators),
-        {key: values[:, 0] for key, values in observed.items()},
-        metrics_under(drawn, answers, pairs, conditionings),
+        {key: mean_over_seeds(of_runs, answers)[:, 0] for key, of_runs in observed.items()},
+        replicated,
     )
+
+
+def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: int) -> int:
+    """Return how many replicates fit into `memory` bytes."""
+    n_answers = sum(len(part.questions) for part in data.full)
+    largest = max((len(part.questions) for part in [*data.full, *data.contrast]), default=0)
+    nearby = 2 * reach * np.min_scalar_type(n_questions).itemsize
+    # counts of all questions, of the pooled answers, and of a component while it is drawn;
+    # then SmoothECE's cosines
+    bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000
+    return max(1, memory // bytes_each)
+
+
+def mean_over_seeds(of_runs: NDArray[np.float64], answers: Answers) -> NDArray[np.float64]:
+    """Average rows, one per series, over the series of each estimator."""
+    rows: dict[Estimator, list[int]] = {}
+    for number, series in enumerate(answers.confidence):
+        rows.setdefault(series[:2], []).append(number)
+    return np.array([of_runs[some].mean(axis=0) for some in rows.values()])
 
 
 def intervals(replicates: Replicates) -> pd.DataFrame:

@@ -1,16 +1,18 @@
 """SmoothECE with automatic bandwidth, of many weightings of the same answers at once.
 
-The residuals (confidence minus correctness) are smoothed by a reflected
-Gaussian; SmoothECE is the mean absolute smoothed residual, at the bandwidth
-that equals it. Grids, truncation and search are those of the reference
-implementation, `relplot.smECE`. Smoothing is linear in the weights of the
-answers, so thousands of bootstrap replicates are a product of matrices; and the
-search visits only bandwidths k/1024.
+The residuals (confidence minus correctness) are smoothed by a reflected Gaussian; SmoothECE is
+the mean absolute smoothed residual, at the bandwidth that equals it. Grids, truncation and
+search are those of the reference implementation, `relplot.smECE`. Smoothing is linear in the
+weights of the answers, so thousands of bootstrap replicates are a product of matrices; and the
+search visits only bandwidths k/1024, few of them per replicate.
 """
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from persistcal.evaluation.smoothing import (
     COARSEST,
@@ -18,24 +20,31 @@ from persistcal.evaluation.smoothing import (
     GRID,
     N_BANDWIDTHS,
     Array,
-    cosine_smoothing,
-    cosines,
+    Smoother,
+    density_share,
+    density_shares,
+    fold,
+    grid_smoother,
+    interpolate,
     n_frequencies,
     n_grid_points,
     place,
     smoothing,
-    split,
+    wave_smoother,
+    waves,
 )
 
-SMALLEST = 0.001  # narrower bandwidths are never tried
+NARROWEST = 2  # narrower bandwidths, below 0.001, are never tried
 DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
-CHUNK = 256  # columns at a time, to bound memory
+CHUNK = 128  # columns at a time, so that what belongs to them stays in the cache
 N_PILOT = 20
+LADDER = [11, 14, 18, 23, 30, 38, 48, 62, 79, 94, 130, 180, 250, 350, 500, 700, N_BANDWIDTHS]
+N_SECANTS = 6  # steps of the search before it halves
 
 
 def smooth_ece(
     confidence: ArrayLike, correct: ArrayLike, *, weights: ArrayLike | None = None
-) -> float:
+) -> NDArray[np.float64]:
     """Calibration error that needs no bins.
 
     Parameters
@@ -44,13 +53,13 @@ def smooth_ece(
         Stated probability that each answer is correct, in [0, 1].
     correct : array-like of shape (n_answers,)
         0 or 1.
-    weights : array-like of shape (n_answers,), optional
+    weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
         Multiplicities, at least 0: a weight of 2 is the answer given twice.
 
     Returns
     -------
-    float
-        In [0, 1]; 0 is perfect. NaN when the weights sum to 0.
+    float or ndarray of shape (n_columns,)
+        In [0, 1]; 0 is perfect. NaN where the weights sum to 0.
 
     References
     ----------
@@ -61,181 +70,212 @@ def smooth_ece(
     --------
     Half of the answers at confidence 0.9 are wrong:
 
-    >>> round(smooth_ece([0.9] * 10, [0, 1] * 5), 3)
+    >>> round(float(smooth_ece([0.9] * 10, [0, 1] * 5)), 3)
     0.4
     """
-    n = len(np.asarray(confidence))
-    weight = np.ones(n) if weights is None else np.asarray(weights, float)
-    return float(smooth_ece_columns(confidence, correct, weight[:, None])[0])
+    stated = np.asarray(confidence, float)
+    weight = np.ones(len(stated)) if weights is None else np.asarray(weights)
+    residual = stated - np.asarray(correct, float)
+    columns = weight[:, None] if weight.ndim == 1 else weight
+    values = _Search(_Weighted(stated, residual, columns)).values()
+    return values.reshape(weight.shape[1:])[()]
 
 
-def smooth_ece_columns(confidence: ArrayLike, correct: ArrayLike, weights: NDArray) -> Array:
-    """SmoothECE under each column of `weights`.
+class _Prospect(NamedTuple):
+    """Between which bandwidths most columns are, and how steeply SmoothECE falls there."""
 
-    Parameters
-    ----------
-    confidence, correct : array-like of shape (n_answers,)
-        As in `smooth_ece`.
-    weights : ndarray of shape (n_answers, n_columns)
-        A column of multiplicities per replicate.
-
-    Returns
-    -------
-    ndarray of shape (n_columns,)
-        NaN for columns that sum to 0.
-    """
-    confidence = np.asarray(confidence, float)
-    residual = confidence - np.asarray(correct, float)
-    values = np.full(weights.shape[1], np.nan)
-    defined = weights.any(axis=0)
-    if defined.any():
-        weights = weights if defined.all() else weights[:, defined]
-        values[defined] = _smooth_ece(confidence, residual, weights)
-    return values
+    least: int
+    usual: int
+    most: int
+    slope: float
 
 
-def _smooth_ece(confidence: Array, residual: Array, weights: NDArray) -> Array:
-    n_columns = weights.shape[1]
-    if n_columns < 10 * N_PILOT:
-        return _Search(_Replicates(confidence, residual, weights)).bisect()
-    # A few columns tell where the others' bandwidths are, and how steeply SmoothECE falls
-    # there: good guesses leave little to bisect.
-    pilot = _Search(_Replicates(confidence, residual, weights[:, :: n_columns // N_PILOT]))
-    usual = pilot.bisect()
-    middle, step = int(_bandwidth(np.median(usual))), 1 + int(_bandwidth(np.median(usual))) // 8
-    near, far = (pilot.evaluate(np.full(len(usual), k)) for k in (middle, middle + step))
-    slope = min(0.0, float(np.median(far - near))) * N_BANDWIDTHS / step
-    lowest = max(COARSEST, int(0.7 * _bandwidth(usual.min())))
-    frequent = _bandwidth(usual.max()) < 0.9 * FREQUENCIES_END
-    search = _Search(_Replicates(confidence, residual, weights, lowest if frequent else None))
-    sigma = middle / N_BANDWIDTHS
-    first = search.evaluate(np.full(n_columns, middle))
-    search.evaluate(_bandwidth(sigma + (first - sigma) / (1 - slope)))
-    return search.bisect()
-
-
-def _bandwidth(sigma: ArrayLike) -> NDArray[np.int_]:
-    """Return as k the narrowest of the bandwidths k/1024 that is not below sigma."""
-    return np.clip(np.ceil(np.asarray(sigma) * N_BANDWIDTHS), 2, N_BANDWIDTHS).astype(int)
-
-
-class _Replicates:
+class _Weighted:
     """Answers under several weightings, and their SmoothECE at a given bandwidth.
 
-    Weights are first summed over answers of equal confidence, or over the grid
-    points where these are fewer; then, if `lowest` is given, over the cosines
-    that matter at the bandwidths from `lowest` to `FREQUENCIES_END`.
+    Residuals are first summed on the grid, then over the cosines that matter at the bandwidths
+    of most columns, which are `served` from these sums. The others begin with the answers again.
     """
 
-    def __init__(
-        self, confidence: Array, residual: Array, weights: NDArray, lowest: int | None = None
-    ) -> None:
-        self.confidence, self.residual, self.weights = confidence, residual, weights
-        support, rank = np.unique(confidence, return_inverse=True)
-        if len(support) > GRID // 2:
-            self.points = np.linspace(0, 1, GRID)
-            gather = place(confidence, GRID)
-        else:
-            self.points = support
-            gather = sparse.csr_matrix((np.ones(len(rank)), (rank, np.arange(len(rank)))))
-        n_waves = n_frequencies(lowest) if lowest else GRID
-        self.waves, self.served = None, range(COARSEST, N_BANDWIDTHS + 1)
-        if lowest and n_waves < len(self.points):
-            self.waves = cosines(self.points, n_waves, at_ends=0.5)
-            even_waves = np.ascontiguousarray(self.waves[:, ::2])
-            self.served = range(lowest, FREQUENCIES_END)
-        gather_residual = gather @ sparse.diags_array(residual)
-        # a row per column of weights, so that picking some copies whole rows
-        n_reduced = len(self.points) if self.waves is None else n_waves
-        # of the density, only the sum over the mesh is needed: odd cosines add up to 0
-        self.step = 1 if self.waves is None else 2
-        self.density = np.empty((weights.shape[1], len(range(0, n_reduced, self.step))))
-        self.residuals = np.empty((weights.shape[1], n_reduced))
-        chunk = np.empty((len(weights), min(CHUNK, weights.shape[1])))
-        for start in range(0, weights.shape[1], CHUNK):
-            rows = slice(start, min(start + CHUNK, weights.shape[1]))
-            chunk = chunk[:, : rows.stop - start]
-            np.copyto(chunk, weights[:, rows])
-            density, residuals = (gather @ chunk).T, (gather_residual @ chunk).T
-            if self.waves is None:
-                self.density[rows], self.residuals[rows] = density, residuals
-            else:
-                np.matmul(density, even_waves, out=self.density[rows])
-                np.matmul(residuals, self.waves, out=self.residuals[rows])
-        self.kernels: dict[int, tuple[Array, Array]] = {}
+    def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
+        self.weights, self.order = weights, np.argsort(confidence)
+        self.confidence, self.residual = confidence[self.order], residual[self.order]
+        self.residuals = place(self.confidence, self.residual, GRID)
+        answers = place(self.confidence, np.ones(len(confidence)), GRID)
+        self.prospect = self._prospect()
+        lowest = min(max(COARSEST, self.prospect.least), FREQUENCIES_END - 1)
+        end = max(lowest + 1, min(self.prospect.most, FREQUENCIES_END))
+        self.served = range(lowest, end)
+        even_waves, odd_waves = waves(n_frequencies(lowest))
+        shares = density_shares(lowest, end)
+        n_columns = weights.shape[1]
+        self.even = np.empty((n_columns, even_waves.shape[1]))
+        self.odd = np.empty((n_columns, odd_waves.shape[1]))
+        self.density = np.empty((n_columns, len(shares.basis)))
+        self.share_of = shares.coefficients
+        for columns in _in_chunks(n_columns, CHUNK):
+            chunk = self._chunk(columns)
+            even, odd = fold(self.residuals @ chunk)
+            np.matmul(even.T, even_waves, out=self.even[columns])
+            np.matmul(odd.T, odd_waves, out=self.odd[columns])
+            even, _ = fold(answers @ chunk)
+            np.matmul(even.T, shares.basis.T, out=self.density[columns])
 
-    def _kernel(self, k: int) -> tuple[Array, Array]:
-        """Smoothing by k/1024 of reduced weights, and its sum over the mesh."""
-        if k not in self.kernels:
-            if self.waves is not None:
-                matrix = cosine_smoothing(k, self.waves.shape[1])
-            elif len(self.points) == GRID:
-                matrix = smoothing(k)
-            else:
-                left, share = split(self.points, GRID)
-                matrix = smoothing(k)
-                matrix = (matrix[left].T * (1 - share) + matrix[left + 1].T * share).T
-            self.kernels[k] = (matrix, matrix[:: self.step].sum(axis=1))
-        return self.kernels[k]
+    def _chunk(self, columns: slice | NDArray[np.intp]) -> Array:
+        """Return some columns, answers in order of confidence: nearest on the grid too."""
+        some = np.ascontiguousarray(self.weights[:, columns])
+        return np.take(some, self.order, axis=0, mode="clip").astype(float)
+
+    def _prospect(self) -> _Prospect:
+        """Evaluate a few columns along the ladder, and see where they cross the bandwidth."""
+        chunk = self._chunk(slice(N_PILOT))
+        even, odd = fold(self.residuals @ chunk)
+        even_waves, odd_waves = waves(n_frequencies(COARSEST))
+        even, odd = even.T @ even_waves, odd.T @ odd_waves
+        density = interpolate(_ladder_shares(), self.confidence).T @ chunk
+        value = np.array(
+            [
+                _smooth_ece(even, odd, of, wave_smoother(k))
+                for k, of in zip(LADDER, density, strict=True)
+            ]
+        )
+        sigma = np.array(LADDER)[:, None] / N_BANDWIDTHS
+        rung = np.clip(
+            (value <= sigma).argmax(axis=0), 1, None
+        )  # the first below the bandwidth
+        rise, fall = np.diff(sigma, axis=0)[rung - 1, 0], np.diff(value, axis=0)
+        fall = np.minimum(0, fall[rung - 1, np.arange(len(rung))])
+        above = (value - sigma)[rung, np.arange(len(rung))]
+        crossing = N_BANDWIDTHS * np.maximum(0, sigma[rung, 0] + above * rise / (rise - fall))
+        return _Prospect(
+            least=int(0.85 * crossing.min()),
+            usual=max(COARSEST, int(np.median(crossing))),
+            most=int(1.15 * crossing.max()) + 2,
+            slope=float(np.median(fall / rise)),
+        )
 
     def smooth_ece(self, k: int, columns: NDArray[np.intp]) -> Array:
         """SmoothECE at the bandwidth k/1024 of some columns."""
-        if served := k in self.served:
-            matrix, total = self._kernel(k)
-        else:
-            gather = place(self.confidence, n_grid_points(k))
-            smoother, gather_residual = (
-                smoothing(k).T,
-                gather @ sparse.diags_array(self.residual),
-            )
+        if k in self.served:
+            density = self._served_density(k, columns)
+            return self._by_waves(k, columns, density)
         values = np.empty(len(columns))
-        for start in range(0, len(columns), CHUNK):
-            some = columns[start : start + CHUNK]
-            if served:
-                smooth, mass = self.residuals[some] @ matrix, self.density[some] @ total
+        for part in _in_chunks(len(columns), CHUNK):
+            chunk = self._chunk(columns[part])
+            if k < COARSEST:
+                values[part] = self._on_fine_grid(k, chunk)
             else:
-                weights = self.weights[:, some].astype(float, order="C")
-                smooth = (smoother @ (gather_residual @ weights)).T
-                mass = (smoother @ (gather @ weights)).sum(axis=0)
-            error = np.abs(smooth, out=smooth).sum(axis=1)
-            values[start : start + CHUNK] = error / (mass + DENSITY_FLOOR * smooth.shape[1])
+                even, odd = fold(self.residuals @ chunk)
+                density = interpolate(density_share(k), self.confidence) @ chunk
+                values[part] = _smooth_ece(even.T, odd.T, density, grid_smoother(k))
         return values
+
+    def approximate(self, k: int, columns: NDArray[np.intp]) -> Array:
+        """SmoothECE by the cosines that are there, at any bandwidth but the narrow ones."""
+        nearest = min(max(k, self.served[0]), self.served[-1])
+        return self._by_waves(k, columns, self._served_density(nearest, columns))
+
+    def is_defined(self) -> NDArray[np.bool_]:
+        """Whether any answer has weight, for each column."""
+        return self.density.any(axis=1)
+
+    def _served_density(self, k: int, columns: NDArray[np.intp]) -> Array:
+        return self.density[columns] @ self.share_of[k - self.served[0]]
+
+    def _by_waves(self, k: int, columns: NDArray[np.intp], density: Array) -> Array:
+        smoother = wave_smoother(k)
+        values = np.empty(len(columns))
+        for part in _in_chunks(len(columns), 4 * CHUNK):
+            some = columns[part]
+            values[part] = _smooth_ece(self.even[some], self.odd[some], density[part], smoother)
+        return values
+
+    def _on_fine_grid(self, k: int, chunk: Array) -> Array:
+        smoother = smoothing(k)
+        n_points, n_mesh = n_grid_points(k), smoother.shape[0]
+        smooth = smoother @ (place(self.confidence, self.residual, n_points) @ chunk)
+        share = interpolate(np.asarray(smoother.sum(axis=0)).ravel() / n_mesh, self.confidence)
+        error = np.abs(smooth, out=smooth).sum(axis=0) / n_mesh
+        return error / (share @ chunk + DENSITY_FLOOR)
+
+
+def _smooth_ece(even: Array, odd: Array, density: Array, smoother: Smoother) -> Array:
+    """Smooth each half; at x and its mirror image together, |e + o| + |e − o| is read."""
+    at_even = even[:, : len(smoother.even)] @ smoother.even
+    at_odd = odd[:, : len(smoother.odd)] @ smoother.odd
+    np.maximum(np.abs(at_even, out=at_even), np.abs(at_odd, out=at_odd), out=at_even)
+    return at_even @ (smoother.times / smoother.times.sum()) / (density + DENSITY_FLOOR)
+
+
+@lru_cache(maxsize=1)
+def _ladder_shares() -> Array:
+    return np.array([density_share(k) for k in LADDER]).T
+
+
+def _in_chunks(n: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def _groups(k: NDArray[np.intp], columns: NDArray[np.intp]) -> Iterator[tuple[int, NDArray]]:
+    """Yield each bandwidth with the columns that are to be evaluated at it."""
+    order = np.argsort(k, kind="stable")
+    starts = np.flatnonzero(np.diff(k[order], prepend=-1))
+    for some in np.split(order, starts)[1:]:
+        yield int(k[some[0]]), columns[some]
 
 
 class _Search:
-    """The bandwidth that relplot's bisection finds for each column.
+    """The bandwidth that relplot's bisection ends at, for each column.
 
-    The bisection visits ten bandwidths; evaluated are only those whose outcome
-    does not follow from the ones before.
+    That is the narrowest k/1024 at which SmoothECE is not above the bandwidth.
     """
 
-    def __init__(self, replicates: _Replicates) -> None:
-        self.replicates = replicates
-        n = len(replicates.density)
-        self.value, self.at = np.empty(n), np.zeros(n, int)  # SmoothECE and its bandwidth
-        # the bandwidth at which SmoothECE equals it is known to lie between these
-        self.lower, self.upper = np.full(n, SMALLEST), np.full(n, np.inf)
+    def __init__(self, weighted: _Weighted) -> None:
+        self.weighted = weighted
+        n = len(weighted.even)
+        # the widest bandwidth known to be too narrow, and the narrowest known not to be
+        self.narrow, self.wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
+        self.value, self.at = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE, and at which k
+        self.guess = np.full(n, weighted.prospect.usual)
 
-    def evaluate(self, k: NDArray[np.int_], columns: NDArray[np.bool_] | None = None) -> Array:
-        """Compute SmoothECE at a bandwidth k/1024 per column, of all or some columns."""
-        for width in np.unique(k if columns is None else k[columns]):
-            some = np.flatnonzero(k == width if columns is None else (k == width) & columns)
-            new, sigma = self.replicates.smooth_ece(int(width), some), width / N_BANDWIDTHS
-            self.value[some], self.at[some] = new, width
-            # Smoothing wider lowers SmoothECE but for truncation and grids, which raise it
-            # by less than a quarter per unit: so it equals the bandwidth before `bound`.
-            bound, narrow = new + (new - sigma) / 3, sigma < new
-            self.lower[some] = np.maximum(self.lower[some], np.where(narrow, sigma, bound))
-            self.upper[some] = np.minimum(self.upper[some], np.where(narrow, bound, sigma))
-        return self.value.copy()
-
-    def bisect(self) -> Array:
+    def values(self) -> Array:
         """Return SmoothECE at the bandwidth of each column."""
-        wide, narrow = np.full(len(self.at), N_BANDWIDTHS), np.zeros(len(self.at), int)
-        for _ in range(10):
-            middle = (wide + narrow) // 2
-            sigma = middle / N_BANDWIDTHS
-            self.evaluate(middle, (self.lower < sigma) & (sigma < self.upper))
-            is_narrow = (sigma <= self.lower) & (sigma < self.upper)
-            wide, narrow = np.where(is_narrow, [wide, middle], [middle, narrow])
-        return self.evaluate(wide, self.at != wide)
+        served = self.weighted.served
+        self._evaluate(
+            self.guess, np.arange(len(self.guess)), exact=self.guess[:1].item() in served
+        )
+        # where an evaluation is dear, a guess is refined first
+        self._evaluate(self.guess, np.flatnonzero(self.guess >= served.stop), exact=False)
+        n_steps = 0
+        while len(
+            columns := np.flatnonzero((self.wide - self.narrow > 1) | (self.at != self.wide))
+        ):
+            n_steps += 1
+            middle = (self.narrow + self.wide) // 2
+            k = self.guess if n_steps <= N_SECANTS else middle
+            k = np.clip(k, self.narrow + 1, np.maximum(self.narrow + 1, self.wide - 1))
+            self._evaluate(k, columns, exact=True)
+        return np.where(self.weighted.is_defined(), self.value, np.nan)
+
+    def _evaluate(self, k: NDArray[np.intp], columns: NDArray[np.intp], *, exact: bool) -> None:
+        for width, some in _groups(k[columns], columns):
+            if exact:
+                value = self.weighted.smooth_ece(width, some)
+                self._bracket(width, some, value)
+            else:
+                value = self.weighted.approximate(width, some)
+            sigma, slope = width / N_BANDWIDTHS, self.weighted.prospect.slope
+            crossing = np.ceil(N_BANDWIDTHS * (sigma + (value - sigma) / (1 - slope)))
+            self.guess[some] = crossing.clip(NARROWEST, N_BANDWIDTHS)
+
+    def _bracket(self, k: int, columns: NDArray[np.intp], value: Array) -> None:
+        # Smoothing wider lowers SmoothECE but for truncation and grids, which raise it by less
+        # than a quarter per unit: so it equals the bandwidth between sigma and `bound`.
+        sigma = k / N_BANDWIDTHS
+        bound = value + (value - sigma) / 3
+        wide = np.ceil(N_BANDWIDTHS * np.maximum(sigma, bound)).astype(int)
+        narrow = np.floor(N_BANDWIDTHS * np.minimum(sigma, bound)).astype(int)
+        self.wide[columns] = wide = np.minimum(self.wide[columns], wide)
+        self.narrow[columns] = np.minimum(np.maximum(self.narrow[columns], narrow), wide - 1)
+        last = columns[wide == k]
+        self.value[last], self.at[last] = value[wide == k], k

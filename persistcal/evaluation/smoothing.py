@@ -1,13 +1,17 @@
 """Smoothing by reflected Gaussians on the grids of `relplot`, as matrices.
 
-Answers at confidences in [0, 1] are split between the two nearest points of a
-grid, smoothed there, and read at the points of a coarser mesh. Bandwidths are
-k/1024; from `COARSEST` on, all share the grid of `GRID` points.
+Answers at confidences in [0, 1] are split between the two nearest points of a grid, smoothed
+there, and read at the points of a coarser mesh. Bandwidths are k/1024; from `COARSEST` on, all
+share the grid of `GRID` points. That grid, its meshes and its kernels look the same from either
+end; so what lies on it is folded into an even half (each point plus its mirror image) and an
+odd one (minus), and each is smoothed by itself, at half the cost.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.fft import dct
@@ -16,10 +20,11 @@ Array = NDArray[np.float64]
 
 N_BANDWIDTHS = 1024
 GRID = 1001
+HALF = GRID // 2 + 1
 COARSEST = 11  # the smallest k whose grid has GRID points
 # The kernel is cut at a distance of 0.5. Below this k the cut is low enough for the kernel to
-# have few frequencies: leaving the rest out changes SmoothECE by less than 1e-7.
-FREQUENCIES_END = 130
+# have few frequencies: leaving the rest out changes SmoothECE by less than 1e-9.
+FREQUENCIES_END = 95
 
 
 def n_grid_points(k: int) -> int:
@@ -39,14 +44,20 @@ def split(confidence: Array, n_points: int) -> tuple[NDArray[np.int_], Array]:
     return left, position - left
 
 
-def place(confidence: Array, n_points: int) -> sparse.csr_matrix:
-    """Return the matrix (n_points, n_answers) that puts answers on a grid."""
+def place(confidence: Array, values: Array, n_points: int) -> sparse.csr_matrix:
+    """Return the matrix (n_points, n_answers) that puts answers times values on a grid."""
     left, share = split(confidence, n_points)
     n = np.arange(len(confidence))
     return sparse.csr_matrix(
-        (np.r_[1 - share, share], (np.r_[left, left + 1], np.r_[n, n])),
+        (np.r_[(1 - share) * values, share * values], (np.r_[left, left + 1], np.r_[n, n])),
         shape=(n_points, len(confidence)),
     )
+
+
+def interpolate(on_grid: Array, confidence: Array) -> Array:
+    """Return what is between the grid points of the first axis at each confidence."""
+    left, share = split(confidence, len(on_grid))
+    return (on_grid[left].T * (1 - share) + on_grid[left + 1].T * share).T
 
 
 def _kernel(k: int, n_points: int) -> Array:
@@ -55,19 +66,18 @@ def _kernel(k: int, n_points: int) -> Array:
     return height * np.exp(-((np.linspace(0, 1, n_points) - 0.5) ** 2) / (2 * sigma**2))
 
 
-@lru_cache(maxsize=256)  # of 1.6 MB
-def smoothing(k: int) -> Array | sparse.csr_matrix:
-    """Return smoothing by k/1024 as a matrix (grid points, mesh points).
+@lru_cache(maxsize=COARSEST)
+def smoothing(k: int) -> sparse.csr_matrix:
+    """Return smoothing by k/1024 as a matrix (mesh points, grid points), any k.
 
-    It is sparse where the grid is finer than `GRID`. The grid is mirrored once
-    at 0 and once at 1.
+    The grid is mirrored once at 0 and once at 1.
     """
-    n_points, read = n_grid_points(k), mesh(k)
+    n_points, at = n_grid_points(k), mesh(k)
     kernel = _kernel(k, n_points)
     centre = (n_points - 1) // 2
     # each mesh point interpolates between the smoothed grid points on its left and right
-    left = (read * (n_points - 1)).astype(int).clip(0, n_points - 2)
-    share = (read - left / (n_points - 1)) * (n_points - 1)
+    left = (at * (n_points - 1)).astype(int).clip(0, n_points - 2)
+    share = (at - left / (n_points - 1)) * (n_points - 1)
     reach = min(centre, 9 * k * n_points // N_BANDWIDTHS)  # beyond 9 sigma it is below 1e-17
     offset = np.arange(-reach, reach + 3)
     padded = np.concatenate([[0.0], kernel, np.zeros(3)])
@@ -75,12 +85,59 @@ def smoothing(k: int) -> Array | sparse.csr_matrix:
     values = np.outer(1 - share, at_left) + np.outer(share, at_right)
     point = np.abs(left[:, None] + offset)
     point = np.where(point < n_points, point, 2 * (n_points - 1) - point)
-    cell = (point * len(read) + np.arange(len(read))[:, None]).ravel()
-    if n_points > GRID:
-        where = np.divmod(cell, len(read))
-        return sparse.csr_matrix((values.ravel(), where), shape=(n_points, len(read)))
-    matrix = np.bincount(cell, values.ravel(), n_points * len(read))
-    return matrix.reshape(n_points, len(read))
+    row = np.broadcast_to(np.arange(len(at))[:, None], point.shape)
+    return sparse.csr_matrix(
+        (values.ravel(), (row.ravel(), point.ravel())), shape=(len(at), n_points)
+    )
+
+
+class Smoother(NamedTuple):
+    """Smoothing of the even and of the odd half of what lies on the grid.
+
+    Attributes
+    ----------
+    even, odd : ndarray of shape (n_halved, n_mesh_halved)
+        From grid points, or from cosines, to the mesh points up to the middle.
+    times : ndarray of shape (n_mesh_halved,)
+        2 for each mesh point that has a mirror image, 1 for one in the middle.
+    """
+
+    even: Array
+    odd: Array
+    times: Array
+
+
+def fold(on_grid: Array) -> tuple[Array, Array]:
+    """Return the even and the odd half of the first axis; the middle counts twice in one."""
+    return on_grid[:HALF] + on_grid[: HALF - 2 : -1], on_grid[:HALF] - on_grid[: HALF - 2 : -1]
+
+
+def _half_mesh(k: int) -> tuple[Array, Array]:
+    """Return the mesh points up to the middle, and `Smoother.times` of them."""
+    points = mesh(k)
+    half = (len(points) + 1) // 2
+    times = np.full(half, 2.0)
+    times[len(points) // 2 :] = 1
+    return points[:half], times
+
+
+@lru_cache(maxsize=128)  # of 0.8 MB
+def grid_smoother(k: int) -> Smoother:
+    """Return smoothing by k/1024, from `COARSEST` on, of the folded grid."""
+    at, times = _half_mesh(k)
+    by_distance = np.zeros(2 * GRID)
+    by_distance[:HALF] = _kernel(k, GRID)[HALF - 1 :]
+    # rows are grid points that are read: kernels around each of the others, and their images
+    around = sliding_window_view(np.r_[by_distance[GRID - 1 : 0 : -1], by_distance], GRID)
+    smoothed = around[GRID - 1 - np.arange(HALF + 1)]
+    smoothed[:, 1:] += sliding_window_view(by_distance, GRID)[: HALF + 1, 1:]
+    beyond = 2 * (GRID - 1) - np.add.outer(np.arange(HALF + 1), np.arange(HALF, GRID - 1))
+    smoothed[:, HALF : GRID - 1] += by_distance[beyond]
+    left, share = split(at, GRID)
+    read = smoothed[left] * (1 - share)[:, None] + smoothed[left + 1] * share[:, None]
+    even, odd = (half / 2 for half in fold(read.T))
+    even[-1] /= 2  # the point in the middle was doubled when it was folded
+    return Smoother(even, odd, times)
 
 
 def n_frequencies(k: int) -> int:
@@ -88,26 +145,69 @@ def n_frequencies(k: int) -> int:
     return 16 * int(np.ceil(2.37 * N_BANDWIDTHS / k / 16))
 
 
-def cosines(confidence: Array, n: int, *, at_ends: float) -> Array:
-    """Return the first n cosines on the grid, split as answers are: (n_answers, n).
-
-    They are scaled by `at_ends` at the first and last grid point: 0.5 for what
-    is smoothed, as mirroring doubles all other points, and 1 for where it is read.
-    """
-    table = np.cos(np.outer(np.arange(GRID), np.pi * np.arange(n) / (GRID - 1)))
-    table[[0, -1]] *= at_ends
-    left, share = split(confidence, GRID)
-    return table[left] * (1 - share)[:, None] + table[left + 1] * share[:, None]
+@lru_cache(maxsize=32)
+def _cosines(n: int) -> Array:
+    """Return the first n cosines on the grid: (GRID, n)."""
+    return np.cos(np.outer(np.arange(GRID), np.pi * np.arange(n) / (GRID - 1)))
 
 
-@lru_cache(maxsize=512)
-def cosine_smoothing(k: int, n: int) -> Array:
-    """Return smoothing by k/1024 as a matrix (n, mesh points), from `cosines` of answers.
+@lru_cache(maxsize=32)
+def waves(n: int) -> tuple[Array, Array]:
+    """Return the first n cosines on the folded grid: the even ones, and the odd ones."""
+    on_grid = _cosines(n)[:HALF].copy()
+    on_grid[0] /= 2  # mirroring doubles all points but those at the ends
+    on_grid[-1] /= 2  # and folding the one in the middle
+    return np.ascontiguousarray(on_grid[:, ::2]), np.ascontiguousarray(on_grid[:, 1::2])
+
+
+@lru_cache(maxsize=512)  # of 0.1 MB, or up to 1 MB where k is small
+def wave_smoother(k: int) -> Smoother:
+    """Return smoothing by k/1024, below `FREQUENCIES_END`, of `n_frequencies(k)` cosines.
 
     On a mirrored grid, a symmetric kernel multiplies each cosine by a factor.
     """
+    at, times = _half_mesh(k)
     half = np.zeros(GRID)
-    half[: GRID // 2 + 1] = _kernel(k, GRID)[GRID // 2 :]
+    half[:HALF] = _kernel(k, GRID)[HALF - 1 :]
+    n = n_frequencies(k)
     factor = dct(half, type=1)[:n] * 2 / (GRID - 1)
     factor[0] /= 2
-    return np.ascontiguousarray((cosines(mesh(k), n, at_ends=1) * factor).T)
+    smoothed = (interpolate(_cosines(n), at) * factor).T
+    return Smoother(
+        np.ascontiguousarray(smoothed[::2]), np.ascontiguousarray(smoothed[1::2]), times
+    )
+
+
+@lru_cache(maxsize=N_BANDWIDTHS)
+def density_share(k: int) -> Array:
+    """Return how much of an answer on each grid point is read, as a mean over the mesh.
+
+    For bandwidths k/1024 from `COARSEST` on. It is 1 but near the ends, to which the mesh
+    gives half a step too much.
+    """
+    if k < FREQUENCIES_END:
+        smoother = wave_smoother(k)
+        even = waves(n_frequencies(k))[0] @ smoother.even
+    else:
+        smoother = grid_smoother(k)
+        even = smoother.even
+    half = even @ (smoother.times / smoother.times.sum())
+    half[-1] *= 2  # the point in the middle was halved, as folding doubles it
+    return np.concatenate([half, half[-2::-1]])
+
+
+class Shares(NamedTuple):
+    """`density_share` of a range of bandwidths, for a folded grid: coefficients @ basis."""
+
+    coefficients: Array
+    basis: Array
+
+
+@lru_cache(maxsize=256)
+def density_shares(lowest: int, end: int) -> Shares:
+    """Return `density_share` from lowest/1024 to before end/1024, to 1e-11."""
+    shares = np.array([density_share(k)[:HALF] for k in range(lowest, end)])
+    shares[:, -1] /= 2  # folding doubles the point in the middle
+    u, s, v = np.linalg.svd(shares, full_matrices=False)
+    rank = int(np.sum(s > 1e-11))
+    return Shares(u[:, :rank] * s[:rank], v[:rank])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.evaluation.evaluate import LOWER_IS_BETTER
+from persistcal.evaluation.metrics import LOWER_IS_BETTER
 from persistcal.report.layout import (
     Description,
     Member,

@@ -84,6 +84,7 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
         dataset="d",
         checkpoints=["x", "y", "z"],
         min_contrast=3,
+        pairs="all",
         verifier="gcm",
         oracle="oracle",
     )

@@ -11,7 +11,7 @@ from persistcal.evaluation.conditioning import (
     condition_by_fit,
     condition_by_odds,
 )
-from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.contrast import choose_pairs, contrast_sets
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
@@ -126,3 +126,22 @@ def test_features_by_hand():
 def test_condition_chooses(pairs):
     assert (condition(*pairs, "odds").later == condition_by_odds(*pairs[:2]).later).all()
     assert (condition(*pairs, "fitted").later == condition_by_fit(*pairs).later).all()
+
+
+def test_pairs_are_chosen_by_name():
+    names = ["a", "b", "c", "d"]
+    assert choose_pairs("all", names) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert choose_pairs("adjacent", names) == [(0, 1), (1, 2), (2, 3)]
+    assert choose_pairs("first", names) == [(0, 1), (0, 2), (0, 3)]
+    # of a pair that another model has, and of one that is listed twice
+    listed = [["b", "d"], ["a", "c"], ["a", "z"], ["b", "d"]]
+    assert choose_pairs(listed, names) == [(0, 2), (1, 3)]
+    with pytest.raises(ValueError, match=r"study.pairs lists \(d, b\).*earlier one first"):
+        choose_pairs([["d", "b"]], names)
+
+
+def test_only_chosen_pairs_have_sets():
+    correct = np.array([[0, 1], [1, 1], [1, 0]], np.int8)
+    sets = contrast_sets(correct, min_contrast=1, pairs=[(0, 2)])
+    assert [(pair.earlier, pair.later) for pair in sets] == [(0, 2)]
+    assert sets[0].questions.tolist() == [0, 1]

@@ -7,7 +7,8 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
-from persistcal.evaluation.evaluate import CONTRAST_METRICS, FULL_METRICS, evaluate
+from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.metrics import CONTRAST_METRICS, FULL_METRICS
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 
@@ -179,3 +180,20 @@ def test_bad_predictions_are_one_sentence_with_the_first_rows(predictions, messa
     with pytest.raises(PredictionsError, match=message) as error:
         evaluate(predictions, ["a", "b"], min_contrast=1)
     assert len(str(error.value)) < 600
+
+
+def test_contrast_metrics_are_means_over_the_chosen_pairs():
+    predictions = make_predictions(90)
+    of = {
+        pairs: values(
+            evaluate(predictions, CHECKPOINTS, min_contrast=5, pairs=pairs), "contrast"
+        )
+        for pairs in ("all", "adjacent")
+    }
+    single = [
+        evaluate(predictions, CHECKPOINTS, min_contrast=5, pairs=[pair])
+        for pair in (["a", "b"], ["b", "c"], ["a", "c"])
+    ]
+    first, second, third = (values(one, "contrast") for one in single)
+    np.testing.assert_allclose(of["adjacent"], (first + second) / 2, atol=1e-12)
+    np.testing.assert_allclose(of["all"], (first + second + third) / 3, atol=1e-12)

@@ -15,7 +15,7 @@ from persistcal.evaluation.replicates import UnpairedError, from_table
 from persistcal.evaluation.significance import compare_blocks, replicate_metrics
 
 PLACE = {"model": "m", "dataset": "quiz"}
-HOW = {"min_contrast": 5, "n_replicates": 20, "seed": 3}
+HOW = {"min_contrast": 5, "n_replicates": 20, "seed": 3, "pairs": "all"}
 
 
 def resample(predictions, folder, name, **changes):
@@ -44,7 +44,9 @@ def test_estimators_resampled_one_by_one_are_tested_as_if_together(tmp_path):
     pd.testing.assert_frame_equal(tests[expected.columns], expected, check_dtype=False)
 
 
-@pytest.mark.parametrize("change", [{"seed": 4}, {"n_replicates": 21}, {"min_contrast": 6}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 4}, {"n_replicates": 21}, {"min_contrast": 6}, {"pairs": "first"}]
+)
 def test_what_was_not_drawn_alike_is_not_compared(tmp_path, change):
     predictions = make_predictions(90)
     one = predictions[predictions["estimator"] == "own"]
@@ -82,6 +84,7 @@ def test_contrast_sets_from_answers(tmp_path):
         tmp_path / "sets.parquet",
         checkpoints=["a", "b"],
         min_contrast=3,
+        pairs="all",
         **PLACE,
     )
     # q1 is lost and q2 gained; q3 was not answered at b
@@ -108,6 +111,7 @@ def test_without_predictions_there_are_empty_tables_and_warnings(tmp_path, caplo
             tmp_path / "m.parquet",
             checkpoints=["a", "b"],
             min_contrast=1,
+            pairs="all",
             **PLACE,
         )
         compare_estimators(

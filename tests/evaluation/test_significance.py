@@ -10,7 +10,8 @@ from persistcal import artifacts
 from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.evaluate import LOWER_IS_BETTER, evaluate
+from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.metrics import LOWER_IS_BETTER
 
 
 def compare(predictions, checkpoints, *, blocks, **settings):
@@ -51,8 +52,8 @@ def test_quantiles_are_those_of_resampled_rows(predictions, tests):
         )
         difference = sign * (best - other)
         expected = np.quantile(difference, [0.05, 0.025, 0.975])
-        found = [row.lower_5pct, row.lower_2_5pct, row.upper_97_5pct]
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        interval = [row.lower_5pct, row.lower_2_5pct, row.upper_97_5pct]
+        np.testing.assert_allclose(interval, expected, atol=1e-6)
         assert row.p_value == pytest.approx((1 + (difference <= 1e-9).sum()) / 21, abs=1e-9)
         assert row.significant == (row.lower_5pct > 0)
 
@@ -170,3 +171,15 @@ def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(prediction
             drawn[-1] - 0.975 * (drawn[-1] - drawn[-2])
         )
         assert row["value"].item() == pytest.approx(replicates.observed[key][number])
+
+
+def test_replicates_do_not_depend_on_the_size_of_blocks(predictions):
+    settings = {"min_contrast": 5, "n_replicates": 41, "seed": 5, "conditionings": ["odds"]}
+    whole = significance.replicate_metrics(predictions, CHECKPOINTS, **settings)
+    for memory in (1, 50_000):  # one replicate at a time, and some
+        parts = significance.replicate_metrics(
+            predictions, CHECKPOINTS, memory=memory, **settings
+        )
+        for key, replicated in whole.replicated.items():
+            np.testing.assert_allclose(parts.replicated[key], replicated, rtol=0, atol=1e-9)
+            np.testing.assert_array_equal(parts.observed[key], whole.observed[key])

@@ -4,7 +4,7 @@ import relplot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from persistcal.evaluation.smooth_ece import smooth_ece, smooth_ece_columns
+from persistcal.evaluation.smooth_ece import smooth_ece
 
 confidences = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 1e-6, 0.001, 0.5, 1 / 3, 0.9995, 1 - 1e-6, 1.0])
@@ -74,11 +74,11 @@ def test_replicates_equal_relplot_one_by_one(n, sharpness, what):
     if what == "tenths":
         confidence = np.round(confidence, 1)
     counts = rng.multinomial(n, np.full(n, 1 / n), size=250).T.astype(np.uint8)
-    found = smooth_ece_columns(confidence, correct, counts)
+    values = smooth_ece(confidence, correct, weights=counts)
     for column in range(0, 250, 12):
         times = counts[:, column]
         expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
-        assert found[column] == pytest.approx(expected, abs=1e-7)
+        assert values[column] == pytest.approx(expected, abs=1e-9)
 
 
 def test_one_confidence_has_its_distance_from_accuracy():
@@ -88,8 +88,8 @@ def test_one_confidence_has_its_distance_from_accuracy():
 
 def test_without_weight_it_is_undefined():
     counts = np.array([[0, 1, 3], [0, 0, 1]], np.uint8)
-    found = smooth_ece_columns([0.2, 0.7], [0, 1], counts)
-    assert np.isnan(found[0])
-    assert found[2] == pytest.approx(
+    values = smooth_ece([0.2, 0.7], [0, 1], weights=counts)
+    assert np.isnan(values[0])
+    assert values[2] == pytest.approx(
         relplot.smECE(*np.array([[0.2] * 3 + [0.7], [0, 0, 0, 1]]))
     )

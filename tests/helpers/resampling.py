@@ -6,9 +6,9 @@ import numpy as np
 import relplot
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from persistcal.evaluation.bootstrap import components_of
 from persistcal.evaluation.conditioning import condition
 from persistcal.evaluation.draws import question_blocks
+from persistcal.evaluation.evaluate import prepare
 
 SEED = 5
 
@@ -31,10 +31,10 @@ def walk(part, n_questions, seed, replicate):
 
 def resampled_metrics(answers, pairs, conditioning, replicate):
     """All ten metrics of a replicate, from rows that are really repeated."""
-    full, contrast = components_of(answers, pairs)
+    full, contrast, *_ = prepare(answers, pairs, [])
     taken_full = [walk(part, len(answers.questions), SEED, replicate) for part in full]
     taken_pairs = [walk(part, len(answers.questions), SEED, replicate) for part in contrast]
-    found = {}
+    metrics = {}
     for estimator, runs in answers.estimators.items():
         per_seed = []
         for run in runs:
@@ -76,5 +76,5 @@ def resampled_metrics(answers, pairs, conditioning, replicate):
             for metric in by_pair[0]:
                 values["contrast", metric] = np.mean([of[metric] for of in by_pair])
             per_seed.append(values)
-        found[estimator] = {key: np.mean([v[key] for v in per_seed]) for key in per_seed[0]}
-    return found
+        metrics[estimator] = {key: np.mean([v[key] for v in per_seed]) for key in per_seed[0]}
+    return metrics

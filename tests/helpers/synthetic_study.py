@@ -161,6 +161,7 @@ def invent(
                 },
             }
         },
+        "study": {"pairs": "all"},
         "datasets": {dataset: {"min_contrast": min_contrast}},
         "analyses": {},
         "judge": {"backend": "lexical"},

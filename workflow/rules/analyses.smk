@@ -149,6 +149,7 @@ rule measure_headroom:
     params:
         checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        pairs=config["study"]["pairs"],
         verifier=HEADROOM["verifier"],
         oracle=HEADROOM["oracle"],
         code=digest_of("analyses/measure_headroom.py"),

@@ -24,6 +24,7 @@ rule count_contrast_sets:
     params:
         checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        pairs=config["study"]["pairs"],
         code=digest_of("evaluation/count_contrast_sets.py"),
     script:
         "../scripts/evaluation/count_contrast_sets.py"
@@ -42,6 +43,7 @@ rule compute_metrics:
     params:
         checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        pairs=config["study"]["pairs"],
         code=digest_of("evaluation/compute_metrics.py"),
     script:
         "../scripts/evaluation/compute_metrics.py"
@@ -65,6 +67,7 @@ rule resample_metrics:
     params:
         checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        pairs=config["study"]["pairs"],
         conditioning=config["evaluation"]["conditioning"],
         n_replicates=config["evaluation"]["replicates"],
         seed=config["evaluation"]["seed"],

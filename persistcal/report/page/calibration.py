@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.evaluate import pair_confidences
-from persistcal.evaluation.metrics import auc, balanced_gap
+from persistcal.evaluation.draws import component
+from persistcal.evaluation.evaluate import on_contrast_set, once
+from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
 from persistcal.report.page.parts import Part
 
@@ -90,10 +91,10 @@ def pair_metrics(part: Part) -> dict[tuple[str, str], list[dict[str, float | Non
 
 
 def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str, float | None]:
-    values: dict[str, list[float]] = {"delta0_balanced": [], "auc": []}
-    for run in runs if len(np.unique(pair.improvement)) == 2 else ():
-        earlier, later, _, sign = pair_confidences(run, pair, "odds")
-        both = np.concatenate([earlier, later])
-        values["delta0_balanced"].append(balanced_gap(sign, pair.improvement))
-        values["auc"].append(auc(both, np.concatenate([~pair.improvement, pair.improvement])))
-    return {name: round(float(np.mean(v)), 4) if v else None for name, v in values.items()}
+    metrics = {name: CONTRAST_METRICS[name] for name in ("delta0_balanced", "auc")}
+    if len(np.unique(pair.improvement)) < 2:
+        return dict.fromkeys(metrics)
+    part = component(pair.questions, pair.improvement)
+    said = [on_contrast_set(run, pair, part, "odds") for run in runs]
+    values = compute(metrics, said, once(part))
+    return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.evaluation.arrange import ABSENT, Answers, arrange
-from persistcal.evaluation.contrast import ContrastSet, contrast_sets
+from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
 
 
 class Texts(NamedTuple):
@@ -86,6 +86,7 @@ def arrange_part(
     min_contrast: int,
     texts: Texts | None,
     order: Sequence[str] = (),
+    pairs: Pairs = "all",
 ) -> Part:
     """Arrange what is known of one model and dataset.
 
@@ -104,6 +105,8 @@ def arrange_part(
         Questions and answers, where the study has them.
     order : sequence of str
         Estimators as they are listed; others come after them.
+    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
+        See `persistcal.evaluation.contrast.choose_pairs`.
     """
     answers = arrange(predictions, list(evaluation))
     rows, shown = [], []
@@ -127,7 +130,11 @@ def arrange_part(
         len(shown),
         answers,
         np.vstack([*rows, answers.correct]) if rows else answers.correct,
-        contrast_sets(answers.correct, min_contrast=min_contrast),
+        contrast_sets(
+            answers.correct,
+            min_contrast=min_contrast,
+            pairs=choose_pairs(pairs, answers.checkpoints),
+        ),
         texts,
         tuple(order),
     )

@@ -7,6 +7,7 @@ import pandas as pd
 
 from persistcal import artifacts
 from persistcal.analyses import headroom
+from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import from_table
 from persistcal.logs import log_to
 
@@ -24,6 +25,7 @@ def measure_headroom(
     dataset: str,
     checkpoints: Sequence[str],
     min_contrast: int,
+    pairs: Pairs,
     verifier: str,
     oracle: str,
 ) -> None:
@@ -36,6 +38,7 @@ def measure_headroom(
     ids = headroom.contrast_questions(
         {c: _asked(path) for c, path in zip(checkpoints, answers_paths, strict=True)},
         min_contrast=min_contrast,
+        pairs=pairs,
     )
     tables = [
         artifacts.read(path, artifacts.REPLICATES) for path in (verifier_path, oracle_path)
@@ -67,6 +70,7 @@ if __name__ == "__main__":
         dataset=snakemake.wildcards.dataset,
         checkpoints=snakemake.params.checkpoints,
         min_contrast=snakemake.params.min_contrast,
+        pairs=snakemake.params.pairs,
         verifier=snakemake.params.verifier,
         oracle=snakemake.params.oracle,
     )

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from persistcal import artifacts
+from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.logs import log_to
 
@@ -18,6 +19,7 @@ def compute_metrics(
     dataset: str,
     checkpoints: Sequence[str],
     min_contrast: int,
+    pairs: Pairs,
 ) -> None:
     """Write the METRICS of the PREDICTIONS of one model on one dataset."""
     predictions = artifacts.read(predictions_path, artifacts.PREDICTIONS)
@@ -26,7 +28,7 @@ def compute_metrics(
         artifacts.write(artifacts.empty(artifacts.METRICS), metrics_path, artifacts.METRICS)
         return
     try:
-        metrics = evaluate(predictions, checkpoints, min_contrast=min_contrast)
+        metrics = evaluate(predictions, checkpoints, min_contrast=min_contrast, pairs=pairs)
     except ValueError as error:
         raise ValueError(f"{predictions_path}: {error}") from error
     rows = metrics.assign(model=model, dataset=dataset)
@@ -43,4 +45,5 @@ if __name__ == "__main__":
         dataset=snakemake.wildcards.dataset,
         checkpoints=snakemake.params.checkpoints,
         min_contrast=snakemake.params.min_contrast,
+        pairs=snakemake.params.pairs,
     )

@@ -4,7 +4,13 @@ import logging
 from collections.abc import Sequence
 
 from persistcal import artifacts
-from persistcal.evaluation.contrast import arrange_answers, contrast_sets, describe_sets
+from persistcal.evaluation.contrast import (
+    Pairs,
+    arrange_answers,
+    choose_pairs,
+    contrast_sets,
+    describe_sets,
+)
 from persistcal.logs import log_to
 
 log = logging.getLogger(__name__)
@@ -18,6 +24,7 @@ def count_contrast_sets(
     dataset: str,
     checkpoints: Sequence[str],
     min_contrast: int,
+    pairs: Pairs,
 ) -> None:
     """Write the contrast sets of `checkpoints`, whose tables ANSWERS are given."""
     answers = {}
@@ -25,7 +32,10 @@ def count_contrast_sets(
         table = artifacts.read(path, artifacts.ANSWERS)
         answers[checkpoint] = table[table["split"] == "test"]
     correct, _ = arrange_answers(answers)
-    sets = describe_sets(contrast_sets(correct, min_contrast=min_contrast), checkpoints)
+    chosen = choose_pairs(pairs, checkpoints)
+    sets = describe_sets(
+        contrast_sets(correct, min_contrast=min_contrast, pairs=chosen), checkpoints
+    )
     rows = sets.assign(model=model, dataset=dataset)
     artifacts.write(rows, contrast_sets_path, artifacts.CONTRAST_SETS)
     log.info("%d contrast sets, %d of them kept", len(sets), sets["kept"].sum())
@@ -40,4 +50,5 @@ if __name__ == "__main__":
         dataset=snakemake.wildcards.dataset,
         checkpoints=snakemake.params.checkpoints,
         min_contrast=snakemake.params.min_contrast,
+        pairs=snakemake.params.pairs,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from persistcal import artifacts
 from persistcal.evaluation.conditioning import Conditioning
+from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import digest_of_draws, to_table
 from persistcal.evaluation.significance import intervals, replicate_metrics
 from persistcal.logs import log_to
@@ -24,10 +25,11 @@ def resample_metrics(
     conditioning: Sequence[Conditioning],
     n_replicates: int,
     seed: int,
+    pairs: Pairs,
 ) -> None:
     """Write the REPLICATES and INTERVALS of the PREDICTIONS of one model on one dataset.
 
-    `checkpoints`, `min_contrast`, `conditioning`, `n_replicates` and `seed` are as for
+    `checkpoints`, `min_contrast`, `conditioning`, `n_replicates`, `seed` and `pairs` are as for
     `persistcal.evaluation.significance.replicate_metrics`.
     """
     predictions = artifacts.read(predictions_path, artifacts.PREDICTIONS)
@@ -39,7 +41,12 @@ def resample_metrics(
         ):
             artifacts.write(artifacts.empty(table), path, table)
         return
-    how = {"min_contrast": min_contrast, "n_replicates": n_replicates, "seed": seed}
+    how = {
+        "min_contrast": min_contrast,
+        "n_replicates": n_replicates,
+        "seed": seed,
+        "pairs": pairs,
+    }
     replicates = replicate_metrics(predictions, checkpoints, conditionings=conditioning, **how)
     drawn = digest_of_draws(predictions, checkpoints, **how)
     artifacts.write(to_table(replicates, drawn), replicates_path, artifacts.REPLICATES)

@@ -144,6 +144,7 @@ def _part(
         min_contrast=config["datasets"][dataset]["min_contrast"],
         texts=texts,
         order=order,
+        pairs=config["study"]["pairs"],
     )
 
 
