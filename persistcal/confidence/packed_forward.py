@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from peft import PeftModel
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -42,7 +43,7 @@ def _attention_mask(config: Any, batch: Batch, dtype: torch.dtype, device: torch
     return {"full_attention": mask, "sliding_attention": near}
 
 
-def pack(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Packed:
+def pack(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> Packed:
     """Return the token ids `prompts`, packed, on the device of `model`.
 
     The mask is a dense one for scaled dot product attention, on a GPU too: rows are so
@@ -64,7 +65,7 @@ def pack(model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> Packed:
     return Packed(inputs, batch.row, batch.column)
 
 
-def check_close(model: PreTrainedModel, ours: Tensor, theirs: Tensor) -> None:
+def check_close(model: PreTrainedModel | PeftModel, ours: Tensor, theirs: Tensor) -> None:
     """Refuse logits of packed prompts that are not those of a full forward pass.
 
     Raises
