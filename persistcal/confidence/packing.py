@@ -105,12 +105,15 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
             for former, prompt in zip([[], *prompts], prompts, strict=False)
         ]
     )
-    costs = []
+    whole = np.array([len(prompt) for prompt in prompts])
+    cheapest, found = np.inf, np.zeros(1, dtype=np.int64)
     for n_trees in range(1, len(prompts) + 1):
-        starts = [part[0] for part in np.array_split(np.arange(len(prompts)), n_trees)]
-        lengths = np.add.reduceat(own, starts) - own[starts] + [len(prompts[i]) for i in starts]
-        costs.append(n_trees * lengths.max() * (6 * width + lengths.max()))
-    return np.array_split(np.arange(len(prompts)), 1 + int(np.argmin(costs)))
+        starts = np.arange(n_trees) * len(prompts) // n_trees
+        length = (np.add.reduceat(own, starts) + whole[starts] - own[starts]).max()
+        cost = n_trees * length * (6 * width + length)
+        if cost < cheapest:
+            cheapest, found = cost, starts
+    return np.split(np.arange(len(prompts)), found[1:])
 
 
 def pack_prompts(prompts: Sequence[Sequence[int]], width: int) -> Batch:
