@@ -20,6 +20,7 @@ FLOPS = 150e12  # per second, for prompts of about 100 tokens
 BANDWIDTH = 1e12  # bytes/s at which decoding reads the weights
 STEP_S = 0.02  # of a decoding step, beside reading the weights
 STEPS = 30  # until the last beam of a batch has ended
+BATCH = 16  # questions at least that fit into memory together, where the size is "auto"
 CANDIDATE_TOKENS = 90  # confidence prompt with question and answer
 VERIFIER_TOKENS = 110  # its prompt with question and answer
 FURTHER_CANDIDATE_TOKENS = 15  # the same question's next answer, in one packed row
@@ -117,7 +118,8 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
     questions = _in_shard(config, job, "decoding", asked)
     weights = weights_of(config, job["model"])
     steps = min(STEPS, config["decoding"]["max_new_tokens"])
-    batches = ceil(questions / config["decoding"]["batch_size"])
+    size = config["decoding"]["batch_size"]
+    batches = ceil(questions / (BATCH if size == "auto" else size))
     step = STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH
     gigabytes = questions * BYTES_PER_QUESTION / 1e9
     return _on_gpus(config, weights, batches * steps * step, gigabytes=gigabytes)

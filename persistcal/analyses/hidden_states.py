@@ -12,7 +12,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from persistcal.analyses.variance import RunningVariance
-from persistcal.confidence.packing import collate, pack_prompts
+from persistcal.confidence.packed_forward import pack
 
 
 def blocks(model: PreTrainedModel) -> nn.ModuleList:
@@ -72,16 +72,11 @@ def last_hidden_states(
     -------
     Tensor of float32, shape (n_layers, n_prompts, n_units)
     """
-    batch = collate([pack_prompts([prompt]) for prompt in prompts])
-    token_ids, positions = (
-        torch.from_numpy(array).to(model.device) for array in (batch.token_ids, batch.positions)
-    )
-    with _outputs_at(model, batch.row, batch.column) as found:
-        output = model.get_decoder()(
-            input_ids=token_ids, position_ids=positions, use_cache=False
-        )
+    packed = pack(model, prompts)
+    with _outputs_at(model, packed.row, packed.column) as found:
+        output = model.get_decoder()(**packed.inputs)
     if last_layer == "after_norm":
-        normed = output.last_hidden_state[batch.row, batch.column]
+        normed = output.last_hidden_state[packed.row, packed.column]
         found[-1] = normed.float().to(model.device)
     return torch.stack(found)
 
@@ -126,7 +121,7 @@ def variances_over_adapters(
     if len(names) < 2:
         raise ValueError("A variance over adapters needs at least two; give more seeds.")
     base = cast(PreTrainedModel, model.get_base_model())
-    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     variances = np.empty((len(prompts), len(blocks(base))))
     for start in tqdm(
         range(0, len(order), batch_size), desc=progress, disable=not progress, leave=False

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,8 +11,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.beam_search import BeamSearch
 from persistcal.answers.prefix_cache import NOWHERE, PrefixCache, shared_prefix_attention
-from persistcal.models.batches import Work, in_batches
+from persistcal.models.batches import Work, free_bytes, in_batches
 from persistcal.models.vllm import VllmModel
+
+BATCH = 128  # questions that are given to a shard, decoded and remembered together
+ROOM = 0.8  # share of the free memory that keys and values may take
 
 
 class Beam(NamedTuple):
@@ -40,7 +43,7 @@ def generate_beams(
     *,
     n_beams: int = 10,
     max_new_tokens: int = 100,
-    batch_size: int = 64,
+    batch_size: int | Literal["auto"] = "auto",
     add_special_tokens: bool = True,
     progress: Callable[[int], object] | None = None,
     work: Work = Work(),  # noqa: B008 - immutable
@@ -69,8 +72,9 @@ def generate_beams(
         twice as many.
     max_new_tokens : int, default=100
         Beams end there at the latest.
-    batch_size : int, default=64
-        Questions decoded together.
+    batch_size : int or "auto"
+        Questions decoded together; "auto" takes as many as fit into the free memory,
+        `BATCH` at most.
     add_special_tokens : bool, default=True
         Whether the tokenizer adds its first token, if it has one; false for prompts of a
         chat template, which hold it.
@@ -119,22 +123,48 @@ def generate_beams(
         run(batch, search)
         return [[list(beam) for beam in beams] for beams in _beams(search, tokenizer, eos)]
 
-    with _searching(model, prompts) as run:
+    n_shared = _n_common([prompt[:-1] for prompt in prompts])
+    at_once = None
+    with _searching(model, prompts, n_shared) as run:
+        if batch_size == "auto" and not isinstance(model, VllmModel):
+            n_tokens = len(prompts[by_length[-1]]) - n_shared + max_new_tokens
+            at_once = questions_that_fit(model, n_beams=n_beams, n_tokens=n_tokens)
         answers = in_batches(
-            decode, by_length, batch_size=batch_size, work=work, progress=progress
+            decode,
+            by_length,
+            batch_size=BATCH if batch_size == "auto" else batch_size,
+            at_once=at_once,
+            work=work,
+            progress=progress,
         )
     return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
 
 
+def questions_that_fit(model: PreTrainedModel, *, n_beams: int, n_tokens: int) -> int:
+    """Return how many questions can be decoded together in the memory that is free now.
+
+    Each beam of a question has the keys and values of up to `n_tokens` tokens of its own,
+    in the worst case, and the logits of its next token: as the model gives them, and in
+    float32 before and after their sum.
+    """
+    config = model.config
+    heads = config.num_attention_heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    n_kv = getattr(config, "num_key_value_heads", None) or heads
+    per_token = 2 * config.num_hidden_layers * n_kv * head_dim * model.dtype.itemsize
+    per_beam = n_tokens * per_token + 3 * 4 * config.vocab_size
+    free = free_bytes(parameter.device for parameter in model.parameters())
+    return max(1, int(ROOM * free / (n_beams * per_beam)))
+
+
 @contextmanager
 def _searching(
-    model: PreTrainedModel | VllmModel, prompts: list[list[int]]
+    model: PreTrainedModel | VllmModel, prompts: list[list[int]], n_shared: int
 ) -> Iterator[Callable[[list[int], BeamSearch], None]]:
     """Yield what runs a search on the prompts of the given numbers."""
     if isinstance(model, VllmModel):
         yield partial(_search_with_vllm, model, prompts)
         return
-    n_shared = _n_common([prompt[:-1] for prompt in prompts])
 
     def run(batch: list[int], search: BeamSearch) -> None:
         _search(model, shared, [prompts[i][n_shared:] for i in batch], search)

@@ -1,10 +1,10 @@
-"""Prompts about one question share their beginning: encode it once.
+"""Prompts that begin alike share their beginning: encode it once.
 
-Two candidate answers to a question give two prompts that differ only in their
-last tokens. Packed into one row (the shared beginning, then each ending), the
-prompts cost one forward over ``shared + endings`` tokens; an attention mask
-keeps the endings from seeing each other, so every token sees exactly what it
-would see alone.
+All confidence prompts of a study begin with the same instruction, those of a question
+go on alike, and its candidate answers differ in the last tokens only. Packed into a row
+as a tree (instruction, questions, candidates) each shared token is there once. A token
+sees its ancestors only, which are the tokens of its own prompt before it, so it is
+exactly what it would be in its prompt alone.
 """
 
 from collections.abc import Sequence
@@ -13,61 +13,64 @@ from typing import NamedTuple
 import numpy as np
 
 
-class PackedPrompts(NamedTuple):
-    """Several prompts as one row of tokens.
+class Tree(NamedTuple):
+    """Several prompts as one row of tokens, each token before its descendants.
 
     Attributes
     ----------
     token_ids : list of int
-        The shared beginning, then the rest of each prompt.
+        Every beginning that prompts share once.
     positions : list of int
-        Place of each token in its own prompt.
-    branches : list of int
-        0 for the shared beginning, ``i + 1`` for the rest of prompt i.
+        Place of each token in its own prompts.
+    until : list of int
+        Where in the row the descendants of each token end.
     ends : list of int
         Where in the row the last token of each prompt is.
     """
 
     token_ids: list[int]
     positions: list[int]
-    branches: list[int]
+    until: list[int]
     ends: list[int]
 
 
-def pack_prompts(prompts: Sequence[Sequence[int]]) -> PackedPrompts:
-    """Pack the token ids of `prompts` into one row.
+def _n_common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the longest start that two prompts have in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
-    Raises
-    ------
-    ValueError
-        When a prompt has no tokens.
+
+def make_tree(prompts: Sequence[Sequence[int]]) -> Tree:
+    """Pack the token ids of sorted `prompts` into one row.
 
     Examples
     --------
-    >>> row = pack_prompts([[5, 6, 7, 9], [5, 6, 8]])
-    >>> row.token_ids, row.positions
-    ([5, 6, 7, 9, 8], [0, 1, 2, 3, 2])
-    >>> row.branches, row.ends
-    ([0, 0, 1, 1, 2], [3, 4])
+    >>> tree = make_tree([[5, 6, 7, 9], [5, 6, 8], [5, 6, 8, 1]])
+    >>> tree.token_ids, tree.positions
+    ([5, 6, 7, 9, 8, 1], [0, 1, 2, 3, 2, 3])
+    >>> tree.until, tree.ends
+    ([6, 6, 4, 4, 6, 6], [3, 4, 5])
     """
-    shortest = min(len(prompt) for prompt in prompts)
-    if shortest == 0:
-        raise ValueError("A prompt has no tokens; check the prompt template and the tokenizer.")
-    shared = 0
-    while shared < shortest - 1 and len({prompt[shared] for prompt in prompts}) == 1:
-        shared += 1
-    token_ids, positions = list(prompts[0][:shared]), list(range(shared))
-    branches, ends = [0] * shared, []
-    for branch, prompt in enumerate(prompts, start=1):
-        token_ids += prompt[shared:]
-        positions += range(shared, len(prompt))
-        branches += [branch] * (len(prompt) - shared)
-        ends.append(len(token_ids) - 1)
-    return PackedPrompts(token_ids, positions, branches, ends)
+    tree = Tree([], [], [], [])
+    path: list[int] = []  # where in the row the tokens of the former prompt are
+    former: Sequence[int] = []
+    for prompt in prompts:
+        shared = _n_common(former, prompt)
+        for place in path[shared:]:
+            tree.until[place] = len(tree.token_ids)
+        path[shared:] = range(len(tree.token_ids), len(tree.token_ids) + len(prompt) - shared)
+        tree.token_ids.extend(prompt[shared:])
+        tree.positions.extend(range(shared, len(prompt)))
+        tree.until.extend([0] * (len(prompt) - shared))
+        tree.ends.append(path[-1])
+        former = prompt
+    for place in path:
+        tree.until[place] = len(tree.token_ids)
+    return tree
 
 
 class Batch(NamedTuple):
-    """Packed rows padded on the right to one length.
+    """Trees padded on the right to one length.
 
     Attributes
     ----------
@@ -75,7 +78,9 @@ class Batch(NamedTuple):
     visible : ndarray of bool, shape (n_rows, length, length)
         Whether a token (second axis) sees another one (last axis).
     row, column : ndarray of int64, shape (n_prompts,)
-        Where the last token of each prompt is, row by row.
+        Where the last token of each prompt is, in the order that they were given in.
+    branches : bool
+        Whether some token does not see all tokens before it.
     """
 
     token_ids: np.ndarray
@@ -83,25 +88,63 @@ class Batch(NamedTuple):
     visible: np.ndarray
     row: np.ndarray
     column: np.ndarray
+    branches: bool
 
 
-def collate(rows: Sequence[PackedPrompts]) -> Batch:
-    """Pad `rows` to one length; padding is seen by no token of a prompt."""
-    length = max(len(row.token_ids) for row in rows)
+def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
+    """Return which of the sorted `prompts` go into one tree, for each tree.
+
+    One long tree shares most, but attention to a row costs its length squared. A token of
+    a decoder of `width` units takes about ``12 width**2`` products in each layer, and
+    ``2 width`` more for each token of its row, seen or not. Of all divisions into trees of
+    equally many prompts the one is taken that costs least, padding included.
+    """
+    own = np.array(
+        [
+            len(prompt) - _n_common(former, prompt)
+            for former, prompt in zip([[], *prompts], prompts, strict=False)
+        ]
+    )
+    whole = np.array([len(prompt) for prompt in prompts])
+    cheapest, found = np.inf, np.zeros(1, dtype=np.int64)
+    for n_trees in range(1, len(prompts) + 1):
+        starts = np.arange(n_trees) * len(prompts) // n_trees
+        length = (np.add.reduceat(own, starts) + whole[starts] - own[starts]).max()
+        cost = n_trees * length * (6 * width + length)
+        if cost < cheapest:
+            cheapest, found = cost, starts
+    return np.split(np.arange(len(prompts)), found[1:])
+
+
+def pack_prompts(prompts: Sequence[Sequence[int]], width: int) -> Batch:
+    """Pack the token ids of `prompts` into trees for a decoder of `width` units.
+
+    Prompts may be equal, or the beginning of another. Padding is seen by no token of a
+    prompt.
+
+    Raises
+    ------
+    ValueError
+        When a prompt has no tokens.
+    """
+    if not all(prompts):
+        raise ValueError("A prompt has no tokens; check the prompt template and the tokenizer.")
+    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
+    in_order = [prompts[i] for i in order]
+    trees = [make_tree([in_order[i] for i in part]) for part in _cut(in_order, width)]
+    length = max(len(tree.token_ids) for tree in trees)
 
     def padded(lists: list[list[int]], fill: int) -> np.ndarray:
         return np.array([values + [fill] * (length - len(values)) for values in lists])
 
-    token_ids = padded([row.token_ids for row in rows], 0)
-    positions = padded([row.positions for row in rows], 0)
-    branches = padded([row.branches for row in rows], -1)
-    seen, seeing = branches[:, None, :], branches[:, :, None]
-    visible = (seen == 0) | (seen == seeing)
-    visible &= positions[:, None, :] <= positions[:, :, None]
-    return Batch(
-        token_ids,
-        positions,
-        visible,
-        np.repeat(np.arange(len(rows)), [len(row.ends) for row in rows]),
-        np.array([end for row in rows for end in row.ends]),
-    )
+    token_ids = padded([tree.token_ids for tree in trees], 0)
+    positions = padded([tree.positions for tree in trees], 0)
+    until = padded([tree.until for tree in trees], length)
+    place = np.arange(length)
+    causal = place <= place[:, None]
+    visible = causal & (place[:, None] < until[:, None, :])
+    row, column = np.empty((2, len(prompts)), dtype=np.int64)
+    row[order] = np.repeat(np.arange(len(trees)), [len(tree.ends) for tree in trees])
+    column[order] = [end for tree in trees for end in tree.ends]
+    branches = any(until != len(tree.token_ids) for tree in trees for until in tree.until)
+    return Batch(token_ids, positions, visible, row, column, branches)

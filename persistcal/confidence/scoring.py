@@ -7,7 +7,6 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
-from persistcal.confidence.packing import pack_prompts
 from persistcal.confidence.verbalised import MARGIN, confidence_of, digit_logits
 from persistcal.models.batches import Work, in_batches
 
@@ -54,10 +53,11 @@ def score_answers(
     """
 
     def score(batch: list[int]) -> list[float]:
-        rows = [pack_prompts([prompts[i]]) for i in batch]
-        return confidence_of(digit_logits(model, rows, digits)).double().tolist()
+        logits = digit_logits(model, [prompts[i] for i in batch], digits)
+        return confidence_of(logits).double().tolist()
 
-    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+    # Those that begin alike go into one batch.
+    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     scores = np.full(len(prompts), np.nan)
     with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
         found = in_batches(score, order, batch_size=batch_size, work=work, progress=bar.update)

@@ -5,13 +5,12 @@ nothing else of the vocabulary, make the confidence.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.confidence.packing import PackedPrompts, collate, pack_prompts
+from persistcal.confidence.packed_forward import check_close, pack
 
 MARGIN = 1e-6  # confidences stay this far from 0 and 1
 
@@ -47,52 +46,31 @@ def tokenise(
     )
 
 
-def _attention_mask(config: Any, visible: Tensor, positions: Tensor, dtype: torch.dtype) -> Any:  # noqa: ANN401
-    def additive(visible: Tensor) -> Tensor:
-        blocked = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=visible.device)
-        return torch.where(visible[:, None], torch.zeros_like(blocked), blocked)
-
-    mask = additive(visible)
-    if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
-        return mask
-    distance = positions[:, :, None] - positions[:, None, :]
-    near = additive(visible & (distance < config.sliding_window))
-    return {"full_attention": mask, "sliding_attention": near}
-
-
 def digit_logits(
-    model: PreTrainedModel, rows: Sequence[PackedPrompts], digits: Sequence[int]
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], digits: Sequence[int]
 ) -> Tensor:
-    """Return the logits of the ten digits after each prompt of `rows`.
+    """Return the logits of the ten digits after each prompt.
 
     Parameters
     ----------
     model : PreTrainedModel
         Causal language model, with or without adapters.
-    rows : sequence of PackedPrompts
+    prompts : sequence of sequence of int
+        Token ids. What prompts have in common at their start is encoded once.
     digits : sequence of int
         Token ids of `digit_tokens`.
 
     Returns
     -------
     Tensor of float32, shape (n_prompts, 10)
-        Prompts row by row. Equal to those of the full forward pass of each
-        prompt alone, which `check_digit_logits` verifies for a model.
+        Equal to those of the full forward pass of each prompt alone, which
+        `check_digit_logits` verifies for a model.
     """
-    batch = collate(rows)
-    token_ids, positions, visible = (
-        torch.from_numpy(array).to(model.device)
-        for array in (batch.token_ids, batch.positions, batch.visible)
-    )
-    mask = None  # plain causal attention, for which there are faster kernels
-    if any(len(row.ends) > 1 for row in rows):
-        mask = _attention_mask(model.config, visible, positions, model.dtype)
-    hidden = model.get_decoder()(
-        input_ids=token_ids, attention_mask=mask, position_ids=positions, use_cache=False
-    ).last_hidden_state
+    packed = pack(model, prompts)
+    hidden = model.get_decoder()(**packed.inputs).last_hidden_state
     head = model.get_output_embeddings().weight[list(digits)]
-    hidden = hidden[batch.row, batch.column].to(head.device)
-    return nn.functional.linear(hidden.float(), head.float())
+    hidden = hidden[packed.row, packed.column]
+    return nn.functional.linear(hidden.to(head.device).float(), head.float())
 
 
 def confidence_of(logits: Tensor) -> Tensor:
@@ -137,18 +115,10 @@ def check_digit_logits(
     ValueError
         When the two differ by more than rounding.
     """
-    ours = digit_logits(model, [pack_prompts(prompts)], digits)
+    ours = digit_logits(model, prompts, digits)
     alone = [
         model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
         for prompt in prompts
     ]
     theirs = torch.stack(alone)[:, list(digits)].float().to(ours.device)
-    difference = (ours - theirs).abs().max().item()
-    largest = theirs.abs().max().item()
-    rounding = max(8 * torch.finfo(model.dtype).eps, 1e-4)
-    if not difference <= rounding * (1 + largest):
-        raise ValueError(
-            f"{type(model).__name__} computes its logits in a way that is not supported: the "
-            f"digits' logits differ by {difference:.2g} from those of a full forward pass; "
-            "use a model without logit scaling or capping."
-        )
+    check_close(model, ours, theirs)

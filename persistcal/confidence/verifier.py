@@ -12,9 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from peft import PeftModel
+from torch import Tensor, nn
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from persistcal.confidence.packed_forward import check_close, pack
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.batches import Work, in_batches
 from persistcal.models.chat import chat_prompt
@@ -66,6 +68,43 @@ def verifier_prompt(
     return tokenizer(filled, add_special_tokens=False)["input_ids"]
 
 
+def next_logits(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> Tensor:
+    """Return the model's own logits after each prompt: shape (n_prompts, vocab_size).
+
+    What prompts have in common at their start is encoded once.
+    """
+    packed = pack(model, prompts)
+
+    def last_tokens(_head: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        [hidden] = inputs
+        return (hidden[packed.row, packed.column][None],)
+
+    # Before the head, whose logits at all places would take more memory than all else.
+    hook = model.get_output_embeddings().register_forward_pre_hook(last_tokens)
+    try:
+        return model(**packed.inputs).logits[0]
+    finally:
+        hook.remove()
+
+
+@torch.inference_mode()
+def check_packing(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> None:
+    """Compare `next_logits` with a forward pass of each prompt alone.
+
+    Raises
+    ------
+    ValueError
+        When the two differ by more than rounding, as for an architecture that treats
+        attention masks in its own way.
+    """
+    ours = next_logits(model, prompts).float()
+    alone = [
+        model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
+        for prompt in prompts
+    ]
+    check_close(model, ours, torch.stack(alone).float())
+
+
 @torch.inference_mode()
 def word_probability(
     model: PreTrainedModel | PeftModel,
@@ -96,29 +135,20 @@ def word_probability(
 
     Raises
     ------
+    ValueError
+        When the model does not compute packed prompts as it does each alone.
     MemoryError
         When a single prompt does not fit into the GPU's memory; of a batch that does
         not, the halves are run one after the other.
     """
 
     def probabilities(chosen: list[int]) -> list[float]:
-        length = len(prompts[chosen[0]])
-        # Padded on the left, so that every prompt ends where the logits are kept.
-        padding = torch.tensor([[length - len(prompts[i])] for i in chosen])
-        token_ids = torch.tensor(
-            [[0] * (length - len(prompts[i])) + [*prompts[i]] for i in chosen]
-        )
-        place = torch.arange(length) - padding
-        logits = model(
-            input_ids=token_ids.to(model.device),
-            attention_mask=(place >= 0).long().to(model.device),
-            position_ids=place.clamp(min=0).to(model.device),
-            logits_to_keep=1,
-            use_cache=False,
-        ).logits[:, -1]
+        logits = next_logits(model, [prompts[i] for i in chosen])
         return logits.double().softmax(-1)[:, token].tolist()
 
-    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+    check_packing(model, prompts[:2])
+    # Those that begin alike go into one batch.
+    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
         found = in_batches(
             probabilities, order, batch_size=batch_size, work=Work(), progress=bar.update

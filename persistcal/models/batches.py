@@ -1,11 +1,12 @@
 """Run a model over many prompts in batches: shards, memory and finished work."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
+import psutil
 import torch
 
 from persistcal.artifacts import Table
@@ -88,12 +89,25 @@ def free_memory() -> None:
         torch.cuda.empty_cache()
 
 
+def free_bytes(devices: Iterable[torch.device]) -> int:
+    """Return the memory that tensors can still take on all of `devices` together."""
+    total = 0
+    for device in set(devices):
+        if device.type == "cuda":
+            unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+            total += torch.cuda.mem_get_info(device)[0] + unused
+        else:
+            total += psutil.virtual_memory().available
+    return total
+
+
 def in_batches(
     compute: Callable[[list[int]], list],
     order: Sequence[int],
     *,
     batch_size: int,
     work: Work,
+    at_once: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> dict[int, Any]:
     """Return the results of the items that `work` computes.
@@ -106,6 +120,10 @@ def in_batches(
         The items; batches are cut from it.
     batch_size : int
     work : Work
+    at_once : int, optional
+        Items of a batch that are computed together, by default all of them. Batches are
+        what shards are made of and what is remembered, so they must not depend on the
+        memory of a machine; this may.
     progress : callable, optional
         Called with the number of items of each batch that is done.
 
@@ -117,7 +135,7 @@ def in_batches(
     >>> in_batches(lambda batch: [i * i for i in batch], range(8), batch_size=2, work=work)
     {2: 4, 3: 9, 6: 36, 7: 49}
     """
-    halving = Halving(compute, batch_size)
+    halving = Halving(compute, min(batch_size, at_once or batch_size))
     results: dict[int, Any] = {}
     for number, start in enumerate(range(0, len(order), batch_size)):
         if number % work.n_shards != work.shard:

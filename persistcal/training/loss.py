@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn.utils import get_total_norm
 from transformers import PreTrainedModel
 
-from persistcal.confidence.packing import pack_prompts
 from persistcal.confidence.verbalised import clamp_straight_through, confidence_of, digit_logits
 from persistcal.models.batches import free_memory
 from persistcal.training.data import TrainingQuestion
@@ -58,8 +57,8 @@ def question_losses(
     digits : sequence of int
         Token ids of the ten digits.
     """
-    rows = [pack_prompts([tokens[prompt] for prompt in q.prompts]) for q in questions]
-    confidence = clamp_straight_through(confidence_of(digit_logits(model, rows, digits)))
+    prompts = [tokens[prompt] for q in questions for prompt in q.prompts]
+    confidence = clamp_straight_through(confidence_of(digit_logits(model, prompts, digits)))
     weights = confidence.new_tensor([weight for q in questions for weight in q.weights])
     labels = confidence.new_tensor([label for q in questions for label in q.labels])
     log_likelihood = labels * confidence.log() + (1 - labels) * (1 - confidence).log()
@@ -69,9 +68,9 @@ def question_losses(
 def _micro_batches(
     questions: Sequence[TrainingQuestion], tokens: Mapping[str, list[int]], size: int
 ) -> Iterator[Sequence[TrainingQuestion]]:
-    """Yield `questions` by length, at most `size` candidates or one question at a time."""
+    """Yield `questions` that begin alike, at most `size` candidates or one question a time."""
     part: list[TrainingQuestion] = []
-    for question in sorted(questions, key=lambda q: sum(len(tokens[p]) for p in q.prompts)):
+    for question in sorted(questions, key=lambda q: [tokens[prompt] for prompt in q.prompts]):
         if part and sum(len(q.prompts) for q in [*part, question]) > size:
             yield part
             part = []

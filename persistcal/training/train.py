@@ -50,8 +50,9 @@ def prepare(
     digits = digit_tokens(tokenizer)
     tokens = tokenise(tokenizer, (prompt for q in questions for prompt in q.prompts))
     adapter = share_adapter(models.values(), rank=rank, alpha=alpha)
+    examples = [tokens[prompt] for question in questions[:2] for prompt in question.prompts]
     for model in models.values():
-        check_digit_logits(model, [tokens[prompt] for prompt in questions[0].prompts], digits)
+        check_digit_logits(model, examples, digits)
     check_equal("linear layers", [(name, p.shape) for name, p in adapter.items()])
     return Trainee(models, adapter, tokens, digits)
 

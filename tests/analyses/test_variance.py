@@ -1,6 +1,7 @@
 """Variance of hidden states over seeds, against all of them held at once."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -130,7 +131,8 @@ def all_at_once(folder):
 class SplitModel(torch.nn.Module):
     """Two blocks, the first on the device of the model: "meta" stands for a GPU."""
 
-    device = torch.device("meta")
+    device, dtype = torch.device("meta"), torch.float32
+    config = SimpleNamespace(hidden_size=5)
 
     def __init__(self):
         super().__init__()
@@ -139,8 +141,8 @@ class SplitModel(torch.nn.Module):
     def get_decoder(self):
         return self
 
-    def forward(self, input_ids, position_ids, use_cache):
-        assert input_ids.device == position_ids.device == self.device
+    def forward(self, input_ids, attention_mask, position_ids, use_cache):
+        assert input_ids.device == position_ids.device == attention_mask.device == self.device
         for block, device in zip(self.layers, ("meta", "cpu"), strict=True):
             states = block(torch.ones(*input_ids.shape, 5, device=device))
         return BaseModelOutput(last_hidden_state=states)

@@ -23,8 +23,10 @@ from transformers import (
 )
 
 from persistcal import artifacts
+from persistcal.answers import decode
 from persistcal.answers.beam_search import BeamSearch
 from persistcal.answers.decode import Beam, _ending_tokens, generate_beams
+from persistcal.answers.prefix_cache import PrefixCache
 from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
 
 torch.set_num_threads(1)
@@ -546,3 +548,44 @@ def test_no_examples_make_an_empty_prefix():
     prefix = few_shot_prefix(shown)
     assert prefix == ""
     assert asked is questions
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+def test_memory_is_enough_for_the_beams_that_fit(kind, tokenizer, monkeypatch):
+    """Free memory for five questions, by the tensors that a search on them really holds."""
+    model = random_model(kind, len(tokenizer))
+    longest, forward = 0, PrefixCache.forward
+
+    def measured(cache, model, tokens, positions):
+        nonlocal longest
+        logits = forward(cache, model, tokens, positions)
+        held = sum(part.nbytes for layer in cache.own for part in layer) + logits.nbytes
+        longest = max(longest, held)
+        return logits
+
+    monkeypatch.setattr(PrefixCache, "forward", measured)
+    sizes = {"n_beams": 4, "max_new_tokens": 30}
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 5, **sizes, batch_size=5)
+    free = longest
+    monkeypatch.setattr(decode, "free_bytes", lambda devices: free)
+    alone = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]
+    n_own = len(alone[0]) - decode._n_common([prompt[:-1] for prompt in alone])
+    fit = decode.questions_that_fit(model, n_beams=4, n_tokens=n_own + 30)
+    assert 1 <= fit <= 5
+
+
+def test_batches_of_a_size_that_fits_give_the_same_beams(tokenizer, monkeypatch):
+    model, sizes, search = random_model("llama", len(tokenizer)), [], decode._search
+
+    def counted(model, shared, suffixes, found):
+        sizes.append(len(suffixes))
+        search(model, shared, suffixes, found)
+
+    monkeypatch.setattr(decode, "_search", counted)
+    how = {"n_beams": 4, "max_new_tokens": 8}
+    whole = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how)
+    monkeypatch.setattr(decode, "questions_that_fit", lambda *_, **__: 3)
+    parts = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how)
+    assert sizes == [8, 3, 3, 2]
+    for beams, others in zip(whole, parts, strict=True):
+        assert [beam.text for beam in beams] == [beam.text for beam in others]

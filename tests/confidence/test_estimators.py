@@ -261,4 +261,5 @@ def test_linear_probe(tmp_path, monkeypatch):
     tested = ["q18", "q19", "q21", "q22", "q23"]
     assert predictions["question_id"].tolist() == tested
     expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
-    np.testing.assert_allclose(predictions["confidence"], expected, atol=1e-5)
+    # Rounding of the states moves the place where the iterations of the fit stop.
+    np.testing.assert_allclose(predictions["confidence"], expected, atol=1e-4)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from tiny_models import TEMPLATE, TEXT, tiny_model, tiny_tokenizer
 from tokenizers import normalizers
-from transformers import GraniteConfig, GraniteForCausalLM
+from transformers import GraniteConfig, GraniteForCausalLM, LlamaForCausalLM
 
-from persistcal.confidence.packing import collate, pack_prompts
+from persistcal.confidence.packing import make_tree, pack_prompts
 from persistcal.confidence.verbalised import (
     check_digit_logits,
     clamp_straight_through,
@@ -41,7 +41,7 @@ def test_packed_logits_equal_those_of_each_prompt_alone(kind, chosen):
     digits = digit_tokens(tokenizer)
     rows = [token_rows(tokenizer)[i] for i in chosen]
     with torch.inference_mode():
-        ours = digit_logits(model, [pack_prompts(row) for row in rows], digits)
+        ours = digit_logits(model, [prompt for row in rows for prompt in row], digits)
         theirs = torch.stack(
             [
                 model(torch.tensor([prompt])).logits[0, -1, digits]
@@ -53,39 +53,63 @@ def test_packed_logits_equal_those_of_each_prompt_alone(kind, chosen):
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_packing_saves_the_shared_beginning():
-    row = token_rows(tiny_tokenizer())[2]
-    packed = pack_prompts(row)
-    shared = len("Prompt: Who?\nCandidate:")  # at least one token for each 10 characters
-    assert len(packed.token_ids) <= sum(map(len, row)) - 2 * shared // 10
-    for prompt, branch, end in zip(row, (1, 2, 3), packed.ends, strict=True):
-        mine = [i for i, b in enumerate(packed.branches) if b in (0, branch)]
-        assert [packed.token_ids[i] for i in mine] == prompt
-        assert [packed.positions[i] for i in mine] == list(range(len(prompt)))
-        assert mine[-1] == end
+def random_prompts(n, seed):
+    """Prompts of up to 12 of three tokens, so that many begin alike and some are equal."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(1, 4, size=rng.integers(1, 13)).tolist() for _ in range(n)]
 
 
-def test_each_token_sees_its_own_prompt_only():
-    rows = [pack_prompts([[1, 2, 3, 4], [1, 2, 5]]), pack_prompts([[7, 8]])]
-    batch = collate(rows)
-    assert batch.token_ids.tolist() == [[1, 2, 3, 4, 5], [7, 8, 0, 0, 0]]
-    seen = [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 4]]
-    assert [np.flatnonzero(row).tolist() for row in batch.visible[0]] == seen
-    assert not batch.visible[1, :2, 2:].any()
-    assert batch.row.tolist() == [0, 0, 1]
-    assert batch.column.tolist() == [3, 4, 1]
+@pytest.mark.parametrize("n", [1, 2, 9, 60])
+@pytest.mark.parametrize("width", [1, 16, 10_000])
+def test_each_prompt_is_what_its_last_token_sees(n, width):
+    prompts = random_prompts(n, seed=n)
+    batch = pack_prompts(prompts, width)
+    for prompt, row, column in zip(prompts, batch.row, batch.column, strict=True):
+        seen = np.flatnonzero(batch.visible[row, column])
+        assert batch.token_ids[row, seen].tolist() == prompt
+        assert batch.positions[row, seen].tolist() == list(range(len(prompt)))
+        # So does every token on the way see what is before it, and nothing else.
+        for place, token in enumerate(seen):
+            assert (
+                np.flatnonzero(batch.visible[row, token]).tolist() == seen[: place + 1].tolist()
+            )
+    assert batch.visible.any(-1).all()  # attention to nothing is not a number
 
 
-def test_equal_prompts_and_a_prompt_that_begins_another():
-    for prompts in ([[1, 2, 3], [1, 2, 3]], [[1, 2], [1, 2, 3, 4]]):
-        packed = pack_prompts(prompts)
-        assert [packed.token_ids[end] for end in packed.ends] == [p[-1] for p in prompts]
-        assert [packed.positions[end] for end in packed.ends] == [len(p) - 1 for p in prompts]
+def test_every_beginning_is_in_a_tree_once():
+    prompts = sorted(random_prompts(60, seed=1))
+    beginnings = {
+        tuple(prompt[:end]) for prompt in prompts for end in range(1, len(prompt) + 1)
+    }
+    assert len(make_tree(prompts).token_ids) == len(beginnings)
+
+
+def test_trees_are_as_long_as_pays():
+    """Instructions of 30 tokens, then 10 of each of 64 prompts: in all 64 * 40 tokens."""
+    prompts = [[9] * 30 + [i] * 10 for i in range(64)]
+
+    def cost(n_trees, width):  # of trees of 30 + 64 / n_trees * 10 tokens
+        length = 30 + -(-64 // n_trees) * 10
+        return n_trees * length * (6 * width + length)
+
+    for width, shape in {
+        # 1 * 670 * (60000 + 670) = 40.6e6, against 2 * 350 * (60000 + 350) = 42.2e6
+        10_000: (1, 670),
+        # 8 * 110 * (96 + 110) = 181e3, against 13 * 80 * (96 + 80) = 183e3
+        16: (8, 110),
+    }.items():
+        assert pack_prompts(prompts, width).token_ids.shape == shape
+        assert cost(shape[0], width) == min(cost(n, width) for n in range(1, 65))
+    # Nothing is shared: no tree of two, whose tokens would see each other for nothing.
+    apart = [[i] * 10 for i in range(64)]
+    batch = pack_prompts(apart, 10_000)
+    assert batch.token_ids.shape == (64, 10)
+    assert not batch.branches
 
 
 def test_a_prompt_without_tokens_is_refused():
     with pytest.raises(ValueError, match="no tokens"):
-        pack_prompts([[1], []])
+        pack_prompts([[1], []], 16)
 
 
 def test_tokenise_gives_the_tokens_of_each_prompt_alone():
@@ -140,6 +164,21 @@ def test_scaled_logits_are_refused():
     prompts = token_rows(tiny_tokenizer())[0]
     with pytest.raises(ValueError, match=r"GraniteForCausalLM.*not supported"):
         check_digit_logits(GraniteForCausalLM(config).eval(), prompts, range(10, 20))
+
+
+class OwnMask(LlamaForCausalLM):
+    """A model that lets every token see all before it, whatever mask it is given."""
+
+    def get_decoder(self):
+        decoder = super().get_decoder()
+        return lambda attention_mask, **inputs: decoder(**inputs)
+
+
+def test_a_model_with_a_mask_of_its_own_is_refused():
+    model = tiny_model("llama")
+    model.__class__ = OwnMask
+    with pytest.raises(ValueError, match=r"OwnMask computes its logits .* not supported"):
+        check_digit_logits(model, token_rows(tiny_tokenizer())[2], range(10, 20))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

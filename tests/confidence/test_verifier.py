@@ -13,8 +13,10 @@ from resolve_checkpoint import resolve_checkpoint
 from score_with_verifier import score_with_verifier
 from small_corpus import STEADY, make_corpus, make_facts
 from tiny_models import tiny_model, tiny_tokenizer
+from transformers import GraniteConfig, GraniteForCausalLM, LlamaForCausalLM
 
 from persistcal import artifacts
+from persistcal.confidence import verifier
 from persistcal.confidence.verifier import (
     verifier_prompt,
     word_probability,
@@ -84,22 +86,58 @@ def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
     assert np.std(np.log(probability)) > 0.1
 
 
-def test_a_batch_that_does_not_fit_into_memory_is_halved():
+def test_a_batch_that_does_not_fit_into_memory_is_halved(monkeypatch):
     model, sizes = tiny_model("llama"), []
     prompts = [[i + 1] * (i + 2) for i in range(7)]
     whole = word_probability(model, prompts, 5, batch_size=100)
-    forward = model.forward
+    compute = verifier.next_logits
 
-    def fail_above_two(input_ids, **settings):
-        sizes.append(len(input_ids))
-        if len(input_ids) > 2:
+    def fail_above_two(model, prompts):
+        sizes.append(len(prompts))
+        if len(prompts) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return forward(input_ids, **settings)
+        return compute(model, prompts)
 
-    model.forward = fail_above_two
+    monkeypatch.setattr(verifier, "next_logits", fail_above_two)
     halved = word_probability(model, prompts, 5, batch_size=100)
-    assert sizes == [7, 4, 2, 2, 2, 1]  # (7 + 1) // 2 = 4, 4 // 2 = 2
+    # The check's two, then (7 + 1) // 2 = 4, 4 // 2 = 2.
+    assert sizes == [2, 7, 4, 2, 2, 2, 1]
     np.testing.assert_allclose(halved, whole, rtol=1e-4)
+
+
+def test_a_model_with_scaled_logits_is_asked_through_its_own_head():
+    """Granite divides its logits by 8; word_probability used to do so as well."""
+    config = GraniteConfig(
+        vocab_size=300,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        logits_scaling=8.0,
+        initializer_range=0.2,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    model = GraniteForCausalLM(config).eval()
+    prompts = [[1, 2, 3, 4], [1, 2, 5], [1, 2, 5]]
+    with torch.inference_mode():
+        logits = [model(torch.tensor([prompt])).logits[0, -1] for prompt in prompts]
+    expected = torch.stack(logits).softmax(-1)[:, 7]
+    found = word_probability(model, prompts, 7, batch_size=3)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_model_that_does_not_take_the_mask_is_refused(monkeypatch):
+    model, forward = tiny_model("llama"), LlamaForCausalLM.forward
+
+    def with_own_mask(self, input_ids, attention_mask=None, **settings):
+        return forward(self, input_ids, **settings)
+
+    monkeypatch.setattr(LlamaForCausalLM, "forward", with_own_mask)
+    with pytest.raises(ValueError, match=r"LlamaForCausalLM computes .* not supported"):
+        word_probability(model, [[1, 2, 3, 4], [1, 2, 5]], 7, batch_size=3)
 
 
 SETTINGS = {"chat_template": True, "word": "yes", "batch_size": 4}

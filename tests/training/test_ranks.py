@@ -42,7 +42,8 @@ def study(tmp_path_factory):
 def assert_same_training(folder, other):
     for path, other_path in zip(adapter_paths(folder), adapter_paths(other), strict=True):
         weights, others = load_file(path), load_file(other_path)
-        torch.testing.assert_close(weights, others, rtol=0, atol=1e-6)
+        # Micro-batches of another size are other trees, whose sums round otherwise.
+        torch.testing.assert_close(weights, others, rtol=0, atol=1e-4)
         losses, other_losses = (
             artifacts.read(Path(p).with_name("training.parquet"), artifacts.TRAINING)["loss"]
             for p in (path, other_path)

@@ -2,6 +2,7 @@
 
 import logging
 from functools import partial
+from typing import Any
 
 import pandas as pd
 from tqdm import tqdm
@@ -35,7 +36,7 @@ def generate_beams(
     shard: int = 0,
     n_shards: int = 1,
     code: str = "",
-    **search: int,
+    **search: Any,  # noqa: ANN401
 ) -> None:
     """Write the beams of the questions of `splits`, except excluded ones.
 
