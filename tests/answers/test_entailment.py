@@ -108,7 +108,7 @@ def test_short_texts_are_as_they_are(model):
     assert model.texts(Pair("?", "a", "b")) == ("Question: ?\nAnswer: a", "Answer: b")
 
 
-def test_precision_on_a_gpu_is_float32_unless_another_is_asked_for(monkeypatch):
+def test_precision_on_a_gpu_is_float32_unless_another_is_asked_for(monkeypatch, folder):
     loaded = []
 
     class Loaded:
@@ -118,8 +118,8 @@ def test_precision_on_a_gpu_is_float32_unless_another_is_asked_for(monkeypatch):
             loaded.append((device, model_kwargs["dtype"]))
 
     monkeypatch.setattr(entailment, "CrossEncoder", Loaded)
-    EntailmentModel("m", batch_size=4, device="cuda")
-    EntailmentModel("m", batch_size=4, device="cuda", dtype="float16")
+    EntailmentModel(str(folder), batch_size=4, device="cuda")
+    EntailmentModel(str(folder), batch_size=4, device="cuda", dtype="float16")
     assert loaded == [("cuda", torch.float32), ("cuda", torch.float16)]
 
 
