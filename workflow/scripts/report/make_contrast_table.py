@@ -42,7 +42,7 @@ def make_contrast_table(
 if __name__ == "__main__":
     log_to(snakemake.log[0])
     make_contrast_table(
-        snakemake.input.contrast_sets[0],
+        snakemake.input.contrast_sets,
         snakemake.output.tex,
         snakemake.output.csv,
         dataset=snakemake.wildcards.dataset,
