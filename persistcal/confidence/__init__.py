@@ -5,7 +5,8 @@ Modules
 estimators/: estimators that need no adapter, one function per file
 evidence: what an estimator may know of checkpoints and their answers, and what it returns
 gathering: from confidences to predictions: every answer gets the confidence of an estimator
-packing: prompts about one question share their beginning: encode it once
+packed_forward: run a model on prompts that are packed into trees
+packing: prompts that begin alike share their beginning: encode it once
 posthoc: post-hoc calibration: a map from confidence to probability, fitted on labelled
     answers
 probe: a linear probe: how likely an answer is right, read off a model's hidden states

@@ -4,14 +4,14 @@ Modules
 -------
 arrange: arrange the predictions of one model and dataset as arrays, or say why they cannot
     be
-bootstrap: metrics of every estimator under every bootstrap replicate
 conditioning: confidences in the two answers to a question, given that exactly one is
     correct
 contrast: contrast sets: the questions that one checkpoint answers correctly and another
     does not
 draws: paired, class-stratified bootstrap draws of questions, as multiplicities
 evaluate: all metrics of the predictions of one model and dataset
-metrics: discrimination and calibration of confidences, on a full set and on a contrast set
+metrics: every metric of confidences, once: under weights, of which the plain metric has
+    ones
 reliability: reliability diagrams: accuracy as a smooth function of confidence, with a
     bootstrap band
 replicates: bootstrap replicates as a table, so that each estimator's can be made on its own
