@@ -105,13 +105,15 @@ class _Replies:
         self.n = 0
 
     def keep(self, key: str, reply: Reply) -> None:
+        """Take one reply, and refuse to go on when none of the first has a label."""
         with self._lock:
             self.n += 1
             self._labelled |= any(reply.labels)
-            if self._labelled:
-                self._cache.put(key, reply, self._bodies[key])
-            elif not self._rubbish:
+            if self._labelled or not self._rubbish:
                 self._held[key] = reply
+            if self._labelled:
+                self.keep_held()
+            elif not self._rubbish:
                 try:
                     check_labelled(self._held.values())
                 except JudgeError:
@@ -120,6 +122,7 @@ class _Replies:
                     raise
 
     def keep_held(self) -> None:
+        """Keep what is held: a reply has a label, or none will come any more."""
         held, self._held = self._held, {}
         self._cache.put_all(held, self._bodies)
 

@@ -38,7 +38,6 @@ from persistcal.judge.prompt import (
     read_completion,
 )
 
-BAD_REPLY = "bad_reply"  # our own code beside those of servers
 LONGEST_BACKOFF_S = 60
 LONGEST_RETRY_AFTER_S = 600
 LONGEST_TRANSFER_S = 3600  # of the files of a batch
@@ -58,6 +57,10 @@ class ServerError(JudgeError):
         super().__init__(message)
         self.said = said
         self.code = code
+
+
+class UnreadableError(ServerError):
+    """The server kept sending what its interface does not promise."""
 
 
 class NoReplyError(Exception):
@@ -324,14 +327,15 @@ class JudgeServer:
                 cause = error.__cause__
                 raise cause if isinstance(cause, BadReplyError) else error from None
 
+        kind = ServerError
         try:
             return patiently(once)
         except BadReplyError as error:
-            said, code = self.quote(str(error)), BAD_REPLY
+            kind, said, code = UnreadableError, self.quote(str(error)), ""
         except (openai.OpenAIError, NoReplyError) as error:
             said, name = self.quote(str(error)), getattr(error, "code", None)
             code = name if isinstance(name, str) else ""
-        raise ServerError(
+        raise kind(
             f"The judge's server at {self._address} failed ({said}). Labels so far are "
             "kept: correct the cause (judge in the config, or the key) and run again.",
             said=said,
@@ -354,9 +358,9 @@ class JudgeServer:
 
         try:
             reply = self.call(ask)
+        except UnreadableError as error:
+            return no_labels(together, "malformed", error.said)
         except ServerError as error:
-            if error.code == BAD_REPLY:
-                return no_labels(together, "malformed", error.said)
             if error.code in REFUSAL_CODES:
                 return no_labels(together, "refusal", error.said)
             raise

@@ -110,8 +110,8 @@ def test_a_bad_reply_waits_for_a_person_and_the_others_are_kept(fake, tmp_path, 
 
 @pytest.mark.parametrize(
     "code",
-    [["content_filter"], {"a": 1}, 7, "\ud800"],
-    ids=["list", "object", "number", "text"],
+    [["content_filter"], {"a": 1}, 7, "\ud800", "bad_reply"],
+    ids=["list", "object", "number", "surrogate", "a word of ours"],
 )
 def test_an_odd_error_code_stops_with_a_sentence_and_keeps_the_others(fake, tmp_path, code):
     ask(fake, tmp_path, candidates(3))
@@ -201,6 +201,16 @@ def test_replies_before_the_first_label_are_kept_when_the_server_fails(fake, tmp
     with pytest.raises(JudgeError, match="failed"):
         ask(fake, tmp_path, candidates(2), concurrency=1)
     assert (n_kept(tmp_path), n_booked(tmp_path)) == (1, 1)
+
+
+def test_replies_before_the_first_label_are_kept_as_soon_as_it_comes(fake, tmp_path):
+    kept = []
+    fake.replies = {"fact 0": completion("Hm"), "wrong 1": completion("Hm")}
+    fake.replies["wrong 3"] = lambda request: (
+        kept.append(n_kept(tmp_path)) or as_json(completion("INCORRECT"))
+    )
+    ask(fake, tmp_path, candidates(4), concurrency=1)
+    assert kept == [3]  # two that were held, and the first label
 
 
 def test_an_interrupt_loses_no_reply_on_its_way(fake, tmp_path, monkeypatch):
