@@ -126,7 +126,7 @@ def draw(folder):
         labels=LABELS,
     )
     draw_full_vs_contrast(
-        [str(folder / "intervals.csv")],
+        str(folder / "intervals.csv"),
         str(folder / "auc.pdf"),
         str(folder / "auc.png"),
         labels=LABELS,

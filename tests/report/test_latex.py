@@ -50,19 +50,19 @@ def study(tmp_path):
                 (*owner, "a+b", "odds", *column, "a", "b", 1.0, -0.1, column[0] == "full")
                 for column in columns
             ]
-    paths = tmp_path / "metrics.csv", tmp_path / "significance.csv"
+    paths = tmp_path / "metrics.parquet", tmp_path / "significance.parquet"
     names = artifacts.METRICS.schema.names
-    artifacts.write_csv(pd.DataFrame(metrics, columns=names), paths[0], artifacts.METRICS)
+    artifacts.write(pd.DataFrame(metrics, columns=names), paths[0], artifacts.METRICS)
     names = artifacts.SIGNIFICANCE.schema.names
     frame = pd.DataFrame(significance, columns=names[:12]).reindex(columns=names)
-    artifacts.write_csv(frame.astype({"p_holm": float}), paths[1], artifacts.SIGNIFICANCE)
+    artifacts.write(frame.astype({"p_holm": float}), paths[1], artifacts.SIGNIFICANCE)
     return tmp_path
 
 
 def made(study, **changes):
     make_table(
-        [str(study / "metrics.csv")],
-        [str(study / "significance.csv")],
+        [str(study / "metrics.parquet")],
+        str(study / "significance.parquet"),
         str(study / "table.tex"),
         str(study / "table.csv"),
         name="my_table",

@@ -8,7 +8,7 @@ import yaml
 from compare_with_paper import compare_with_paper
 
 from persistcal import artifacts
-from persistcal.report.cells import fill_cells
+from persistcal.report.cells import TIE, fill_cells
 from persistcal.report.layout import block_name, expand_tables, members, sections
 from persistcal.report.paper import CELL, TABLES, compare, paper_cells
 
@@ -42,7 +42,9 @@ def cells(printed):
 
 @pytest.fixture(scope="module")
 def config():
-    return yaml.safe_load(Path("config/config.yaml").read_text(encoding="utf-8"))
+    files = [Path("config") / name for name in ("config.yaml", "tables.yaml")]
+    first, second = (yaml.safe_load(file.read_text(encoding="utf-8")) for file in files)
+    return first | second
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,7 @@ def as_study(cells, printed, table):
 
     A bold cell gets the hair by which it is better than another of equal rounding.
     """
-    hair = 1e-9 * cells["bold"] * cells["metric"].map({"brier": -1, "smece": -1}).fillna(1)
+    hair = 2 * TIE * cells["bold"] * cells["metric"].map({"brier": -1, "smece": -1}).fillna(1)
     metrics = cells.assign(value=cells["paper"] + hair, seed="mean")
     metrics = metrics.drop_duplicates(CELL[1:])[[*CELL[1:], "value", "seed"]]
 
@@ -219,9 +221,9 @@ def test_compare_with_paper(tmp_path):
     artifacts.write_csv(study(0.8, 0.79, 0.81), tmp_path / "intervals.csv", artifacts.INTERVALS)
     labels = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
     out = tmp_path / "paper_comparison.csv"
-    compare_with_paper([str(tmp_path / "intervals.csv")], str(PAPER), str(out), labels=labels)
+    compare_with_paper(str(tmp_path / "intervals.csv"), str(PAPER), str(out), labels=labels)
     assert len(artifacts.read_csv(out, artifacts.PAPER_COMPARISON)) == 6
 
     labels["datasets"]["trivia"] = "Another dataset"
-    compare_with_paper([str(tmp_path / "intervals.csv")], str(PAPER), str(out), labels=labels)
+    compare_with_paper(str(tmp_path / "intervals.csv"), str(PAPER), str(out), labels=labels)
     assert artifacts.read_csv(out, artifacts.PAPER_COMPARISON).empty
