@@ -91,6 +91,9 @@ def _check_study(config: dict[str, Any]) -> None:
     for catalogue in ("models", "datasets", "estimators", "tables"):
         _check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
     _check_names("study.further", study["further"], config["tables"])
+    if not isinstance(study["pairs"], str):
+        known = [c for m in study["models"] for c in config["models"][m]["evaluation"]]
+        _check_names("study.pairs", [c for pair in study["pairs"] for c in pair], known)
     for table in study["further"]:
         about = config["tables"][table]
         _check_names(f"tables.{table}.datasets", about.get("datasets", []), config["datasets"])

@@ -1,11 +1,12 @@
 """How much hidden states vary between adapters, and whether that grows with training."""
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import ConstantInputWarning, spearmanrho
 
 
 class RunningVariance:
@@ -81,12 +82,10 @@ def order_correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> order_correlations(np.array([[0.1, 1.0], [0.9, 1.0], [0.5, 1.0]]))
     array([0.5, nan])
     """
-    ranks = rankdata(values, axis=0, nan_policy="propagate")
-    order = np.arange(len(values)).reshape(-1, *[1] * (values.ndim - 1))
-    ranks, order = ranks - ranks.mean(0), order - order.mean()
-    spread = (ranks**2).sum(0) * (order**2).sum()
-    with np.errstate(invalid="ignore"):
-        return np.where(spread == 0, np.nan, (ranks * order).sum(0) / np.sqrt(spread))
+    order = np.arange(float(len(values))).reshape(-1, *[1] * (values.ndim - 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantInputWarning)  # NaN says the same
+        return np.asarray(spearmanrho(order, values, axis=0).statistic)
 
 
 def correlations_by_layer(variances: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -185,7 +185,7 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
         Full-set metrics have the conditioning "odds", though they do not depend on it.
         Contrast metrics are unweighted means over contrast sets. NaN where undefined.
     """
-    pooled = _stack([counts_of(part) for part in data.full])
+    pooled = _pool(counts_of, data.full)
     values: dict[Key, Array] = {
         ("odds", "full", metric): value
         for metric, value in compute(FULL_METRICS, data.on_full, pooled).items()
@@ -204,15 +204,17 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
     return values
 
 
-def _stack(parts: list[Counts]) -> Counts:
-    """Concatenate, giving each part free as soon as it is copied."""
-    stacked = np.empty((sum(map(len, parts)), parts[0].shape[1]), parts[0].dtype)
-    start = 0
-    while parts:
-        part = parts.pop(0)
-        stacked[start : start + len(part)] = part
-        start += len(part)
-    return stacked
+def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
+    """Stack the counts of components, of which no more than one is held beside the stack."""
+    first = counts_of(parts[0])
+    stack = np.empty((sum(len(part.questions) for part in parts), first.shape[1]), np.uint8)
+    stack[: len(first)] = first
+    start = len(first)
+    del first
+    for part in parts[1:]:
+        stack[start : start + len(part.questions)] = counts_of(part)
+        start += len(part.questions)
+    return stack
 
 
 def warn_of_undefined(

@@ -8,7 +8,7 @@ tables is in `persistcal.report.latex`, and `study/schema.yaml` lets tables ask 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]
-CHUNK = 64  # columns at a time, to bound memory
+CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
 
 
 def _weights(weights: ArrayLike | None, n: int) -> NDArray:
@@ -160,8 +160,9 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     columns = weight[:, None] if weight.ndim == 1 else weight
     rows = np.concatenate([np.atleast_2d(values), np.ones((1, values.shape[-1]))])
     sums = np.empty((len(rows), columns.shape[1]))
-    for start in range(0, columns.shape[1], CHUNK):
-        some = slice(start, start + CHUNK)
+    width = int(np.clip(CHUNK // max(1, len(columns)), 8, 64))
+    for start in range(0, columns.shape[1], width):
+        some = slice(start, start + width)
         sums[:, some] = rows @ columns[:, some].astype(float)
     total = sums[-1]
     undefined = np.full((len(rows) - 1, len(total)), np.nan)
@@ -319,7 +320,7 @@ def compute(
             continue
         rows = np.array([of(run) for of in means.values() for run in runs])
         mean = (
-            balanced_gap(rows, runs[0].improvement, weights=weights)
+            balanced_gap(rows, cast(OnContrastSet, runs[0]).improvement, weights=weights)
             if balanced
             else mean_gap(rows, weights=weights)
         )

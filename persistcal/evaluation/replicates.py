@@ -6,9 +6,11 @@ the same seed; a digest of these says so.
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.significance import Replicates
@@ -76,7 +78,8 @@ def from_table(table: pd.DataFrame) -> Replicates:
         .drop_duplicates()
         .itertuples(index=False, name=None)
     )
-    observed, replicated = {}, {}
+    observed: dict[Any, NDArray[np.float64]] = {}
+    replicated: dict[Any, NDArray[np.float64]] = {}
     for key, rows in table.groupby(KEY, sort=False):
         of = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
         observed[key] = of["value"].to_numpy()

@@ -186,8 +186,8 @@ def compare_blocks(
         When a block names an estimator that the predictions do not hold.
     """
     rows = []
-    for block, given in blocks.items():
-        names = [_find(name, replicates.estimators, block) for name in given]
+    for block, members in blocks.items():
+        names = [_member(name, replicates.estimators, block) for name in members]
         index = [replicates.estimators.index(name) for name in names]
         for key, values in replicates.observed.items():
             conditioning, scope, metric = key
@@ -225,14 +225,14 @@ def compare_blocks(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _find(name: str | Estimator, estimators: Sequence[Estimator], block: str) -> Estimator:
-    found = [e for e in estimators if name in (e, e[1])]
-    if len(found) == 1:
-        return found[0]
+def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) -> Estimator:
+    matches = [e for e in estimators if name in (e, e[1])]
+    if len(matches) == 1:
+        return matches[0]
     known = ", ".join(
         f"{estimator} (trained on {dataset})" for dataset, estimator in estimators
     )
-    problem = "is not in the predictions" if not found else "has several training datasets"
+    problem = "is not in the predictions" if not matches else "has several training datasets"
     raise PredictionsError(
         f"Estimator {name} of block {block!r} {problem}, which hold: {known}."
     )

@@ -37,6 +37,7 @@ from persistcal.evaluation.smoothing import (
 NARROWEST = 2  # narrower bandwidths, below 0.001, are never tried
 DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
 CHUNK = 128  # columns at a time, so that what belongs to them stays in the cache
+LARGEST_CHUNK = 2**22  # weights, if that leaves 16 columns
 N_PILOT = 20
 LADDER = [11, 14, 18, 23, 30, 38, 48, 62, 79, 94, 130, 180, 250, 350, 500, 700, N_BANDWIDTHS]
 N_SECANTS = 6  # steps of the search before it halves
@@ -94,11 +95,12 @@ class _Weighted:
     """Answers under several weightings, and their SmoothECE at a given bandwidth.
 
     Residuals are first summed on the grid, then over the cosines that matter at the bandwidths
-    of most columns, which are `served` from these sums. The others begin with the answers again.
+    of most columns, which are `served` from these sums. The others begin with the answers.
     """
 
     def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
         self.weights, self.order = weights, np.argsort(confidence)
+        self.width = int(np.clip(LARGEST_CHUNK // max(1, len(weights)), 16, CHUNK))
         self.confidence, self.residual = confidence[self.order], residual[self.order]
         self.residuals = place(self.confidence, self.residual, GRID)
         answers = place(self.confidence, np.ones(len(confidence)), GRID)
@@ -113,7 +115,7 @@ class _Weighted:
         self.odd = np.empty((n_columns, odd_waves.shape[1]))
         self.density = np.empty((n_columns, len(shares.basis)))
         self.share_of = shares.coefficients
-        for columns in _in_chunks(n_columns, CHUNK):
+        for columns in _in_chunks(n_columns, self.width):
             chunk = self._chunk(columns)
             even, odd = fold(self.residuals @ chunk)
             np.matmul(even.T, even_waves, out=self.even[columns])
@@ -160,7 +162,7 @@ class _Weighted:
             density = self._served_density(k, columns)
             return self._by_waves(k, columns, density)
         values = np.empty(len(columns))
-        for part in _in_chunks(len(columns), CHUNK):
+        for part in _in_chunks(len(columns), self.width):
             chunk = self._chunk(columns[part])
             if k < COARSEST:
                 values[part] = self._on_fine_grid(k, chunk)
@@ -177,7 +179,7 @@ class _Weighted:
 
     def is_defined(self) -> NDArray[np.bool_]:
         """Whether any answer has weight, for each column."""
-        return self.density.any(axis=1)
+        return np.abs(self.density).sum(axis=1) > 0
 
     def _served_density(self, k: int, columns: NDArray[np.intp]) -> Array:
         return self.density[columns] @ self.share_of[k - self.served[0]]

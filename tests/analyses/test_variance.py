@@ -68,8 +68,8 @@ def test_correlations_are_over_the_questions_of_all_checkpoints():
     summary = correlations_by_layer(found)
     assert summary.to_dict("list") == {
         "layer": [1, 2],
-        "mean_rho": [pytest.approx(0.5 / 3), 1.0],
-        "median_rho": [0.5, 1.0],
+        "mean_rho": [pytest.approx(0.5 / 3), pytest.approx(1)],
+        "median_rho": [pytest.approx(0.5), pytest.approx(1)],
         "n": [3, 1],
     }
 

@@ -62,3 +62,11 @@ def test_undefined_is_nan():
     assert np.isnan(brier([], []))
     assert np.isnan(mean_gap([0.5], weights=[0]))
     assert np.isnan(balanced_gap([0.5, 0.1], [True, True]))
+
+
+def test_every_metric_can_be_asked_for_and_has_a_name_in_tables():
+    schema = yaml.safe_load((Path(__file__).parents[2] / "study" / "schema.yaml").read_text())
+    described = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
+    for scope, metrics in (("contrast", CONTRAST_METRICS), ("full", FULL_METRICS)):
+        assert described["properties"][scope]["items"]["enum"] == list(metrics)
+    assert {*CONTRAST_METRICS, *FULL_METRICS} == set(METRIC_LABELS)

@@ -26,7 +26,7 @@ def count_contrast_sets(
     min_contrast: int,
     pairs: Pairs,
 ) -> None:
-    """Write the contrast sets of `checkpoints`, whose tables ANSWERS are given."""
+    """Write the contrast sets of `checkpoints`, counted from their tables ANSWERS."""
     answers = {}
     for checkpoint, path in zip(checkpoints, answers_paths, strict=True):
         table = artifacts.read(path, artifacts.ANSWERS)
