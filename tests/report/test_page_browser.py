@@ -241,3 +241,47 @@ def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
     assert run(browser, "return document.querySelectorAll('#card svg[role=img]').length") == 1
     assert "predictions alone" in text_of(browser, "#about")
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.slow
+def test_the_largest_study_that_is_shown_whole_is_small_and_fast(tmp_path, browser):
+    more = ["oracle_1answer", "oracle_respective", "gcm", "gcm_posthoc", "linear_probe"]
+    estimators = [*NAMES, *more, "sequence_probability", "mine"]
+    checkpoints = [f"c{k}" for k in range(7)]
+    made = invent(
+        tmp_path / "out",
+        n=5000,
+        checkpoints=checkpoints,
+        n_earlier=0,
+        estimators=estimators,
+        tables=False,
+    )
+    page = tmp_path / "index.html"
+    make_page(made.pop("files"), str(page), **made)
+    assert page.stat().st_size < 15e6
+    visit(browser, page)
+    assert n_found(browser) == 5000
+    (paint,) = run(
+        browser,
+        "return performance.getEntriesByName('first-contentful-paint').map((e) => e.startTime)",
+    )
+    assert paint < 1500
+    for identifier, value in (
+        ("search", "a"),
+        ("search", "answer 49"),
+        ("category", "1"),
+        ("change", "flip"),
+        ("who", "3"),
+    ):
+        # the first filter reads columns that no filter has read before: it counts as well
+        took = run(
+            browser,
+            "const n = document.getElementById(arguments[0]); n.value = arguments[1];"
+            "const start = performance.now();"
+            "n.dispatchEvent(new Event('input')); n.dispatchEvent(new Event('change'));"
+            "return performance.now() - start",
+            identifier,
+            value,
+        )
+        assert took < 100, identifier
+    assert n_found(browser) < 5000

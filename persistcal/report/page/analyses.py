@@ -39,8 +39,8 @@ class Analyses(NamedTuple):
         if not lost:
             return []
         return [
-            f"{name}: not computed; the target `all` does, where the config has "
-            f"`analyses: {key}`."
+            f"{name}: not part of this page. The target “all” computes it where the config "
+            f"has analyses: {key}, and makes a page of its own."
             for name, key in lost
         ]
 

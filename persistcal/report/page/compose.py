@@ -61,6 +61,7 @@ def compose(study: Study, facts: Facts) -> str:
         "texts": words.texts,
     }
     families = list(dict.fromkeys(look.family for look in seen.values()))
+    analyses = analyses_view(study.analyses, study.checkpoints, labels)
     data = {
         "looks": {
             name: {
@@ -75,7 +76,7 @@ def compose(study: Study, facts: Facts) -> str:
         "hero": _hero(study),
         "accuracy": _accuracy(study),
         "parts": [_part(part, study) for part in study.parts],
-        "analyses": analyses_view(study.analyses, study.checkpoints, labels),
+        "analyses": analyses,
         "tables": {table.name: {"csv": table.csv, "tex": table.tex} for table in study.tables},
     }
     view = {
@@ -88,7 +89,7 @@ def compose(study: Study, facts: Facts) -> str:
         "sentences": overview.sentences(study),
         "tables": [_table(table, study) for table in study.tables],
         "parts": [{"label": part_label(part, labels)} for part in study.parts],
-        "analyses": any(data["analyses"].values()),
+        "analyses": any(analyses.values()),
         "explorer_note": overview.explorer_note(study, chosen, kept),
         "about": facts.about,
         "missing": overview.missing(study, kept),
