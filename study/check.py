@@ -37,12 +37,11 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         where = f"{key}.{unknown}" if key else unknown
         return f"config: {where} is not a known key; {_nearest(unknown, known)}"
     if error.validator == "required" and "then" in error.absolute_schema_path:
-        missing = next(name for name in error.validator_value if name not in error.instance)
-        decides = next(name for name in ("source", "backend") if name in error.instance)
-        return (
-            f"config: {key} lacks the key {missing}, which {decides} "
-            f"{error.instance[decides]} needs."
-        )
+        there: dict[str, Any] = error.instance  # type: ignore[assignment]
+        needed: list[str] = error.validator_value  # type: ignore[assignment]
+        missing = next(name for name in needed if name not in there)
+        decides = next(name for name in ("source", "backend") if name in there)
+        return f"config: {key} lacks the key {missing}, which {decides} {there[decides]} needs."
     if error.validator == "required":
         return f"config: {key or 'the config'} lacks a key: {error.message}."
     meaning = schema.get("description")
@@ -231,7 +230,7 @@ def _check_estimator(study: Study, name: str) -> None:
             f"config: estimators.{name} needs either a recipe or a function with reads."
         )
     if "recipe" in estimator:
-        recipe = study.recipe_of(name)
+        recipe = str(study.recipe_of(name))
         _check_names(f"estimators.{name}.recipe", [recipe], study.recipes)
         _check_one_adapter(study, name)
     else:

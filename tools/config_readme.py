@@ -55,7 +55,7 @@ def value_of(node: dict[str, Any], schema: dict[str, Any]) -> str:
         return f"list of {value_of(node.get('items', {}), schema)}"
     kinds = node.get("type", "any")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    return " or ".join(KINDS.get(kind, kind) for kind in kinds)
+    return " or ".join(KINDS.get(str(kind), str(kind)) for kind in kinds)
 
 
 def rows(

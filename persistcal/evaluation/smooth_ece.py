@@ -94,8 +94,9 @@ class _Prospect(NamedTuple):
 class _Weighted:
     """Answers under several weightings, and their SmoothECE at a given bandwidth.
 
-    Residuals are first summed on the grid, then over the cosines that matter at the bandwidths
-    of most columns, which are `served` from these sums. The others begin with the answers.
+    Residuals are first summed on the grid, then over the cosines that matter at the
+    bandwidths of most columns, which are `served` from these sums. The others begin with the
+    answers.
     """
 
     def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
@@ -179,7 +180,7 @@ class _Weighted:
 
     def is_defined(self) -> NDArray[np.bool_]:
         """Whether any answer has weight, for each column."""
-        return np.abs(self.density).sum(axis=1) > 0
+        return np.asarray(np.abs(self.density).sum(axis=1) > 0)
 
     def _served_density(self, k: int, columns: NDArray[np.intp]) -> Array:
         return self.density[columns] @ self.share_of[k - self.served[0]]

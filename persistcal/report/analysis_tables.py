@@ -8,7 +8,12 @@ from persistcal.report.latex import MISSING, escape, floating, line, number, spa
 
 
 def hidden_state_table(
-    rows: pd.DataFrame, *, models: Mapping[str, str], datasets: Mapping[str, str], label: str
+    rows: pd.DataFrame,
+    *,
+    models: Mapping[str, str],
+    datasets: Mapping[str, str],
+    last_layer: str,
+    label: str,
 ) -> str:
     r"""Return the LaTeX of the correlations of hidden-state variance with training.
 
@@ -18,6 +23,8 @@ def hidden_state_table(
         Columns model, dataset, and those of `correlations_by_layer`.
     models, datasets : mapping
         Labels.
+    last_layer : {"after_norm", "before_norm"}
+        Where the last layer was measured, for the caption.
     label : str
         What ``tab:`` is put before.
     """
@@ -41,7 +48,8 @@ def hidden_state_table(
         f"Variance analysis ({'; '.join(names)}): Spearman correlation between the order of "
         "the checkpoints and the total variance, over the seeds of confidence adapters, of the "
         "hidden state of each layer at the end of a question's prompt. Mean and median over "
-        "questions; positive: later checkpoints vary more."
+        "questions; positive: later checkpoints vary more. The last layer is taken "
+        f"{last_layer.split('_')[0]} the model's final norm."
     )
     return floating(lines, caption=caption, label=label)
 

@@ -220,6 +220,7 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
         "table.csv",
         measured=[("m", "early", "quiz"), ("m", "late", "quiz")],
         labels={"models": {"m": "Model m"}, "datasets": {"quiz": "Quiz"}},
+        last_layer="after_norm",
     )
     table = pd.read_csv("table.csv")
     assert table["layer"].tolist() == [1, 2] and table["n"].tolist() == [7, 7]
@@ -227,3 +228,4 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
     text = Path("table.tex").read_text()
     assert "Layer & Mean $\\rho$ & Median $\\rho$ \\\\\n\\midrule\n1 & 1.000 & 1.000" in text
     assert "2 & $-$1.000" in text and "Model m, Quiz" in text
+    assert "The last layer is taken after the model's final norm." in text

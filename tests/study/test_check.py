@@ -43,7 +43,10 @@ def test_own_predictions_need_no_more_than_this():
             {"study": {"pairs": [["stage1-step566000", "stage1-step70700"]]}},
             r"study.pairs names 'stage1-step70700'; did you mean 'stage1-step707000'",
         ),
-        ({"study": {"pairs": "neighbours"}}, r"study.pairs is 'neighbours'.*Pairs of evaluation"),
+        (
+            {"study": {"pairs": "neighbours"}},
+            r"study.pairs is 'neighbours'.*Pairs of evaluation",
+        ),
         (
             {"study": {"modles": ["m"]}},
             r"study\.modles is not a known key; did you mean 'models'",

@@ -130,7 +130,7 @@ def accident(cluster, profile, tmp_path_factory):
     # It hangs, as when a file system does.
     slurm_cluster.ask("scancel", "--signal=STOP", "--full", jobs["p20"])
     jobs |= {name: wait_for("generate_beams", name, "all") for name in ("p30", "p40")}
-    said = finish(running, 600)
+    said = finish(running, 1500)
     assert running.returncode == 1
     return folder, said, jobs
 
@@ -169,7 +169,7 @@ def test_a_rerun_completes_the_study(accident, profile):
         "generate_beams:mem_mb="
         f"{TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' and attempt == 1 else 2000",
     )
-    said = finish(running, 600)
+    said = finish(running, 1500)
     assert running.returncode == 0, said[-6000:]
     assert "Oracle training" in (folder / TABLE).read_text()
     assert kept.stat().st_mtime_ns == before
@@ -200,7 +200,7 @@ def test_ranks_on_different_nodes_train_the_same_adapter(
     """Each checkpoint needs a GPU and a node has one, says the profile."""
     folder = copy_without_adapters(trained, tmp_path)
     running = start(*command(folder, ADAPTER, profile=profile_of_small_nodes))
-    said = finish(running, 300)
+    said = finish(running, 600)
     assert running.returncode == 0, said[-6000:]
     log = (folder / TRAINING_LOG).read_text()
     for rank, node in enumerate(("node1", "node2")):
@@ -234,14 +234,14 @@ def test_a_rank_that_dies_on_another_node_ends_the_job(
     (tmp_path / "long.yaml").write_text("training: {epochs: 100000}")
     words = command(folder, ADAPTER, "--retries", "0", profile=profile_of_small_nodes)
     running = start(*words, tmp_path / "long.yaml")
-    log, deadline = folder / TRAINING_LOG, time.monotonic() + 180
+    log, deadline = folder / TRAINING_LOG, time.monotonic() + 300
     while not (log.exists() and log.read_text().count("Models run on") == 2):
         assert time.monotonic() < deadline, "training did not begin"
         time.sleep(0.5)
     time.sleep(3)  # into the training, whose first step says nothing
     assert set(ranks_running()) == {0, 1}
     os.kill(ranks_running()[1], signal.SIGKILL)
-    said = finish(running, 300)
+    said = finish(running, 600)
     assert running.returncode == 1
     assert "Error in rule train_oracle" in said
     assert TRAINING_LOG in said

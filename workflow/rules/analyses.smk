@@ -125,6 +125,7 @@ rule correlate_variance:
     params:
         measured=[list(measured) for measured in VARIANCES_MEASURED],
         labels=PLACES,
+        last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         code=digest_of("analyses/correlate_variance.py"),
     script:
         "../scripts/analyses/correlate_variance.py"

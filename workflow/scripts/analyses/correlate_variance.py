@@ -21,6 +21,7 @@ def correlate_variance(
     *,
     measured: Sequence[tuple[str, str, str]],
     labels: Mapping[str, Mapping[str, str]],
+    last_layer: str,
 ) -> None:
     """Write mean and median correlation of each layer to `tex_path` and `csv_path`.
 
@@ -36,6 +37,8 @@ def correlate_variance(
         What each of `variances_paths` is about, checkpoints in order of training.
     labels : mapping
         What is printed for each of `models` and `datasets`.
+    last_layer : str
+        As for `measure_variance`.
     """
     by_group: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for path, (model, _, dataset) in zip(variances_paths, measured, strict=True):
@@ -51,6 +54,7 @@ def correlate_variance(
         rows,
         models=labels["models"],
         datasets=labels["datasets"],
+        last_layer=last_layer,
         label="hidden-state-variance",
     )
     Path(tex_path).write_text(text, encoding="utf-8")
@@ -66,4 +70,5 @@ if __name__ == "__main__":
         snakemake.output.csv,
         measured=snakemake.params.measured,
         labels=snakemake.params.labels,
+        last_layer=snakemake.params.last_layer,
     )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from persistcal import artifacts
 from persistcal.evaluation.conditioning import Conditioning
@@ -41,7 +42,7 @@ def resample_metrics(
         ):
             artifacts.write(artifacts.empty(table), path, table)
         return
-    how = {
+    how: dict[str, Any] = {
         "min_contrast": min_contrast,
         "n_replicates": n_replicates,
         "seed": seed,
