@@ -44,6 +44,7 @@ STUDY = {
     "compare_with_paper": 1,
     "draw_accuracy": 1,
     "draw_full_vs_contrast": 1,
+    "make_page": 1,
 }
 
 ALL = {
@@ -98,6 +99,7 @@ ALL = {
     "make_categories_table": 1,  # Jeopardy
     "make_examples_table": 1,  # BioASQ
     "draw_audit": 1,
+    "make_full_page": 1,
 }
 
 

@@ -17,6 +17,7 @@ COLLECTED = {
     "make_table": 1,
     "make_contrast_table": 1,
     "draw_full_vs_contrast": 1,
+    "make_page": 1,
 }
 
 
@@ -132,6 +133,7 @@ def test_one_more_table_costs_only_itself(study, tmp_path):
         "collect_significance": 1,
         "compare_with_paper": 1,
         "draw_full_vs_contrast": 1,
+        "make_page": 1,
     }
 
 

@@ -26,12 +26,12 @@ def tables_shown(names):
     return shown + ([rules.make_checkpoints_table.output.csv] if HAS_TEXTS else [])
 
 
-def whole_config(wildcards):
+def described_tables(wildcards):
     """A function, as the braces of a text among the params would be filled in."""
-    return config
+    return {name: study.every_table[name] for name in TABLES}
 
 
-def table_descriptions(wildcards):
+def all_described_tables(wildcards):
     return study.every_table
 
 
@@ -64,10 +64,9 @@ rule make_page:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        config=whole_config,
-        tables=table_descriptions,
+        tables=described_tables,
         main=main_estimators,
-        labels=study.labels,
+        labels=EVALUATED_LABELS,
         logs=LOGS,
         assets=assets_digest(),
         code=digest_of("report/make_page.py"),
@@ -115,3 +114,10 @@ if study.runs_models:
             page=f"{RESULTS}/all/report/index.html",
         log:
             f"{LOGS}/make_full_page.log",
+        params:
+            tables=all_described_tables,
+            main=main_estimators,
+            labels=study.labels,
+            logs=LOGS,
+            assets=assets_digest(),
+            code=digest_of("report/make_page.py"),

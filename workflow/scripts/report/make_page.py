@@ -228,7 +228,8 @@ if __name__ == "__main__":
             for name, paths in snakemake.input.items()
         },
         snakemake.output.page,
-        config=snakemake.params.config,
+        # Shown as it is: as a parameter it would make the page anew whenever anything changes.
+        config=snakemake.config,
         tables=snakemake.params.tables,
         main=snakemake.params.main,
         labels=snakemake.params.labels,
