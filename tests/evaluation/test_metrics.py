@@ -1,10 +1,21 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from persistcal.evaluation.metrics import auc, balanced_gap, brier, mean_gap
+from persistcal.evaluation.metrics import (
+    CONTRAST_METRICS,
+    FULL_METRICS,
+    auc,
+    balanced_gap,
+    brier,
+    mean_gap,
+)
+from persistcal.report.latex import _METRICS
 
 weighted = st.lists(
     st.tuples(
@@ -69,4 +80,4 @@ def test_every_metric_can_be_asked_for_and_has_a_name_in_tables():
     described = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, metrics in (("contrast", CONTRAST_METRICS), ("full", FULL_METRICS)):
         assert described["properties"][scope]["items"]["enum"] == list(metrics)
-    assert {*CONTRAST_METRICS, *FULL_METRICS} == set(METRIC_LABELS)
+    assert {*CONTRAST_METRICS, *FULL_METRICS} == set(_METRICS)
