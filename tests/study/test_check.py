@@ -40,8 +40,8 @@ def test_own_predictions_need_no_more_than_this():
     ("overlay", "message"),
     [
         (
-            {"study": {"pairs": [["step566000", "step7070"]]}},
-            "study.pairs names 'step7070'; did you mean 'step707000'",
+            {"study": {"pairs": [["phoenix", "starlin"]]}},
+            "study.pairs names 'starlin'; did you mean 'starling'",
         ),
         (
             {"study": {"pairs": "neighbours"}},
