@@ -40,8 +40,8 @@ def test_own_predictions_need_no_more_than_this():
     ("overlay", "message"),
     [
         (
-            {"study": {"pairs": [["stage1-step566000", "stage1-step70700"]]}},
-            r"study.pairs names 'stage1-step70700'; did you mean 'stage1-step707000'",
+            {"study": {"pairs": [["phoenix", "starlin"]]}},
+            "study.pairs names 'starlin'; did you mean 'starling'",
         ),
         (
             {"study": {"pairs": "neighbours"}},
