@@ -504,6 +504,7 @@ def test_a_chat_model_is_asked_in_its_chat_format(study, tokenizer, by_category)
     folder, model = study
     chatting = with_first_token(tokenizer, chat_template=CHAT)
     chatting.save_pretrained(folder / "model")
+    write_record(folder / "model", folder / "checkpoint.json")
     beams = run_script(folder, chat=True, few_shot_by_category=by_category, batch_size=3)
     examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]} if by_category else {}
     n_tokens = []
