@@ -27,7 +27,7 @@ def labels_shown(wildcards):
     rows = (
         {row.estimator for row in study.shown(wildcards.table)}
         if study.runs_models
-        else ESTIMATORS
+        else config["estimators"]
     )
     known = study.labels["estimators"]
     return {**PLACES, "estimators": {name: known[name] for name in sorted(rows)}}
