@@ -48,10 +48,10 @@ config-readme: $(VENV)/ready  ## write config/README.md from the schema
 	@$(RUN)/python -m tools.config_readme
 
 test: $(VENV)/ready-dev  ## run all tests
-	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadgroup
+	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(VENV)/ready-dev  ## run the tests that start no workflow: the inner loop
-	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadgroup -m "not slow" --durations=0 -q
+	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "not slow" --durations=0 -q
 
 test-nli: $(VENV)/ready-dev  ## train a small entailment model and test with it (20 min)
 	@RUN_NLI=1 $(RUN)/python -m pytest tests/answers/test_entailment_trained.py

@@ -1,46 +1,58 @@
 """What several test files share: one finished study, and the plan of the paper's."""
 
+import json
 import shutil
 
 import pytest
+from filelock import FileLock
 from workflow_runs import ATLAS, ROOT, snakemake
-
-# Files that share a session's fixture, and so a worker of pytest-xdist.
-SHARING = {
-    "test_workflow": "study",
-    "test_reruns": "study",
-    "test_paper_jobs": "paper",
-    "test_costs": "paper",
-}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """A worker runs whole files, those that start workflows first: they take longest."""
+    """Files that start workflows come first: they take longest."""
     for item in items:
-        name = item.path.stem
-        item.add_marker(pytest.mark.xdist_group(SHARING.get(name, name)))
         if item.path.parent.name == "workflow":
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
-@pytest.fixture(scope="session")
-def study(tmp_path_factory):
-    """A folder in which the small atlas study is complete; tests change copies of it."""
-    folder = tmp_path_factory.mktemp("study")
-    # As in a clone, where what the rules read is named relative to the working directory.
-    shutil.copytree(ROOT / "resources", folder / "resources")
-    snakemake(folder, "--cores", "2", configs=ATLAS)
+def made_once(tmp_path_factory, worker_id, name, make):
+    """Let the first worker of pytest-xdist make a folder; the others wait for it."""
+    root = tmp_path_factory.getbasetemp()
+    folder = (root if worker_id == "master" else root.parent) / name
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            part = folder.with_name(f"{name}.part")
+            part.mkdir()
+            make(part)
+            part.rename(folder)
     return folder
 
 
 @pytest.fixture(scope="session")
-def paper_dry_runs(tmp_path_factory):
+def study(tmp_path_factory, worker_id):
+    """A folder in which the small atlas study is complete; tests change copies of it."""
+
+    def make(folder):
+        # As in a clone, where what the rules read is named relative to the working directory.
+        shutil.copytree(ROOT / "resources", folder / "resources")
+        snakemake(folder, "--cores", "2", configs=ATLAS)
+
+    return made_once(tmp_path_factory, worker_id, "study", make)
+
+
+@pytest.fixture(scope="session")
+def paper_dry_runs(tmp_path_factory, worker_id):
     """What `snakemake --dry-run` says of the paper's study: the default target and `all`."""
-    folder = tmp_path_factory.mktemp("paper_dry_runs")
-    paper = [ROOT / "config" / "config.yaml"]
-    return {
-        name: snakemake(folder, "--dry-run", *target, configs=paper)
-        for name, target in {"study": [], "all": ["all"]}.items()
-    }
+
+    def make(folder):
+        paper = [ROOT / "config" / "config.yaml"]
+        plans = {
+            name: snakemake(folder, "--dry-run", *target, configs=paper)
+            for name, target in {"study": [], "all": ["all"]}.items()
+        }
+        (folder / "plans.json").write_text(json.dumps(plans))
+
+    folder = made_once(tmp_path_factory, worker_id, "paper_dry_runs", make)
+    return json.loads((folder / "plans.json").read_text())
