@@ -114,7 +114,7 @@ def check_ceiling(
         Names the key of the ceiling and by how much it is too low.
     """
     requests, cost = ledger.total()
-    told = (
+    expected = (
         f"Judging needs {planned.requests} more requests (about {planned.input_tokens} tokens "
         f"in, at most {planned.output_tokens} out, cost about {planned.cost:.2f}) after "
         f"{requests} so far (about {cost:.2f})"

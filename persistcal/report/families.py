@@ -81,13 +81,13 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
     # The family's own name is its filled member wherever it stands.
     ordered = sorted(names, key=lambda name: name != families[name])
     place: dict[str, int] = {}
-    found = {}
+    styled = {}
     for name in ordered:
         family = families[name]
         place.setdefault(family, 0)
-        found[name] = Look(family, *style[family], variant=place[family])
+        styled[name] = Look(family, *style[family], variant=place[family])
         place[family] += 1
-    return {name: found[name] for name in names}
+    return {name: styled[name] for name in names}
 
 
 def _family(name: str, names: list[str]) -> str:
