@@ -121,11 +121,11 @@ def check_ceiling(
     )
     if requests + planned.requests > max_requests:
         raise JudgeError(
-            f"{told}, above judge.max_requests {max_requests}; raise it to "
+            f"{expected}, above judge.max_requests {max_requests}; raise it to "
             f"{requests + planned.requests} or select fewer questions. Nothing was sent."
         )
     if not cost + planned.cost <= max_cost:  # so that NaN is no ceiling to pass
         raise JudgeError(
-            f"{told}, above judge.max_cost {max_cost:g}; raise it to "
+            f"{expected}, above judge.max_cost {max_cost:g}; raise it to "
             f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."
         )

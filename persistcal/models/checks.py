@@ -123,7 +123,7 @@ def check_keys(
     wrong = [f"{what}: {first(names)}" for what, names in named.items() if names]
     if wrong:
         raise CheckpointError(
-            f"{where} {', and '.join(found)}; save or fetch it again, whole and beside the "
+            f"{where} {', and '.join(wrong)}; save or fetch it again, whole and beside the "
             "config that it belongs to."
         )
 

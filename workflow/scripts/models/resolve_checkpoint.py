@@ -50,7 +50,7 @@ def resolve_checkpoint(
                 else f"put {'the weights' if what == 'its weights' else 'it'} back to keep them"
             )
             raise CheckpointError(
-                f"{found.repo} ({revision}) has changed {what} since results were made; "
+                f"{resolved.repo} ({revision}) has changed {what} since results were made; "
                 f"{pin}, or delete {record_path} to make them again."
             )
     entry = {**resolved.content(), "allow_identical_weights": allow_identical_weights}
