@@ -61,9 +61,9 @@ def imported_files(script: Path, root: Path) -> set[Path]:
         inside = path.is_relative_to(root / PACKAGE)
         package = ".".join(path.parent.relative_to(root).parts) if inside else ""
         for name in _imported(_parse(path), package):
-            found = set(_files_of(name, root)) - seen
-            seen |= found
-            waiting += found
+            further = set(_files_of(name, root)) - seen
+            seen |= further
+            waiting += further
     return seen - {script}
 
 

@@ -37,15 +37,15 @@ def _outputs_at(
     model: PreTrainedModel, rows: np.ndarray, columns: np.ndarray
 ) -> Iterator[list[Tensor]]:
     """Collect the output of each block at the given tokens alone, on the model's device."""
-    found: list[Tensor] = []
+    outputs: list[Tensor] = []
 
     def keep(_block: nn.Module, _inputs: tuple, output: Tensor | tuple) -> None:
         hidden = output[0] if isinstance(output, tuple) else output
-        found.append(hidden[rows, columns].float().to(model.device))
+        outputs.append(hidden[rows, columns].float().to(model.device))
 
     hooks = [block.register_forward_hook(keep) for block in blocks(model)]
     try:
-        yield found
+        yield outputs
     finally:
         for hook in hooks:
             hook.remove()
@@ -73,12 +73,12 @@ def last_hidden_states(
     Tensor of float32, shape (n_layers, n_prompts, n_units)
     """
     packed = pack(model, prompts)
-    with _outputs_at(model, packed.row, packed.column) as found:
+    with _outputs_at(model, packed.row, packed.column) as outputs:
         output = model.get_decoder()(**packed.inputs)
     if last_layer == "after_norm":
         normed = output.last_hidden_state[packed.row, packed.column]
-        found[-1] = normed.float().to(model.device)
-    return torch.stack(found)
+        outputs[-1] = normed.float().to(model.device)
+    return torch.stack(outputs)
 
 
 def variances_over_adapters(

@@ -32,13 +32,13 @@ def stored_weights(files: Iterable[Any]) -> dict[str, StoredTensor]:
 
     Only headers are read. Tensors of whole numbers are buffers and left out.
     """
-    found = {}
+    stored = {}
     for file in files:
         for name in file.keys():
             rows = file.get_slice(name)
             if rows.get_dtype().startswith(("F", "BF")):
-                found[name] = StoredTensor(tuple(rows.get_shape()), rows)
-    return found
+                stored[name] = StoredTensor(tuple(rows.get_shape()), rows)
+    return stored
 
 
 def weight_similarities(

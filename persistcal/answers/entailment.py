@@ -35,13 +35,13 @@ def entailment_index(id2label: Mapping[int, str], source: str) -> int:
     >>> entailment_index({0: "contradiction", 1: "Entailment", 2: "neutral"}, "model")
     1
     """
-    found = [i for i, label in id2label.items() if label.casefold() == "entailment"]
-    if len(found) != 1:
+    entailing = [i for i, label in id2label.items() if label.casefold() == "entailment"]
+    if len(entailing) != 1:
         raise ValueError(
             f"{source} has the classes {', '.join(id2label.values())}, of which not one is "
             "'entailment'; choose a natural-language-inference model that says which is."
         )
-    return int(found[0])
+    return int(entailing[0])
 
 
 class EntailmentModel:

@@ -106,14 +106,14 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
         ]
     )
     whole = np.array([len(prompt) for prompt in prompts])
-    cheapest, found = np.inf, np.zeros(1, dtype=np.int64)
+    cheapest, best = np.inf, np.zeros(1, dtype=np.int64)
     for n_trees in range(1, len(prompts) + 1):
         starts = np.arange(n_trees) * len(prompts) // n_trees
         length = (np.add.reduceat(own, starts) + whole[starts] - own[starts]).max()
         cost = n_trees * length * (6 * width + length)
         if cost < cheapest:
-            cheapest, found = cost, starts
-    return np.split(np.arange(len(prompts)), found[1:])
+            cheapest, best = cost, starts
+    return np.split(np.arange(len(prompts)), best[1:])
 
 
 def pack_prompts(prompts: Sequence[Sequence[int]], width: int) -> Batch:

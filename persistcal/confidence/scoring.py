@@ -60,9 +60,9 @@ def score_answers(
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     scores = np.full(len(prompts), np.nan)
     with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
-        found = in_batches(score, order, batch_size=batch_size, work=work, progress=bar.update)
-    scores[list(found)] = list(found.values())
-    if np.isnan(list(found.values())).any():
+        scored = in_batches(score, order, batch_size=batch_size, work=work, progress=bar.update)
+    scores[list(scored)] = list(scored.values())
+    if np.isnan(list(scored.values())).any():
         raise FloatingPointError(
             "The model's logits are not finite, so it states no confidence; check the adapter "
             "or use another dtype."

@@ -150,7 +150,7 @@ def word_probability(
     # Those that begin alike go into one batch.
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
-        found = in_batches(
+        by_prompt = in_batches(
             probabilities, order, batch_size=batch_size, work=Work(), progress=bar.update
         )
-    return np.array([found[i] for i in range(len(prompts))])
+    return np.array([by_prompt[i] for i in range(len(prompts))])

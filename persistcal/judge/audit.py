@@ -195,8 +195,8 @@ def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, 
     for name, chosen in (("agreement", every), ("agreement_complete", complete)):
         person = np.concatenate([filled.loc[chosen, f"{of}_correct"] for of in ANSWERS])
         judge = np.concatenate([judged.loc[chosen, f"correct_{of}"] for of in ANSWERS])
-        given = ~np.isnan(person)
-        person, judge = person[given] == 1, judge[given].astype(bool)
+        answered = ~np.isnan(person)
+        person, judge = person[answered] == 1, judge[answered].astype(bool)
         yield {
             "measure": name,
             "count": int((person == judge).sum()),

@@ -168,17 +168,17 @@ def _ask_in_batches(
 
 def _on_their_way(server: JudgeServer, ledger: Ledger, folder: Path) -> dict[Record, set[str]]:
     """Return the batches of all jobs with their keys; forget those never submitted."""
-    found = {}
+    unfinished = {}
     for record in Record.all_in(folder):
         bodies = record.bodies()
         batch_id, cost = record.state()
         if batch_id or find_submitted(server, record):
-            found[record] = set(bodies)
+            unfinished[record] = set(bodies)
         else:
             model = next(iter(bodies.values()))["model"]
             ledger.add(model, -len(bodies), -cost, "not submitted")
             record.remove()
-    return found
+    return unfinished
 
 
 def _parts(bodies: Bodies, most: int) -> Iterator[Bodies]:

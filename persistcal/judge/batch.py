@@ -234,14 +234,14 @@ def wait_for(server: JudgeServer, record: Record, *, poll_s: float) -> Batch | N
     """
     batch_id = record.state()[0]
 
-    def look(client: openai.OpenAI) -> Batch:
+    def fetch_state(client: openai.OpenAI) -> Batch:
         raw = client.batches.with_raw_response.retrieve(str(batch_id))
         return read_json(raw.http_response.content, functools.partial(_public_batch, server))
 
     for _ in range(int(LONGEST_WAIT_S / poll_s) + 1):
         if batch_id is None or not record.exists():
             return None
-        batch = server.call(look)
+        batch = server.call(fetch_state)
         if batch.status in OVER:
             return batch
         log.info("Batch %s is %s: %s", batch_id, batch.status, server.quote(batch.progress))

@@ -114,18 +114,18 @@ def check_ceiling(
         Names the key of the ceiling and by how much it is too low.
     """
     requests, cost = ledger.total()
-    told = (
+    expected = (
         f"Judging needs {planned.requests} more requests (about {planned.input_tokens} tokens "
         f"in, at most {planned.output_tokens} out, cost about {planned.cost:.2f}) after "
         f"{requests} so far (about {cost:.2f})"
     )
     if requests + planned.requests > max_requests:
         raise JudgeError(
-            f"{told}, above judge.max_requests {max_requests}; raise it to "
+            f"{expected}, above judge.max_requests {max_requests}; raise it to "
             f"{requests + planned.requests} or select fewer questions. Nothing was sent."
         )
     if not cost + planned.cost <= max_cost:  # so that NaN is no ceiling to pass
         raise JudgeError(
-            f"{told}, above judge.max_cost {max_cost:g}; raise it to "
+            f"{expected}, above judge.max_cost {max_cost:g}; raise it to "
             f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."
         )

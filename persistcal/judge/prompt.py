@@ -154,7 +154,7 @@ def request_body(
         "model": model,
         "messages": [
             {"role": "system", "content": system},
-            {"role": "user", "content": places.sub(lambda found: values[found[0]], user)},
+            {"role": "user", "content": places.sub(lambda match: values[match[0]], user)},
         ],
         "temperature": 0,
         **fields,

@@ -144,8 +144,8 @@ def _say_who_waits(n: int, queue: Path, settings: JudgeSettings) -> None:
 
 
 def _look_up(cache: LabelCache, keys: Iterable[str]) -> dict[str, Reply]:
-    found = {key: cache.get(key) for key in keys}
-    return {key: reply for key, reply in found.items() if reply}
+    cached = {key: cache.get(key) for key in keys}
+    return {key: reply for key, reply in cached.items() if reply}
 
 
 def _ask(missing: dict[str, Body], folder: Path, settings: JudgeSettings, api_key: str) -> None:

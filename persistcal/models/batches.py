@@ -141,8 +141,8 @@ def in_batches(
         if number % work.n_shards != work.shard:
             continue
         batch = list(order[start : start + batch_size])
-        found = work.remember(number, partial(halving, batch))
-        results |= dict(zip(batch, found, strict=True))
+        computed = work.remember(number, partial(halving, batch))
+        results |= dict(zip(batch, computed, strict=True))
         if progress is not None:
             progress(len(batch))
     return results

@@ -262,8 +262,8 @@ def local_checkpoint(
         As `files_that_matter`.
     """
     names = [path.name for path in folder.iterdir()]
-    found = files_that_matter(str(folder), names, lambda name: folder / name, patterns)
-    weights, files = ({name: digest(folder / name) for name in part} for part in found)
+    there = files_that_matter(str(folder), names, lambda name: folder / name, patterns)
+    weights, files = ({name: digest(folder / name) for name in part} for part in there)
     return Checkpoint(str(folder), folder.name, None, weights, files)
 
 
@@ -273,10 +273,10 @@ def local_digests(folder: Path, record: str | Path) -> dict[str, str]:
     What is known of them is kept beside `record`, so that only new versions are read.
     """
     try:
-        found = local_checkpoint(folder, Digests.beside(record).of)
+        there = local_checkpoint(folder, Digests.beside(record).of)
     except (OSError, CheckpointError):  # the job that resolves it says what is wrong
         return {}
-    return found.weights | found.files
+    return there.weights | there.files
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:

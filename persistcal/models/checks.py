@@ -120,10 +120,10 @@ def check_keys(
         "holds weights of another shape than the model's": mismatched,
     }
     named = {what: list(names) for what, names in problems.items()}
-    found = [f"{what}: {first(names)}" for what, names in named.items() if names]
-    if found:
+    wrong = [f"{what}: {first(names)}" for what, names in named.items() if names]
+    if wrong:
         raise CheckpointError(
-            f"{where} {', and '.join(found)}; save or fetch it again, whole and beside the "
+            f"{where} {', and '.join(wrong)}; save or fetch it again, whole and beside the "
             "config that it belongs to."
         )
 

@@ -103,10 +103,10 @@ def _resolve_on_hub(repo: str, revision: str, patterns: Sequence[str]) -> Checkp
     def download(name: str) -> Path:
         return Path(hf_hub_download(repo, name, revision=commit))
 
-    found = files_that_matter(f"{repo} ({revision})", large, download, patterns)
+    kinds = files_that_matter(f"{repo} ({revision})", large, download, patterns)
     weights, files = (
         {name: lfs.sha256 if (lfs := large[name]) else sha256(download(name)) for name in part}
-        for part in found
+        for part in kinds
     )
     return Checkpoint(repo, revision, commit, weights, files)
 

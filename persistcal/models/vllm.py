@@ -102,8 +102,8 @@ class VllmModel:
         )
         rows = []
         for output in outputs:
-            [found] = output.outputs[0].logprobs  # of the one new token
-            pairs = [(entry.logprob, token) for token, entry in found.items()]
+            [likeliest] = output.outputs[0].logprobs  # of the one new token
+            pairs = [(entry.logprob, token) for token, entry in likeliest.items()]
             # vLLM's choice comes on top of the `n`, should it not be among them.
             rows.append(sorted(pairs, key=lambda pair: -pair[0])[:n])
         logprobs = torch.tensor([[logprob for logprob, _ in row] for row in rows])

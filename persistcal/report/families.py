@@ -63,6 +63,13 @@ _OTHERS = (
 )
 
 
+def _style_of_another(place: int) -> tuple[str, str, str]:
+    """Return colours and marker that no other place below 49 has together."""
+    light, dark, _ = _OTHERS[place % len(_OTHERS)]
+    marker = _OTHERS[(place + place // len(_OTHERS)) % len(_OTHERS)][2]
+    return light, dark, marker
+
+
 def looks(estimators: Iterable[str]) -> dict[str, Look]:
     """Return the look of each of a study's estimators; their order decides variants.
 
@@ -77,17 +84,17 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
     names = list(dict.fromkeys(estimators))
     families = {name: _family(name, names) for name in names}
     others = [f for f in dict.fromkeys(families.values()) if f not in _KNOWN]
-    style = _KNOWN | {f: _OTHERS[i % len(_OTHERS)] for i, f in enumerate(others)}
+    style = _KNOWN | {family: _style_of_another(i) for i, family in enumerate(others)}
     # The family's own name is its filled member wherever it stands.
     ordered = sorted(names, key=lambda name: name != families[name])
     place: dict[str, int] = {}
-    found = {}
+    styled = {}
     for name in ordered:
         family = families[name]
         place.setdefault(family, 0)
-        found[name] = Look(family, *style[family], variant=place[family])
+        styled[name] = Look(family, *style[family], variant=place[family])
         place[family] += 1
-    return {name: found[name] for name in names}
+    return {name: styled[name] for name in names}
 
 
 def _family(name: str, names: list[str]) -> str:

@@ -12,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from persistcal.report.families import MATPLOTLIB_MARKERS, Look, looks
+
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 GRAY = "#6b6b6b"
 # Okabe & Ito: told apart by colour-blind readers; with a marker each also in print.
@@ -154,6 +156,7 @@ def full_vs_contrast_figure(
     names = [name for name in estimators if name in evaluated] + sorted(
         evaluated - set(estimators)
     )
+    styles = looks(names)
     columns = [model for model in models if model in set(points["model"])] or list(models)
     rows = [d for d in datasets if d in set(points["dataset"])] or list(datasets)
     figure, panels = grid(len(rows), len(columns), width=2.5, height=2.4, share_x=True)
@@ -174,7 +177,7 @@ def full_vs_contrast_figure(
             if chosen.empty:
                 axes.text(0.5, 0.5, "undefined", transform=axes.transAxes, ha="center")
             for point in chosen.to_dict("records"):
-                _draw_point(axes, point, *colour_and_marker(names.index(point["estimator"])))
+                _draw_point(axes, point, styles[point["estimator"]])
             axes.set_title(f"{models[model]}, {datasets[dataset]}", loc="left")
         line[0].set_ylabel("Contrast-set AUC")
     for axes in panels[-1]:
@@ -183,12 +186,13 @@ def full_vs_contrast_figure(
         Line2D(
             [],
             [],
-            color=colour_and_marker(i)[0],
-            marker=colour_and_marker(i)[1],
+            color=styles[name].light,
+            markerfacecolor=_face(styles[name]),
+            marker=MATPLOTLIB_MARKERS[styles[name].marker],
             linestyle="",
             markersize=5,
         )
-        for i in range(len(names))
+        for name in names
     ]
     texts = [estimators.get(name, name) for name in names]
     if names:
@@ -213,13 +217,27 @@ def _auc_points(intervals: pd.DataFrame) -> pd.DataFrame:
     return sides[0].merge(sides[1], on=key, suffixes=("_full", "_contrast"))
 
 
-def _draw_point(axes: Axes, point: Mapping[Any, Any], colour: str, marker: str) -> None:
+def _face(style: Look) -> str:
+    """Return the colour that fills a marker: variants of a family are hollow."""
+    return "white" if style.variant else style.light
+
+
+def _draw_point(axes: Axes, point: Mapping[Any, Any], style: Look) -> None:
     x, y = point["value_full"], point["value_contrast"]
     for scope, across in (("full", True), ("contrast", False)):
         ends = [point[f"lower_2_5pct_{scope}"], point[f"upper_97_5pct_{scope}"]]
         line = (ends, [y, y]) if across else ([x, x], ends)
-        axes.plot(*line, color=colour, linewidth=0.9, alpha=0.7, zorder=2)
-    axes.scatter(x, y, color=colour, marker=marker, s=24, linewidths=0, zorder=3)
+        axes.plot(*line, color=style.light, linewidth=0.9, alpha=0.7, zorder=2)
+    axes.scatter(
+        x,
+        y,
+        facecolors=_face(style),
+        edgecolors=style.light,
+        marker=MATPLOTLIB_MARKERS[style.marker],
+        s=24,
+        linewidths=0.9,
+        zorder=3,
+    )
 
 
 def colour_and_marker(place: int) -> tuple[str, str]:

@@ -76,7 +76,7 @@ def training_questions(
         labels[["question_id", "cluster", "label"]], on=["question_id", "cluster"], how="left"
     )
     by_question = dict(list(top.sort_values("cluster").groupby("question_id")))
-    found = {}
+    learnt = {}
     for question_id in training_ids(questions):
         if question_id not in by_question:
             continue
@@ -92,14 +92,14 @@ def training_questions(
                 f"Question {question_id!r}: its candidate answers have probability 0, so they "
                 "cannot be weighted; use decoding.weighting 'softmax'."
             )
-        found[question_id] = TrainingQuestion(
+        learnt[question_id] = TrainingQuestion(
             tuple(
                 confidence_prompt(template, text[question_id], a) for a in candidates["answer"]
             ),
             tuple((probability / probability.sum()).tolist()),
             tuple((candidates["label"] == "correct").astype(float).tolist()),
         )
-    return found
+    return learnt
 
 
 def pool_sources(sources: Sequence[Questions]) -> Questions:

@@ -52,8 +52,8 @@ def call_on_ranks(
         function(*arguments, **settings)
         return
     program = str(Path(script).with_name("run_rank.py"))
-    given = json.dumps([arguments, dict(settings), timeout_min])
-    launch([program, script, given], n_ranks=n_ranks, n_nodes=n_nodes)
+    encoded = json.dumps([arguments, dict(settings), timeout_min])
+    launch([program, script, encoded], n_ranks=n_ranks, n_nodes=n_nodes)
 
 
 def launch(

@@ -146,7 +146,11 @@ def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
             r"is not utf-8 text \(byte 0xE9 in line 2\), .*; save it as UTF-8",
         ),
         ("q.jsonl", "{}".encode("utf-16-le"), "holds zero bytes, as UTF-16 without"),
-        ("q.csv.gz", gzip.compress(b"question,answers\n" * 9, mtime=0)[:-9], "is not a whole gzip file"),
+        (
+            "q.csv.gz",
+            gzip.compress(b"question,answers\n" * 9, mtime=0)[:-9],
+            "is not a whole gzip file",
+        ),
         ("q.csv", b"question,answers,answers\na,b,c\n", "column 'answers' is there twice"),
         ("q.csv", b'question,answers\nWhy?,"[""a"", ""b""]"\n', "line 2 holds a list written"),
         ("q.csv", b"question,answers\nWhy?,\"['a', 'b']\"\n", "line 2 holds a list written"),

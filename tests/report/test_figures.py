@@ -86,14 +86,16 @@ def test_full_vs_contrast_figure():
     assert [text.get_text() for text in legend.get_texts()] == ["The a", "b"]
 
 
-def test_estimators_look_different():
+def test_families_look_different_and_variants_are_hollow():
+    names = [*(f"method{i}" for i in range(20)), "oracle", "oracle_1answer"]
     many = pd.concat(
-        intervals().iloc[:2].assign(estimator=f"estimator {i}", train_dataset="d")
-        for i in range(20)
+        intervals().iloc[:2].assign(estimator=name, train_dataset="d") for name in names
     )
-    figure = full_vs_contrast_figure(many, **LABELS)
-    looks = {(h.get_color(), h.get_marker()) for h in figure.legends[0].legend_handles}
-    assert len(looks) == 20
+    handles = full_vs_contrast_figure(many, **LABELS).legends[0].legend_handles
+    shown = {(h.get_color(), h.get_marker()): h for h in handles}
+    assert len(shown) == 20 + 1
+    oracles = [h for h in handles if h.get_color() == "#1e88e5"]
+    assert [h.get_markerfacecolor() for h in oracles] == ["#1e88e5", "white"]
 
 
 def test_figure_without_points_is_refused():

@@ -41,21 +41,21 @@ def calibration(part: Part, *, seed: int) -> dict[tuple[str, str], list[dict[str
         bootstrap_counts(int((row != ABSENT).sum()), n_replicates=N_REPLICATES, seed=seed)
         for row in part.answers.correct
     ]
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    diagrams: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for member, runs in part.members.items():
-        found[member] = []
+        diagrams[member] = []
         for k, row in enumerate(part.answers.correct):
             there = row != ABSENT
             correct = row[there].astype(float)
             stated = [run[k, there] for run in runs]
-            found[member].append(
+            diagrams[member].append(
                 {
                     **_diagram(stated, correct, counts[k]),
                     "right": _histogram(stated, correct == 1),
                     "wrong": _histogram(stated, correct == 0),
                 }
             )
-    return found
+    return diagrams
 
 
 def _diagram(

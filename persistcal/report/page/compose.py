@@ -111,7 +111,7 @@ def _hero(study: Study) -> list[dict[str, Any]]:
             & (study.intervals["metric"] == "auc")
             & study.intervals["value"].notna()
         ]
-        found = {
+        areas = {
             (row["train_dataset"], row["estimator"], row["scope"]): [
                 _number(row[name]) for name in ("value", "lower_2_5pct", "upper_97_5pct")
             ]
@@ -121,11 +121,11 @@ def _hero(study: Study) -> list[dict[str, Any]]:
             {
                 "estimator": member[1],
                 "label": member_label(member, part.dataset, study.labels),
-                "full": found[(*member, "full")],
-                "contrast": found[(*member, "contrast")],
+                "full": areas[(*member, "full")],
+                "contrast": areas[(*member, "contrast")],
             }
             for member in part.members
-            if (*member, "full") in found and (*member, "contrast") in found
+            if (*member, "full") in areas and (*member, "contrast") in areas
         ]
         facets.append({"title": part_label(part, study.labels), "points": points})
     return facets

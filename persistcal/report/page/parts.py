@@ -65,10 +65,10 @@ class Part(NamedTuple):
     @property
     def members(self) -> dict[tuple[str, str], list[NDArray[np.float64]]]:
         """The confidences of each (train_dataset, estimator), in the order of the study."""
-        found = self.answers.estimators
+        gathered = self.answers.estimators
         place = {name: i for i, name in enumerate(self.order)}
-        ordered = sorted(found, key=lambda member: place.get(member[1], len(place)))
-        return {member: found[member] for member in ordered}
+        ordered = sorted(gathered, key=lambda member: place.get(member[1], len(place)))
+        return {member: gathered[member] for member in ordered}
 
     @property
     def key(self) -> str:
@@ -159,11 +159,11 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
     >>> flows(np.array([[1, 0, 1, 0, -1], [1, 1, 0, 0, 1]], np.int8))
     [{'kept': 1, 'gained': 1, 'lost': 1, 'unknown': 1}]
     """
-    found = []
+    gathered = []
     for before, after in pairwise(correct):
         both = (before != ABSENT) & (after != ABSENT)
         was, now = before[both] == 1, after[both] == 1
-        found.append(
+        gathered.append(
             {
                 "kept": int((was & now).sum()),
                 "gained": int((~was & now).sum()),
@@ -171,4 +171,4 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
                 "unknown": int((~was & ~now).sum()),
             }
         )
-    return found
+    return gathered

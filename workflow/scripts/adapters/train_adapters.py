@@ -81,13 +81,13 @@ def train_adapters(
 
 if __name__ == "__main__":
     log_to(snakemake.log[0])
-    given, resources = snakemake.input, snakemake.resources
-    paths = [[*given.checkpoints], given.questions, [*given.clusters], [*given.labels]]
+    read, resources = snakemake.input, snakemake.resources
+    paths = [[*read.checkpoints], read.questions, [*read.clusters], [*read.labels]]
     paths += [[*snakemake.output.adapters]]
     settings = dict(snakemake.params.items(), threads=snakemake.threads)
     n_ranks, n_nodes = resources.get("ranks", 1), resources.get("nodes", 1)
     n_gpus = torch.cuda.device_count() * n_nodes
-    n_ranks = min(n_ranks, len(given.checkpoints), n_gpus or n_ranks)
+    n_ranks = min(n_ranks, len(read.checkpoints), n_gpus or n_ranks)
     call_on_ranks(
         train_adapters,
         __file__,

@@ -46,8 +46,8 @@ def correlate_variance(
         by_group.setdefault((model, dataset), []).append(table)
     rows = pd.concat(
         [
-            pd.DataFrame({"model": model, "dataset": dataset, **correlations_by_layer(found)})
-            for (model, dataset), found in by_group.items()
+            pd.DataFrame({"model": model, "dataset": dataset, **correlations_by_layer(tables)})
+            for (model, dataset), tables in by_group.items()
         ]
     )
     text = hidden_state_table(

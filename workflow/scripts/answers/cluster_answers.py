@@ -60,8 +60,8 @@ def cluster_answers(
         )
     rows = [
         (question_id, number, *cluster)
-        for question_id, found in zip(answered, clustered, strict=True)
-        for number, cluster in enumerate(found)
+        for question_id, candidates in zip(answered, clustered, strict=True)
+        for number, cluster in enumerate(candidates)
     ]
     table = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
     artifacts.write(table, clusters_path, artifacts.CLUSTERS)

@@ -27,12 +27,12 @@ def fetch_entailment_model(model_path: str, *, repo: str, revision: str) -> None
     revision : str
         Branch, tag or commit, or the sub-folder's name.
     """
-    found = hub.resolve_revision(repo, revision, patterns=MODEL_FILES)
-    folder = hub.fetch_small_checked(found)
+    checkpoint = hub.resolve_revision(repo, revision, patterns=MODEL_FILES)
+    folder = hub.fetch_small_checked(checkpoint)
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     entailment_index(config.id2label, f"{repo} ({revision})")
-    folder = hub.fetch_checked(found)
-    found.write(model_path)
+    folder = hub.fetch_checked(checkpoint)
+    checkpoint.write(model_path)
     log.info("%s (%s) is in %s", repo, revision, folder)
 
 

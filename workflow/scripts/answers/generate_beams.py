@@ -75,7 +75,7 @@ def generate_beams(
     ):
         for number, (prefix, suffixes, group) in enumerate(asked_in):
             work = Work(shard, n_shards, partial(progress.remember, f"group{number}"))
-            found = decode(
+            decoded = decode(
                 model,
                 tokenizer,
                 prefix,
@@ -85,7 +85,7 @@ def generate_beams(
                 progress=bar.update,
                 **search,
             )
-            for question_id, beams in zip(group["question_id"], found, strict=True):
+            for question_id, beams in zip(group["question_id"], decoded, strict=True):
                 rows += [(question_id, rank, *beam) for rank, beam in enumerate(beams)]
         frame = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
         frame = in_order(frame, artifacts.BEAMS, list(asked["question_id"]))

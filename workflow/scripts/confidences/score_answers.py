@@ -73,9 +73,11 @@ def score_answers(
             name = key["answers_of"]
             adapted = load_adapter(model, Path(path).parent)  # in place
             work = Work(shard, n_shards, partial(progress.remember, f"adapter{n}"))
-            found = scoring.score_answers(model, tokens[name], work=work, **how)
+            confidences = scoring.score_answers(model, tokens[name], work=work, **how)
             adapted.unload()
-            rows = pd.DataFrame({**key, "question_id": ids[name], "confidence": found}).dropna()
+            rows = pd.DataFrame(
+                {**key, "question_id": ids[name], "confidence": confidences}
+            ).dropna()
             scores.append(rows)
             log.info("%s: mean confidence %.3f", key, rows["confidence"].mean())
         frame = in_order(pd.concat(scores), artifacts.SCORES, list(questions["question_id"]))

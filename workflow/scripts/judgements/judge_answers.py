@@ -49,11 +49,11 @@ def judge_answers(
     asked = questions.loc[clusters["question_id"], ["question", "references"]]
     rows = list(zip(asked["question"], asked["references"], clusters["answer"], strict=True))
     if judge:
-        given = ask_judge(rows, judge, folder, noted)
+        judged = ask_judge(rows, judge, folder, noted)
     else:
-        given = [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
+        judged = [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
     labels = clusters[["question_id", "cluster"]].assign(
-        label=[label for label, _ in given], source=[source for _, source in given]
+        label=[label for label, _ in judged], source=[source for _, source in judged]
     )
     artifacts.write(labels, labels_path, artifacts.LABELS)
     predictions = pd.concat(

@@ -35,27 +35,27 @@ def resolve_checkpoint(
     allow_identical_weights : bool
         Whether another checkpoint of the model may hold the same weights.
     """
-    found = resolve_revision(repo, revision, digests=Digests.beside(record_path))
+    resolved = resolve_revision(repo, revision, digests=Digests.beside(record_path))
     if Path(record_path).exists():
         used = Checkpoint.read(record_path)
-        same = (used.repo, used.revision) == (found.repo, found.revision)
-        changed = changed_files(used.weights, found.weights)
+        same = (used.repo, used.revision) == (resolved.repo, resolved.revision)
+        changed = changed_files(used.weights, resolved.weights)
         if used.files:  # records of older versions do not have them
-            changed += changed_files(used.files, found.files)
+            changed += changed_files(used.files, resolved.files)
         if same and changed:
-            what = "its weights" if changed[0] in found.weights else changed[0]
+            what = "its weights" if changed[0] in resolved.weights else changed[0]
             pin = (
                 f"set its revision to {used.commit} to keep them"
                 if used.commit
                 else f"put {'the weights' if what == 'its weights' else 'it'} back to keep them"
             )
             raise CheckpointError(
-                f"{found.repo} ({revision}) has changed {what} since results were made; "
+                f"{resolved.repo} ({revision}) has changed {what} since results were made; "
                 f"{pin}, or delete {record_path} to make them again."
             )
-    entry = {**found.content(), "allow_identical_weights": allow_identical_weights}
+    entry = {**resolved.content(), "allow_identical_weights": allow_identical_weights}
     write_whole(revision_path, json.dumps(entry, indent=2) + "\n")
-    log.info("%s (%s) is commit %s", found.repo, revision, found.commit)
+    log.info("%s (%s) is commit %s", resolved.repo, revision, resolved.commit)
 
 
 if __name__ == "__main__":

@@ -102,11 +102,11 @@ def make_page(
 
 def _by_part(paths: Sequence[str], table: Table) -> dict[tuple[str, str], pd.DataFrame]:
     """Read a table of several estimators by (model, dataset)."""
-    found: dict[tuple[str, str], list[pd.DataFrame]] = {}
+    by_place: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for path in map(Path, paths):
         frame = artifacts.read(path, table)
-        found.setdefault((path.parents[1].name, path.parent.name), []).append(frame)
-    return {key: pd.concat(frames, ignore_index=True) for key, frames in found.items()}
+        by_place.setdefault((path.parents[1].name, path.parent.name), []).append(frame)
+    return {key: pd.concat(frames, ignore_index=True) for key, frames in by_place.items()}
 
 
 def _part(
