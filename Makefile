@@ -74,7 +74,7 @@ check: $(VENV)/ready-dev  ## run all linters
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/snakefmt --check Snakefile workflow/rules
-	@$(RUN)/snakemake --lint
+	@$(RUN)/python -m tools.lint
 	@$(RUN)/mypy persistcal study tools
 	@$(RUN)/mypy --disable-error-code name-defined workflow/scripts
 

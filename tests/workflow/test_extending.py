@@ -57,6 +57,7 @@ def test_an_estimator_of_ones_own_runs(folder):
         path = folder / f"results/mine/clusters/mine/{checkpoint}/quiz.parquet"
         clusters = artifacts.read(path, artifacts.CLUSTERS)
         top = clusters[clusters["cluster"] == 0].set_index("question_id")["answer"]
+        top = top[top.index.isin(["4", "5", "6"])]  # the test questions, by their rows
         rows = predictions[predictions["checkpoint"] == checkpoint]
         assert len(rows) == len(top) > 0
         for row in rows.itertuples():
