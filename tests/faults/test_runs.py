@@ -1,12 +1,14 @@
 """Whole runs at their worst: killed, without a disk to write to, two at once, odd names."""
 
 import copy
+import json
 import os
 import random
 import signal
 import time
 
 import pytest
+import yaml
 from own_study import (
     CONFIG,
     ROOT,
@@ -153,6 +155,31 @@ def test_odd_names_of_files_and_in_files_are_taken_as_they_are(tmp_path):
     assert set(metrics["estimator"]) == {
         names["estimator"](name) for name in ("learnt", "own", "coarse", "end_correct")
     }
+
+
+QUESTION = "Where is {x} of $HOME, `id`, %s and ü?"
+
+
+def test_odd_names_of_a_question_file_and_in_it(tmp_path):
+    name = f"my {ODD}.jsonl"
+    rows = [{"question": f"{QUESTION} {i}", "answers": ["{A}"], "split": "test"} for i in "123"]
+    (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    checkpoints = {c: {"revision": c} for c in ("first", "early", "late")}
+    groups = {"earlier": ["first"], "evaluation": ["early", "late"]}
+    config = {
+        "results": "out",
+        "models": {"mine": {"repo": "mine", "checkpoints": checkpoints, **groups}},
+        "datasets": {"quiz": {"source": "file", "file": name, "min_contrast": 1}},
+        "prompts": {"few_shot": 0},
+        "judge": {"backend": "lexical"},
+        "equivalence": {"backend": "lexical"},
+        "study": {"models": ["mine"], "datasets": ["quiz"], "estimators": ["end_correct"]},
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    status, said = run(tmp_path, "out/questions/quiz.parquet")
+    assert status == 0, said[-3000:]
+    table = artifacts.read(tmp_path / "out/questions/quiz.parquet", artifacts.QUESTIONS)
+    assert sorted(table["question"]) == [row["question"] for row in rows]
 
 
 @pytest.fixture(scope="module")
