@@ -68,7 +68,7 @@ def test_a_run_killed_at_random_moments_goes_on_to_the_same_bytes(whole, tmp_pat
     """Each study is killed up to three times, at moments drawn from a seed."""
     expected, duration = whole
     draw = random.Random(17)
-    for number in rounds("runs killed", share=0.6):
+    for number in rounds("studies of killed runs", share=0.6):
         folder = write_study(tmp_path / f"study{number}")
         for _ in range(draw.randint(1, 3)):
             with started(folder, METRICS) as process:
@@ -219,7 +219,15 @@ def test_names_that_would_leave_their_folder_are_refused(config, of, name):
         check_config(config)
 
 
-@pytest.mark.parametrize("key", ["results", "study.predictions", "datasets.quiz.file"])
+PATHS = [
+    "study.predictions",
+    "study.archive",
+    "datasets.quiz.file",
+    "estimators.end_correct.function",
+]
+
+
+@pytest.mark.parametrize("key", ["results", *PATHS])
 def test_braces_in_a_path_are_refused_with_the_key(config, key):
     config = copy.deepcopy(config)
     *above, last = key.split(".")
