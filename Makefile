@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: demo cost rulegraph config-readme test quick test-nli test-vllm check format slurm-packages browser-packages clean help
+.PHONY: demo cost rulegraph config-readme test quick soak test-nli test-vllm check format slurm-packages browser-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -51,7 +51,10 @@ test: $(VENV)/ready-dev  ## run all tests
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(VENV)/ready-dev  ## run the tests that start no workflow: the inner loop
-	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "not slow" --durations=0 -q
+	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak" --durations=0 -q
+
+soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
+	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest tests/faults -m "soak or not soak" -q
 
 test-nli: $(VENV)/ready-dev  ## train a small entailment model and test with it (20 min)
 	@RUN_NLI=1 $(RUN)/python -m pytest tests/answers/test_entailment_trained.py

@@ -65,6 +65,7 @@ def check_config(config: dict[str, Any]) -> None:
     if error := jsonschema.exceptions.best_match(validator.iter_errors(config)):
         raise ConfigError(_sentence(error))
     _check_study(config)
+    _check_paths(config)
     study = Study(config)
     for name in config["study"]["models"]:
         _check_model(study, name)
@@ -112,6 +113,25 @@ def _check_study(config: dict[str, Any]) -> None:
             "config: study.source is release, but study.archive is empty; "
             "give the path of the authors' .tar.zst file."
         )
+
+
+def _check_paths(config: dict[str, Any]) -> None:
+    """Refuse braces in paths that rules read or write: to Snakemake they are wildcards."""
+    paths = {"results": config["results"]}
+    paths |= {f"study.{key}": config["study"].get(key) for key in ("predictions", "archive")}
+    paths |= {
+        f"datasets.{d}.file": about.get("file") for d, about in config["datasets"].items()
+    }
+    paths |= {
+        f"estimators.{name}.function": about.get("function")
+        for name, about in config["estimators"].items()
+    }
+    for key, path in paths.items():
+        if path and set("{}") & set(path):
+            raise ConfigError(
+                f"config: {key} is {path!r}, but braces in a path are wildcards to Snakemake; "
+                "rename it."
+            )
 
 
 def _named_by_tables(study: Study) -> list[str]:

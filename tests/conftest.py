@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from filelock import FileLock
+from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
 
@@ -15,6 +16,12 @@ def pytest_collection_modifyitems(items):
         if item.path.parent.name == "workflow":
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What `make soak` did, in numbers."""
+    for what, n in COUNTS.items():
+        terminalreporter.write_line(f"{what}: {n}")
 
 
 def made_once(tmp_path_factory, worker_id, name, make):

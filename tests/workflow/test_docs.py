@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from tools import config_readme
 
 ROOT = Path(__file__).parents[2]
@@ -43,3 +45,13 @@ def test_the_protocol_names_keys_that_there_are():
     keys = [key for cell in cells for key in re.findall(r"`([^`:]+)(?:: \w+)?`", cell)]
     assert len(keys) > 60
     assert set(keys) <= known, set(keys) - known
+
+
+@pytest.mark.parametrize("page", ["docs/reliability.md", "SECURITY.md"])
+def test_promises_name_tests_that_there_are(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    assert len(named) == text.count("::") > 10
+    for file, name in named:
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        assert name in {getattr(node, "name", None) for node in tree.body}, f"{file}::{name}"

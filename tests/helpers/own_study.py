@@ -1,0 +1,104 @@
+"""A study of predictions of one's own: the smallest one that runs through Snakemake."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+from persistcal.files import sha256
+
+ROOT = Path(__file__).parents[2]
+CONFIG = {
+    "results": "out",
+    "models": {"m1": {"label": "Model 1", "evaluation": CHECKPOINTS}},
+    "datasets": {"quiz": {"label": "Quiz", "min_contrast": 5}},
+    "study": {
+        "predictions": "predictions.csv",
+        "models": ["m1"],
+        "datasets": ["quiz"],
+        "tables": ["all_estimators"],
+    },
+    "evaluation": {"replicates": 200},
+}
+
+
+def write_study(folder, predictions="predictions.csv", rename=None, results="out"):
+    """Write config and predictions; `rename` gives columns other values."""
+    rows = make_predictions(n=60).assign(model="m1", dataset="quiz", train_dataset="quiz")
+    for column, change in (rename or {}).items():
+        rows[column] = rows[column].map(change)
+    folder.mkdir(exist_ok=True)
+    rows.astype({"correct": int}).to_csv(folder / predictions, index=False)
+    study = {**CONFIG["study"], "predictions": predictions}
+    config = {**CONFIG, "study": study, "results": results}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    return folder
+
+
+@contextlib.contextmanager
+def started(folder, *targets, cores=2):
+    """A run of Snakemake in a process group of its own, killed at the end if still there."""
+    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
+    command += ["--directory", str(folder), "--profile", str(ROOT / "profiles" / "laptop")]
+    command += ["--cores", str(cores), *targets, "--configfile", str(folder / "config.yaml")]
+    with (folder / "run.log").open("w") as log:
+        process = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def kill(process):
+    """Kill a run and all of its jobs, as a power cut does."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+
+
+def run(folder, *targets, timeout=300, **how):
+    """Run to the end; its exit status and what it said."""
+    with started(folder, *targets, **how) as process:
+        status = process.wait(timeout)
+    return status, (folder / "run.log").read_text(errors="replace")
+
+
+def digests(results):
+    """What is in each file of results; logs and benchmarks hold times."""
+    return {
+        str(path.relative_to(results)): sha256(path)
+        for path in sorted(results.rglob("*"))
+        if path.is_file() and path.relative_to(results).parts[0] != "logs"
+    }
+
+
+@contextlib.contextmanager
+def mounted(folder, options):
+    """A file system of its own at `folder`, which takes root."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def remount(folder, options):
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)

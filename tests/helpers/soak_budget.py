@@ -1,0 +1,27 @@
+"""The time of `make soak`, shared by its tests, and the counts that it prints."""
+
+import os
+import time
+from collections import Counter
+
+MINUTES = float(os.environ.get("SOAK_MINUTES", "60"))
+BEGIN = time.monotonic()
+COUNTS: Counter = Counter()
+
+
+def count(what, n=1):
+    """Add to the counts that are printed at the end."""
+    COUNTS[what] += n
+
+
+def rounds(what, share):
+    """Numbers from 0 on, at least one, for `share` of the minutes; each is counted.
+
+    Nothing starts after nine tenths of all the minutes, whatever came before.
+    """
+    begin, number = time.monotonic(), 0
+    ends = min(begin + share * 60 * MINUTES, BEGIN + 0.9 * 60 * MINUTES)
+    while number == 0 or time.monotonic() < ends:
+        yield number
+        count(what)
+        number += 1
