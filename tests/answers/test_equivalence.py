@@ -173,7 +173,8 @@ def test_cache_remembers_only_what_may_be_asked(tmp_path):
 
 def test_lexical_equivalence_needs_no_torch():
     code = (
-        "import sys, cluster_answers, estimate_self_consistency_surrogate;"
+        "import sys, cluster_answers, estimate_confidences;"
+        "import persistcal.confidence.estimators.self_consistency_surrogate;"
         "sys.exit('torch' in sys.modules)"
     )
     path = {"PYTHONPATH": ".:workflow/scripts/answers:workflow/scripts/confidences"}
