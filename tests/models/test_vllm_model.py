@@ -164,8 +164,9 @@ def test_an_interrupted_run_goes_on(made, study, monkeypatch):
 
 
 def test_the_config_knows_both_backends():
-    path = Path(__file__).parents[2] / "config" / "config.yaml"
-    config = yaml.safe_load(path.read_text())
+    folder = Path(__file__).parents[2] / "config"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    config |= yaml.safe_load((folder / "tables.yaml").read_text())
     assert config["decoding"]["backend"] == "transformers"
     config["decoding"]["backend"] = "vllm"
     check_config(config)

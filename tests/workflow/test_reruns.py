@@ -87,6 +87,7 @@ SHOWN = {
     "compare_with_paper": 1,
     "make_contrast_table": 1,  # of the CSV that metrics are collected beside
     "draw_full_vs_contrast": 1,
+    "make_page": 1,
 }
 
 
