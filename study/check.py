@@ -198,7 +198,8 @@ def _check_model(study: Study, name: str) -> None:
         for dataset in model["pretraining"]["datasets"]:
             _check_dataset(study, dataset)
     for recipe, settings in study.recipes.items():
-        if isinstance(settings["train_on"], list):
+        # A verifier's model answers nothing, so no adapter is trained on it.
+        if name in study.chosen["models"] and isinstance(settings["train_on"], list):
             own = recipe not in config["recipes"]
             key = f"estimators.{recipe}.recipe" if own else f"recipes.{recipe}"
             _check_names(f"{key}.train_on", settings["train_on"], described)
