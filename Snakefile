@@ -4,8 +4,13 @@ snakemake --profile profiles/laptop --configfile config/atlas.yaml
 snakemake --profile slurm results/tables/oracle_vs_methods.tex
 """
 
-from snakemake.utils import min_version
+import sys
+import time
 
+from snakemake.utils import min_version
+from tools.end_of_run import end_of_run
+
+STARTED = time.time()
 min_version("9.25")
 
 
@@ -88,6 +93,10 @@ rule study:
         reports(),
         rules.make_page.output.page,
     localrule: True
+
+
+onsuccess:
+    print(f"\n{end_of_run(Path(RESULTS), STARTED)}\n", file=sys.stderr)
 
 
 rule all:

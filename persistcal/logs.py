@@ -9,12 +9,15 @@ UNCAUGHT = "uncaught"
 
 
 def log_to(path: str | Path) -> None:
-    """Log to the file `path` and to standard error.
+    """Log to the file `path` and to standard error, there with the name of the job.
 
     Of an uncaught exception the file gets the traceback, and standard error a line.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     terminal = logging.StreamHandler()
+    job = job_of(Path(path)).replace("%", "%%")
+    line = f"%(asctime)s {job} %(levelname)s %(message)s"
+    terminal.setFormatter(logging.Formatter(line, "%H:%M:%S"))
     terminal.addFilter(lambda entry: entry.name != UNCAUGHT)
     logging.basicConfig(
         level=logging.INFO,
@@ -31,3 +34,15 @@ def log_to(path: str | Path) -> None:
         print(f"{kind.__name__}: {error} (traceback in {path})", file=sys.stderr)
 
     sys.excepthook = record
+
+
+def job_of(log: Path) -> str:
+    """Return the name of a job: where its log lies among those of the study.
+
+    Examples
+    --------
+    >>> job_of(Path("results/logs/score_answers/atlas/p40/own.log")), job_of(Path("a/rule.log"))
+    ('score_answers/atlas/p40/own', 'rule')
+    """
+    parts = log.with_suffix("").parts
+    return "/".join(parts[parts.index("logs") + 1 :]) if "logs" in parts else parts[-1]

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from peft import PeftModel
 from torch import Tensor, nn
-from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from persistcal.analyses.variance import RunningVariance
 from persistcal.confidence.packed_forward import pack
+from persistcal.pace import Pace
 
 
 def blocks(model: PreTrainedModel) -> nn.ModuleList:
@@ -87,7 +87,6 @@ def variances_over_adapters(
     *,
     batch_size: int,
     last_layer: str = "after_norm",
-    progress: str = "",
 ) -> np.ndarray:
     """Return the total variance of hidden states over the adapters of a model.
 
@@ -104,8 +103,6 @@ def variances_over_adapters(
         Prompts in a forward pass.
     last_layer : {"after_norm", "before_norm"}, default="after_norm"
         As in `last_hidden_states`.
-    progress : str
-        Label of a progress bar; none when empty.
 
     Returns
     -------
@@ -123,9 +120,7 @@ def variances_over_adapters(
     base = cast(PreTrainedModel, model.get_base_model())
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     variances = np.empty((len(prompts), len(blocks(base))))
-    for start in tqdm(
-        range(0, len(order), batch_size), desc=progress, disable=not progress, leave=False
-    ):
+    for start in Pace(range(0, len(order), batch_size), "hidden states", unit=" batches"):
         chosen = order[start : start + batch_size]
         running = RunningVariance()
         for name in names:

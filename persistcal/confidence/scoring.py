@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from persistcal.confidence.verbalised import MARGIN, confidence_of, digit_logits
 from persistcal.models.batches import Work, in_batches
+from persistcal.pace import Pace
 
 
 @torch.inference_mode()
@@ -18,7 +18,6 @@ def score_answers(
     digits: Sequence[int],
     *,
     batch_size: int,
-    progress: str = "",
     work: Work = Work(),  # noqa: B008 - immutable
 ) -> np.ndarray:
     """Return the verbalised confidence at the end of each prompt.
@@ -33,8 +32,6 @@ def score_answers(
         Token ids of the ten digits.
     batch_size : int
         Prompts in a forward pass; results do not depend on it beyond rounding.
-    progress : str
-        Label of a progress bar; none when empty.
     work : Work, optional
         Which batches are scored, all by default, and what keeps their scores.
 
@@ -59,7 +56,7 @@ def score_answers(
     # Those that begin alike go into one batch.
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     scores = np.full(len(prompts), np.nan)
-    with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
+    with Pace(total=len(order), desc="scoring", unit=" answers") as bar:
         scored = in_batches(score, order, batch_size=batch_size, work=work, progress=bar.update)
     scores[list(scored)] = list(scored.values())
     if np.isnan(list(scored.values())).any():

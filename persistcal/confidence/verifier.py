@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from peft import PeftModel
 from torch import Tensor, nn
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.packed_forward import check_close, pack
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.batches import Work, in_batches
 from persistcal.models.chat import chat_prompt
+from persistcal.pace import Pace
 
 
 def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
@@ -112,7 +112,6 @@ def word_probability(
     token: int,
     *,
     batch_size: int,
-    progress: str = "",
 ) -> np.ndarray:
     """Return the probability that each prompt goes on with `token`.
 
@@ -125,8 +124,6 @@ def word_probability(
     token : int
     batch_size : int
         Prompts in a forward pass; results do not depend on it beyond rounding.
-    progress : str
-        Label of a progress bar; none when empty.
 
     Returns
     -------
@@ -149,7 +146,7 @@ def word_probability(
     check_packing(model, prompts[:2])
     # Those that begin alike go into one batch.
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
-    with tqdm(total=len(order), desc=progress, disable=not progress, leave=False) as bar:
+    with Pace(total=len(order), desc="rating", unit=" answers") as bar:
         by_prompt = in_batches(
             probabilities, order, batch_size=batch_size, work=Work(), progress=bar.update
         )

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import torch
-from tqdm import tqdm
 from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.corpus import Corpus
+from persistcal.pace import Pace
 
 
 class Schedule(NamedTuple):
@@ -88,7 +88,6 @@ def pretrain_segment(
     batch_size: int,
     block_length: int,
     weight_decay: float,
-    progress: bool = True,
 ) -> tuple[dict[str, torch.Tensor], list[float]]:
     """Train `model` in place from `start_step` to `end_step`.
 
@@ -126,7 +125,7 @@ def pretrain_segment(
     losses = []
     model.train()
     steps = range(start_step, end_step)
-    for step in tqdm(steps, "pre-training", unit="step", disable=not progress):
+    for step in Pace(steps, "pre-training", unit=" steps"):
         blocks = corpus.blocks(
             tokenizer, n_blocks=batch_size, length=block_length, step=step, n_steps=n_steps
         )

@@ -9,15 +9,15 @@ import pandas as pd
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grad_norm_
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, tokenise
 from persistcal.models.progress import Progress
+from persistcal.pace import Pace
 from persistcal.training.data import Questions
 from persistcal.training.lora import initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient
-from persistcal.training.ranks import check_equal, count
+from persistcal.training.ranks import check_equal, index
 from persistcal.training.schedule import learning_rate, question_batches
 from persistcal.training.state import restore, take_snapshot
 
@@ -126,7 +126,7 @@ def train_adapter(
     done, rows, micro_batch = restore(trainee.adapter, optimizer, saved, micro_batch)
     start = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
     steps = range(done, len(batches))
-    for step in tqdm(steps, desc=f"seed {seed}", disable=count() > 1):
+    for step in Pace(steps, f"seed {seed}", unit=" steps", disable=index() > 0):
         ids = batches[step]
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, len(batches), lr)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from make_page import make_page
 
 from persistcal import artifacts
 from persistcal.evaluation.evaluate import evaluate
@@ -231,3 +232,9 @@ def _write_texts(
             artifacts.write(content, path, table)
             paths[kind].append(path)
     return paths
+
+
+def write_page(folder, made):
+    """Write the page of an invented study, and its summary, into `folder`."""
+    files = made.pop("files")
+    make_page(files, str(folder / "index.html"), str(folder / "summary.txt"), **made)

@@ -207,7 +207,6 @@ def train(tokenizer, cuts, seed=1):
             batch_size=4,
             block_length=32,
             weight_decay=0.01,
-            progress=False,
         )
         losses += more
     return model.state_dict(), moments, losses

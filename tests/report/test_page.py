@@ -8,8 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from make_page import make_page
-from synthetic_study import NAMES, invent
+from synthetic_study import NAMES, invent, write_page
 
 from persistcal.evaluation.significance import Replicates
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
@@ -283,7 +282,7 @@ def test_jobs_without_benchmarks_are_none():
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     made = invent(folder / "out")
-    make_page(made.pop("files"), str(folder / "index.html"), **made)
+    write_page(folder, made)
     return (folder / "index.html").read_text(encoding="utf-8")
 
 
@@ -314,7 +313,7 @@ def test_what_the_page_holds_is_the_studys(page):
 
 def test_the_same_study_makes_the_same_page(tmp_path, page):
     made = invent(tmp_path / "out")
-    make_page(made.pop("files"), str(tmp_path / "index.html"), **made)
+    write_page(tmp_path, made)
     again = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert held(again, "study-data") == held(page, "study-data")
     assert held(again, "explorer-data") == held(page, "explorer-data")
@@ -322,6 +321,6 @@ def test_the_same_study_makes_the_same_page(tmp_path, page):
 
 def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path):
     made = invent(tmp_path / "out") | {"main": ["another"]}
-    make_page(made.pop("files"), str(tmp_path / "index.html"), **made)
+    write_page(tmp_path, made)
     study = held((tmp_path / "index.html").read_text(encoding="utf-8"), "study-data")
     assert study["main"] == NAMES

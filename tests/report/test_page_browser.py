@@ -4,8 +4,7 @@ import json
 
 import pytest
 from browser import open_browser, resize, visit
-from make_page import make_page
-from synthetic_study import NAMES, invent
+from synthetic_study import NAMES, invent, write_page
 
 HOSTILE = [
     "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>",
@@ -23,7 +22,7 @@ def page(tmp_path_factory):
     made = invent(folder / "out", questions=questions, estimators=[*NAMES, "mine<b>"])
     made["labels"]["estimators"]["mine<b>"] = "<b>Mine</b>"
     made["labels"]["models"]["m"] = "<script>window.hacked = 3</script>"
-    make_page(made.pop("files"), str(folder / "index.html"), **made)
+    write_page(folder, made)
     return folder / "index.html"
 
 
@@ -234,7 +233,7 @@ def test_nothing_is_wider_than_the_window(shown, page, width):
 
 def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
     made = invent(tmp_path / "out", with_texts=False, n_earlier=0)
-    make_page(made.pop("files"), str(tmp_path / "index.html"), **made)
+    write_page(tmp_path, made)
     browser.get_log("browser")
     visit(browser, tmp_path / "index.html", "#q=q00007")
     assert text_of(browser, "#card .asked") == "q00007"
@@ -257,7 +256,7 @@ def test_the_largest_study_that_is_shown_whole_is_small_and_fast(tmp_path, brows
         tables=False,
     )
     page = tmp_path / "index.html"
-    make_page(made.pop("files"), str(page), **made)
+    write_page(tmp_path, made)
     assert page.stat().st_size < 15e6
     visit(browser, page)
     assert n_found(browser) == 5000

@@ -58,6 +58,7 @@ rule make_page:
         tables=tables_shown(TABLES),
     output:
         page=f"{RESULTS}/report/index.html",
+        summary=f"{RESULTS}/report/summary.txt",
     log:
         f"{LOGS}/make_page.log",
     conda:
@@ -112,6 +113,7 @@ if study.runs_models:
             similarity=expand(rules.compare_weights.output.similarities, model=COMPARED),
         output:
             page=f"{RESULTS}/all/report/index.html",
+            summary=f"{RESULTS}/all/report/summary.txt",
         log:
             f"{LOGS}/make_full_page.log",
         params:

@@ -55,7 +55,6 @@ def measure_variance(
         prompts,
         batch_size=batch_size,
         last_layer=last_layer,
-        progress="hidden states",
     )
     frame = variance_table(answers["question_id"].tolist(), variances)
     artifacts.write(frame, variances_path, artifacts.VARIANCES)

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
 from persistcal import artifacts
 from persistcal.answers.decode import generate_beams as decode
@@ -18,6 +17,7 @@ from persistcal.models.hub import fetch_checked
 from persistcal.models.load import load_model, load_tokenizer, set_threads
 from persistcal.models.progress import Progress
 from persistcal.models.vllm import VllmModel
+from persistcal.pace import Pace
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def generate_beams(
     rows, inputs = [], [checkpoint_path, questions_path]
     with (
         Progress(beams_path, inputs, settings) as progress,
-        tqdm(total=len(asked) // n_shards, desc="decoding", unit="question") as bar,
+        Pace(total=len(asked) // n_shards, desc="decoding", unit=" questions") as bar,
     ):
         for number, (prefix, suffixes, group) in enumerate(asked_in):
             work = Work(shard, n_shards, partial(progress.remember, f"group{number}"))

@@ -59,9 +59,7 @@ def score_with_verifier(
     model: PreTrainedModel | PeftModel = base
     if adapter_path is not None:
         model = load_adapter(base, hub.fetch_checked(Checkpoint.read(adapter_path)))
-    confidence = word_probability(
-        model, prompts, yes, batch_size=settings["batch_size"], progress="verifier"
-    )
+    confidence = word_probability(model, prompts, yes, batch_size=settings["batch_size"])
     verified = answers.merge(pairs.assign(confidence=confidence), validate="many_to_one")
     artifacts.write(
         verified[artifacts.VERIFIED.schema.names], verified_path, artifacts.VERIFIED

@@ -23,6 +23,7 @@ from persistcal.report.page.compose import Facts, compose
 from persistcal.report.page.facts import PACKAGES, about, jobs_of
 from persistcal.report.page.parts import Part, Texts, arrange_part
 from persistcal.report.page.study import Checkpoint, Study, StudyTable
+from persistcal.report.page.summary import summary
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ Files = Mapping[str, Sequence[str]]
 def make_page(
     files: Files,
     page_path: str,
+    summary_path: str,
     *,
     config: Mapping[str, Any],
     tables: Mapping[str, Mapping[str, Any]],
@@ -39,7 +41,7 @@ def make_page(
     labels: Mapping[str, Mapping[str, str]],
     logs: str,
 ) -> None:
-    """Write the page of a study to `page_path`.
+    """Write the page of a study, and what it says in a few lines of text.
 
     Parameters
     ----------
@@ -52,6 +54,8 @@ def make_page(
         it), `transfer`, `variance` (the table's CSV), `headroom` and `similarity`.
     page_path : str
         HTML.
+    summary_path : str
+        Text, which a run ends with.
     config : mapping
         The study's config, whole: it is shown.
     tables : mapping
@@ -97,6 +101,7 @@ def make_page(
     html = compose(study, _facts(predictions, files, config, logs))
     Path(page_path).parent.mkdir(parents=True, exist_ok=True)
     Path(page_path).write_text(html, encoding="utf-8")
+    Path(summary_path).write_text(summary(study), encoding="utf-8")
     log.info("The page has %.2f MB", len(html) / 1e6)
 
 
@@ -228,6 +233,7 @@ if __name__ == "__main__":
             for name, paths in snakemake.input.items()
         },
         snakemake.output.page,
+        snakemake.output.summary,
         # Shown as it is: as a parameter it would make the page anew whenever anything changes.
         config=snakemake.config,
         tables=snakemake.params.tables,

@@ -1,0 +1,68 @@
+"""What a run of Snakemake ends with: its jobs, what the study says, and where its page is."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+
+from persistcal.report.page.facts import jobs_of
+
+SHOWN = 6  # kinds of job that are named
+
+
+def end_of_run(results: Path, since: float) -> str:
+    """Return some lines about what a run has made in the folder `results`.
+
+    Parameters
+    ----------
+    results : Path
+        Of the study: its `logs` tell which jobs there were.
+    since : float
+        When the run started, as `time.time` tells. Older files are of other runs.
+    """
+    lines = [jobs_text(results / "logs", since)]
+    pages = [results / "report" / "index.html", results / "all" / "report" / "index.html"]
+    made = [page for page in pages if is_new(page, since)]
+    if made:
+        lines.append(made[0].with_name("summary.txt").read_text(encoding="utf-8").rstrip())
+    lines += [f"Page: {page}" for page in made]
+    return "\n\n".join(lines)
+
+
+def is_new(path: Path, since: float) -> bool:
+    """Whether a file is there and was written after `since`."""
+    return path.exists() and path.stat().st_mtime >= since
+
+
+def jobs_text(logs: Path, since: float) -> str:
+    """Return how many jobs there were, and how long each kind took."""
+    named = [p for p in logs.rglob("*.log") if is_new(p, since)]
+    jobs = Counter(path.relative_to(logs).with_suffix("").parts[0] for path in named)
+    timed = [p for p in sorted(logs.rglob("*.tsv")) if is_new(p, since)]
+    tables = [(p.relative_to(logs).parts[0], pd.read_csv(p, sep="\t")) for p in timed]
+    longest = jobs_of([(rule.removesuffix(".tsv"), table) for rule, table in tables])[:SHOWN]
+    lines = [f"{sum(jobs.values()):,} jobs in {clock(time.time() - since)}"]
+    for kind in longest:
+        n = f"{kind['n']:,} {'job' if kind['n'] == 1 else 'jobs'}"
+        lines.append(f"  {kind['name']:<24}{n:>10}{clock(kind['seconds']):>10}")
+    named_rules = {kind["name"] for kind in longest}
+    rest = {rule: n for rule, n in jobs.items() if rule not in named_rules}
+    if rest:
+        lines.append(
+            "  and " + ", ".join(f"{rule} ({n:,})" for rule, n in sorted(rest.items()))
+        )
+    return "\n".join(lines)
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as minutes and seconds, with hours where there are any.
+
+    Examples
+    --------
+    >>> clock(7.4), clock(312), clock(3700)
+    ('0:07', '5:12', '1:01:40')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
