@@ -27,7 +27,7 @@ $(VENV)/ready-dev: $(VENV)/ready envs/requirements-dev.txt
 	@touch $@
 
 demo: $(VENV)/ready  ## run the embedded atlas study end to end
-	@$(RUN)/python tools/fork_jobs.py $(ATLAS)
+	@$(RUN)/python tools/fork_jobs.py $(ATLAS) --quiet rules
 	@PATH="$(CURDIR)/$(RUN):$$PATH" snakemake $(ATLAS) --report results/atlas/report.html
 	@echo
 	@echo "The atlas study is complete:"

@@ -16,6 +16,7 @@ imports/: predictions from elsewhere: a table of one's own, or the authors' rele
 judge/: which answers are right: a match with the references, a paid model, a person
 logs: send a rule's records and tracebacks to its log file
 models/: checkpoints: find and fetch them, pre-train them, load them, run them in batches
+pace: how far a long job is: lines of its log, with rate and time left
 provenance: tie a result to the code that made it
 questions/: questions and their reference answers: the datasets of the paper, of atlas, and
     one's own

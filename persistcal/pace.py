@@ -5,7 +5,7 @@ import logging
 from tqdm import tqdm
 
 SECONDS = 10.0  # between two lines, and before the first
-LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %), {rate_fmt}, {remaining} left"
+LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
 
 log = logging.getLogger(__name__)
 
@@ -19,8 +19,8 @@ class Pace(tqdm):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         every = {"mininterval": SECONDS, "maxinterval": SECONDS, "delay": SECONDS}
-        super().__init__(*args, **kwargs, **every, bar_format=LINE, ncols=0, gui=True)
+        super().__init__(*args, **kwargs, **every, bar_format=LINE, gui=True)
 
     def display(self, *_: object, **__: object) -> None:
         """Log where the job is."""
-        log.info("%s", self)
+        log.info("%s", str(self))

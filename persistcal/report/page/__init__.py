@@ -13,5 +13,6 @@ parts: what the page knows of one model and dataset, as arrays
 render: the page as one HTML file that needs nothing else and may reach nothing else
 sentences: what a study says, in sentences that are true of its numbers
 study: all that the page is made of
+summary: what the page says, in a few lines of plain text for the end of a run
 tables: the study's tables as the page shows them
 """
