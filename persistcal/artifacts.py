@@ -84,7 +84,8 @@ FACTS = Table(
 BEAMS = Table(
     "beams",
     "generate_beams",
-    _schema(question_id=TEXT, beam=INT, text=TEXT, logprob=REAL),
+    # of beams or samples; answers of one's own may come without log-probabilities
+    _schema(("logprob",), question_id=TEXT, beam=INT, text=TEXT, logprob=REAL),
     ("question_id", "beam"),
 )
 CLUSTERS = Table(

@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import yaml
 
+from study.needs import FUNCTIONS, needs_of
 from study.selection import Study
 
 SCHEMA = Path(__file__).with_name("schema.yaml")
-FUNCTIONS = Path(__file__).parents[1] / "persistcal" / "confidence" / "estimators"
 _SOURCES = ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
 
 
@@ -74,6 +74,11 @@ def check_config(config: dict[str, Any]) -> None:
     for name in dict.fromkeys([*config["study"]["estimators"], *_named_by_tables(study)]):
         _check_estimator(study, name)
     if study.runs_models:
+        if config["decoding"]["strategy"] == "sample":
+            raise ConfigError(
+                "config: decoding.strategy is sample, but models are only asked for beams; "
+                "set it to beams."
+            )
         for name in config["study"]["estimators"]:
             _check_earlier(study, name)
         for name, table in study.tables.items():
@@ -272,6 +277,10 @@ def _check_function(function: str, key: str) -> None:
     own = sorted(path.stem for path in FUNCTIONS.glob("[a-z]*.py"))
     if not function.endswith(".py"):
         _check_names(key, [function], own)
+    try:
+        needs_of(function)
+    except ValueError as error:
+        raise ConfigError(f"config: {key} names a file that cannot be used: {error}.") from None
 
 
 def _check_one_adapter(study: Study, name: str) -> None:

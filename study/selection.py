@@ -430,7 +430,13 @@ class Study:
             return []
         return comparison_blocks({table: description}, model, dataset, self.elsewhere(dataset))
 
-    # Judging and analyses
+    # Answers, judging and analyses
+
+    @property
+    def weighting(self) -> str:
+        """How much each answer of a checkpoint to a question weighs among the others."""
+        decoding = self.config["decoding"]
+        return "equal" if decoding["strategy"] == "sample" else decoding["weighting"]
 
     @cached_property
     def judged_clusters(self) -> int | None:

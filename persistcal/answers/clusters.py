@@ -1,5 +1,6 @@
 """Group beams into candidate answers and give each its probability."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -51,15 +52,16 @@ def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
     ----------
     logprobs : sequence of float
         Summed log-probability of each beam.
-    weighting : {"softmax", "probability"}
+    weighting : {"softmax", "probability", "equal"}
         "softmax" normalises over the beams, as the published numbers do;
         "probability" is the sequence probability itself, as the paper's prose
-        says (appendix, Self-Consistency Implementation).
+        says (appendix, Self-Consistency Implementation); "equal" is for samples,
+        which are as frequent as they are probable.
 
     Returns
     -------
     ndarray of shape (n_beams,)
-        Sums to 1 under "softmax", to at most 1 under "probability".
+        Sums to 1, or under "probability" to at most 1.
 
     Examples
     --------
@@ -72,7 +74,11 @@ def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
     if weighting == "softmax":
         weights = np.exp(scores - scores.max())
         return weights / weights.sum()
-    raise ValueError(f"Unknown weighting {weighting!r}: choose 'softmax' or 'probability'.")
+    if weighting == "equal":
+        return np.full(len(scores), 1 / len(scores))
+    raise ValueError(
+        f"Unknown weighting {weighting!r}: choose 'softmax', 'probability' or 'equal'."
+    )
 
 
 def cluster_answers(
@@ -91,7 +97,7 @@ def cluster_answers(
     equivalent : callable
         Whether the answers of each `persistcal.answers.equivalence.Pair` mean the same;
         symmetric. It is asked about many questions at a time.
-    weighting : {"softmax", "probability"}, default="softmax"
+    weighting : {"softmax", "probability", "equal"}, default="softmax"
         See `beam_weights`.
 
     Returns
@@ -128,10 +134,18 @@ def cluster_answers(
 
 
 def _rank(beams: Beams, weighting: str) -> list[tuple[str, float]]:
-    """Answers with their weights, best beam first; empty ones left out."""
+    """Answers with their weights, best beam first; empty ones left out.
+
+    Of samples, whose log-probabilities need not be known, the most frequent text is first.
+    """
     weights = beam_weights(beams.logprobs, weighting=weighting)
-    order = np.argsort(-np.asarray(beams.logprobs, dtype=float), kind="stable")
-    answers = [(beams.texts[beam].strip(), float(weights[beam])) for beam in order]
+    texts = [text.strip() for text in beams.texts]
+    if weighting == "equal":
+        drawn = Counter(texts)
+        rank = np.array([-drawn[text] for text in texts], dtype=float)
+    else:
+        rank = -np.asarray(beams.logprobs, dtype=float)
+    answers = [(texts[beam], float(weights[beam])) for beam in np.argsort(rank, kind="stable")]
     return [(text, weight) for text, weight in answers if normalise(text)]
 
 

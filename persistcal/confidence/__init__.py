@@ -5,6 +5,7 @@ Modules
 estimators/: estimators that need no adapter, one function per file
 evidence: what an estimator may know of checkpoints and their answers, and what it returns
 gathering: from confidences to predictions: every answer gets the confidence of an estimator
+needs: what an estimator needs of the answers that it rates, and a refusal where they lack it
 packed_forward: run a model on prompts that are packed into trees
 packing: prompts that begin alike share their beginning: encode it once
 posthoc: post-hoc calibration: a map from confidence to probability, fitted on labelled

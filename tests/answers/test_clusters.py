@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -61,8 +62,21 @@ def test_ties_go_to_the_better_beam():
     assert [c.answer for c in clusters] == ["x", "y"]
 
 
+def test_samples_count_equally_and_the_most_frequent_text_stands_for_them():
+    """Log-probabilities, known or not, change nothing."""
+    texts = ["paris", "Lyon", "Paris", "", "Paris.", "Lyon", "Paris", "Nice"]
+    drawn = cluster_answers(texts, [math.nan] * 8, weighting="equal")
+    assert [c.answer for c in drawn] == ["Paris", "Lyon", "Nice"]  # of Paris 2 of 4
+    assert [c.probability for c in drawn] == pytest.approx([4 / 8, 2 / 8, 1 / 8])
+    assert drawn[0].members == ["Paris", "paris", "Paris."]
+    weighed = np.log([0.01, 0.9, 0.01, 0.04, 0.01, 0.01, 0.01, 0.01])
+    assert cluster_answers(texts, weighed, weighting="equal") == drawn
+    two = cluster_answers(["b", "a", "a", "b"], [math.nan] * 4, weighting="equal")
+    assert [c.answer for c in two] == ["b", "a"]  # of equals the first one drawn
+
+
 def test_unknown_weighting_names_the_choices():
-    with pytest.raises(ValueError, match="'softmax' or 'probability'"):
+    with pytest.raises(ValueError, match="'softmax', 'probability' or 'equal'"):
         beam_weights([0.0], weighting="raw")
 
 

@@ -43,6 +43,7 @@ def test_own_predictions_need_no_more_than_this():
             {"study": {"pairs": [["phoenix", "starlin"]]}},
             "study.pairs names 'starlin'; did you mean 'starling'",
         ),
+        ({"decoding": {"strategy": "sample"}}, "models are only asked for beams"),
         (
             {"study": {"pairs": "neighbours"}},
             r"study.pairs is 'neighbours'.*Pairs of evaluation",

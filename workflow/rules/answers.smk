@@ -117,7 +117,7 @@ rule cluster_answers:
         runtime=runtime,
     params:
         equivalence=config["equivalence"],
-        weighting=config["decoding"]["weighting"],
+        weighting=study.weighting,
         code=digest_of("answers/cluster_answers.py"),
     script:
         "../scripts/answers/cluster_answers.py"

@@ -4,6 +4,8 @@ import pandas as pd
 
 from persistcal.confidence.evidence import Evidence
 
+NEEDS = ("several_answers",)
+
 
 def self_consistency(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of each prediction's cluster.

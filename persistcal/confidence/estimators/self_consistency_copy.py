@@ -4,6 +4,8 @@ import pandas as pd
 
 from persistcal.confidence.evidence import Evidence
 
+NEEDS = ("several_answers",)
+
 
 def self_consistency_copy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the last earlier checkpoint's self-consistency, 0 where it has no answer.

@@ -5,6 +5,8 @@ import pandas as pd
 from persistcal.confidence.evidence import Evidence
 from persistcal.confidence.surrogate import surrogate_confidences
 
+NEEDS = ("several_answers",)
+
 
 def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability that the last earlier checkpoint gives to each prediction.

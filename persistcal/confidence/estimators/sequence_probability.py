@@ -5,6 +5,8 @@ import pandas as pd
 
 from persistcal.confidence.evidence import Evidence
 
+NEEDS = ("logprob",)
+
 
 def sequence_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the best beam that says what the prediction says."""

@@ -35,7 +35,7 @@ def cluster_answers(
         Table CLUSTERS, a question's clusters by probability.
     model_path, equivalence, threads : str, mapping, int
         See `persistcal.answers.equivalence_backends.open_equivalence`.
-    weighting : {"softmax", "probability"}
+    weighting : {"softmax", "probability", "equal"}
         Weight of a beam, see `persistcal.answers.clusters.beam_weights`.
     """
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)

@@ -14,6 +14,7 @@ from persistcal import artifacts
 from persistcal.answers.equivalence_backends import open_equivalence
 from persistcal.confidence.evidence import Estimator, Evidence, rate
 from persistcal.confidence.gathering import calibrate_runs, join_predictions
+from persistcal.confidence.needs import check_needs
 from persistcal.logs import log_to
 
 log = logging.getLogger(__name__)
@@ -68,13 +69,14 @@ def estimate_confidences(
     verified_path : str, optional
         Table VERIFIED.
     """
-    estimate = find_estimator(function)
+    estimate, needs = find_estimator(function)
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
     clusters = _of_each(checkpoints, clusters_paths, artifacts.CLUSTERS)
     answers = _of_each(judged, answers_paths, artifacts.ANSWERS)
     asked = _predictions(questions, answers, evaluation, "test")
     labelled = _predictions(questions, answers, [c for c in judged if c in earlier], "train")
     beams = _of_each(checkpoints, beams_paths, artifacts.BEAMS)
+    check_needs(estimator, needs, beams)
     verified = artifacts.read(verified_path, artifacts.VERIFIED) if verified_path else None
     load = loader(checkpoints, checkpoint_paths, threads) if checkpoint_paths else None
     comparing: Any = contextlib.nullcontext()
@@ -109,8 +111,11 @@ def estimate_confidences(
     )
 
 
-def find_estimator(function: str) -> Estimator:
-    """Return the function that the config names: a module of the project's, or a file."""
+def find_estimator(function: str) -> tuple[Estimator, tuple[str, ...]]:
+    """Return the function that the config names, and what it needs of the answers.
+
+    It is in a module of the project's, or in a file.
+    """
     name = Path(function).stem
     if function.endswith(".py"):
         spec = importlib.util.spec_from_file_location(name, function)
@@ -121,7 +126,7 @@ def find_estimator(function: str) -> Estimator:
         module = importlib.import_module(f"persistcal.confidence.estimators.{function}")
     if not callable(estimate := getattr(module, name, None)):
         raise ValueError(f"{function}: define a function {name}(answers, evidence) in it.")
-    return estimate
+    return estimate, getattr(module, "NEEDS", ())
 
 
 def loader(

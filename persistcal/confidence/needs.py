@@ -1,0 +1,78 @@
+"""What an estimator needs of the answers that it rates, and a refusal where they lack it.
+
+The file of an estimator says it beside the function, as ``NEEDS = ("logprob",)``: names of
+columns of BEAMS that may be empty, and `SEVERAL`. It is read without running the file, so
+that a study can be refused before anything runs.
+"""
+
+import ast
+from collections.abc import Collection
+
+import pandas as pd
+
+from persistcal.artifacts import BEAMS
+
+SEVERAL = "several_answers"
+KNOWN = (SEVERAL, *(field.name for field in BEAMS.schema if field.nullable))
+
+
+def declared_needs(source: str) -> tuple[str, ...]:
+    """Return what the estimator whose file holds `source` needs.
+
+    Raises
+    ------
+    ValueError
+        When NEEDS is no tuple of known needs.
+
+    Examples
+    --------
+    >>> declared_needs('NEEDS = ("logprob",)')
+    ('logprob',)
+    """
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
+            try:
+                needs = ast.literal_eval(node.value)
+            except ValueError:
+                needs = None
+            if not isinstance(needs, tuple) or not set(needs) <= set(KNOWN):
+                raise ValueError(
+                    f"NEEDS is {ast.unparse(node.value)}, but it may be a tuple of "
+                    f"{', '.join(map(repr, KNOWN))}"
+                )
+            return needs
+    return ()
+
+
+def check_needs(estimator: str, needs: Collection[str], beams: pd.DataFrame) -> None:
+    """Refuse answers that lack what `estimator` needs.
+
+    Parameters
+    ----------
+    estimator : str
+        Its name in the config.
+    needs : collection of str
+        Of `KNOWN`.
+    beams : DataFrame
+        Columns of BEAMS, of one or several checkpoints (column checkpoint).
+
+    Raises
+    ------
+    ValueError
+        With the estimator, what is missing and what to do.
+    """
+    place = [name for name in ("checkpoint", "question_id") if name in beams]
+    for need in needs:
+        if need == SEVERAL:
+            if len(beams) and not beams.duplicated(place).any():
+                raise ValueError(
+                    f"estimators.{estimator} needs several answers to each question, but there "
+                    "is one; generate more, or drop it from study.estimators"
+                )
+        elif (lacking := beams[need].isna()).any():
+            where = ", ".join(f"{name} {beams.loc[lacking, name].iloc[0]!r}" for name in place)
+            raise ValueError(
+                f"estimators.{estimator} needs the {need} of each answer, and {lacking.sum()} "
+                f"have none, the first at {where}; give it, or drop the estimator from "
+                "study.estimators"
+            )

@@ -1,0 +1,69 @@
+"""What an estimator needs of the answers, and that answers without it are refused."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from estimate_confidences import find_estimator
+from snakemake.utils import update_config
+
+from persistcal.confidence.needs import check_needs, declared_needs
+from study.check import ConfigError, check_config
+from study.needs import FUNCTIONS, needs_of
+
+ROOT = Path(__file__).parents[2]
+BEAMS = pd.DataFrame(
+    {
+        "checkpoint": ["a", "a", "b", "b"],
+        "question_id": ["q1", "q1", "q1", "q1"],
+        "logprob": [-1.0, -2.0, None, -1.0],
+    }
+)
+
+
+@pytest.mark.parametrize("path", sorted(FUNCTIONS.glob("[a-z]*.py")), ids=lambda p: p.stem)
+def test_needs_are_read_as_they_are_without_running_the_file(path):
+    assert needs_of(path.stem) == find_estimator(path.stem)[1]
+
+
+def test_self_consistency_and_sequence_probability_say_what_they_need():
+    assert needs_of("self_consistency") == ("several_answers",)
+    assert needs_of("sequence_probability") == ("logprob",)
+    assert needs_of("end_correct") == ()
+
+
+def test_a_value_that_one_answer_lacks():
+    check_needs("mine", ("logprob",), BEAMS[BEAMS["checkpoint"] == "a"])
+    with pytest.raises(
+        ValueError,
+        match=r"estimators.mine needs the logprob of each answer, and 1 have none, the first at "
+        r"checkpoint 'b', question_id 'q1'",
+    ):
+        check_needs("mine", ("logprob",), BEAMS)
+
+
+def test_one_answer_where_several_are_needed():
+    check_needs("mine", ("several_answers",), BEAMS)
+    with pytest.raises(ValueError, match="mine needs several answers to each question"):
+        check_needs("mine", ("several_answers",), BEAMS.drop_duplicates("checkpoint"))
+
+
+@pytest.mark.parametrize("needs", ["('logprobs',)", "('logprob')", "needs()", "['logprob']"])
+def test_needs_that_nobody_knows(needs):
+    with pytest.raises(ValueError, match="may be a tuple of 'several_answers', 'logprob'"):
+        declared_needs(f"NEEDS = {needs}")
+
+
+def test_a_file_of_ones_own_with_wrong_needs_is_refused_with_the_config(tmp_path):
+    function = tmp_path / "brevity.py"
+    function.write_text("NEEDS = ('length',)\n\ndef brevity(answers, evidence):\n    ...\n")
+    config = {}
+    for name in ("config.yaml", "tables.yaml"):
+        update_config(config, yaml.safe_load((ROOT / "config" / name).read_text()))
+    config["estimators"]["brevity"] = {"function": str(function), "reads": ["evaluation"]}
+    config["study"]["estimators"].append("brevity")
+    with pytest.raises(
+        ConfigError, match=r"estimators.brevity.function .*NEEDS is \('length',\)"
+    ):
+        check_config(config)
