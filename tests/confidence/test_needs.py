@@ -37,7 +37,7 @@ def test_a_value_that_one_answer_lacks():
     check_needs("mine", ("logprob",), BEAMS[BEAMS["checkpoint"] == "a"])
     with pytest.raises(
         ValueError,
-        match=r"estimators.mine needs the logprob of each answer, and 1 have none, the first at "
+        match=r"mine needs the logprob of each answer, and 1 have none, the first at "
         r"checkpoint 'b', question_id 'q1'",
     ):
         check_needs("mine", ("logprob",), BEAMS)
