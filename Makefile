@@ -76,7 +76,7 @@ test-vllm: $(VENV)-vllm/ready  ## test vLLM itself, in an environment of its own
 check: $(VENV)/ready-dev  ## run all linters
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
-	@$(RUN)/snakefmt --check Snakefile workflow/rules
+	@$(RUN)/snakefmt --check Snakefile workflow
 	@$(RUN)/python -m tools.lint
 	@$(RUN)/mypy persistcal study tools
 	@$(RUN)/mypy --disable-error-code name-defined workflow/scripts
@@ -84,7 +84,7 @@ check: $(VENV)/ready-dev  ## run all linters
 format: $(VENV)/ready-dev  ## format the code
 	@$(RUN)/ruff check --fix .
 	@$(RUN)/ruff format .
-	@$(RUN)/snakefmt Snakefile workflow/rules
+	@$(RUN)/snakefmt Snakefile workflow
 
 slurm-packages:  ## install what the tests on a cluster need (Debian, Ubuntu; as root)
 	apt-get -qq update

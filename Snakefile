@@ -14,10 +14,7 @@ STARTED = time.time()
 min_version("9.25")
 
 
-configfile: f"{workflow.basedir}/config/config.yaml"
-configfile: f"{workflow.basedir}/config/tables.yaml"
-
-
+include: "workflow/rules/root.smk"
 include: "workflow/rules/common.smk"
 
 

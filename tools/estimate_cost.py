@@ -19,6 +19,7 @@ from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
 from study.costs import COSTS, expected_cost, kind_of
+from study.defaults import over_defaults
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -153,9 +154,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--directory", default=".")
     known, _ = parser.parse_known_args(arguments)
     config: dict[str, Any] = {}
-    defaults = [ROOT / "config" / name for name in ("config.yaml", "tables.yaml")]
-    for path in [*defaults, *known.configfile]:
+    for path in known.configfile:
         update_config(config, load_configfile(path))
+    config = over_defaults(config, ROOT)
     everything = _dry_run([*arguments, "--forceall"])
     factors = corrections(config, everything, Path(known.directory))
     print(as_table(total_costs(config, _dry_run(arguments), factors)))

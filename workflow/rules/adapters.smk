@@ -6,12 +6,12 @@ all seeds are trained behind one load of the checkpoints.
 
 
 def nodes(wildcards, rulename):
-    return request(config, rulename, wildcards).nodes
+    return asked_of(rulename, wildcards).nodes
 
 
 def cpus_of_task(wildcards, rulename):
     """Ranks on one node are children of one task; on several each is a task."""
-    asked = request(config, rulename, wildcards)
+    asked = asked_of(rulename, wildcards)
     return asked.ranks if asked.nodes == 1 else 1
 
 
@@ -19,7 +19,7 @@ def over_nodes(resource):
     """Let a rule ask for what only jobs on several nodes do; on one it is left out."""
 
     def value(wildcards, rulename):
-        return request(config, rulename, wildcards).over_nodes.get(resource)
+        return asked_of(rulename, wildcards).over_nodes.get(resource)
 
     return value
 

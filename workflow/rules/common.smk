@@ -8,12 +8,14 @@ from pathlib import Path
 from persistcal.provenance import code_digest
 from snakemake.exceptions import WorkflowError
 from study.check import ConfigError, check_config
+from study.costs import COSTS
+from study.defaults import over_defaults
 from study.requests import request
 from study.selection import IMPORTED, Study
 
-ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow" / "scripts"
 
+config = over_defaults(config, ROOT)
 try:
     check_config(config)
 except ConfigError as error:
@@ -29,6 +31,13 @@ study = Study(config)
 MODELS, DATASETS = study.chosen["models"], study.chosen["datasets"]
 RESULTS = config["results"]
 LOGS = f"{RESULTS}/logs"
+if any(
+    workflow.modifier.path_modifier.replace_prefix(p, None) != p for p in ("a", LOGS)
+):
+    raise WorkflowError(
+        "The module has a prefix, but jobs also name files in what they write; "
+        "leave it out and set `results` in the module's config."
+    )
 # How models and datasets are printed; estimators' names only where they are shown
 PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
@@ -95,25 +104,34 @@ def shard_number(wildcards):
     return int(wildcards.get("shard", 0))
 
 
-# What a job asks a cluster for; `rulename` is filled in by Snakemake
+# What a job asks a cluster for; `rulename` is filled in by Snakemake. It is what a rule is
+# called by whoever uses this workflow as a module; what the rule costs is known by its own.
+NAMED = {
+    workflow.modifier.avail_rulename(name): name
+    for name in [*COSTS, *(f"train_{recipe}" for recipe in study.recipes)]
+}
+
+
+def asked_of(rulename, wildcards, attempt=1):
+    return request(config, NAMED[rulename], wildcards, attempt)
 
 
 def gpus(wildcards, rulename):
     """GPUs of one node; those of several are asked for by node, as `gres`."""
-    asked = request(config, rulename, wildcards)
+    asked = asked_of(rulename, wildcards)
     return asked.gpu if asked.nodes == 1 else None
 
 
 def memory(wildcards, rulename, attempt):
-    return request(config, rulename, wildcards, attempt).mem_mb
+    return asked_of(rulename, wildcards, attempt).mem_mb
 
 
 def runtime(wildcards, rulename, attempt):
-    return request(config, rulename, wildcards, attempt).runtime
+    return asked_of(rulename, wildcards, attempt).runtime
 
 
 def ranks(wildcards, rulename):
-    return request(config, rulename, wildcards).ranks
+    return asked_of(rulename, wildcards).ranks
 
 
 CONFIDENCE_PROMPT = read_prompt(config["prompts"]["confidence"], "prompts.confidence")
