@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: demo cost rulegraph config-readme test quick soak test-nli test-vllm check format slurm-packages browser-packages clean help
+.PHONY: demo cost rulegraph config-readme api-docs envs test quick soak test-nli test-vllm check format slurm-packages browser-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -46,6 +46,12 @@ rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 
 config-readme: $(VENV)/ready  ## write config/README.md from the schema
 	@$(RUN)/python -m tools.config_readme
+
+api-docs: $(VENV)/ready  ## write docs/api.md from the docstrings
+	@$(RUN)/python -m tools.api_docs
+
+envs: $(VENV)/ready-dev  ## write the conda environments from the lists of packages
+	@$(RUN)/python -m tools.envs
 
 test: $(VENV)/ready-dev  ## run all tests
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile

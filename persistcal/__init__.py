@@ -4,6 +4,7 @@ Modules
 -------
 analyses/: further analyses of the paper: transfer, hidden states, weights, headroom,
     accuracy
+api/: what a notebook needs: tables of predictions, or models, in; tables out
 answers/: what a checkpoint answers: beam search, which answers mean the same, the
     prediction
 artifacts: the tables that rules hand to each other: one pyarrow schema each

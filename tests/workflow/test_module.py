@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pandas as pd
 import pytest
@@ -93,6 +94,10 @@ def test_a_module_makes_what_the_study_alone_makes(own):
     assert (own / "summary.txt").read_text() == f"{len(metrics) + 1}\n"
     # Same files from the same parameters: what is used as a module is not another study.
     target = "out/tables/all_estimators.tex"
+    run(own, target, "--report", "report.zip")
+    with zipfile.ZipFile(own / "report.zip") as report:
+        page = report.read("report/report.html").decode()
+    assert 'categories = {"Tables": ' in page and "All metrics of every estimator." in page
     again = alone(own, "-n", target, configs=[own / "config.yaml"])
     assert "Nothing to be done" in again
 

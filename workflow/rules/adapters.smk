@@ -58,7 +58,7 @@ for recipe in study.recipes:
             recipe=re.escape(recipe),
             trained_on="[^/]+",
         conda:
-            "../../envs/cpu.yaml"
+            "../../envs/gpu.yaml"
         threads: 1
         resources:
             gpu=gpus,

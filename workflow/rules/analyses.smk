@@ -81,7 +81,7 @@ rule measure_variance:
     benchmark:
         f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     threads: 1
     resources:
         gpu=gpus,

@@ -10,6 +10,9 @@ def asks_in_chat(wildcards):
     return config["models"][wildcards.model].get("chat", False)
 
 
+DECODER = "vllm" if config["decoding"]["backend"] == "vllm" else "gpu"
+
+
 rule generate_beams:
     input:
         ask(pretrained_files),
@@ -28,7 +31,7 @@ rule generate_beams:
             "decoding",
         )
     conda:
-        "../../envs/cpu.yaml"
+        f"../../envs/{DECODER}.yaml"
     threads: 1
     resources:
         gpu=gpus,
@@ -109,7 +112,7 @@ rule cluster_answers:
     benchmark:
         f"{LOGS}/cluster_answers/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     threads: 1
     resources:
         gpu=gpus,

@@ -53,7 +53,7 @@ rule score_answers:
             "scoring",
         )
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     threads: 1
     resources:
         gpu=gpus,
@@ -219,7 +219,7 @@ rule score_with_verifier:
     benchmark:
         f"{LOGS}/score_with_verifier/{{verifier}}/{{model}}/{{dataset}}.tsv"
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     threads: 1
     resources:
         gpu=gpus,
@@ -276,7 +276,7 @@ rule estimate_confidences:
     wildcard_constraints:
         estimator=one_of(name for name in ESTIMATORS if name not in ADAPTER_ESTIMATORS),
     conda:
-        "../../envs/cpu.yaml"
+        "../../envs/gpu.yaml"
     threads: 1
     resources:
         gpu=gpus,

@@ -1,0 +1,100 @@
+"""The table and the figure of a comparison, as a notebook shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from persistcal.api.predictions import PLACE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
+
+
+def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "odds") -> Styler:
+    """Lay the metrics of all estimators out as the paper's tables do.
+
+    Parameters
+    ----------
+    metrics : DataFrame
+        From `evaluate`.
+    tests : DataFrame
+        From `compare`, of the same predictions.
+    conditioning : {"odds", "fitted"}, default="odds"
+        Of the contrast metrics.
+
+    Returns
+    -------
+    pandas Styler
+        A row per estimator and a column per metric; the best is bold, and what is not
+        significantly worse underlined. `.data` holds the numbers, and `.to_latex()` and
+        `.to_html()` write it.
+    """
+    import pandas as pd
+
+    from persistcal.report.cells import fill_cells
+
+    shown = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == conditioning)]
+    full = metrics[(metrics["seed"] == "mean") & (metrics["scope"] == "full")]
+    columns = {
+        scope: list(dict.fromkeys(rows["metric"]))
+        for scope, rows in (
+            ("contrast", shown[shown["scope"] == "contrast"]),
+            ("full", full),
+        )
+    }
+    cells = pd.concat(
+        fill_cells(
+            metrics,
+            tests,
+            {
+                "columns": columns,
+                "blocks": [{}],
+                "conditioning": conditioning,
+                "transfer": trained_on != dataset,
+            },
+            models=[model],
+            datasets={dataset: [trained_on] if trained_on != dataset else []},
+        )
+        for model, dataset, trained_on in metrics[[*PLACE, "train_dataset"]]
+        .drop_duplicates()
+        .itertuples(index=False)
+    )
+    rows, across = [*PLACE, "train_dataset", "estimator"], ["scope", "metric"]
+
+    def laid_out(values: str) -> pd.DataFrame:
+        wide = cells.set_index([*rows, *across])[values].unstack(across)
+        return wide.reindex(
+            index=cells.set_index(rows).index.unique(),
+            columns=pd.MultiIndex.from_tuples(
+                [(scope, name) for scope, names in columns.items() for name in names],
+                names=across,
+            ),
+        )
+
+    css = laid_out("bold").map(lambda best: "font-weight: bold" if best else "")
+    css += laid_out("underline").map(
+        lambda close: "text-decoration: underline" if close else ""
+    )
+    return laid_out("value").style.format("{:.3f}").apply(lambda _: css, axis=None)
+
+
+def figure(intervals: pd.DataFrame) -> Figure:
+    """Draw AUC on all questions against AUC on contrast sets, with 95 % intervals.
+
+    Parameters
+    ----------
+    intervals : DataFrame
+        From `compare`.
+    """
+    from persistcal.report.figures import full_vs_contrast_figure, house_style
+
+    named = {name: {v: v for v in intervals[name]} for name in [*PLACE, "estimator"]}
+    with house_style():
+        return full_vs_contrast_figure(
+            intervals,
+            models=named["model"],
+            datasets=named["dataset"],
+            estimators=named["estimator"],
+        )

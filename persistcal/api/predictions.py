@@ -1,0 +1,261 @@
+"""Tables of predictions in, tables of metrics and tests out.
+
+Each function imports what it needs when it is called, so that importing this module takes no
+time, and no torch ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+    from persistcal.evaluation.contrast import Pairs
+    from persistcal.evaluation.significance import Replicates
+
+_NEEDED = ("checkpoint", "question_id", "estimator", "confidence", "correct")
+PLACE = ["model", "dataset"]
+
+
+def _blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """Yield the rows of each model and dataset, with the columns that may be left out."""
+    for name in _NEEDED:
+        if name not in predictions:
+            raise ValueError(
+                f"The predictions lack the column {name!r}: one row per answer that an "
+                f"estimator judged has {', '.join(_NEEDED)}."
+            )
+    rows = predictions.copy()
+    for name, default in {"model": "model", "dataset": "dataset", "seed": 0}.items():
+        if name not in rows:
+            rows[name] = default
+    if "train_dataset" not in rows:
+        rows["train_dataset"] = rows["dataset"]
+    for name in [*PLACE, "checkpoint", "question_id", "train_dataset", "estimator", "seed"]:
+        if (missing := rows[name].isna()).any():
+            raise ValueError(
+                f"The predictions have no {name} in {missing.sum()} row(s), first in row "
+                f"{missing.idxmax()}; fill it in or leave the rows out."
+            )
+        if name != "seed":
+            rows[name] = rows[name].astype(str)
+    for place, some in rows.groupby(PLACE, sort=False):
+        yield dict(zip(PLACE, map(str, place), strict=True)), some.drop(columns=PLACE)
+
+
+def _of_each(
+    predictions: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    parts = []
+    for place, rows in _blocks(predictions):
+        made = make(rows)
+        for column, value in reversed(place.items()):
+            made.insert(0, column, value)
+        parts.append(made)
+    return pd.concat(parts, ignore_index=True)
+
+
+def evaluate(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs = "all",
+) -> pd.DataFrame:
+    """Compute every metric of every estimator, on all questions and on contrast sets.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        One row per answer that an estimator judged: checkpoint, question_id, estimator,
+        confidence (probability in [0, 1] that the answer is correct) and correct (0 or 1).
+        Optional: seed (metrics are averaged over seeds), model and dataset (each pair is
+        evaluated on its own) and train_dataset. Other columns are not looked at.
+    checkpoints : sequence of str
+        Evaluation checkpoints, earliest first.
+    min_contrast : int
+        Contrast sets of fewer questions are left out of the contrast metrics.
+    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
+        The pairs of checkpoints that have a contrast set.
+
+    Returns
+    -------
+    DataFrame
+        model, dataset, train_dataset, estimator, conditioning, scope ("full" or
+        "contrast"), metric, seed and value; a row per seed and one with seed "mean".
+
+    Raises
+    ------
+    ValueError
+        When a column is missing, a confidence is not in [0, 1], estimators are on different
+        questions, or an answer has two labels: with the first such rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"checkpoint": ["a", "a", "b", "b"], "question_id": [1, 2, 1, 2]}
+    >>> rows |= {"confidence": [0.2, 0.6, 0.8, 0.7], "correct": [0, 1, 1, 1]}
+    >>> predictions = pd.DataFrame(rows).assign(estimator="mine")
+    >>> metrics = evaluate(predictions, ["a", "b"], min_contrast=1)
+    >>> full = metrics.query("scope == 'full' and metric == 'auc' and seed == 'mean'")
+    >>> full["value"].item()
+    1.0
+    """
+    from persistcal.evaluation.evaluate import evaluate as of_one
+
+    return _of_each(
+        predictions,
+        lambda rows: of_one(rows, checkpoints, min_contrast=min_contrast, pairs=pairs),
+    )
+
+
+def contrast_sets(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs = "all",
+) -> pd.DataFrame:
+    """Count the questions that one checkpoint answers correctly and another one does not.
+
+    Parameters
+    ----------
+    predictions, checkpoints, min_contrast, pairs
+        As for `evaluate`.
+
+    Returns
+    -------
+    DataFrame
+        model, dataset, earlier, later, size, improvement, regression and kept (whether
+        the set has at least `min_contrast` questions).
+    """
+    from persistcal.evaluation import contrast
+    from persistcal.evaluation.arrange import arrange
+
+    def count(rows: pd.DataFrame) -> pd.DataFrame:
+        chosen = contrast.choose_pairs(pairs, checkpoints)
+        correct = arrange(rows, checkpoints).correct
+        sets = contrast.contrast_sets(correct, min_contrast=min_contrast, pairs=chosen)
+        return contrast.describe_sets(sets, checkpoints)
+
+    return _of_each(predictions, count)
+
+
+class Comparison(NamedTuple):
+    """What the paired bootstrap says.
+
+    Attributes
+    ----------
+    tests : DataFrame
+        A row per metric and estimator that is not the best: model, dataset,
+        train_dataset, block, conditioning, scope, metric, best, other, difference,
+        lower_5pct, significant, lower_2_5pct, upper_97_5pct, p_value and p_holm.
+    intervals : DataFrame
+        Each metric of each estimator with its 95 % interval.
+    """
+
+    tests: pd.DataFrame
+    intervals: pd.DataFrame
+
+
+def compare(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs = "all",
+    n_replicates: int = 10_000,
+    seed: int = 17,
+) -> Comparison:
+    """Test the best estimator against each other one by a paired bootstrap over questions.
+
+    Estimators that were trained on the same dataset are compared with each other, metric by
+    metric. The numbers are those of the workflow with the same settings.
+
+    Parameters
+    ----------
+    predictions, checkpoints, min_contrast, pairs
+        As for `evaluate`.
+    n_replicates : int, default=10000
+        Bootstrap replicates; all estimators are evaluated on the same ones.
+    seed : int, default=17
+        Of the bootstrap.
+
+    Returns
+    -------
+    Comparison
+        Tables `tests` and `intervals`.
+    """
+    from persistcal.evaluation import significance
+    from persistcal.report.layout import EVERY, named_blocks
+
+    kept: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs}
+
+    def replicate(rows: pd.DataFrame) -> Replicates:
+        how = {**kept, "n_replicates": n_replicates, "seed": seed}
+        return significance.replicate_metrics(rows, checkpoints, **how)
+
+    drawn = [(place, replicate(rows)) for place, rows in _blocks(predictions)]
+    tests, intervals = [], []
+    for place, replicates in drawn:
+        trained_on = dict.fromkeys(train for train, _ in replicates.estimators)
+        everything = [[(train, EVERY)] for train in trained_on]
+        blocks = named_blocks(everything, replicates.estimators, place["dataset"])
+        tests.append(significance.compare_blocks(replicates, blocks).assign(**place))
+        intervals.append(significance.intervals(replicates).assign(**place))
+    return Comparison(_stacked(tests), _stacked(intervals))
+
+
+def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    filled = [part for part in parts if len(part)] or parts[:1]
+    rows = pd.concat(filled, ignore_index=True)
+    return rows[[*PLACE, *rows.columns.drop(PLACE)]]
+
+
+def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float:
+    """Return SmoothECE, the calibration error that needs no bins.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n_answers,)
+        Stated probability that each answer is correct, in [0, 1].
+    correct : array-like of shape (n_answers,)
+        0 or 1.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 is perfect.
+
+    References
+    ----------
+    .. [1] Błasiok and Nakkiran, "Smooth ECE: Principled Reliability Diagrams
+       via Kernel Smoothing", ICLR 2024. https://arxiv.org/abs/2309.12236
+
+    Examples
+    --------
+    Half of the answers at confidence 0.9 are wrong:
+
+    >>> round(smooth_ece([0.9] * 10, [0, 1] * 5), 3)
+    0.4
+    """
+    import numpy as np
+
+    from persistcal.evaluation.smooth_ece import smooth_ece as under_weights
+
+    stated, labels = np.asarray(confidence, float), np.asarray(correct)
+    if stated.shape != labels.shape or stated.ndim != 1:
+        raise ValueError(
+            f"confidence has the shape {stated.shape} and correct {labels.shape}; give one of "
+            "each per answer."
+        )
+    if not ((stated >= 0) & (stated <= 1)).all() or not np.isin(labels, [0, 1]).all():
+        raise ValueError("A confidence is not in [0, 1], or a label is neither 0 nor 1.")
+    return float(under_weights(stated, labels))

@@ -1,0 +1,46 @@
+"""`pip install .`: the library alone, typed and whole, from a folder elsewhere."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_the_library_is_installed_with_all_that_it_reads(tmp_path):
+    source, site = tmp_path / "source", tmp_path / "site"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "persistcal", source / "persistcal", ignore=ignored)
+    for name in ("study", "tools"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
+    subprocess.run([*install, "--target", str(site), str(source)], check=True)
+    files = {str(p.relative_to(site)) for p in site.rglob("*") if p.suffix != ".pyc"}
+    expected = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "persistcal").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert expected <= files and "persistcal/py.typed" in expected
+    assert not any(name.startswith(("study/", "tools/")) for name in files)
+    code = (
+        f"import sys; sys.path.insert(0, {str(site)!r})\n"
+        "import persistcal.api.predictions as p\n"
+        f"assert p.__file__.startswith({str(site)!r})\n"
+        "from persistcal.report.page.render import assets_digest; assets_digest()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
