@@ -16,7 +16,7 @@ PYTHON = "3.11"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # builds of torch without CUDA
 ABOUT = {
     "cpu": "Jobs that run no model of size: tables, figures, questions, atlas.",
-    "gpu": "Jobs that run models. PyPI's torch is the build for CUDA; it runs without a GPU too.",
+    "gpu": "Jobs that run models. PyPI's torch is built for CUDA and runs without a GPU too.",
     "vllm": "generate_beams with decoding.backend vllm, which fixes versions of its own.",
 }
 VLLM = "vllm==0.32.0"

@@ -19,7 +19,8 @@ def test_the_notebook_runs_from_predictions_to_table_and_figure(monkeypatch):
     shown, names = [], {}
     for cell in cells:
         if cell["cell_type"] == "code":
-            *lines, last = "".join(cell["source"]).split("\n")
+            source = "".join(cell["source"]).removeprefix("%matplotlib inline\n")
+            *lines, last = source.split("\n")
             exec("\n".join(lines), names)
             shown.append(eval(last, names))
     *_, table, figure, calibration = shown
