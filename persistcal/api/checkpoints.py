@@ -47,8 +47,14 @@ def generate_beams(
         question_id, beam (0 is the best), text, and logprob, the summed log-probability.
     """
     suffixes = [question_suffix(question) for question in questions.values()]
-    sizes = {"n_beams": n_beams, "max_new_tokens": max_new_tokens}
-    decoded = decode(model, tokenizer, few_shot_prefix(examples), suffixes, **sizes)
+    decoded = decode(
+        model,
+        tokenizer,
+        few_shot_prefix(examples),
+        suffixes,
+        n_beams=n_beams,
+        max_new_tokens=max_new_tokens,
+    )
     rows = [
         (question_id, number, *beam)
         for question_id, beams in zip(questions, decoded, strict=True)
@@ -144,20 +150,24 @@ def train_adapter(
     DataFrame
         A row per step: step, loss, lr and seconds.
     """
-    if unknown := sorted({*answers["checkpoint"]} ^ set(models)):
+    needed = ["checkpoint", "question_id", "question", "answer", "correct"]
+    rows = answers if "weight" in answers else answers.assign(weight=1.0)
+    if rows[needed].isna().any(axis=None):
+        raise ValueError(f"A row of answers lacks one of {', '.join(needed)}; fill it in.")
+    rows = rows.assign(question_id=rows["question_id"].astype(str))
+    if unknown := sorted({*map(str, rows["checkpoint"])} ^ set(models)):
         raise ValueError(
             f"models and the column checkpoint of answers do not name the same: {unknown[0]!r} "
             "is in one of them only."
         )
-    if not answers["correct"].isin([0, 1]).all():
+    if not rows["correct"].isin([0, 1]).all():
         raise ValueError("The column correct of answers must be 0 or 1 in every row.")
-    rows = answers if "weight" in answers else answers.assign(weight=1.0)
     if not (rows["weight"] > 0).all():
         raise ValueError("The column weight of answers must be above 0 in every row.")
     data: dict[str, dict[str, TrainingQuestion]] = {name: {} for name in models}
     for (checkpoint, question_id), some in rows.groupby(["checkpoint", "question_id"]):
         texts = zip(some["question"], some["answer"], strict=True)
-        data[checkpoint][question_id] = TrainingQuestion(
+        data[str(checkpoint)][str(question_id)] = TrainingQuestion(
             tuple(confidence_prompt(prompt, *text) for text in texts),
             tuple((some["weight"] / some["weight"].sum()).tolist()),
             tuple(some["correct"].astype(float).tolist()),
@@ -173,7 +183,7 @@ def train_adapter(
         batch_size=batch_size,
         micro_batch=micro_batch,
     )
-    base = next(iter(models.values())).name_or_path
+    base = str(next(iter(models.values())).name_or_path)
     files = adapter_files(trainee.adapter, rank=rank, alpha=alpha, base_model=base)
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, content in files.items():

@@ -29,9 +29,10 @@ def _blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.Data
                 f"estimator judged has {', '.join(_NEEDED)}."
             )
     rows = predictions.copy()
-    for name, default in {"model": "model", "dataset": "dataset", "seed": 0}.items():
-        if name not in rows:
-            rows[name] = default
+    for name in [name for name in PLACE if name not in rows]:
+        rows[name] = name
+    if "seed" not in rows:
+        rows["seed"] = 0
     if "train_dataset" not in rows:
         rows["train_dataset"] = rows["dataset"]
     for name in [*PLACE, "checkpoint", "question_id", "train_dataset", "estimator", "seed"]:

@@ -49,6 +49,7 @@ def test_an_adapter_learns_its_answers_and_leaves_the_model_as_it_was(tmp_path):
     ("change", "message"),
     [
         ({"checkpoint": "c"}, "is in one of them only"),
+        ({"question_id": None}, "lacks one of"),
         ({"correct": 0.5}, "must be 0 or 1"),
         ({"weight": 0.0}, "must be above 0"),
     ],
