@@ -15,6 +15,13 @@ from study.selection import IMPORTED, Study
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 
+if workflow.storage_settings.default_storage_provider:
+    raise WorkflowError(
+        "Jobs of this workflow share caches and saved work in a file system that all of them "
+        "see, so a default storage cannot take its place; docs/cluster.md says how Kubernetes "
+        "runs it."
+    )
+
 config = over_defaults(config, ROOT)
 try:
     check_config(config)

@@ -1,0 +1,51 @@
+"""Another scheduler than SLURM: what a site's submit command is told, and that jobs run."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from own_study import write_study
+from workflow_runs import ROOT
+
+from persistcal import artifacts
+
+# Writes down what it is told, and runs the job where a scheduler would queue it.
+SUBMIT = """
+import json, subprocess, sys
+*told, script = sys.argv[1:]
+with open("told.jsonl", "a") as file:
+    file.write(json.dumps(told) + "\\n")
+done = subprocess.run(["sh", script], capture_output=True, text=True)
+print("0")
+"""
+TOLD = "{rule} {threads} {resources.mem_mb} {resources.runtime} {resources.gpu}"
+
+
+@pytest.mark.slow
+def test_jobs_run_through_any_submit_command(tmp_path):
+    folder = write_study(tmp_path / "own")
+    (folder / "submit.py").write_text(SUBMIT)
+    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
+    command += ["out/contrast_sets/m1/quiz.parquet", "--configfile", "config.yaml"]
+    command += ["--executor", "cluster-generic", "--jobs", "1"]
+    command += ["--cluster-generic-submit-cmd", f"{sys.executable} submit.py {TOLD}"]
+    command += ["--default-resources", "mem_mb=4000", "runtime=60", "gpu=0"]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    sets = artifacts.read(
+        folder / "out" / "contrast_sets" / "m1" / "quiz.parquet", artifacts.CONTRAST_SETS
+    )
+    assert len(sets) == 3  # pairs of three checkpoints
+    told = [json.loads(line) for line in (folder / "told.jsonl").read_text().splitlines()]
+    assert told[-1] == ["count_contrast_sets", "1", "4000", "60", "0"]
