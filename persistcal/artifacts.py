@@ -84,8 +84,17 @@ FACTS = Table(
 BEAMS = Table(
     "beams",
     "generate_beams",
-    # of beams or samples; answers of one's own may come without log-probabilities
-    _schema(("logprob",), question_id=TEXT, beam=INT, text=TEXT, logprob=REAL),
+    # of beams or samples: tokens with the one that ended it, and their mean entropy in nats;
+    # answers of one's own may come without any of the numbers
+    _schema(
+        ("logprob", "n_tokens", "entropy"),
+        question_id=TEXT,
+        beam=INT,
+        text=TEXT,
+        logprob=REAL,
+        n_tokens=INT,
+        entropy=REAL,
+    ),
     ("question_id", "beam"),
 )
 CLUSTERS = Table(

@@ -74,15 +74,19 @@ def check_config(config: dict[str, Any]) -> None:
     for name in dict.fromkeys([*config["study"]["estimators"], *_named_by_tables(study)]):
         _check_estimator(study, name)
     if study.runs_models:
-        if config["decoding"]["strategy"] == "sample":
-            raise ConfigError(
-                "config: decoding.strategy is sample, but models are only asked for beams; "
-                "set it to beams."
-            )
+        _check_decoding(config["decoding"])
         for name in config["study"]["estimators"]:
             _check_earlier(study, name)
         for name, table in study.tables.items():
             _check_table(study, name, table)
+
+
+def _check_decoding(decoding: dict[str, Any]) -> None:
+    if decoding["strategy"] == "sample" and decoding["backend"] == "vllm":
+        raise ConfigError(
+            "config: decoding.strategy is sample, but decoding.backend vllm only searches for "
+            "beams; set backend to transformers."
+        )
 
 
 def _check_names(key: str, names: Iterable[str], known: Iterable[str]) -> None:

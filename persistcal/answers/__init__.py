@@ -4,7 +4,7 @@ Modules
 -------
 beam_search: the bookkeeping of beam search, for a batch of questions at once
 clusters: group beams into candidate answers and give each its probability
-decode: beam search for short answers, with the few-shot prefix encoded once
+decode: short answers by beam search or sampling, with the few-shot prefix encoded once
 entailment: ask a natural-language-inference model whether one answer entails another
 entailment_cache: what an entailment model said, on disk, shared by all jobs
 equivalence: which answers to a question mean the same, found with few comparisons
@@ -12,4 +12,6 @@ equivalence_backends: the equivalence of answers that a study's config asks for
 predictions: the prediction of a checkpoint: its most probable candidate answer to a
     question
 prefix_cache: attention over a prefix that all rows of a batch share, stored and read once
+sampling: samples of a model's answers, whose randomness has an address: question, sample and
+    step
 """

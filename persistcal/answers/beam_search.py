@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from persistcal.answers.sampling import entropies
+
 
 class BeamSearch:
     r"""Beam search without length penalty, where some tokens end a beam.
@@ -38,13 +40,15 @@ class BeamSearch:
 
     Attributes
     ----------
-    question, score : Tensor of shape (n_rows,)
-        Question and summed log-probability of each live beam, by question and then from
-        the best. At first each question has one empty beam.
+    question, score, entropy : Tensor of shape (n_rows,)
+        Question, summed log-probability and summed entropy of the next-token
+        distributions of each live beam, by question and then from the best; the entropy
+        is NaN where it is not known. At first each question has one empty beam.
     tokens : Tensor of shape (n_rows, n_steps)
         Tokens generated so far by each live beam.
     finished_score : Tensor of shape (n_questions, n_beams)
         From the best; -inf where fewer beams have finished.
+    finished_entropy : Tensor of shape (n_questions, n_beams)
     finished_tokens : Tensor of shape (n_questions, n_beams, n_steps)
         Filled up with -1.
     """
@@ -64,8 +68,10 @@ class BeamSearch:
         self.question = torch.arange(n_questions, device=device)
         self.rank = torch.zeros_like(self.question)
         self.score = torch.zeros(n_questions, device=device)
+        self.entropy = torch.zeros_like(self.score)
         self.tokens = self.question.new_empty(n_questions, 0)
         self.finished_score = self.score.new_full((n_questions, n_beams), -torch.inf)
+        self.finished_entropy = self.score.new_zeros(n_questions, n_beams)
         self.finished_tokens = self.question.new_empty(n_questions, n_beams, 0)
 
     def advance(self, logits: Tensor) -> Tensor:
@@ -83,9 +89,10 @@ class BeamSearch:
         """
         logits = logits.float()
         best, token = logits.topk(min(self.n_candidates, logits.shape[1]))
-        return self.extend(best - logits.logsumexp(dim=1, keepdim=True), token)
+        total = logits.logsumexp(dim=1, keepdim=True)
+        return self.extend(best - total, token, entropies(logits - total))
 
-    def extend(self, logprob: Tensor, token: Tensor) -> Tensor:
+    def extend(self, logprob: Tensor, token: Tensor, entropy: Tensor | None = None) -> Tensor:
         """Continue every live beam by one of its likeliest next tokens.
 
         Parameters
@@ -94,6 +101,8 @@ class BeamSearch:
             Log-probabilities of each live beam's likeliest next tokens, from the best,
             and these tokens: `n_candidates` of them, or all of a smaller vocabulary.
             No other token can be a candidate.
+        entropy : Tensor of shape (n_rows,), optional
+            Of each live beam's next token.
 
         Returns
         -------
@@ -101,6 +110,7 @@ class BeamSearch:
             The former row that each live beam continues.
         """
         n_questions, n_beams = self.finished_score.shape
+        self.entropy = self.entropy + (torch.nan if entropy is None else entropy)
         best = logprob + self.score[:, None]
         per_beam = best.shape[1]
         shape = (n_questions, n_beams, per_beam)
@@ -116,17 +126,19 @@ class BeamSearch:
             ends = torch.ones_like(ends)
         top = (slice(None), slice(n_beams))
         tokens = torch.cat([self.tokens[parent[top]], token[top][..., None]], dim=2)
-        self._finish(score[top].masked_fill(~ends[top], -torch.inf), tokens)
+        ended = score[top].masked_fill(~ends[top], -torch.inf)
+        self._finish(ended, self.entropy[parent[top]], tokens)
 
         score, index = score.masked_fill(ends, -torch.inf).topk(n_beams)
         self.question, self.rank = (score > self.finished_score[:, -1:]).nonzero(as_tuple=True)
         kept = index[self.question, self.rank]
         self.score = score[self.question, self.rank]
         parent, token = parent[self.question, kept], token[self.question, kept]
+        self.entropy = self.entropy[parent]
         self.tokens = torch.cat([self.tokens[parent], token[:, None]], dim=1)
         return parent
 
-    def _finish(self, score: Tensor, tokens: Tensor) -> None:
+    def _finish(self, score: Tensor, entropy: Tensor, tokens: Tensor) -> None:
         """Merge newly finished beams, -inf for those that are not, into the finished ones."""
         former = torch.nn.functional.pad(self.finished_tokens, (0, 1), value=-1)
         merged = torch.cat([former, tokens], dim=1)
@@ -134,3 +146,5 @@ class BeamSearch:
             self.n_beams
         )
         self.finished_tokens = merged.take_along_dim(index[..., None], dim=1)
+        merged = torch.cat([self.finished_entropy, entropy], dim=1)
+        self.finished_entropy = merged.take_along_dim(index, dim=1)

@@ -1,8 +1,9 @@
-"""Beam search for short answers, with the few-shot prefix encoded once."""
+"""Short answers by beam search or sampling, with the few-shot prefix encoded once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import isnan
 from typing import Literal, NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.beam_search import BeamSearch
 from persistcal.answers.prefix_cache import NOWHERE, PrefixCache, shared_prefix_attention
+from persistcal.answers.sampling import Sampling
 from persistcal.models.batches import Work, free_bytes, in_batches
 from persistcal.models.vllm import VllmModel
 
@@ -28,10 +30,34 @@ class Beam(NamedTuple):
         often with a space in front, and possibly empty.
     logprob : float
         Summed log-probability of its tokens, the one that ended it included.
+    n_tokens : int
+        Their number.
+    entropy : float or None
+        Mean entropy, in nats, of the distributions that they come from; None of vLLM,
+        which gives the likeliest tokens only.
     """
 
     text: str
     logprob: float
+    n_tokens: int
+    entropy: float | None
+
+
+class Draw(NamedTuple):
+    """How samples are drawn, see `Sampling`.
+
+    Attributes
+    ----------
+    temperature, top_p : float
+    seed : int
+    """
+
+    temperature: float
+    top_p: float
+    seed: int
+
+
+Search = BeamSearch | Sampling
 
 
 @torch.inference_mode()
@@ -45,12 +71,14 @@ def generate_beams(
     max_new_tokens: int = 100,
     batch_size: int | Literal["auto"] = "auto",
     add_special_tokens: bool = True,
+    draw: Draw | None = None,
     progress: Callable[[int], object] | None = None,
     work: Work = Work(),  # noqa: B008 - immutable
 ) -> list[list[Beam]]:
     r"""Answer each prompt ``prefix + suffix`` with beams that end at their first newline.
 
-    Texts and scores are those of transformers'
+    Or with samples, if it is told how to `draw` them: then what follows about beams holds
+    of them, but for their order. Texts and scores are those of transformers'
     ``generate(num_beams=n_beams, num_return_sequences=n_beams, length_penalty=0.0,
     early_stopping=False, do_sample=False, stop_strings=["\n"])`` on one prompt at a
     time [1]_, whatever the batch size; see `BeamSearch` for what that means. The tokens
@@ -78,6 +106,9 @@ def generate_beams(
     add_special_tokens : bool, default=True
         Whether the tokenizer adds its first token, if it has one; false for prompts of a
         chat template, which hold it.
+    draw : Draw, optional
+        Draws `n_beams` samples of each answer instead of searching for beams; what a
+        sample is depends on the suffix, not on the batch.
     progress : callable, optional
         Called with the number of questions of each batch that is done.
     work : Work, optional
@@ -86,13 +117,15 @@ def generate_beams(
     Returns
     -------
     list of list of Beam
-        For each suffix its beams, best first. Different tokens may spell the same text:
-        these stay separate beams. None for a suffix whose batch is not part of `work`.
+        For each suffix its beams, best first, or its samples as they were drawn.
+        Different tokens may spell the same text: these stay separate beams. None for a
+        suffix whose batch is not part of `work`.
 
     Raises
     ------
     ValueError
-        When a prompt has no tokens, or the model does not support the shared prefix.
+        When a prompt has no tokens, the model does not support the shared prefix, or
+        samples are asked of vLLM.
     MemoryError
         When a single question does not fit into the GPU's memory; of a batch that does
         not, the halves are decoded one after the other.
@@ -104,6 +137,8 @@ def generate_beams(
     """
     if not suffixes:
         return []
+    if draw and isinstance(model, VllmModel):
+        raise ValueError("Samples are drawn with decoding.backend transformers, not vllm.")
     texts = [prefix + suffix for suffix in suffixes]
     prompts = tokenizer(texts, add_special_tokens=add_special_tokens)["input_ids"]
     if not all(prompts):
@@ -113,13 +148,23 @@ def generate_beams(
     ends = _ending_tokens(model, tokenizer, eos)
 
     def decode(batch: list[int]) -> list[list[list]]:
-        search = BeamSearch(
-            len(batch),
-            n_beams=n_beams,
-            n_candidates=max(2, 1 + len(eos)) * n_beams,
-            max_new_tokens=max_new_tokens,
-            ends=ends,
-        )
+        search: Search
+        if draw:
+            search = Sampling(
+                [suffixes[i] for i in batch],
+                n_samples=n_beams,
+                max_new_tokens=max_new_tokens,
+                ends=ends,
+                **draw._asdict(),
+            )
+        else:
+            search = BeamSearch(
+                len(batch),
+                n_beams=n_beams,
+                n_candidates=max(2, 1 + len(eos)) * n_beams,
+                max_new_tokens=max_new_tokens,
+                ends=ends,
+            )
         run(batch, search)
         return [[list(beam) for beam in beams] for beams in _beams(search, tokenizer, eos)]
 
@@ -145,14 +190,14 @@ def questions_that_fit(model: PreTrainedModel, *, n_beams: int, n_tokens: int) -
 
     Each beam of a question has the keys and values of up to `n_tokens` tokens of its own,
     in the worst case, and the logits of its next token: as the model gives them, and in
-    float32 before and after their sum.
+    float32 before and after their sum, and for their entropy.
     """
     config = model.config
     heads = config.num_attention_heads
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
     n_kv = getattr(config, "num_key_value_heads", None) or heads
     per_token = 2 * config.num_hidden_layers * n_kv * head_dim * model.dtype.itemsize
-    per_beam = n_tokens * per_token + 3 * 4 * config.vocab_size
+    per_beam = n_tokens * per_token + 5 * 4 * config.vocab_size
     free = free_bytes(parameter.device for parameter in model.parameters())
     return max(1, int(ROOM * free / (n_beams * per_beam)))
 
@@ -160,13 +205,13 @@ def questions_that_fit(model: PreTrainedModel, *, n_beams: int, n_tokens: int) -
 @contextmanager
 def _searching(
     model: PreTrainedModel | VllmModel, prompts: list[list[int]], n_shared: int
-) -> Iterator[Callable[[list[int], BeamSearch], None]]:
+) -> Iterator[Callable[[list[int], Search], None]]:
     """Yield what runs a search on the prompts of the given numbers."""
     if isinstance(model, VllmModel):
         yield partial(_search_with_vllm, model, prompts)
         return
 
-    def run(batch: list[int], search: BeamSearch) -> None:
+    def run(batch: list[int], search: Search) -> None:
         _search(model, shared, [prompts[i][n_shared:] for i in batch], search)
 
     with shared_prefix_attention(model):
@@ -175,9 +220,10 @@ def _searching(
 
 
 def _search_with_vllm(
-    model: VllmModel, prompts: list[list[int]], batch: list[int], search: BeamSearch
+    model: VllmModel, prompts: list[list[int]], batch: list[int], search: Search
 ) -> None:
     """Run `search`; vLLM's own cache of prefixes finds what was encoded at former steps."""
+    assert isinstance(search, BeamSearch)
     while len(search.question):
         beams = zip(search.question.tolist(), search.tokens.tolist(), strict=True)
         texts = [prompts[batch[question]] + tokens for question, tokens in beams]
@@ -230,7 +276,7 @@ def _search(
     model: PreTrainedModel,
     shared: list[tuple[Tensor, Tensor]],
     suffixes: list[list[int]],
-    search: BeamSearch,
+    search: Search,
 ) -> None:
     """Run `search` on the questions whose tokens after the shared ones are `suffixes`."""
     cache = PrefixCache(shared)
@@ -257,13 +303,19 @@ def _search(
 
 
 def _beams(
-    search: BeamSearch, tokenizer: PreTrainedTokenizerBase, eos: list[int]
+    search: Search, tokenizer: PreTrainedTokenizerBase, eos: list[int]
 ) -> list[list[Beam]]:
     """Decode the finished beams of each question."""
     beams: list[list[Beam]] = []
     skipped = {-1, *eos}
-    for tokens, scores in zip(
-        search.finished_tokens.tolist(), search.finished_score.tolist(), strict=True
+    lengths = (search.finished_tokens >= 0).sum(dim=2)
+    mean_entropy = search.finished_entropy / lengths
+    for tokens, *about in zip(
+        search.finished_tokens.tolist(),
+        search.finished_score.tolist(),
+        lengths.tolist(),
+        mean_entropy.tolist(),
+        strict=True,
     ):
         texts = tokenizer.batch_decode(
             [[token for token in beam if token not in skipped] for beam in tokens],
@@ -271,8 +323,8 @@ def _beams(
         )
         beams.append(
             [
-                Beam(text.split("\n", 1)[0], score)
-                for text, score in zip(texts, scores, strict=True)
+                Beam(text.split("\n", 1)[0], score, length, None if isnan(entropy) else entropy)
+                for text, score, length, entropy in zip(texts, *about, strict=True)
                 if score > -torch.inf
             ]
         )

@@ -156,8 +156,8 @@ def in_order(frame: pd.DataFrame, table: Table, question_ids: Sequence[str]) -> 
     Examples
     --------
     >>> from persistcal.artifacts import BEAMS
-    >>> rows = [("b", 1, "x", -2.0), ("a", 0, "y", -1.0), ("b", 0, "z", -1.0)]
-    >>> frame = pd.DataFrame(rows, columns=BEAMS.schema.names)
+    >>> rows = [("b", 1, "x"), ("a", 0, "y"), ("b", 0, "z")]
+    >>> frame = pd.DataFrame(rows, columns=["question_id", "beam", "text"])
     >>> in_order(frame, BEAMS, ["b", "a"])["text"].tolist()
     ['z', 'x', 'y']
     """

@@ -485,7 +485,9 @@ def test_script_writes_the_beams_of_asked_questions(study, tokenizer, by_categor
         )
         prompt = f"{shown}Prompt: Capital {question_id[1]}?\nAnswer:"
         expected = one_by_one(model, tokenizer, [prompt], n_beams=4, max_new_tokens=5)
-        ours = [Beam(row.text, row.logprob) for row in rows.itertuples()]
+        ours = [
+            Beam(row.text, row.logprob, row.n_tokens, row.entropy) for row in rows.itertuples()
+        ]
         assert rows["beam"].tolist() == [0, 1, 2, 3]
         assert_same_beams([ours], expected)
 
@@ -519,7 +521,9 @@ def test_a_chat_model_is_asked_in_its_chat_format(study, tokenizer, by_category)
         expected = one_by_one(
             model, chatting, [prompt], n_beams=4, max_new_tokens=5, add_special_tokens=False
         )
-        ours = [Beam(row.text, row.logprob) for row in rows.itertuples()]
+        ours = [
+            Beam(row.text, row.logprob, row.n_tokens, row.entropy) for row in rows.itertuples()
+        ]
         assert_same_beams([ours], expected)
     assert n_tokens == [1, 1, 1]  # the first token, once
 

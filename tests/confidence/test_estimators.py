@@ -77,7 +77,8 @@ def paths(tmp_path, monkeypatch):
     for name in "kmn":
         clusters = pd.DataFrame(CLUSTERS[name], columns=artifacts.CLUSTERS.schema.names)
         write_answers(name, QUESTIONS, clusters, LABELS[name])
-        beams = pd.DataFrame(BEAMS[name], columns=artifacts.BEAMS.schema.names)
+        columns = artifacts.BEAMS.schema.names
+        beams = pd.DataFrame(BEAMS[name], columns=columns[:4]).reindex(columns=columns)
         artifacts.write(beams, f"beams/{name}.parquet", artifacts.BEAMS)
     return tmp_path
 

@@ -39,7 +39,9 @@ def one_by_one(
         new = output.sequences[:, encoded["input_ids"].shape[1] :]
         texts = tokenizer.batch_decode(new, skip_special_tokens=True)
         scores = output.sequences_scores.tolist()
-        answers.append([Beam(t.split("\n")[0], s) for t, s in zip(texts, scores, strict=True)])
+        answers.append(
+            [Beam(t.split("\n")[0], s, 0, None) for t, s in zip(texts, scores, strict=True)]
+        )
     return answers
 
 

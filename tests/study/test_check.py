@@ -45,6 +45,14 @@ def test_own_predictions_need_no_more_than_this():
         ),
         ({"decoding": {"strategy": "sample"}}, "models are only asked for beams"),
         (
+            {"decoding": {"strategy": "sample", "backend": "vllm"}},
+            r"decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to",
+        ),
+        (
+            {"decoding": {"temperature": 0}},
+            r"decoding\.temperature is 0, .*Of samples",
+        ),
+        (
             {"study": {"pairs": "neighbours"}},
             r"study.pairs is 'neighbours'.*Pairs of evaluation",
         ),

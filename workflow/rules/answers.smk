@@ -10,7 +10,10 @@ def asks_in_chat(wildcards):
     return config["models"][wildcards.model].get("chat", False)
 
 
-DECODER = "vllm" if config["decoding"]["backend"] == "vllm" else "gpu"
+DECODING = config["decoding"]
+DECODER = "vllm" if DECODING["backend"] == "vllm" else "gpu"
+SAMPLES = DECODING["strategy"] == "sample"
+DRAW = {key: DECODING[key] for key in ("temperature", "top_p", "seed")}
 
 
 rule generate_beams:
@@ -43,7 +46,8 @@ rule generate_beams:
         few_shot_by_category=examples_by_category,
         chat=asks_in_chat,
         backend=config["decoding"]["backend"],
-        n_beams=config["decoding"]["n_beams"],
+        n_beams=DECODING["n_samples" if SAMPLES else "n_beams"],
+        draw=DRAW if SAMPLES else None,
         max_new_tokens=config["decoding"]["max_new_tokens"],
         batch_size=config["decoding"]["batch_size"],
         shard=shard_number,

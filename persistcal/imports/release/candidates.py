@@ -97,13 +97,13 @@ def _load_tensor(path: Path, n: int, kind: str) -> NDArray[Any]:
 
 def _beam_rows(
     ids: list[str], texts: list[list[str] | None], logprobs: Floats, path: Path
-) -> list[tuple[str, int, str, float]]:
-    rows = []
+) -> list[tuple[str, int, str, float, None, None]]:
+    rows: list[tuple[str, int, str, float, None, None]] = []
     for name, beams, scores in zip(ids, texts, logprobs, strict=True):
         if beams is not None and len(beams) != N_BEAMS:
             raise ReleaseError(f"{path}: {len(beams)} strings for {name}, but needs {N_BEAMS}.")
         rows += [
-            (name, beam, text, float(score))
+            (name, beam, text, float(score), None, None)  # neither lengths nor entropies
             for beam, (text, score) in enumerate(zip(beams or (), scores, strict=False))
             if not np.isnan(score)
         ]

@@ -1,12 +1,14 @@
-"""Answer the questions of a dataset with beams of a checkpoint."""
+"""Answer the questions of a dataset with beams or samples of a checkpoint."""
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from persistcal import artifacts
+from persistcal.answers.decode import Draw
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
 from persistcal.logs import log_to
@@ -33,6 +35,7 @@ def generate_beams(
     threads: int,
     chat: bool = False,
     backend: str = "transformers",
+    draw: Mapping[str, Any] | None = None,
     shard: int = 0,
     n_shards: int = 1,
     code: str = "",
@@ -43,7 +46,8 @@ def generate_beams(
     The examples are the first `few_shot` questions of the split few_shot, of the
     question's own category if `few_shot_by_category`, each with its first reference. They
     are text before the question or, if `chat`, earlier turns of a conversation.
-    `backend`, "transformers" or "vllm", runs the model. Of `n_shards` parts of the work,
+    `backend`, "transformers" or "vllm", runs the model. `draw`, the values of a
+    `persistcal.answers.decode.Draw`, makes them samples. Of `n_shards` parts of the work,
     `shard` is done. An interrupted run is continued if it had the same `code`, a digest.
     `search` holds the sizes of `persistcal.answers.decode.generate_beams`.
     """
@@ -81,6 +85,7 @@ def generate_beams(
                 prefix,
                 suffixes,
                 add_special_tokens=not chat,
+                draw=Draw(**draw) if draw else None,
                 work=work,
                 progress=bar.update,
                 **search,
