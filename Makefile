@@ -22,8 +22,9 @@ $(VENV)/ready: envs/requirements.txt envs/constraints.txt
 	@$(PIP) -c envs/constraints.txt -r envs/requirements.txt
 	@touch $@
 
-$(VENV)/ready-dev: $(VENV)/ready envs/requirements-dev.txt
+$(VENV)/ready-dev: $(VENV)/ready envs/requirements-dev.txt envs/peers.txt
 	@$(PIP) -c envs/constraints.txt -r envs/requirements-dev.txt
+	@$(PIP) --no-deps -r envs/peers.txt
 	@touch $@
 
 demo: $(VENV)/ready  ## run the embedded atlas study end to end

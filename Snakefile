@@ -59,6 +59,8 @@ def reports_of_analyses():
     """Tables and figures of the analyses that have something to show in this study."""
     transfers = dict.fromkeys(d for _, d in study.analysed("transfer"))
     wanted = expand(rules.draw_transfer.output.png, dataset=transfers)
+    if LEADERBOARD:
+        wanted.append(rules.draw_leaderboard.output.png)
     if VARIANCES_MEASURED:
         wanted.append(rules.correlate_variance.output.tex)
     if study.analysed("gcm_headroom"):

@@ -8,10 +8,12 @@ from typing import Any
 import jsonschema
 import yaml
 
+from persistcal.confidence.needs import SEVERAL
 from study.needs import FUNCTIONS, needs_of
 from study.selection import Study
 
 SCHEMA = Path(__file__).with_name("schema.yaml")
+_ASKS_FOR_WORDS = ("p_true", "p_true_few_shot")
 _SOURCES = ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
 
 
@@ -71,22 +73,40 @@ def check_config(config: dict[str, Any]) -> None:
         _check_model(study, name)
     for name in study.datasets:
         _check_dataset(study, name)
-    for name in dict.fromkeys([*config["study"]["estimators"], *_named_by_tables(study)]):
+    names = list(dict.fromkeys([*config["study"]["estimators"], *_named_by_tables(study)]))
+    for name in names:
         _check_estimator(study, name)
     if study.runs_models:
-        _check_decoding(config["decoding"])
+        _check_decoding(study, names)
         for name in config["study"]["estimators"]:
             _check_earlier(study, name)
         for name, table in study.tables.items():
             _check_table(study, name, table)
 
 
-def _check_decoding(decoding: dict[str, Any]) -> None:
+def _check_decoding(study: Study, estimators: Iterable[str]) -> None:
+    """Refuse answers that cannot be made, or that lack what `estimators` need."""
+    decoding = study.config["decoding"]
     if decoding["strategy"] == "sample" and decoding["backend"] == "vllm":
         raise ConfigError(
             "config: decoding.strategy is sample, but decoding.backend vllm only searches for "
             "beams; set backend to transformers."
         )
+    number = "n_samples" if decoding["strategy"] == "sample" else "n_beams"
+    for name in estimators:
+        about = study.config["estimators"][name]
+        needs = needs_of(about["function"]) if "function" in about else ()
+        if "entropy" in needs and decoding["backend"] == "vllm":
+            raise ConfigError(
+                f"config: estimators.{name} needs the entropy of each answer's tokens, which "
+                "decoding.backend vllm does not give; set backend to transformers, or leave the "
+                "estimator out."
+            )
+        if SEVERAL in needs and decoding[number] == 1:
+            raise ConfigError(
+                f"config: estimators.{name} needs several answers to each question, but "
+                f"decoding.{number} is 1; raise it, or leave the estimator out."
+            )
 
 
 def _check_names(key: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -269,6 +289,11 @@ def _check_estimator(study: Study, name: str) -> None:
             raise ConfigError(
                 f"config: estimators.{name} lacks the key reads: the groups of checkpoints "
                 "whose answers its function reads."
+            )
+        if estimator["function"] in _ASKS_FOR_WORDS and "words" not in estimator:
+            raise ConfigError(
+                f"config: estimators.{name} lacks the key words: what follows its prompt after a "
+                "right answer and after a wrong one."
             )
     if "verifier" in estimator:
         key = f"estimators.{name}.verifier"

@@ -2,6 +2,8 @@
 
 Modules
 -------
+asking: ask the checkpoints themselves about their answers, without adapters
+candidates: all that a checkpoint answered to a question, for estimators that compare it
 estimators/: estimators that need no adapter, one function per file
 evidence: what an estimator may know of checkpoints and their answers, and what it returns
 gathering: from confidences to predictions: every answer gets the confidence of an estimator
@@ -14,6 +16,7 @@ probe: a linear probe: how likely an answer is right, read off a model's hidden 
 prompts: the prompts: few-shot questions and answers, and the request for a confidence
 scoring: score answers: the confidence that a model with an adapter verbalises
 surrogate: confidence in a checkpoint's answers that is taken from another checkpoint
+uncertainty: measures of uncertainty of the answers to one question, as lm-polygraph has them
 verbalised: verbalised confidence: the mean digit that a model would answer, over nine
 verifier: ask a verifier, a model of its own, whether answers are right
 """

@@ -35,6 +35,14 @@ class Evidence:
         `compares_answers`.
     load : callable or None
         Gives model and tokenizer of a checkpoint, where the estimator `reads_weights`.
+    sampled : bool
+        Whether the answers are samples, which weigh equally, or beams.
+    prompt : str
+        What the checkpoints are asked about an answer: the estimator's prompt, or else the
+        study's confidence prompt.
+    words : tuple of (str, str) or None
+        What follows the prompt after a right answer and after a wrong one, if the estimator
+        says so.
     """
 
     earlier: tuple[str, ...]
@@ -45,6 +53,9 @@ class Evidence:
     verified: pd.DataFrame | None = None
     equivalent: Comparison | None = None
     load: "Callable[[str], tuple[PreTrainedModel, PreTrainedTokenizerBase]] | None" = None
+    sampled: bool = False
+    prompt: str = ""
+    words: tuple[str, str] | None = None
 
 
 Estimator = Callable[[pd.DataFrame, Evidence], Any]

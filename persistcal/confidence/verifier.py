@@ -33,7 +33,7 @@ def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
     ids = tokenizer.encode(word, add_special_tokens=False)
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
         raise ValueError(
-            f"Tokenizer {tokenizer.name_or_path!r} splits the verifier's word {word!r} into "
+            f"Tokenizer {tokenizer.name_or_path!r} splits the word {word!r} into "
             f"{tokenizer.convert_ids_to_tokens(ids)}; give a word that is one token, with the "
             "space before it if the prompt ends without one."
         )

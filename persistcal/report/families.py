@@ -1,8 +1,9 @@
 """Families of estimators, and the colour and marker that each has in every figure and page.
 
 An estimator's family is the method that its name begins with: `self_consistency_copy`
-belongs to self-consistency. All of a family share colour and marker; the first is
-filled, its variants are hollow.
+belongs to self-consistency. Methods that ask for the same thing are one family too: the
+probabilities of tokens, the meanings of answers, the checkpoint itself. All of a family
+share colour and marker; the first is filled, its variants are hollow.
 """
 
 from collections.abc import Iterable
@@ -51,10 +52,26 @@ _KNOWN = {
     "oracle": ("#1e88e5", "#62b2ff", "diamond"),
     "gcm": ("#7b3fa0", "#c492ea", "plus"),
     "linear_probe": ("#c75100", "#ff9d5c", "cross"),
+    "semantic_entropy": ("#2b3a8c", "#98a5f7", "circle"),
+    "p_true": ("#a3195b", "#f08cbf", "diamond"),
+}
+# Methods by the one whose look they share
+_RELATED = {
+    "perplexity": "sequence_probability",
+    "mean_token_entropy": "sequence_probability",
+    "sequence_entropy": "sequence_probability",
+    "semantic_sequence_entropy": "semantic_entropy",
+    "semantic_sets": "semantic_entropy",
+    "degree_matrix": "semantic_entropy",
+    "eccentricity": "semantic_entropy",
+    "laplacian_eigenvalues": "semantic_entropy",
+    "lexical_similarity": "semantic_entropy",
+    "cocoa": "semantic_entropy",
+    "verbalised": "p_true",
 }
 _OTHERS = (
     ("#8c564b", "#d8a193", "triangle"),
-    ("#2b3a8c", "#98a5f7", "cross"),
+    ("#4d4d9f", "#b3b3f0", "cross"),
     ("#5e7d1e", "#a9cf62", "circle"),
     ("#0e7f96", "#56c9e0", "down"),
     ("#b0378f", "#ef8ed8", "square"),
@@ -99,6 +116,9 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
 
 def _family(name: str, names: list[str]) -> str:
     """Return the known method, or else the shortest estimator, that `name` begins with."""
-    known = [family for family in _KNOWN if f"{name}_".startswith(f"{family}_")]
+    methods = _RELATED | {family: family for family in _KNOWN}
+    known = [
+        family for method, family in methods.items() if f"{name}_".startswith(f"{method}_")
+    ]
     own = [other for other in names if f"{name}_".startswith(f"{other}_")]
     return min(known or own, key=len)

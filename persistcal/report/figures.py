@@ -133,6 +133,7 @@ def full_vs_contrast_figure(
     models: Mapping[str, str],
     datasets: Mapping[str, str],
     estimators: Mapping[str, str],
+    numbered: bool = False,
 ) -> Figure:
     """Draw AUC on the full set against AUC on contrast sets, a point per estimator.
 
@@ -145,6 +146,9 @@ def full_vs_contrast_figure(
     models, datasets, estimators : mapping
         Labels; models and datasets in order of the panels,
         estimators in order of the legend.
+    numbered : bool, default=False
+        Whether points have the number of their estimator in the legend beside them, for
+        many estimators; panels are larger then.
 
     Notes
     -----
@@ -159,7 +163,9 @@ def full_vs_contrast_figure(
     styles = looks(names)
     columns = [model for model in models if model in set(points["model"])] or list(models)
     rows = [d for d in datasets if d in set(points["dataset"])] or list(datasets)
-    figure, panels = grid(len(rows), len(columns), width=2.5, height=2.4, share_x=True)
+    number = {name: i for i, name in enumerate(names, start=1)} if numbered else {}
+    width, height = (6.0, 5.6) if numbered else (2.5, 2.4)
+    figure, panels = grid(len(rows), len(columns), width=width, height=height, share_x=True)
     for line, dataset in zip(panels, rows, strict=True):
         for axes, model in zip(line, columns, strict=True):
             chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
@@ -178,6 +184,16 @@ def full_vs_contrast_figure(
                 axes.text(0.5, 0.5, "undefined", transform=axes.transAxes, ha="center")
             for point in chosen.to_dict("records"):
                 _draw_point(axes, point, styles[point["estimator"]])
+                if numbered:
+                    axes.annotate(
+                        str(number[point["estimator"]]),
+                        (point["value_full"], point["value_contrast"]),
+                        xytext=(4, 3),
+                        textcoords="offset points",
+                        color=styles[point["estimator"]].light,
+                        fontsize=7,
+                        zorder=4,
+                    )
             axes.set_title(f"{models[model]}, {datasets[dataset]}", loc="left")
         line[0].set_ylabel("Contrast-set AUC")
     for axes in panels[-1]:
@@ -194,9 +210,10 @@ def full_vs_contrast_figure(
         )
         for name in names
     ]
-    texts = [estimators.get(name, name) for name in names]
+    before = {name: f"{place} " for name, place in number.items()}
+    texts = [before.get(name, "") + estimators.get(name, name) for name in names]
     if names:
-        n_columns = min(len(names), 2 * len(columns))
+        n_columns = min(len(names), (3 if numbered else 2) * len(columns))
         figure.legend(handles, texts, loc="outside lower center", ncols=n_columns)
     return figure
 

@@ -8,6 +8,7 @@ from answer_tables import clusters_table, questions_table
 from estimate_confidences import estimate_confidences
 from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
+from workflow_runs import ROOT
 
 from persistcal import artifacts
 from persistcal.answers.predictions import label_predictions, take_predictions
@@ -78,7 +79,8 @@ def paths(tmp_path, monkeypatch):
         clusters = pd.DataFrame(CLUSTERS[name], columns=artifacts.CLUSTERS.schema.names)
         write_answers(name, QUESTIONS, clusters, LABELS[name])
         columns = artifacts.BEAMS.schema.names
-        beams = pd.DataFrame(BEAMS[name], columns=columns[:4]).reindex(columns=columns)
+        beams = pd.DataFrame(BEAMS[name], columns=columns[:4])
+        beams = beams.assign(n_tokens=beams["beam"] + 2, entropy=beams["beam"] / 10 + 0.5)
         artifacts.write(beams, f"beams/{name}.parquet", artifacts.BEAMS)
     return tmp_path
 
@@ -264,3 +266,200 @@ def test_linear_probe(tmp_path, monkeypatch):
     expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
     # Rounding of the states moves the place where the iterations of the fit stop.
     np.testing.assert_allclose(predictions["confidence"], expected, atol=1e-4)
+
+
+# Of the prediction's best beam: everest. (-1, beam 1), Bergen (-1.5, beam 2), Lima (0, beam 0),
+# k2 and OSLO (beam 0)
+LOGPROBS = np.array([-1.0, -1.5, 0.0, -0.2, -0.3])
+PLACES = np.array([1, 2, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("perplexity", np.exp(LOGPROBS / (PLACES + 2))),
+        ("mean_token_entropy", np.exp(-(PLACES / 10 + 0.5))),
+        # the predictions' clusters have 0.7, 0.6, 0.4, 1, 0.2
+        ("cocoa", np.exp(LOGPROBS * (1 - np.array([0.7, 0.6, 0.4, 1, 0.2])))),
+    ],
+)
+def test_estimators_of_the_predictions_own_tokens(paths, function, expected):
+    found = estimated(function, judged="mn")
+    assert list(found) == EVALUATED
+    np.testing.assert_allclose(list(found.values()), expected)
+
+
+# Samples of one question, and what each estimator makes of them by hand. Groups: Everest three
+# times (two spellings), K2 once, and nothing once; each sample weighs 1/5.
+SAMPLES = [" Mount Everest", " mount everest.", " K2", "", " Mount Everest"]
+SAMPLE_LOGPROBS = np.log([0.3, 0.1, 0.2, 0.05, 0.3])
+SHARES = np.array([3, 1, 1]) / 5
+# Words: {mount, everest} twice, {mount, everest.}, {k2}, {}; of the first two 1/3 is common
+SIMILAR = np.eye(5)
+SIMILAR[0, 4] = SIMILAR[4, 0] = 1
+for _i, _j in ((0, 1), (1, 4)):
+    SIMILAR[_i, _j] = SIMILAR[_j, _i] = 1 / 3
+BY_HAND = {
+    "self_consistency": 3 / 5,
+    "semantic_sets": 1 / 3,
+    "semantic_entropy": np.exp(np.sum(SHARES * np.log(SHARES))),
+    "sequence_entropy": np.exp(SAMPLE_LOGPROBS.mean()),
+    # p(Everest) = 0.3 + 0.1, drawn three times
+    "semantic_sequence_entropy": np.exp((3 * np.log(0.4) + np.log(0.2) + np.log(0.05)) / 5),
+    "degree_matrix": SIMILAR.mean(),
+    # ROUGE-L of the 10 pairs knows no punctuation: 1 between the three, else 0
+    "lexical_similarity": 3 / 10,
+}
+
+
+@pytest.fixture
+def samples(paths):
+    """One test question, answered by m and n alike."""
+    for name in "mn":
+        rows = [
+            ("q1", i, text, float(SAMPLE_LOGPROBS[i]), 2, 0.5) for i, text in enumerate(SAMPLES)
+        ]
+        beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
+        artifacts.write(beams, f"beams/{name}.parquet", artifacts.BEAMS)
+        clusters = [
+            ("q1", 0, "Mount Everest", 0.6, ["Mount Everest", "mount everest."]),
+            ("q1", 1, "K2", 0.2, ["K2"]),
+        ]
+        frame = pd.DataFrame(clusters, columns=artifacts.CLUSTERS.schema.names)
+        write_answers(name, QUESTIONS, frame, {})
+
+
+def of_samples(function, sampled=True, **settings):
+    names = ["m", "n"]
+    estimate_confidences(
+        "questions.parquet",
+        [f"beams/{name}.parquet" for name in names],
+        [f"clusters/{name}.parquet" for name in names],
+        [f"answers/{name}.parquet" for name in names],
+        "predictions.parquet",
+        dataset="quiz",
+        estimator=function,
+        function=function,
+        checkpoints=names,
+        judged=names,
+        earlier=[],
+        evaluation=names,
+        equivalence={"backend": "lexical"},
+        sampled=sampled,
+        **settings,
+    )
+    return artifacts.read("predictions.parquet", artifacts.PREDICTIONS)["confidence"].tolist()
+
+
+@pytest.mark.parametrize("function", BY_HAND)
+def test_estimators_of_samples_by_hand(samples, function):
+    assert of_samples(function) == pytest.approx([BY_HAND[function]] * 2)
+
+
+def test_beams_weigh_by_their_probability(samples):
+    """0.95 is the sum of the five; the clusters hold 0.7, 0.2 and 0.05 of it."""
+    shares = np.array([0.7, 0.2, 0.05]) / 0.95
+    found = of_samples("semantic_entropy", sampled=False)
+    assert found == pytest.approx([np.exp(np.sum(shares * np.log(shares)))] * 2)
+
+
+@pytest.mark.parametrize("function", ["eccentricity", "laplacian_eigenvalues"])
+def test_estimators_of_graphs(samples, function):
+    """By the plain normalised Laplacian of all five samples."""
+    degree = SIMILAR.sum(axis=1)
+    values, vectors = np.linalg.eigh(np.eye(5) - SIMILAR / np.sqrt(np.outer(degree, degree)))
+    if function == "laplacian_eigenvalues":
+        expected = 1 / np.clip(1 - values, 0, None).sum()
+    else:
+        kept = vectors[:, values < 0.9]
+        expected = np.exp(-np.linalg.norm(kept - kept.mean(axis=0)))
+    assert of_samples(function) == pytest.approx([expected] * 2)
+
+
+PROMPT = "Prompt: {question}\nAnswer: {answer}\nTrue? "
+
+
+def asked_text(row):
+    return PROMPT.format(question=row.question, answer=row.answer)
+
+
+def ask_tiny_models(function, right=(), **settings):
+    """Confidences of `late`, and what the model says after each text, as a function."""
+    questions, names = questions_table(), ["first", "late"]
+    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
+    for seed, name in enumerate(names):
+        tiny_model(seed=seed).save_pretrained(name)
+        tiny_tokenizer().save_pretrained(name)
+        write_record(name, f"{name}.json")
+        write_answers(name, questions, clusters_table(), {i: "correct" for i in right})
+        empty = artifacts.empty(artifacts.BEAMS)
+        artifacts.write(empty, f"beams/{name}.parquet", artifacts.BEAMS)
+    estimate_confidences(
+        "questions.parquet",
+        *(
+            [f"{kind}/{name}.parquet" for name in names]
+            for kind in ("beams", "clusters", "answers")
+        ),
+        "asked.parquet",
+        dataset="atlas",
+        estimator=function,
+        function=function,
+        checkpoints=names,
+        judged=names,
+        earlier=["first"],
+        evaluation=["late"],
+        equivalence={"backend": "lexical"},
+        checkpoint_paths=[f"{name}.json" for name in names],
+        prompt=PROMPT,
+        **settings,
+    )
+    found = artifacts.read("asked.parquet", artifacts.PREDICTIONS)
+    rows = questions.assign(answer="Norway").set_index("question_id", drop=False)
+
+    def probabilities(text):
+        with torch.inference_mode():
+            ids = tiny_tokenizer()(text)["input_ids"]
+            return tiny_model(seed=1)(torch.tensor([ids])).logits[0, -1].softmax(-1)
+
+    return found["confidence"].to_numpy(), rows.loc[found["question_id"]], rows, probabilities
+
+
+def test_verbalised_without_an_adapter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    confidence, asked, _, probabilities = ask_tiny_models("verbalised")
+    digits = [tiny_tokenizer().encode(digit)[0] for digit in "0123456789"]
+    for found, row in zip(confidence, asked.itertuples(), strict=True):
+        p = probabilities(asked_text(row))[digits]
+        assert found == pytest.approx((p @ torch.arange(10.0) / 9 / p.sum()).item(), abs=1e-4)
+
+
+def test_p_true(tmp_path, monkeypatch):
+    """The probability of the word, among the whole vocabulary, as lm-polygraph takes it."""
+    monkeypatch.chdir(tmp_path)
+    confidence, asked, _, probabilities = ask_tiny_models("p_true", words=["9", "0"])
+    yes = tiny_tokenizer().encode("9")[0]
+    for found, row in zip(confidence, asked.itertuples(), strict=True):
+        assert found == pytest.approx(probabilities(asked_text(row))[yes].item(), abs=1e-5)
+
+
+def test_p_true_after_examples(tmp_path, monkeypatch):
+    """Right and wrong ones in turn, of the earlier checkpoint's answers to train questions."""
+    monkeypatch.chdir(tmp_path)
+    right = ["q1", "q4", "q20"]  # two train questions
+    confidence, asked, rows, probabilities = ask_tiny_models(
+        "p_true_few_shot", right, words=["9", "0"]
+    )
+    shown = [("q1", "9"), ("q0", "0"), ("q4", "9"), ("q2", "0"), ("q3", "0")]
+    examples = "".join(f"{asked_text(rows.loc[name])}{word}\n\n" for name, word in shown)
+    yes = tiny_tokenizer().encode("9")[0]
+    for found, row in zip(confidence, asked.itertuples(), strict=True):
+        expected = probabilities(examples + asked_text(row))[yes].item()
+        assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_prompt_of_p_true_is_that_of_lm_polygraph():
+    text = (ROOT / "config/prompts/p_true.txt").read_text(encoding="utf-8")
+    assert text.format(question="{q}", answer="{a}") == (
+        "Question: {q}\n Possible answer:{a}\n "
+        "Is the possible answer:\n (A) True\n (B) False\n The possible answer is:"
+    )

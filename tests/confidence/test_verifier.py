@@ -60,7 +60,7 @@ def test_the_word_is_one_token():
     tokenizer = tokenizer_with_words()
     assert tokenizer.decode([word_token(tokenizer, "yes")]) == "yes"
     assert word_token(tokenizer, " yes") != word_token(tokenizer, "yes")
-    with pytest.raises(ValueError, match="splits the verifier's word 'maybe' into"):
+    with pytest.raises(ValueError, match="splits the word 'maybe' into"):
         word_token(tokenizer, "maybe")
 
 

@@ -43,7 +43,24 @@ def test_own_predictions_need_no_more_than_this():
             {"study": {"pairs": [["phoenix", "starlin"]]}},
             "study.pairs names 'starlin'; did you mean 'starling'",
         ),
-        ({"decoding": {"strategy": "sample"}}, "models are only asked for beams"),
+        (
+            {"decoding": {"n_beams": 1}},
+            r"estimators\.self_consistency needs several answers .* decoding\.n_beams is 1; raise",
+        ),
+        (
+            {
+                "decoding": {"backend": "vllm"},
+                "study": {"estimators": ["mean_token_entropy"], "tables": ["all_estimators"]},
+            },
+            r"estimators\.mean_token_entropy needs the entropy .* vllm does not give; set backend",
+        ),
+        (
+            {
+                "estimators": {"true": {"function": "p_true", "reads": ["evaluation"]}},
+                "study": {"estimators": ["true"]},
+            },
+            r"estimators\.true lacks the key words: what follows its prompt",
+        ),
         (
             {"decoding": {"strategy": "sample", "backend": "vllm"}},
             r"decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to",

@@ -260,6 +260,12 @@ def estimator_digest(wildcards):
     return [script, code_digest(own, ROOT)]
 
 
+def estimator_prompt(wildcards):
+    prompt = ESTIMATORS[wildcards.estimator].get("prompt")
+    key = f"estimators.{wildcards.estimator}.prompt"
+    return read_prompt(prompt, key) if prompt else CONFIDENCE_PROMPT
+
+
 rule estimate_confidences:
     input:
         unpack(further_files_read),
@@ -293,6 +299,9 @@ rule estimate_confidences:
             "{estimator}/compares_answers", within=ESTIMATORS, default=False
         ),
         equivalence=config["equivalence"],
+        sampled=config["decoding"]["strategy"] == "sample",
+        prompt=estimator_prompt,
+        words=lookup("{estimator}/words", within=ESTIMATORS, default=None),
         code=estimator_digest,
     script:
         "../scripts/confidences/estimate_confidences.py"

@@ -139,6 +139,33 @@ rule draw_full_vs_contrast:
         "../scripts/report/draw_full_vs_contrast.py"
 
 
+# The estimators of the table of that name, if the study makes it
+LEADERBOARD = (
+    [row.estimator for row in study.shown("leaderboard")]
+    if "leaderboard" in study.every_table
+    else []
+)
+
+
+use rule draw_full_vs_contrast as draw_leaderboard with:
+    input:
+        intervals=rules.collect_all_significance.output.intervals,
+    output:
+        pdf=f"{RESULTS}/figures/leaderboard.pdf",
+        png=report(
+            f"{RESULTS}/figures/leaderboard.png",
+            caption="../report/leaderboard.rst",
+            category="Figures",
+            labels={"figure": "every kind of confidence"},
+        ),
+    log:
+        f"{LOGS}/draw_leaderboard.log",
+    params:
+        labels=study.labels,
+        only=list(dict.fromkeys(LEADERBOARD)),
+        code=digest_of("report/draw_full_vs_contrast.py"),
+
+
 if not study.chosen["predictions"]:
 
     DESCRIBED = {model: study.described(model) for model in MODELS}

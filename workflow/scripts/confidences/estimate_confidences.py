@@ -40,6 +40,9 @@ def estimate_confidences(
     checkpoint_paths: Sequence[str] | None = None,
     compares_answers: bool = False,
     entailment_model_path: str = "",
+    sampled: bool = False,
+    prompt: str = "",
+    words: Sequence[str] | None = None,
     threads: int = 1,
 ) -> None:
     """Write the predictions with the confidences that `function` gives them.
@@ -68,6 +71,8 @@ def estimate_confidences(
         How the confidences are calibrated on the earlier checkpoints' train answers.
     verified_path : str, optional
         Table VERIFIED.
+    sampled, prompt, words
+        See `Evidence`.
     """
     estimate, needs = find_estimator(function)
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
@@ -91,7 +96,18 @@ def estimate_confidences(
         )
     with comparing as equivalent:
         groups = tuple(earlier), tuple(evaluation)
-        evidence = Evidence(*groups, labelled, clusters, beams, verified, equivalent, load)
+        evidence = Evidence(
+            *groups,
+            labelled,
+            clusters,
+            beams,
+            verified,
+            equivalent,
+            load,
+            sampled,
+            prompt,
+            (words[0], words[1]) if words else None,
+        )
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
             confidence = rate(

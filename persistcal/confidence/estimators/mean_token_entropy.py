@@ -1,0 +1,20 @@
+"""Confidence of an answer: how sure the model was of each of its tokens."""
+
+import numpy as np
+import pandas as pd
+
+from persistcal.confidence.candidates import own_beams
+from persistcal.confidence.evidence import Evidence
+
+NEEDS = ("logprob", "entropy")
+
+
+def mean_token_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return exp of minus the mean entropy of the distributions of the best beam's tokens.
+
+    Notes
+    -----
+    Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
+    Translation", TACL 2020. lm-polygraph: MeanTokenEntropy.
+    """
+    return np.exp(-own_beams(answers, evidence)["entropy"]).clip(upper=1)

@@ -1,0 +1,21 @@
+"""Confidence of an answer: the geometric mean of its tokens' probabilities."""
+
+import numpy as np
+import pandas as pd
+
+from persistcal.confidence.candidates import own_beams
+from persistcal.confidence.evidence import Evidence
+
+NEEDS = ("logprob", "n_tokens")
+
+
+def perplexity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return exp of the mean log-probability of the best beam's tokens: one over perplexity.
+
+    Notes
+    -----
+    Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
+    Translation", TACL 2020. lm-polygraph: Perplexity.
+    """
+    best = own_beams(answers, evidence)
+    return np.exp(best["logprob"] / best["n_tokens"]).clip(upper=1)

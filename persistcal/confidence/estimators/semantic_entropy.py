@@ -1,0 +1,26 @@
+"""Confidence in a question: the entropy of the answers' meanings."""
+
+import numpy as np
+import pandas as pd
+
+from persistcal.confidence import uncertainty
+from persistcal.confidence.candidates import rate_candidates
+from persistcal.confidence.evidence import Evidence
+
+NEEDS = ("several_answers",)
+
+
+def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return exp of minus the entropy of the clusters' probabilities.
+
+    No answer at all is a meaning of its own.
+
+    Notes
+    -----
+    Farquhar, Kossen, Kuhn and Gal, "Detecting Hallucinations in Large Language
+    Models Using Semantic Entropy", Nature 2024: of samples the discrete variant
+    (lm-polygraph: SemanticEntropyEmpirical), of beams the one by probability.
+    """
+    return rate_candidates(
+        answers, evidence, lambda c: np.exp(-uncertainty.group_entropy(c.groups, c.weights))
+    )

@@ -1,0 +1,20 @@
+"""Confidence in a question: the number of meanings among the answers."""
+
+import numpy as np
+import pandas as pd
+
+from persistcal.confidence.candidates import rate_candidates
+from persistcal.confidence.evidence import Evidence
+
+NEEDS = ("several_answers",)
+
+
+def semantic_sets(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return one over the number of clusters; no answer at all is one of them.
+
+    Notes
+    -----
+    Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
+    NumSemSets, which joins answers that entail more than they contradict each other.
+    """
+    return rate_candidates(answers, evidence, lambda c: 1 / len(np.unique(c.groups)))

@@ -1,0 +1,30 @@
+"""Confidence of an answer: what the checkpoint itself says, without an adapter."""
+
+import pandas as pd
+
+from persistcal.confidence.asking import rate_by_checkpoint
+from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.prompts import confidence_prompt
+from persistcal.confidence.scoring import score_answers
+from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
+
+BATCH = 64
+
+
+def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the mean digit that the model would give its answer, over nine.
+
+    Notes
+    -----
+    Tian et al., "Just Ask for Calibration", EMNLP 2023, read off the digits' logits as
+    the adapters' confidence is. The prompt is the study's, or the estimator's own.
+    """
+
+    def ask(rows, model, tokenizer):  # noqa: ANN001, ANN202 - of `Ask`
+        digits = digit_tokens(tokenizer)
+        pairs = zip(rows["question"], rows["answer"], strict=True)
+        tokens = tokenizer([confidence_prompt(evidence.prompt, *p) for p in pairs])["input_ids"]
+        check_digit_logits(model, tokens[:2], digits)
+        return score_answers(model, tokens, digits, batch_size=BATCH)
+
+    return rate_by_checkpoint(answers, evidence, ask)

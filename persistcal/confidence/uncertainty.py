@@ -1,0 +1,121 @@
+"""Measures of uncertainty of the answers to one question, as lm-polygraph has them.
+
+Weights sum to 1. Where they are equal, as those of samples, each function gives what
+lm-polygraph 0.7 does; unequal ones, as those of beams, stand for answers that occur so
+often: an answer of twice the weight counts as the same answer drawn twice.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+Matrix = NDArray[np.float64]
+
+KEPT = 0.9  # eigenvectors of smaller eigenvalues of the Laplacian count
+
+
+def sequence_entropy(logprobs: ArrayLike, weights: ArrayLike) -> float:
+    """Return minus the mean log-probability, a Monte-Carlo estimate of the entropy in nats.
+
+    >>> sequence_entropy([-1.0, -3.0], [0.5, 0.5])
+    2.0
+    """
+    return float(-np.dot(weights, logprobs))
+
+
+def group_entropy(groups: Sequence[int], weights: ArrayLike) -> float:
+    """Return the entropy in nats of the groups' summed weights.
+
+    >>> round(group_entropy([0, 1, 0, 2], [0.25] * 4), 4)  # 0.5 ln 2 + 2 * 0.25 ln 4
+    1.0397
+    """
+    share = np.bincount(np.unique(groups, return_inverse=True)[1], weights)
+    share = share[share > 0]
+    return float(-np.sum(share * np.log(share)) + 0.0)
+
+
+def group_sequence_entropy(
+    texts: Sequence[str], logprobs: ArrayLike, groups: Sequence[int], weights: ArrayLike
+) -> float:
+    """Return minus the mean log-probability of the answers' groups.
+
+    A group's probability is the sum over its distinct texts: two samples of one text
+    are the same event. lm-polygraph calls this its SemanticEntropy of unique responses.
+    """
+    logprob, group = np.asarray(logprobs, float), np.asarray(groups)
+    place = {text: i for i, text in reversed(list(enumerate(texts)))}
+    first = np.array(sorted(place.values()))
+    total = {g: logsumexp(logprob[first[group[first] == g]]) for g in np.unique(group)}
+    return float(-np.dot(weights, [total[g] for g in group]))
+
+
+def jaccard(texts: Sequence[str]) -> Matrix:
+    """Return the share of words that each two texts have in common, 1 on the diagonal.
+
+    >>> jaccard(["New York", "york city", "Rome"]).round(3).tolist()
+    [[1.0, 0.333, 0.0], [0.333, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    words = [set(text.lower().split()) for text in texts]
+    similar = np.eye(len(words))
+    for i, one in enumerate(words):
+        for j, other in enumerate(words[:i]):
+            union = len(one | other)
+            similar[i, j] = similar[j, i] = len(one & other) / union if union else 0.0
+    return similar
+
+
+def mean_distance(similar: Matrix, weights: ArrayLike) -> float:
+    """Return one minus the mean similarity of two answers: that of the degree matrix.
+
+    >>> mean_distance(np.array([[1.0, 0.5], [0.5, 1.0]]), [0.5, 0.5])
+    0.25
+    """
+    weight = np.asarray(weights, float)
+    return float(1 - weight @ similar @ weight)
+
+
+def _affinities(similar: Matrix, weights: ArrayLike) -> tuple[Matrix, Matrix]:
+    """Return eigenvalues and eigenvectors of one minus the symmetric normalised Laplacian.
+
+    Of the graph in which each answer stands as often as its weight says; the
+    eigenvalues of that many equal nodes that are not among these are 0.
+    """
+    root = np.sqrt(np.asarray(weights, float))
+    scale = root / np.sqrt(similar @ root**2)
+    return np.linalg.eigh(scale[:, None] * similar * scale)
+
+
+def laplacian_sum(similar: Matrix, weights: ArrayLike) -> float:
+    """Return the sum of one minus the Laplacian's eigenvalues, where that is positive.
+
+    Between 1 and the number of answers: a continuous number of meanings.
+
+    >>> round(laplacian_sum(np.eye(3), [1 / 3] * 3), 6)
+    3.0
+    """
+    return float(_affinities(similar, weights)[0].clip(min=0).sum())
+
+
+def eccentricity(similar: Matrix, weights: ArrayLike) -> float:
+    """Return how far answers lie from their centre, as the Laplacian embeds them.
+
+    >>> round(abs(eccentricity(np.ones((3, 3)), [1 / 3] * 3)), 6)
+    0.0
+    """
+    values, vectors = _affinities(similar, weights)
+    kept = vectors[:, 1 - values < KEPT]
+    centred = 1 - (np.sqrt(np.asarray(weights, float)) @ kept) ** 2
+    return float(np.sqrt(centred.clip(min=0).sum()))
+
+
+def mean_similarity(similar: Matrix, weights: ArrayLike) -> float:
+    """Return the mean similarity of two different answers; 1 when there is only one.
+
+    >>> mean_similarity(np.array([[1.0, 0.5], [0.5, 1.0]]), [0.5, 0.5])
+    0.5
+    """
+    both = np.outer(weights, weights)
+    np.fill_diagonal(both, 0)
+    return float((both * similar).sum() / both.sum()) if both.sum() > 0 else 1.0

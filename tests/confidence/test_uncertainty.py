@@ -1,0 +1,201 @@
+"""Measures of uncertainty, against lm-polygraph, by hand, and under repetition of answers."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from polygraph import estimator
+
+from persistcal.confidence import uncertainty
+from persistcal.confidence.estimators.lexical_similarity import rouge_l
+from persistcal.confidence.uncertainty import jaccard
+
+WORDS = [
+    "New York",
+    "new york City",
+    "York",
+    "Rome",
+    "the city of Rome",
+    "Oslo",
+    "",
+    "running",
+    "runs",
+]
+
+
+def draw(seed, n=8):
+    """Texts, log-probabilities and groups (of equal first letters) of `n` answers."""
+    rng = np.random.default_rng(seed)
+    texts = [str(text) for text in rng.choice(WORDS, n)]
+    letters = [text[:1].lower() for text in texts]
+    groups = [letters.index(letter) for letter in letters]
+    return texts, rng.normal(-4, 1, n), groups
+
+
+def classes(groups):
+    """The groups as lm-polygraph has them."""
+    names = list(dict.fromkeys(groups))
+    members = [[i for i, group in enumerate(groups) if group == name] for name in names]
+    place = {i: number for number, rows in enumerate(members) for i in rows}
+    return {"class_to_sample": {0: members}, "sample_to_class": {0: place}}
+
+
+def equal(n):
+    return np.full(n, 1 / n)
+
+
+def similar_matrix(seed, n=8):
+    """Similarities as of an entailment model, made symmetric."""
+    both = np.random.default_rng(seed).random((n, n)) ** 3
+    return np.maximum((both + both.T) / 2, np.eye(n))
+
+
+def theirs(module, name, stats, **settings):
+    [value] = estimator(module, name)(**settings)(stats)
+    return float(value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_probabilities_are_those_of_lm_polygraph(seed):
+    texts, logprobs, groups = draw(seed)
+    stats = {"sample_log_probs": [logprobs], "sample_texts": [texts]}
+    found = uncertainty.sequence_entropy(logprobs, equal(8))
+    module = "monte_carlo_sequence_entropy"
+    assert found == pytest.approx(theirs(module, "MonteCarloSequenceEntropy", stats))
+
+    stats["semantic_classes_entail"] = classes(groups)
+    frequency = {"class_probability_estimation": "frequency"}
+    found = uncertainty.group_entropy(groups, equal(8))
+    assert found == pytest.approx(
+        theirs("semantic_entropy", "SemanticEntropy", stats, **frequency), abs=1e-12
+    )
+    # One log-probability for each text, as lm-polygraph takes any of them.
+    one_each = np.array([logprobs[texts.index(text)] for text in texts])
+    stats["sample_log_probs"] = [one_each]
+    found = uncertainty.group_sequence_entropy(texts, one_each, groups, equal(8))
+    assert found == pytest.approx(
+        theirs("semantic_entropy", "SemanticEntropy", stats, use_unique_responses=True)
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("ours", "module", "name"),
+    [
+        (uncertainty.mean_distance, "deg_mat", "DegMat"),
+        (uncertainty.eccentricity, "eccentricity", "Eccentricity"),
+        (uncertainty.laplacian_sum, "eig_val_laplacian", "EigValLaplacian"),
+    ],
+)
+def test_graphs_are_those_of_lm_polygraph(seed, ours, module, name):
+    texts, _, _ = draw(seed)
+    words = {"similarity_score": "Jaccard_score"}
+    found = ours(jaccard(texts), equal(8))
+    expected = theirs(module, name, {"sample_texts": [texts]}, **words)
+    assert found == pytest.approx(expected, abs=1e-6)
+    # and of any similarities, as those of an entailment model
+    matrix = similar_matrix(seed)
+    stats = {"sample_texts": [texts], "semantic_matrix_entail": matrix[None]}
+    assert ours(matrix, equal(8)) == pytest.approx(theirs(module, name, stats), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sets_are_those_of_lm_polygraph(seed):
+    """Answers of a group entail each other; others contradict."""
+    texts, _, groups = draw(seed)
+    entail = np.equal.outer(groups, groups).astype(float)
+    stats = {
+        "sample_texts": [texts],
+        "semantic_matrix_entail": entail[None],
+        "semantic_matrix_contra": 1 - entail[None],
+    }
+    assert len(set(groups)) == theirs("num_sem_sets", "NumSemSets", stats)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lexical_similarity_is_that_of_lm_polygraph(seed):
+    texts, _, _ = draw(seed)
+    matrix = np.array([[rouge_l(*sorted((one, other))) for other in texts] for one in texts])
+    expected = theirs("lexical_similarity", "LexicalSimilarity", {"sample_texts": [texts]})
+    assert uncertainty.mean_similarity(matrix, equal(8)) == pytest.approx(-expected)
+
+
+def test_of_tokens_and_of_agreement_are_those_of_lm_polygraph():
+    """What `perplexity`, `mean_token_entropy` and `cocoa` are minus the logarithm of."""
+    tokens, entropies = np.log([0.5, 0.25, 0.8]), np.array([0.3, 1.2, 0.1])
+    stats = {"greedy_log_likelihoods": [tokens], "entropy": [entropies]}
+    # logprob / n_tokens and the mean entropy, as BEAMS has them
+    assert -tokens.sum() / 3 == pytest.approx(theirs("perplexity", "Perplexity", stats))
+    assert entropies.mean() == pytest.approx(theirs("token_entropy", "MeanTokenEntropy", stats))
+    # 3 of 4 samples agree with the answer, so its cluster has probability 0.75
+    stats["greedy_sentence_similarity"] = [np.array([1, 0, 1, 1])]
+    expected = theirs("cocoa", "CocoaMSP", stats)
+    assert -tokens.sum() * (1 - 0.75) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_weight_is_how_often_an_answer_occurs(seed):
+    """An answer of weight 3 / 10 is worth three of ten equal ones."""
+    times = np.array([3, 1, 2, 4])
+    texts = ["New York", "York", "Rome", "running"]
+    _, logprobs, _ = draw(seed, 4)
+    groups, weights = [0, 0, 1, 2], times / 10
+    again = np.repeat(np.arange(4), times)
+    many, equally = [texts[i] for i in again], equal(10)
+    repeated = [groups[i] for i in again]
+    assert uncertainty.sequence_entropy(logprobs, weights) == pytest.approx(
+        uncertainty.sequence_entropy(logprobs[again], equally)
+    )
+    assert uncertainty.group_entropy(groups, weights) == pytest.approx(
+        uncertainty.group_entropy(repeated, equally)
+    )
+    assert uncertainty.group_sequence_entropy(
+        texts, logprobs, groups, weights
+    ) == pytest.approx(
+        uncertainty.group_sequence_entropy(many, logprobs[again], repeated, equally)
+    )
+    for measure in (
+        uncertainty.mean_distance,
+        uncertainty.eccentricity,
+        uncertainty.laplacian_sum,
+    ):
+        assert measure(jaccard(texts), weights) == pytest.approx(
+            measure(jaccard(many), equally), abs=1e-6
+        )
+
+
+def test_by_hand():
+    # two groups of 3/4 and 1/4: 0.75 ln(4/3) + 0.25 ln 4
+    assert uncertainty.group_entropy([5, 5, 5, 2], equal(4)) == pytest.approx(0.5623351)
+    # texts a, b of one group with 0.5 + 0.25, a drawn twice; c alone with 0.125
+    texts, logprobs = ["a", "a", "b", "c"], np.log([0.5, 0.5, 0.25, 0.125])
+    found = uncertainty.group_sequence_entropy(texts, logprobs, [0, 0, 0, 1], equal(4))
+    assert found == pytest.approx(-(3 * np.log(0.75) + np.log(0.125)) / 4)
+    # mean over the pairs, weighted: (0.5 * 0.2 * 1 + 0.5 * 0.3 * 0 + 0.3 * 0.2 * 0) / 0.31
+    similar = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    assert uncertainty.mean_similarity(similar, [0.5, 0.2, 0.3]) == pytest.approx(0.1 / 0.31)
+    # 1 - (0.7**2 + 0.3**2)
+    assert uncertainty.mean_distance(similar, [0.5, 0.2, 0.3]) == pytest.approx(0.42)
+    # two components: two meanings, whatever their weights
+    assert uncertainty.laplacian_sum(similar, [0.5, 0.2, 0.3]) == pytest.approx(2)
+
+
+def test_one_answer_is_certain():
+    one = np.ones((1, 1))
+    assert uncertainty.group_entropy([0], [1.0]) == 0
+    assert uncertainty.mean_similarity(one, [1.0]) == 1
+    assert uncertainty.mean_distance(one, [1.0]) == 0
+    assert uncertainty.eccentricity(one, [1.0]) == pytest.approx(0, abs=1e-6)
+    assert uncertainty.laplacian_sum(one, [1.0]) == pytest.approx(1)
+
+
+def test_measures_rise_as_answers_part():
+    """From all equal, over two of three, to all different."""
+    steps = [["a", "a", "a"], ["a", "a", "b"], ["a", "b", "c"]]
+    for measure in (
+        uncertainty.mean_distance,
+        uncertainty.eccentricity,
+        uncertainty.laplacian_sum,
+    ):
+        values = [measure(jaccard(texts), equal(3)) for texts in steps]
+        assert all(later > earlier + 0.1 for earlier, later in pairwise(values))
