@@ -99,8 +99,8 @@ def _check_decoding(study: Study, estimators: Iterable[str]) -> None:
         if "entropy" in needs and decoding["backend"] == "vllm":
             raise ConfigError(
                 f"config: estimators.{name} needs the entropy of each answer's tokens, which "
-                "decoding.backend vllm does not give; set backend to transformers, or leave the "
-                "estimator out."
+                "decoding.backend vllm does not give; set backend to transformers, or leave "
+                "the estimator out."
             )
         if SEVERAL in needs and decoding[number] == 1:
             raise ConfigError(
@@ -292,8 +292,8 @@ def _check_estimator(study: Study, name: str) -> None:
             )
         if estimator["function"] in _ASKS_FOR_WORDS and "words" not in estimator:
             raise ConfigError(
-                f"config: estimators.{name} lacks the key words: what follows its prompt after a "
-                "right answer and after a wrong one."
+                f"config: estimators.{name} lacks the key words: what follows its prompt after "
+                "a right answer and after a wrong one."
             )
     if "verifier" in estimator:
         key = f"estimators.{name}.verifier"

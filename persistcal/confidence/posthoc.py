@@ -123,7 +123,7 @@ def _fit_logistic(
     right = np.asarray(correct).astype(bool)
     if len(np.unique(right)) < 2:
         raise ValueError(
-            f"This calibrator needs right and wrong answers to be fitted to, but of {len(right)} "
+            f"This calibrator is fitted to right and wrong answers, but of {len(right)} "
             f"{int(right.sum())} are right; use posthoc isotonic, or more train questions."
         )
     # The scale of the features changes nothing but how fast the solver gets there.
