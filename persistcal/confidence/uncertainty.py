@@ -116,6 +116,7 @@ def mean_similarity(similar: Matrix, weights: ArrayLike) -> float:
     >>> mean_similarity(np.array([[1.0, 0.5], [0.5, 1.0]]), [0.5, 0.5])
     0.5
     """
-    both = np.outer(weights, weights)
+    weight = np.asarray(weights, float)
+    both = np.outer(weight, weight)
     np.fill_diagonal(both, 0)
     return float((both * similar).sum() / both.sum()) if both.sum() > 0 else 1.0

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 

@@ -45,14 +45,14 @@ def test_own_predictions_need_no_more_than_this():
         ),
         (
             {"decoding": {"n_beams": 1}},
-            r"estimators\.self_consistency needs several answers .* decoding\.n_beams is 1; raise",
+            r"estimators\.self_consistency needs several .* decoding\.n_beams is 1; raise",
         ),
         (
             {
                 "decoding": {"backend": "vllm"},
                 "study": {"estimators": ["mean_token_entropy"], "tables": ["all_estimators"]},
             },
-            r"estimators\.mean_token_entropy needs the entropy .* vllm does not give; set backend",
+            r"estimators\.mean_token_entropy needs the entropy .* vllm does not give; set",
         ),
         (
             {

@@ -18,7 +18,7 @@ def draw_full_vs_contrast(
     labels: Mapping[str, Mapping[str, str]],
     only: Sequence[str] | None = None,
 ) -> None:
-    """Draw both AUCs of every estimator, or of some with numbers, to `pdf_path` and `png_path`."""
+    """Draw both AUCs of every estimator to `pdf_path` and `png_path`, or of `only` some."""
     intervals = artifacts.read_csv(intervals_path, artifacts.INTERVALS)
     if only is not None:
         intervals = intervals[intervals["estimator"].isin(only)]
