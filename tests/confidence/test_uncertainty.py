@@ -126,6 +126,8 @@ def test_of_tokens_and_of_agreement_are_those_of_lm_polygraph():
     stats = {"greedy_log_likelihoods": [tokens], "entropy": [entropies]}
     # logprob / n_tokens and the mean entropy, as BEAMS has them
     assert -tokens.sum() / 3 == pytest.approx(theirs("perplexity", "Perplexity", stats))
+    module = "max_probability"
+    assert -tokens.sum() == pytest.approx(theirs(module, "MaximumSequenceProbability", stats))
     assert entropies.mean() == pytest.approx(theirs("token_entropy", "MeanTokenEntropy", stats))
     # 3 of 4 samples agree with the answer, so its cluster has probability 0.75
     stats["greedy_sentence_similarity"] = [np.array([1, 0, 1, 1])]

@@ -1,0 +1,73 @@
+"""Write what each estimator scored in a study into docs/estimators.md.
+
+`python -m tools.leaderboard results/atlas` reads the intervals that the target `all` made.
+"""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from persistcal import artifacts
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "estimators.md"
+BEGIN, END = "<!-- scores -->\n", "<!-- end of scores -->\n"
+HEAD = "| estimator | full AUC | contrast AUC | falls by | Δ₀ᵇ |\n|---|--:|--:|--:|--:|\n"
+
+
+def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
+    """Return a Markdown row for each estimator of `labels`, the highest contrast AUC first.
+
+    Parameters
+    ----------
+    intervals : DataFrame
+        Table INTERVALS of one model; estimators that were trained on another dataset than
+        the evaluated one are left out.
+    labels : dict of str to str
+        Estimators and what they are called.
+    """
+    own = intervals[intervals["train_dataset"] == intervals["dataset"]]
+    own = own[(own["conditioning"] == "odds") & own["estimator"].isin(labels)]
+    scores = own.set_index(["scope", "metric", "estimator"])
+
+    def cell(scope: str, metric: str, name: str) -> tuple[float, str]:
+        row = scores.loc[(scope, metric, name)]
+        ends = f"[{row['lower_2_5pct']:.3f}, {row['upper_97_5pct']:.3f}]"
+        return row["value"], f"{row['value']:.3f} {ends}"
+
+    lines = []
+    for name in own["estimator"].unique():
+        full, contrast = cell("full", "auc", name), cell("contrast", "auc", name)
+        follows = cell("contrast", "delta0_balanced", name)[1]
+        cells = [labels[name], full[1], contrast[1], f"{full[0] - contrast[0]:.3f}", follows]
+        lines.append((-contrast[0], "| " + " | ".join(cells) + " |\n"))
+    return "".join(line for _, line in sorted(lines))
+
+
+def main(results: str) -> None:
+    """Replace the scores in docs/estimators.md by those of the study below `results`."""
+    intervals = artifacts.read_csv(Path(results) / "all" / "intervals.csv", artifacts.INTERVALS)
+    tables = yaml.safe_load((ROOT / "config" / "tables.yaml").read_text(encoding="utf-8"))
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+    named = [
+        row["estimator"]
+        for block in tables["tables"]["leaderboard"]["blocks"]
+        for row in block["rows"]
+    ]
+    labels = {name: config["estimators"][name]["label"] for name in named}
+    [place] = set(zip(intervals["model"], intervals["dataset"], strict=True)) & set(
+        zip(intervals["model"], intervals["train_dataset"], strict=True)
+    )
+    chosen = intervals[(intervals["model"] == place[0]) & (intervals["dataset"] == place[1])]
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(
+        before + BEGIN + HEAD + rows(chosen, labels) + END + after, encoding="utf-8"
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
