@@ -65,5 +65,5 @@ def _grouped(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
 
 def _candidates(rows: pd.DataFrame, *, sampled: bool) -> Candidates:
     logprobs = rows["logprob"].to_numpy(float)
-    weights = beam_weights(logprobs, weighting="equal" if sampled else "softmax")
+    weights = beam_weights(logprobs.tolist(), weighting="equal" if sampled else "softmax")
     return Candidates(rows["text"].tolist(), logprobs, weights, rows["cluster"].to_numpy())

@@ -25,19 +25,21 @@ def sequence_entropy(logprobs: ArrayLike, weights: ArrayLike) -> float:
     return float(-np.dot(weights, logprobs))
 
 
-def group_entropy(groups: Sequence[int], weights: ArrayLike) -> float:
+def group_entropy(groups: ArrayLike, weights: ArrayLike) -> float:
     """Return the entropy in nats of the groups' summed weights.
 
     >>> round(group_entropy([0, 1, 0, 2], [0.25] * 4), 4)  # 0.5 ln 2 + 2 * 0.25 ln 4
     1.0397
     """
-    share = np.bincount(np.unique(groups, return_inverse=True)[1], weights)
+    share = np.bincount(
+        np.unique(np.asarray(groups), return_inverse=True)[1], np.asarray(weights)
+    )
     share = share[share > 0]
     return float(-np.sum(share * np.log(share)) + 0.0)
 
 
 def group_sequence_entropy(
-    texts: Sequence[str], logprobs: ArrayLike, groups: Sequence[int], weights: ArrayLike
+    texts: Sequence[str], logprobs: ArrayLike, groups: ArrayLike, weights: ArrayLike
 ) -> float:
     """Return minus the mean log-probability of the answers' groups.
 

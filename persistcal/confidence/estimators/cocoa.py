@@ -21,4 +21,5 @@ def cocoa(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     equivalence as the similarity. lm-polygraph: CocoaMSP.
     """
     disagrees = 1 - answers["probability"].clip(upper=1)
-    return np.exp(own_beams(answers, evidence)["logprob"] * disagrees).clip(upper=1)
+    rated = np.exp(own_beams(answers, evidence)["logprob"] * disagrees)
+    return pd.Series(rated).clip(upper=1)

@@ -17,4 +17,4 @@ def mean_token_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
     Translation", TACL 2020. lm-polygraph: MeanTokenEntropy.
     """
-    return np.exp(-own_beams(answers, evidence)["entropy"]).clip(upper=1)
+    return pd.Series(np.exp(-own_beams(answers, evidence)["entropy"])).clip(upper=1)

@@ -18,4 +18,5 @@ def perplexity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Translation", TACL 2020. lm-polygraph: Perplexity.
     """
     best = own_beams(answers, evidence)
-    return np.exp(best["logprob"] / best["n_tokens"]).clip(upper=1)
+    # Summed log-probabilities may pass 0 by a rounding error.
+    return pd.Series(np.exp(best["logprob"] / best["n_tokens"])).clip(upper=1)

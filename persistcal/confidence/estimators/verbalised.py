@@ -1,6 +1,9 @@
 """Confidence of an answer: what the checkpoint itself says, without an adapter."""
 
+from typing import Any
+
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from persistcal.confidence.asking import rate_by_checkpoint
 from persistcal.confidence.evidence import Evidence
@@ -20,7 +23,7 @@ def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     the adapters' confidence is. The prompt is the study's, or the estimator's own.
     """
 
-    def ask(rows, model, tokenizer):  # noqa: ANN001, ANN202 - of `Ask`
+    def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
         digits = digit_tokens(tokenizer)
         pairs = zip(rows["question"], rows["answer"], strict=True)
         tokens = tokenizer([confidence_prompt(evidence.prompt, *p) for p in pairs])["input_ids"]
