@@ -30,10 +30,11 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
     """
     own = intervals[intervals["train_dataset"] == intervals["dataset"]]
     own = own[(own["conditioning"] == "odds") & own["estimator"].isin(labels)]
-    scores = own.set_index(["scope", "metric", "estimator"])
+    key = zip(own["scope"], own["metric"], own["estimator"], strict=True)
+    scores = dict(zip(key, own.to_dict("records"), strict=True))
 
     def cell(scope: str, metric: str, name: str) -> tuple[float, str]:
-        row = scores.loc[(scope, metric, name)]
+        row = scores[scope, metric, name]
         ends = f"[{row['lower_2_5pct']:.3f}, {row['upper_97_5pct']:.3f}]"
         return row["value"], f"{row['value']:.3f} {ends}"
 
