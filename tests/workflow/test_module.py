@@ -147,7 +147,16 @@ def test_a_prefix_is_refused(own):
 def test_from_a_repository_by_name(own, tmp_path):
     """As snakedeploy writes it; git is told to find the host's repository in a folder."""
     repository = tmp_path / "hosted" / "somebody" / "pc.git"
-    for name in ("Snakefile", "config", "envs", "persistcal", "study", "workflow", "resources"):
+    for name in (
+        "Snakefile",
+        "config",
+        "envs",
+        "persistcal",
+        "study",
+        "tools",
+        "workflow",
+        "resources",
+    ):
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         repository.mkdir(parents=True, exist_ok=True)
