@@ -1,5 +1,6 @@
 """Figures hold the study's numbers, and equal figures are equal files."""
 
+import draw_full_vs_contrast as script
 import pandas as pd
 from draw_accuracy import draw_accuracy
 from draw_full_vs_contrast import draw_full_vs_contrast
@@ -16,6 +17,7 @@ from persistcal.report.figures import (
     save_figure,
 )
 from persistcal.report.study_tables import checkpoint_rows
+from tools.leaderboard import rows as scores_of
 
 LABELS = {
     "models": {"m": "Model m", "n": "Model n"},
@@ -84,6 +86,37 @@ def test_full_vs_contrast_figure():
     assert upright.get_xydata().tolist() == [[0.9, 0.5], [0.9, 0.7]]
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["The a", "b"]
+
+
+def test_points_of_many_estimators_have_the_number_of_the_legend():
+    figure = full_vs_contrast_figure(intervals(), **LABELS, numbered=True)
+    (panel,) = figure.axes
+    numbers = {text.get_text(): text.xy for text in panel.texts if text.get_text() != "chance"}
+    assert numbers == {"1": (0.9, 0.6), "2": (0.8, 0.7)}
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["1 The a", "2 b"]
+
+
+def test_a_leaderboard_has_only_the_estimators_of_its_table(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(script, "save_figure", lambda figure, *paths: drawn.append(figure))
+    artifacts.write_csv(intervals(), tmp_path / "intervals.csv", artifacts.INTERVALS)
+    draw_full_vs_contrast(str(tmp_path / "intervals.csv"), "", "", labels=LABELS, only=["b"])
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["1 b"]
+
+
+def test_the_scores_of_the_documentation():
+    """By hand; the highest contrast AUC first, and only what is asked for."""
+    more = [
+        ("m", "d", "d", name, "odds", "contrast", "delta0_balanced", 0.25, 0.2, 0.3)
+        for name in "ab"
+    ]
+    names = artifacts.INTERVALS.schema.names
+    of_m = pd.concat([intervals().iloc[:6], pd.DataFrame(more, columns=names)])
+    first, second = scores_of(of_m, {"a": "The a", "b": "The b"}).splitlines()
+    assert first.startswith("| The b | 0.800 [nan, nan] | 0.700 [nan, nan] | 0.100 | 0.250")
+    assert second == (
+        "| The a | 0.900 [0.880, 0.930] | 0.600 [0.500, 0.700] | 0.300 | 0.250 [0.200, 0.300] |"
+    )
 
 
 def test_families_look_different_and_variants_are_hollow():

@@ -98,6 +98,20 @@ def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():
     assert {look.marker for look in found.values()} <= set(MATPLOTLIB_MARKERS)
 
 
+def test_methods_that_ask_for_the_same_thing_are_a_family():
+    names = [
+        "perplexity",
+        "sequence_probability",
+        "cocoa",
+        "semantic_entropy_beta",
+        "verbalised",
+    ]
+    found = looks([*names, "mine"])
+    families = ["sequence_probability"] * 2 + ["semantic_entropy"] * 2 + ["p_true", "mine"]
+    assert [look.family for look in found.values()] == families
+    assert found["sequence_probability"].variant == 0 and found["perplexity"].variant == 1
+
+
 def test_a_familys_own_name_is_filled_wherever_it_stands():
     found = looks(["oracle_1answer", "oracle"])
     assert (found["oracle"].variant, found["oracle_1answer"].variant) == (0, 1)
