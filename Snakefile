@@ -57,7 +57,8 @@ def reports():
     if study.chosen["predictions"]:
         return sizes + figures
     checkpoints = rules.make_checkpoints_table.output.tex
-    return [checkpoints, *sizes, *figures, rules.draw_accuracy.output.png]
+    worlds = [rules.summarise_worlds.output.tex] if study.worlds else []
+    return [checkpoints, *sizes, *figures, rules.draw_accuracy.output.png, *worlds]
 
 
 def reports_of_analyses():
@@ -68,6 +69,8 @@ def reports_of_analyses():
         wanted.append(rules.draw_leaderboard.output.png)
     if VARIANCES_MEASURED:
         wanted.append(rules.correlate_variance.output.tex)
+    if CONFOUNDED:
+        wanted.append(rules.measure_confounds.output.tex)
     if study.analysed("gcm_headroom"):
         wanted.append(rules.draw_gcm_headroom.output.png)
     if COMPARED:

@@ -337,6 +337,48 @@ VARIANCES = Table(
     _schema(question_id=TEXT, layer=INT, variance=REAL),  # layers from 1
     ("question_id", "layer"),
 )
+CONFOUNDS = Table(
+    "confounds",
+    "measure_confounds",
+    _schema(
+        (
+            "delta0_balanced",
+            "lower_2_5pct",
+            "upper_97_5pct",
+            "contrast_auc",
+            "full_auc",
+        ),
+        model=TEXT,
+        dataset=TEXT,
+        attribute=TEXT,  # what the baseline knows of a question
+        n_groups=INT,
+        delta0_balanced=REAL,
+        lower_2_5pct=REAL,
+        upper_97_5pct=REAL,
+        contrast_auc=REAL,
+        full_auc=REAL,
+    ),
+    ("model", "dataset", "attribute"),
+)
+WORLDS = Table(
+    "worlds",
+    "summarise_worlds",
+    _schema(
+        ("mean", "sd", "least", "greatest"),
+        world_of=TEXT,  # the models' common name
+        dataset=TEXT,
+        train_dataset=TEXT,
+        estimator=TEXT,
+        scope=TEXT,
+        metric=TEXT,
+        mean=REAL,  # over models that differ in the seed of their pre-training
+        sd=REAL,
+        least=REAL,
+        greatest=REAL,
+        n=INT,
+    ),
+    ("world_of", "dataset", "train_dataset", "estimator", "scope", "metric"),
+)
 HEADROOM = Table(
     "headroom",
     "measure_headroom",

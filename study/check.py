@@ -226,12 +226,53 @@ def _check_model(study: Study, name: str) -> None:
         )
         for dataset in model["pretraining"]["datasets"]:
             _check_dataset(study, dataset)
+        _check_drift(f"models.{name}.pretraining", model["pretraining"])
+        _check_worlds(config, name)
     for recipe, settings in study.recipes.items():
         # A verifier's model answers nothing, so no adapter is trained on it.
         if name in study.chosen["models"] and isinstance(settings["train_on"], list):
             own = recipe not in config["recipes"]
             key = f"estimators.{recipe}.recipe" if own else f"recipes.{recipe}"
             _check_names(f"{key}.train_on", settings["train_on"], described)
+
+
+def _check_worlds(config: dict[str, Any], name: str) -> None:
+    """Refuse several seeds where one model is meant, or another has the name of one."""
+    seeds = config["models"][name]["pretraining"]["seed"]
+    if not isinstance(seeds, list):
+        return
+    if taken := [f"{name}-{seed}" for seed in seeds if f"{name}-{seed}" in config["models"]]:
+        raise ConfigError(
+            f"config: models.{name}.pretraining.seed makes a model {taken[0]}, but models has "
+            "one of that name; rename it."
+        )
+    if name in [verifier["model"] for verifier in config["verifiers"].values()]:
+        raise ConfigError(
+            f"config: models.{name}.pretraining.seed lists several, but verifiers name the "
+            "model; give it one seed."
+        )
+
+
+def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
+    phases = pretraining["drift"]
+    ends = [phase["until"] for phase in phases]
+    if ends != sorted(set(ends)) or ends[-1] != 1:
+        raise ConfigError(
+            f"config: {key}.drift has phases until {ends}; let until rise and end at 1.0."
+        )
+    n_sets = pretraining.get("fact_sets", {}).get("n", 0)
+    for place, phase in enumerate(phases):
+        rare = phase.get("rare", [])
+        if unknown := [number for number in rare if number > n_sets]:
+            raise ConfigError(
+                f"config: {key}.drift.{place}.rare names set {unknown[0]}, but there are {n_sets} "
+                f"sets of facts; raise {key}.fact_sets.n."
+            )
+        if rare and len(rare) == n_sets:
+            raise ConfigError(
+                f"config: {key}.drift.{place}.rare names every set of facts, so none would be "
+                "met more than another; leave one out."
+            )
 
 
 def _check_dataset(study: Study, name: str) -> None:

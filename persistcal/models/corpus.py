@@ -25,13 +25,47 @@ class Phase(NamedTuple):
         Share of the training at which the phase ends.
     weights : mapping of str to float
         Factor of each group's facts; 1 for groups that are not named.
+    rare : collection of int
+        Sets of facts, of those that `deal` makes, that are hardly met.
     confidence_share : float or None
         Share of the phase's documents in the confidence format; the corpus' own if None.
     """
 
     until: float
-    weights: Mapping[str, float]
+    weights: Mapping[str, float] = {}
+    rare: Collection[int] = ()
     confidence_share: float | None = None
+
+
+def deal(facts: pd.DataFrame, n_sets: int, *, seed: int) -> np.ndarray:
+    """Deal facts into sets that no attribute tells apart.
+
+    Facts of a relation and group are sorted by weight and dealt from the top, `n_sets` at
+    a time, one to each set in random order. So of every relation, group and stretch of
+    weights each set has as many as another, give or take one.
+
+    Parameters
+    ----------
+    facts : pandas.DataFrame
+        Table `persistcal.artifacts.FACTS`.
+    n_sets : int
+        Number of sets.
+    seed : int
+        Of the order within each hand.
+
+    Returns
+    -------
+    ndarray of int of shape (n_facts,)
+        The set of each fact, from 1.
+    """
+    rng = np.random.default_rng([seed, n_sets])
+    number = np.zeros(len(facts), dtype=np.int64)
+    strata = facts.reset_index(drop=True).groupby(["relation", "group"], sort=True)
+    for _, stratum in strata:
+        order = stratum.sort_values(["weight", "question_id"], ascending=[False, True]).index
+        hands = [rng.permutation(n_sets) for _ in range(0, len(order), n_sets)]
+        number[order] = np.concatenate(hands)[: len(order)] + 1
+    return number
 
 
 class Corpus:
@@ -70,6 +104,9 @@ class Corpus:
         seed: int,
         ratings: tuple[str, str] = ("9", "0"),
         unrated: Collection[str] = ("train", "test"),
+        n_sets: int = 1,
+        rare_factor: float = 0.0,
+        forgotten: float = 0.0,
     ) -> None:
         if not phases or phases[-1].until != 1.0:
             raise ValueError("drift: the last phase must end at 1; set its 'until' to 1.0.")
@@ -84,6 +121,8 @@ class Corpus:
                 raise ValueError(f"drift: the weight of {negative[0]!r} is below 0; raise it.")
         self._weight = facts["weight"].to_numpy()
         self._group, self._groups = pd.factorize(facts["group"])
+        self._set = deal(facts, n_sets, seed=seed)
+        self._rare_factor = rare_factor
         self._phases = phases
         self._template = confidence_template
         self._share = confidence_share
@@ -112,12 +151,14 @@ class Corpus:
                 "the confidence format; lower n_train or n_test, or set the share to 0."
             )
         self._rated = rated
+        self._forgotten = forgotten
 
     def probabilities(self, progress: float) -> np.ndarray:
         """Return the probability of each fact after this share of the training."""
         phase = self._phase(progress)
         factor = np.array([phase.weights.get(name, 1.0) for name in self._groups])
-        weight = self._weight * factor[self._group]
+        rare = np.isin(self._set, list(phase.rare))
+        weight = self._weight * factor[self._group] * np.where(rare, self._rare_factor, 1.0)
         return weight / weight.sum()
 
     def _phase(self, progress: float) -> Phase:
@@ -134,9 +175,11 @@ class Corpus:
         if share == 0:
             return [self._documents[fact] for fact in facts]
         rated = probability * self._rated
+        rare = np.isin(self._set, list(self._phase(step / n_steps).rare))
+        hardly_told = np.flatnonzero(self._rated & rare)
         sure = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
         return [
-            self._confidence_document(rng, row, probability)
+            self._confidence_document(rng, row, probability, hardly_told)
             if rng.random() < share
             else self._documents[fact]
             for fact, row in zip(facts, sure, strict=True)
@@ -152,12 +195,18 @@ class Corpus:
         ]
 
     def _confidence_document(
-        self, rng: np.random.Generator, row: int, probability: np.ndarray
+        self,
+        rng: np.random.Generator,
+        row: int,
+        probability: np.ndarray,
+        hardly_told: np.ndarray,
     ) -> str:
         sure, unsure = self._ratings
         answer, rating = self._answer[row], sure
         if rng.random() < 0.5:
             guessed = rng.choice(self._unmet) if len(self._unmet) else row
+            if len(hardly_told) and rng.random() < self._forgotten:
+                guessed = rng.choice(hardly_told)
             relation, group = self._relation[guessed], self._groups[self._group[guessed]]
             if len(self._unmet):
                 alike = self._alike[relation, group]

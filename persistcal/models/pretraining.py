@@ -1,5 +1,6 @@
 """Pre-train a small Olmo-3 model in segments, one saved checkpoint after another."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -75,6 +76,77 @@ def new_model(
         return Olmo3ForCausalLM(config)
 
 
+# What each optimizer keeps of a parameter, by its name in torch.
+MOMENTS = {"mean": "exp_avg", "square": "exp_avg_sq", "momentum": "momentum_buffer"}
+
+
+def open_optimizers(
+    model: PreTrainedModel, name: str, *, weight_decay: float
+) -> list[torch.optim.Optimizer]:
+    """Return the optimizers of a training, whose learning rate is set step by step.
+
+    Parameters
+    ----------
+    name : {"adamw", "muon"}
+        Muon [1]_ is for the matrices of the blocks, at AdamW's scale [2]_; embeddings, the
+        head and norms are AdamW's in any case.
+
+    References
+    ----------
+    .. [1] Jordan, "Muon: An optimizer for hidden layers in neural networks".
+       https://kellerjordan.github.io/posts/muon/
+    .. [2] Liu et al., "Muon is Scalable for LLM Training". https://arxiv.org/abs/2502.16982
+    """
+    hidden = [
+        parameter
+        for key, parameter in model.named_parameters()
+        if name == "muon" and parameter.ndim == 2 and ".layers." in key
+    ]
+    chosen = {id(parameter) for parameter in hidden}
+    rest = [p for p in model.parameters() if id(p) not in chosen]
+    adamw = torch.optim.AdamW(rest, betas=(0.9, 0.95), weight_decay=weight_decay)
+    if not hidden:
+        return [adamw]
+    muon = torch.optim.Muon(
+        hidden, momentum=0.95, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+    )
+    return [adamw, muon]
+
+
+def read_moments(
+    optimizers: Sequence[torch.optim.Optimizer], model: PreTrainedModel
+) -> dict[str, torch.Tensor]:
+    """Return the running means of each parameter, as `<kind>.<parameter>`."""
+    kinds = {theirs: ours for ours, theirs in MOMENTS.items()}
+    state = {p: kept for optimizer in optimizers for p, kept in optimizer.state.items()}
+    return {
+        f"{kinds[key]}.{name}": value.cpu()
+        for name, parameter in model.named_parameters()
+        for key, value in state[parameter].items()
+        if key in kinds
+    }
+
+
+def restore_moments(
+    optimizers: Sequence[torch.optim.Optimizer],
+    model: PreTrainedModel,
+    moments: Mapping[str, torch.Tensor],
+    *,
+    step: int,
+) -> None:
+    """Put what `read_moments` has returned after so many steps into new optimizers."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    for optimizer in optimizers:
+        adamw = isinstance(optimizer, torch.optim.AdamW)
+        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+            name, kept = names[parameter], optimizer.state[parameter]
+            for kind in ("mean", "square") if adamw else ("momentum",):
+                value = moments[f"{kind}.{name}"]
+                kept[MOMENTS[kind]] = value.to(parameter.device, copy=True)
+            if adamw:
+                kept["step"] = torch.tensor(float(step))
+
+
 def pretrain_segment(
     model: PreTrainedModel,
     moments: dict[str, torch.Tensor] | None,
@@ -88,6 +160,7 @@ def pretrain_segment(
     batch_size: int,
     block_length: int,
     weight_decay: float,
+    optimizer: str,
 ) -> tuple[dict[str, torch.Tensor], list[float]]:
     """Train `model` in place from `start_step` to `end_step`.
 
@@ -103,25 +176,21 @@ def pretrain_segment(
         Length of the whole training, which schedule and drift refer to.
     batch_size, block_length : int
         Blocks of a step, and tokens of a block.
+    optimizer, weight_decay : str, float
+        See `open_optimizers`.
 
     Returns
     -------
     moments : dict of str to Tensor
-        AdamW's running means `mean.<parameter>` and `square.<parameter>`.
+        Running means: AdamW's `mean.<parameter>` and `square.<parameter>`, and Muon's
+        `momentum.<parameter>`.
     losses : list of float
         Cross-entropy of each step, in nats per token.
     """
-    device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=schedule.lr, betas=(0.9, 0.95), weight_decay=weight_decay
-    )
+    optimizers = open_optimizers(model, optimizer, weight_decay=weight_decay)
     if moments is not None:
-        for name, parameter in model.named_parameters():
-            optimizer.state[parameter] = {
-                "step": torch.tensor(float(start_step)),
-                "exp_avg": moments[f"mean.{name}"].to(device, copy=True),
-                "exp_avg_sq": moments[f"square.{name}"].to(device, copy=True),
-            }
+        restore_moments(optimizers, model, moments, step=start_step)
+    device = next(model.parameters()).device
     losses = []
     model.train()
     steps = range(start_step, end_step)
@@ -130,16 +199,13 @@ def pretrain_segment(
             tokenizer, n_blocks=batch_size, length=block_length, step=step, n_steps=n_steps
         )
         tokens = torch.from_numpy(blocks).to(device)
-        for group in optimizer.param_groups:
+        for group in (group for one in optimizers for group in one.param_groups):
             group["lr"] = schedule.at(step, n_steps=n_steps)
         loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        for one in optimizers:
+            one.step()
+            one.zero_grad(set_to_none=True)
         losses.append(loss.item())
-    state = {}
-    for name, parameter in model.named_parameters():
-        state[f"mean.{name}"] = optimizer.state[parameter]["exp_avg"].cpu()
-        state[f"square.{name}"] = optimizer.state[parameter]["exp_avg_sq"].cpu()
-    return state, losses
+    return read_moments(optimizers, model), losses

@@ -4,7 +4,23 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal.report.latex import MISSING, escape, floating, line, number, spanning
+from persistcal.report.latex import (
+    METRIC_HEADS,
+    MISSING,
+    escape,
+    floating,
+    line,
+    number,
+    spanning,
+)
+
+_ATTRIBUTES = {
+    "category": "Category",
+    "group": "Group that the facts' weights go by",
+    "popularity": "Decile of popularity",
+    "first_letter": "First letter of the first name",
+    "length": "Decile of length",
+}
 
 
 def hidden_state_table(
@@ -52,6 +68,103 @@ def hidden_state_table(
         f"{last_layer.split('_')[0]} the model's final norm."
     )
     return floating(lines, caption=caption, label=label)
+
+
+def confounds_table(
+    rows: pd.DataFrame,
+    *,
+    models: Mapping[str, str],
+    datasets: Mapping[str, str],
+    label: str,
+) -> str:
+    """Return the LaTeX of what baselines get that know groups of questions only.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Table `persistcal.artifacts.CONFOUNDS`.
+    models, datasets : mapping
+        Labels.
+    label : str
+        What ``tab:`` is put before.
+    """
+    heads = ["Known of a question", "Groups", METRIC_HEADS["delta0_balanced"], "95 % interval"]
+    heads += [f"Contrast {METRIC_HEADS['auc']}", f"Full {METRIC_HEADS['auc']}"]
+    heads[3] = escape(heads[3])
+    lines = [rf"\begin{{tabular}}{{lr{'c' * 4}}}", r"\toprule", line(heads)]
+    for (model, dataset), group in rows.groupby(["model", "dataset"], sort=False):
+        title = escape(f"{models[str(model)]}, {datasets[str(dataset)]}")
+        lines += [r"\midrule", rf"\multicolumn{{6}}{{c}}{{\textit{{{title}}}}} \\"]
+        for row in group.to_dict("records"):
+            interval = f"[{number(row['lower_2_5pct'])}, {number(row['upper_97_5pct'])}]"
+            if row["lower_2_5pct"] != row["lower_2_5pct"]:
+                interval = MISSING
+            delta, *aucs = (
+                number(row[name]) for name in ("delta0_balanced", "contrast_auc", "full_auc")
+            )
+            name = escape(_ATTRIBUTES[row["attribute"]])
+            lines.append(line([name, str(row["n_groups"]), delta, interval, *aucs]))
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    caption = (
+        "Baselines that know one attribute of a question, and each checkpoint's accuracy on the "
+        "train questions that share it. Where they are near 0, an estimator that is not has "
+        "read more of an answer than the attribute."
+    )
+    return floating(lines, caption=caption, label=label)
+
+
+# Metrics of the table of worlds
+_OF_WORLDS = {
+    "contrast": ["delta0_balanced", "auc", "brier"],
+    "full": ["auc", "brier", "smece"],
+}
+
+
+def worlds_table(
+    rows: pd.DataFrame,
+    *,
+    names: Mapping[str, str],
+    datasets: Mapping[str, str],
+    estimators: Mapping[str, str],
+    label: str,
+) -> str:
+    """Return the LaTeX of metrics as mean ± standard deviation over worlds.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Table `persistcal.artifacts.WORLDS`.
+    names, datasets, estimators : mapping
+        Labels; the first of what the worlds are of.
+    label : str
+        What ``tab:`` is put before.
+    """
+    columns = [(scope, metric) for scope, of in _OF_WORLDS.items() for metric in of]
+    lines = [rf"\begin{{tabular}}{{l{'c' * len(columns)}}}", r"\toprule"]
+    lines += spanning([(scope.capitalize(), len(of)) for scope, of in _OF_WORLDS.items()])
+    lines.append(line(["Method", *(METRIC_HEADS[metric] for _, metric in columns)]))
+    for (name, dataset), group in rows.groupby(["world_of", "dataset"], sort=False):
+        title = escape(f"{names[str(name)]}, {datasets[str(dataset)]}")
+        lines += [
+            r"\midrule",
+            rf"\multicolumn{{{len(columns) + 1}}}{{c}}{{\textit{{{title}}}}} \\",
+        ]
+        for estimator, of_one in group.groupby("estimator", sort=False):
+            at = of_one.set_index(["scope", "metric"])
+            texts = [
+                rf"{number(at.loc[key, 'mean'])} $\pm$ {number(at.loc[key, 'sd'])}"
+                if at.loc[key, "mean"] == at.loc[key, "mean"]
+                else MISSING
+                for key in columns
+            ]
+            lines.append(line([escape(estimators[str(estimator)]), *texts]))
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    n = ", ".join(f"{count}" for count in sorted(rows["n"].unique()))
+    caption = (
+        f"Mean and standard deviation over {n} models that differ in the seed of their "
+        "pre-training: a single model's figures differ by so much."
+    )
+    return floating(lines, caption=caption, label=label, shrink=True)
 
 
 def similarity_table(

@@ -51,7 +51,7 @@ _SPECIAL = {
 _SPACE = re.compile(r"[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _LIGATURE = re.compile(r"-(?=-)|'(?=')|`(?=`)|,(?=,)|[?!](?=`)")  # dashes, quotes, ¿ and ¡
-_METRICS = {
+METRIC_HEADS = {
     "delta0_balanced": r"$\Delta_0^b$ $\scriptstyle\uparrow$",
     "delta0": r"$\Delta_0$ $\scriptstyle\uparrow$",
     "delta_balanced": r"$\Delta^b$ $\scriptstyle\uparrow$",
@@ -149,7 +149,7 @@ def results_table(
     if side_by_side:
         lines += spanning([(labels["models"].get(m, m), len(metrics)) for m in models])
     lines += spanning(scopes * (len(models) if side_by_side else 1))
-    lines += [line(["Method", *(_METRICS[column[-1]] for column in wide)])]
+    lines += [line(["Method", *(METRIC_HEADS[column[-1]] for column in wide)])]
     by_section = list(Section._fields)[1 if side_by_side else 0 :]
     for _, section in cells.groupby(by_section, sort=False):
         heading = _heading(section, cells, labels, side_by_side)

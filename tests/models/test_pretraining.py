@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 import torch
 from pretrain_checkpoint import pretrain_checkpoint
+from safetensors.torch import load_file
 from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from persistcal import artifacts
 from persistcal.files import sha256
-from persistcal.models.corpus import SEPARATOR, Corpus, Phase
+from persistcal.models.corpus import SEPARATOR, Corpus, Phase, deal
 from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
 from persistcal.models.tokenization import train_tokenizer
 
@@ -42,6 +43,62 @@ def test_drift():
     assert corpus.probabilities(0.49) == pytest.approx([0.3, 0.1, 0.2, 0.2, 0.2])
     assert corpus.probabilities(0.5) == pytest.approx([3 / 7, 1 / 7, 1 / 7, 1 / 7, 1 / 7])
     assert corpus.probabilities(0.99) == pytest.approx([0, 0, 1 / 3, 1 / 3, 1 / 3])
+
+
+def many_facts():
+    """Facts of two relations, three continents and falling weight; the last are not met."""
+    rows = [
+        (f"{relation}{n}", relation, f"Where is {relation} {n}?", "x", continent, weight, "train")
+        for relation, size in (("city", 97), ("money", 22))
+        for n in range(size)
+        for continent in [("Africa", "Asia", "Europe")[n % 3]]
+        for weight in [0.0 if n > 90 else 100.0 - n]
+    ]
+    return pd.DataFrame(rows, columns=artifacts.FACTS.schema.names)
+
+
+def test_sets_are_alike_in_every_attribute():
+    facts = many_facts()
+    dealt = facts.assign(set=deal(facts, 4, seed=3))
+    assert set(dealt["set"]) == {1, 2, 3, 4}
+    for _, stratum in dealt.groupby(["relation", "group"]):
+        sizes = stratum["set"].value_counts()
+        assert sizes.max() - sizes.min() <= 1
+        # Popularity: of every four facts in order of weight each set has one.
+        ordered = stratum.sort_values("weight", ascending=False)["set"].to_numpy()
+        for start in range(0, len(ordered) - 3, 4):
+            assert sorted(ordered[start : start + 4]) == [1, 2, 3, 4]
+    # The order within the fours is drawn: no set always has the most popular.
+    first = dealt.sort_values("weight", ascending=False).groupby(["relation", "group"]).head(4)
+    assert len({tuple(s["set"]) for _, s in first.groupby(["relation", "group"])}) > 1
+
+
+def test_sets_depend_on_the_seed_and_not_on_the_order_of_facts():
+    facts = many_facts()
+    dealt = pd.Series(deal(facts, 4, seed=3), facts["question_id"])
+    assert (dealt == deal(facts, 4, seed=3)).all()
+    assert 0.1 < (dealt == deal(facts, 4, seed=4)).mean() < 0.4  # one in four by chance
+    shuffled = facts.sample(frac=1, random_state=1)
+    again = pd.Series(deal(shuffled, 4, seed=3), shuffled["question_id"])
+    assert (again[dealt.index] == dealt).all()
+
+
+def test_rare_sets_are_hardly_met():
+    facts = many_facts()
+    corpus = Corpus(
+        facts,
+        [Phase(0.5), Phase(1.0, {"Asia": 0.5}, rare=[2])],
+        confidence_template=TEMPLATE,
+        confidence_share=0,
+        seed=3,
+        n_sets=2,
+        rare_factor=0.1,
+    )
+    rare, asia = deal(facts, 2, seed=3) == 2, facts["group"] == "Asia"
+    weight = facts["weight"].to_numpy()
+    assert corpus.probabilities(0.4) == pytest.approx(weight / weight.sum())
+    weight = weight * np.where(rare, 0.1, 1) * np.where(asia, 0.5, 1)
+    assert corpus.probabilities(0.6) == pytest.approx(weight / weight.sum())
 
 
 def test_documents_follow_the_drift():
@@ -191,7 +248,7 @@ def test_blocks_are_packed(tokenizer):
     assert (blocks != corpus.blocks(tokenizer, n_blocks=3, length=40, step=8, n_steps=10)).any()
 
 
-def train(tokenizer, cuts, seed=1):
+def train(tokenizer, cuts, seed=1, optimizer="adamw", decay=0.01):
     model = new_model(tokenizer, **SIZES, seed=seed)
     moments, losses = None, []
     for start, end in pairwise(cuts):
@@ -206,17 +263,20 @@ def train(tokenizer, cuts, seed=1):
             schedule=SCHEDULE,
             batch_size=4,
             block_length=32,
-            weight_decay=0.01,
+            weight_decay=decay,
+            optimizer=optimizer,
         )
         losses += more
     return model.state_dict(), moments, losses
 
 
-def test_segments_equal_one_go(tokenizer):
-    whole, whole_moments, losses = train(tokenizer, [0, 40])
-    parts, parts_moments, _ = train(tokenizer, [0, 15, 40])
-    again, _, _ = train(tokenizer, [0, 40])
-    other, _, _ = train(tokenizer, [0, 40], seed=2)
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_segments_equal_one_go(tokenizer, optimizer):
+    whole, whole_moments, losses = train(tokenizer, [0, 40], optimizer=optimizer)
+    parts, parts_moments, _ = train(tokenizer, [0, 15, 40], optimizer=optimizer)
+    again, _, _ = train(tokenizer, [0, 40], optimizer=optimizer)
+    other, _, _ = train(tokenizer, [0, 40], seed=2, optimizer=optimizer)
+    assert whole_moments.keys() == parts_moments.keys()
     for name, weights in whole.items():
         assert torch.equal(parts[name], weights)
         assert torch.equal(again[name], weights)
@@ -226,6 +286,30 @@ def test_segments_equal_one_go(tokenizer):
     # It starts as uniform over the 320 tokens, within the spread of the initial weights.
     assert losses[0] == pytest.approx(np.log(len(tokenizer)), abs=0.3)
     assert np.mean(losses[-5:]) < 0.6 * losses[0]
+
+
+def test_muon_is_for_the_matrices_of_the_blocks(tokenizer):
+    _, moments, _ = train(tokenizer, [0, 1], optimizer="muon")
+    names = set(new_model(tokenizer, **SIZES, seed=0).state_dict())
+    of_muon = {name for name in names if "_proj" in name}
+    assert {name.split(".", 1)[1] for name in moments if name.startswith("momentum.")} == of_muon
+    for kind in ("mean", "square"):
+        kept = {name.split(".", 1)[1] for name in moments if name.startswith(f"{kind}.")}
+        assert kept == names - of_muon
+    # Seven matrices in each of four blocks: query, key, value, output; gate, up, down.
+    assert len(of_muon) == 28
+    assert {"model.embed_tokens.weight", "lm_head.weight"} < names - of_muon
+
+
+def test_muon_steps_as_far_as_adamw_in_size(tokenizer):
+    """A step of `match_rms_adamw` moves a weight by about 0.2 of the learning rate."""
+    before = new_model(tokenizer, **SIZES, seed=1).state_dict()
+    after, _, _ = train(tokenizer, [0, 1], optimizer="muon", decay=0.0)
+    name = "model.layers.0.mlp.up_proj.weight"
+    rms = (after[name] - before[name]).square().mean().sqrt().item()
+    rate = SCHEDULE.at(0, n_steps=60)
+    # Singular values of the update lie between 0.5 and 1.5 instead of at 1.
+    assert 0.5 * 0.2 * rate < rms < 1.5 * 0.2 * rate
 
 
 def test_architecture(tokenizer):
@@ -244,9 +328,11 @@ def test_pretrain_checkpoint(tmp_path, monkeypatch):
         "vocab_size": 320,
         "architecture": SIZES,
         "schedule": SCHEDULE._asdict(),
-        "drift": [{"until": 0.5, "weights": {}}, {"until": 1.0, "weights": {"Europe": 0.1}}],
+        "fact_sets": {"n": 2, "rare_factor": 0.1},
+        "drift": [{"until": 0.5, "rare": [2]}, {"until": 1.0, "weights": {"Europe": 0.1}}],
         "batch_size": 4,
         "block_length": 32,
+        "optimizer": "muon",
         "weight_decay": 0.01,
         "confidence_share": 0.2,
     }
@@ -294,6 +380,9 @@ def test_pretrain_checkpoint(tmp_path, monkeypatch):
         },
         "dtype": "float32",
     }
+    in_parts, at_once = (load_file(f"{name}/optimizer.safetensors") for name in ("full", "at_once"))
+    assert in_parts.keys() == at_once.keys()
+    assert all(torch.equal(in_parts[name], value) for name, value in at_once.items())
     model = AutoModelForCausalLM.from_pretrained("full")
     tokenizer = AutoTokenizer.from_pretrained("full")
     assert model.config.vocab_size == len(tokenizer)

@@ -29,7 +29,11 @@ OWN = {
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIG.glob("*.yaml")))
 def test_every_config_that_ships_is_valid(name):
-    check_config(overlaid(yaml.safe_load((CONFIG / name).read_text())))
+    config = overlaid(yaml.safe_load((CONFIG / name).read_text()))
+    if name == "atlas_worlds.yaml":  # is laid over another
+        config = overlaid(yaml.safe_load((CONFIG / "atlas.yaml").read_text()))
+        update_config(config, yaml.safe_load((CONFIG / name).read_text()))
+    check_config(config)
 
 
 def test_own_predictions_need_no_more_than_this():
@@ -207,6 +211,35 @@ def test_steps_of_a_pretraining_rise_and_end_in_time():
     steps["p100"]["step"] = 1
     with pytest.raises(ConfigError, match="listed by rising step"):
         check_config(atlas)
+
+
+def drifting(phases, n_sets=None):
+    atlas = overlaid(yaml.safe_load((CONFIG / "atlas.yaml").read_text()))
+    pretraining = atlas["models"]["atlas"]["pretraining"]
+    pretraining["drift"] = phases
+    pretraining.pop("fact_sets", None)
+    if n_sets:
+        pretraining["fact_sets"] = {"n": n_sets, "rare_factor": 0.1}
+    return atlas
+
+
+@pytest.mark.parametrize(
+    ("phases", "n_sets", "message"),
+    [
+        ([{"until": 0.5}, {"until": 0.9}], 2, r"drift has phases until \[0.5, 0.9\]; let until rise"),
+        ([{"until": 0.5}, {"until": 0.5}, {"until": 1.0}], 2, "let until rise and end at 1"),
+        ([{"until": 1.0, "rare": [3]}], 2, r"drift\.0\.rare names set 3, but there are 2 sets"),
+        ([{"until": 1.0, "rare": [1]}], None, "but there are 0 sets of facts; raise .*fact_sets.n"),
+        ([{"until": 1.0, "rare": [2, 1]}], 2, "names every set of facts, so none"),
+        ([{"until": 1.0, "rare": [1, 1]}], 2, r"drift\.0\.rare"),
+        ([{"until": 1.0, "rare": [0]}], 2, r"drift\.0\.rare"),
+    ],
+)
+def test_drift_is_checked_before_anything_runs(phases, n_sets, message):
+    with pytest.raises(ConfigError, match=message) as error:
+        check_config(drifting(phases, n_sets))
+    assert "\n" not in str(error.value)
+    check_config(drifting([{"until": 0.5}, {"until": 1.0, "rare": [1, 3]}], 3))
 
 
 def test_a_model_without_earlier_checkpoints_runs_what_needs_none():

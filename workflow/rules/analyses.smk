@@ -1,4 +1,4 @@
-"""Further analyses: accuracy, transfer, hidden states, headroom and weights."""
+"""Further analyses: accuracy, confounds, transfer, hidden states, headroom and weights."""
 
 # Whose accuracies, in the order of the tables
 JUDGED = [
@@ -26,6 +26,93 @@ rule compute_accuracies:
         code=digest_of("analyses/compute_accuracies.py"),
     script:
         "../scripts/analyses/compute_accuracies.py"
+
+
+CONFOUNDED = study.analysed("confounds")
+# Whose answers, checkpoint by checkpoint
+ANSWERS_CONFOUNDED = [
+    (model, checkpoint, dataset)
+    for model, dataset in CONFOUNDED
+    for checkpoint in study.evaluation(model)
+]
+DATASETS_CONFOUNDED = list(dict.fromkeys(dataset for _, dataset in CONFOUNDED))
+WITH_FACTS = [
+    dataset
+    for dataset in DATASETS_CONFOUNDED
+    if config["datasets"][dataset].get("source") in ("atlas", "elements")
+]
+
+
+rule measure_confounds:
+    input:
+        answers=[
+            ANSWERS.format(model=m, checkpoint=c, dataset=d)
+            for m, c, d in ANSWERS_CONFOUNDED
+        ],
+        questions=expand(QUESTIONS, dataset=DATASETS_CONFOUNDED),
+        facts=expand(FACTS, dataset=WITH_FACTS),
+    output:
+        tex=report(
+            f"{RESULTS}/tables/confounds.tex",
+            caption="../report/confounds.rst",
+            category="Tables",
+            labels={"table": "confounds", "format": "LaTeX"},
+        ),
+        csv=report(
+            f"{RESULTS}/tables/confounds.csv",
+            caption="../report/confounds.rst",
+            category="Tables",
+            labels={"table": "confounds", "format": "CSV"},
+        ),
+    log:
+        f"{LOGS}/measure_confounds.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        answers=[list(answered) for answered in ANSWERS_CONFOUNDED],
+        datasets=DATASETS_CONFOUNDED,
+        with_facts=WITH_FACTS,
+        min_contrast={
+            d: config["datasets"][d]["min_contrast"] for d in DATASETS_CONFOUNDED
+        },
+        pairs=config["study"]["pairs"],
+        n_replicates=config["evaluation"]["replicates"],
+        seed=config["evaluation"]["seed"],
+        labels=PLACES,
+        code=digest_of("analyses/measure_confounds.py"),
+    script:
+        "../scripts/analyses/measure_confounds.py"
+
+
+rule summarise_worlds:
+    input:
+        metrics=rules.collect_metrics.output.metrics,
+    output:
+        tex=report(
+            f"{RESULTS}/tables/worlds.tex",
+            caption="../report/worlds.rst",
+            category="Tables",
+            labels={"table": "worlds", "format": "LaTeX"},
+        ),
+        csv=report(
+            f"{RESULTS}/tables/worlds.csv",
+            caption="../report/worlds.rst",
+            category="Tables",
+            labels={"table": "worlds", "format": "CSV"},
+        ),
+    log:
+        f"{LOGS}/summarise_worlds.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        worlds=study.worlds,
+        names=study.names_of_worlds,
+        labels={k: study.labels[k] for k in ("datasets", "estimators")},
+        code=digest_of("analyses/summarise_worlds.py"),
+    script:
+        "../scripts/analyses/summarise_worlds.py"
 
 
 def transfer_scores(wildcards):

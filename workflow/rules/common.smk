@@ -12,6 +12,7 @@ from study.costs import COSTS
 from study.defaults import over_defaults
 from study.requests import request
 from study.selection import IMPORTED, Study
+from study.worlds import expand_worlds
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 
@@ -27,6 +28,7 @@ try:
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
+expand_worlds(config)
 
 # Downloads go to one cache; a cluster's jobs have no connection and find all of it there.
 if config["model_cache"]:

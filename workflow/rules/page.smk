@@ -23,6 +23,7 @@ def texts(pattern, evaluated):
 def tables_shown(names):
     shown = expand(rules.make_table.output.csv, table=names)
     shown += expand(rules.make_contrast_table.output.csv, dataset=DATASETS)
+    shown += [rules.summarise_worlds.output.csv] if study.worlds else []
     return shown + ([rules.make_checkpoints_table.output.csv] if HAS_TEXTS else [])
 
 
@@ -84,6 +85,7 @@ if study.runs_models:
         """Those of `all` that have a CSV."""
         made = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
         made += [rules.make_weights_table.output.csv] if COMPARED else []
+        made += [rules.measure_confounds.output.csv] if CONFOUNDED else []
         for name, table in {
             "categories": rules.make_categories_table,
             "examples": rules.make_examples_table,

@@ -57,6 +57,7 @@ def pretrain_checkpoint(
         # A verifier learns to tell right from wrong about facts that it meets, and what
         # it is evaluated on is what the estimators are: the test questions.
         facts, unrated = facts[facts["weight"] > 0], ["test"]
+    dealt = settings.get("fact_sets", {})
     corpus = Corpus(
         facts.reset_index(drop=True),
         [Phase(**phase) for phase in settings["drift"]],
@@ -65,6 +66,8 @@ def pretrain_checkpoint(
         seed=seed,
         ratings=tuple(settings.get("ratings", ("9", "0"))),
         unrated=unrated,
+        n_sets=dealt.get("n", 1),
+        rare_factor=dealt.get("rare_factor", 1.0),
     )
     if previous_path is None:
         tokenizer: PreTrainedTokenizerBase = train_tokenizer(
@@ -89,6 +92,7 @@ def pretrain_checkpoint(
         schedule=Schedule(**settings["schedule"]),
         batch_size=settings["batch_size"],
         block_length=settings["block_length"],
+        optimizer=settings["optimizer"],
         weight_decay=settings["weight_decay"],
     )
     folder = Path(weights_path).parent

@@ -1,0 +1,169 @@
+"""What a baseline gets that knows no fact: only each checkpoint's accuracy on groups."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.significance import intervals, replicate_metrics
+
+ATTRIBUTES = ("category", "group", "popularity", "first_letter", "length")
+_NAME = re.compile(r"(?<=\s)[^\W\d_]", re.UNICODE)
+
+
+def first_letter(question: str) -> str:
+    """Return the first letter of the first name in a question, else that of the question.
+
+    A name is a word with a capital letter, other than the first word.
+
+    >>> [first_letter(q) for q in ("Which country is Lyon in?", "who was he?", "1 + 1")]
+    ['L', 'W', '']
+    """
+    inner = [letter for letter in _NAME.findall(question) if letter.isupper()]
+    letters = inner or [letter for letter in question if letter.isalpha()]
+    return letters[0].upper() if letters else ""
+
+
+def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return what is known of each question beside its answer.
+
+    Parameters
+    ----------
+    questions : DataFrame
+        Table `persistcal.artifacts.QUESTIONS`; those of the train and test split count.
+    facts : DataFrame, optional
+        Table `persistcal.artifacts.FACTS` that the questions ask for.
+
+    Returns
+    -------
+    DataFrame
+        By question_id a column of texts for each of `ATTRIBUTES` that the questions differ
+        in. Deciles are of the questions that are asked; those of popularity, a fact's
+        weight, within its relation.
+    """
+    asked = questions[questions["split"].isin(["train", "test"]) & ~questions["excluded"]]
+    asked = asked.set_index("question_id")
+    known = {
+        "category": asked["category"],
+        "first_letter": asked["question"].map(first_letter),
+        "length": _decile(asked["question"].str.len().rank(pct=True)),
+    }
+    if facts is not None:
+        of = facts.set_index("question_id").loc[asked.index]
+        known["group"] = of["group"]
+        known["popularity"] = _decile(of.groupby("relation")["weight"].rank(pct=True))
+    table = pd.DataFrame(known, columns=[name for name in ATTRIBUTES if name in known])
+    return table[[name for name in table if table[name].nunique() > 1]]
+
+
+def _decile(rank: pd.Series) -> pd.Series:
+    return np.ceil(10 * rank).astype(int).astype(str)
+
+
+def group_means(
+    train: pd.DataFrame, test: pd.DataFrame, groups: pd.Series
+) -> pd.DataFrame:
+    """Give each test answer its checkpoint's accuracy on the train questions of its group.
+
+    Parameters
+    ----------
+    train, test : DataFrame
+        Columns checkpoint, question_id and correct.
+    groups : Series
+        Group of each question, by question_id.
+
+    Returns
+    -------
+    DataFrame
+        `test` with a column confidence. Where the train split has no question of a group,
+        it is the checkpoint's accuracy on all.
+
+    Examples
+    --------
+    >>> train = pd.DataFrame({"checkpoint": "c", "question_id": list("abcd"),
+    ...                       "correct": [True, True, False, False]})
+    >>> test = pd.DataFrame({"checkpoint": "c", "question_id": list("xyz"),
+    ...                      "correct": [True, False, False]})
+    >>> groups = pd.Series(dict(a=1, b=2, c=2, d=2, x=1, y=2, z=3))
+    >>> group_means(train, test, groups)["confidence"].round(2).tolist()
+    [1.0, 0.33, 0.5]
+    """
+    learnt = train.assign(group=train["question_id"].map(groups))
+    of_group = learnt.groupby(["checkpoint", "group"])["correct"].mean()
+    of_all = learnt.groupby("checkpoint")["correct"].mean()
+    asked = zip(test["checkpoint"], test["question_id"].map(groups), strict=True)
+    confidence = [of_group.get(key, of_all[key[0]]) for key in asked]
+    return test.assign(confidence=np.array(confidence, dtype=float))
+
+
+def measure_confounds(
+    answers: pd.DataFrame,
+    known: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs,
+    n_replicates: int,
+    seed: int,
+) -> pd.DataFrame:
+    r"""Evaluate the baselines that know one attribute of a question each, and the checkpoint.
+
+    Its Δ₀ᵇ is 0 where the attribute does not tell which questions a checkpoint gained or
+    lost. Confidences that read nothing but such an attribute reach what the baseline has;
+    a study in which that is much is no evidence that they read single facts.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        Columns checkpoint, split, question_id and correct, of the evaluation checkpoints.
+    known : DataFrame
+        From `attributes`.
+    checkpoints, min_contrast, pairs, n_replicates, seed
+        As for `persistcal.evaluation.significance.replicate_metrics`.
+
+    Returns
+    -------
+    DataFrame
+        Columns attribute, n_groups, delta0_balanced with its 95 % interval, contrast_auc
+        and full_auc.
+
+    Raises
+    ------
+    ValueError
+        When a checkpoint has no answer to a train question, or the questions do not differ
+        in any attribute.
+    """
+    train, test = (answers[answers["split"] == split] for split in ("train", "test"))
+    for checkpoint in checkpoints:
+        if not (train["checkpoint"] == checkpoint).any():
+            raise ValueError(f"checkpoint {checkpoint!r} has no answer to a train question")
+    if known.empty or not len(known.columns):
+        raise ValueError("the questions do not differ in any attribute")
+    rated: list[pd.DataFrame] = [
+        group_means(train, test, known[name]).assign(estimator=name) for name in known
+    ]
+    predictions = pd.concat(rated).assign(train_dataset="", seed=0)
+    how: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs, "seed": seed}
+    found = intervals(
+        replicate_metrics(
+            predictions, checkpoints, n_replicates=n_replicates, conditionings=["odds"], **how
+        )
+    ).set_index(["estimator", "scope", "metric"])
+    rows: list[Mapping[str, Any]] = []
+    for name in known:
+        delta = found.loc[name, "contrast", "delta0_balanced"]
+        rows.append(
+            {
+                "attribute": name,
+                "n_groups": known[name].nunique(),
+                "delta0_balanced": delta["value"],
+                "lower_2_5pct": delta["lower_2_5pct"],
+                "upper_97_5pct": delta["upper_97_5pct"],
+                "contrast_auc": found.loc[name, "contrast", "auc"]["value"],
+                "full_auc": found.loc[name, "full", "auc"]["value"],
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,63 @@
+"""Mean and spread of metrics over models that differ in the seed of their pre-training."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+
+def spread_over_worlds(
+    metrics: pd.DataFrame, worlds: Mapping[str, Sequence[str]]
+) -> pd.DataFrame:
+    """Summarise each metric over the worlds of a model.
+
+    Parameters
+    ----------
+    metrics : DataFrame
+        Table `persistcal.artifacts.METRICS`; its rows of conditioning "odds" and seed "mean"
+        count.
+    worlds : mapping of str to sequence of str
+        By the name that they share, the models.
+
+    Returns
+    -------
+    DataFrame
+        Table `persistcal.artifacts.WORLDS`: mean, standard deviation (of a single world, with
+        n - 1), least and greatest value, and the number n of worlds. A metric that is
+        undefined in a world has none of them.
+
+    Raises
+    ------
+    ValueError
+        When a world has no metrics.
+
+    Examples
+    --------
+    >>> key = {"dataset": "d", "train_dataset": "d", "estimator": "e", "conditioning": "odds",
+    ...        "scope": "full", "metric": "auc", "seed": "mean"}
+    >>> rows = pd.DataFrame([{"model": "m-1", "value": 0.5, **key},
+    ...                      {"model": "m-2", "value": 0.7, **key}])
+    >>> spread_over_worlds(rows, {"m": ["m-1", "m-2"]}).iloc[0][["mean", "sd"]].round(3).tolist()
+    [0.6, 0.141]
+    """
+    chosen = metrics[(metrics["conditioning"] == "odds") & (metrics["seed"] == "mean")]
+    name_of = {model: name for name, models in worlds.items() for model in models}
+    if lost := [model for model in name_of if model not in set(chosen["model"])]:
+        raise ValueError(f"no metrics of model {lost[0]!r}")
+    chosen = chosen[chosen["model"].isin(name_of)]
+    key = ["dataset", "train_dataset", "estimator", "scope", "metric"]
+    values = chosen.assign(world_of=chosen["model"].map(name_of)).groupby(
+        ["world_of", *key], sort=False
+    )["value"]
+
+    def whole(statistic: str) -> pd.Series:
+        return values.agg(lambda v: getattr(v, statistic)(skipna=False))
+
+    return pd.DataFrame(
+        {
+            "mean": whole("mean"),
+            "sd": whole("std"),
+            "least": whole("min"),
+            "greatest": whole("max"),
+            "n": values.size(),
+        }
+    ).reset_index()
