@@ -85,7 +85,8 @@ class Corpus:
         guesses about facts of weight 0, which no other document tells: an answer
         that facts of the same relation and group have, right or wrong. Without
         facts of weight 0 they give wrong answers, of the same relation and half of
-        them of the same group if it has any, to facts like those of the first half.
+        them of the same group if it has any, to facts like those of the first half;
+        they are the right answers to others of those facts.
     seed : int
         The documents of a step depend on the seed and the step alone.
     ratings : tuple of (str, str), default=("9", "0")
@@ -221,8 +222,9 @@ class Corpus:
         return self._template.format(question=self._question[row], answer=answer) + rating
 
     def _others(self, alike: str | tuple[str, str], answer: str) -> np.ndarray:
+        # Of rated facts only: an answer that is never shown as right would give itself away.
         rows = self._alike[alike]
-        return rows[self._answer[rows] != answer]
+        return rows[self._rated[rows] & (self._answer[rows] != answer)]
 
     def blocks(
         self,

@@ -123,13 +123,24 @@ def test_confidence_documents():
         assert digit == ("9" if answer == truth[question] else "0")
         right.append(digit == "9")
         if question != "Paid in Cairo?":
-            assert answer in ("France", "Norway", "Egypt", "Senegal")
+            assert answer in ("Egypt", "Senegal")
     # "Paid in Cairo?" (a third of them) has no other answer of its relation.
     assert np.mean(right) == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
 
 
+def rated_corpus(unrated, share=0.5):
+    return Corpus(
+        make_facts(),
+        [Phase(1.0)],
+        confidence_template=TEMPLATE,
+        confidence_share=share,
+        seed=1,
+        unrated=unrated,
+    )
+
+
 def test_half_of_the_wrong_answers_are_of_the_same_group():
-    documents = make_corpus(share=0.5).documents(6000, step=0, n_steps=1)
+    documents = rated_corpus([]).documents(6000, step=0, n_steps=1)
     wrong = Counter(
         document.split("\n")[1].split(": ")[1]
         for document in documents
@@ -137,6 +148,22 @@ def test_half_of_the_wrong_answers_are_of_the_same_group():
     )
     # Dakar is all that Africa has besides. Of weights 3, 1 and 2 it has a third elsewhere.
     assert wrong["Senegal"] / wrong.total() == pytest.approx(1 / 2 + 1 / 2 * 1 / 3, abs=0.07)
+
+
+def test_wrong_answers_are_right_elsewhere():
+    """Or an answer to a question that is not rated would be wrong wherever it is met."""
+    documents = rated_corpus(["test"]).documents(4000, step=0, n_steps=1)
+    rated = {document for document in documents if document.startswith("Question:")}
+    shown = {document.split("\n")[1].split(": ")[1]: set() for document in rated}
+    for document in rated:
+        shown[document.split("\n")[1].split(": ")[1]].add(document[-1])
+    # Norway is the answer to the test question alone; the pound has no other of its relation.
+    assert shown == {
+        "France": {"0", "9"},
+        "Egypt": {"0", "9"},
+        "Senegal": {"0", "9"},
+        "Pound": {"9"},
+    }
 
 
 def test_who_is_rated_and_when():

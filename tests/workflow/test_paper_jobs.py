@@ -92,6 +92,7 @@ ALL = {
     "measure_transfer": 2,
     "draw_transfer": 2,
     "correlate_variance": 1,
+    "measure_confounds": 1,
     "measure_headroom": 6,
     "draw_gcm_headroom": 1,
     "compare_weights": 3,
