@@ -93,6 +93,8 @@ class Corpus:
         What follows the template when sure, and after a guess or a wrong answer.
     unrated : collection of str, default=("train", "test")
         Splits whose questions no document in the confidence format shows.
+    n_sets, rare_factor : int, float
+        Sets that `deal` makes, by the seed, and the factor of their facts while rare.
     """
 
     def __init__(
@@ -107,7 +109,6 @@ class Corpus:
         unrated: Collection[str] = ("train", "test"),
         n_sets: int = 1,
         rare_factor: float = 0.0,
-        forgotten: float = 0.0,
     ) -> None:
         if not phases or phases[-1].until != 1.0:
             raise ValueError("drift: the last phase must end at 1; set its 'until' to 1.0.")
@@ -152,7 +153,6 @@ class Corpus:
                 "the confidence format; lower n_train or n_test, or set the share to 0."
             )
         self._rated = rated
-        self._forgotten = forgotten
 
     def probabilities(self, progress: float) -> np.ndarray:
         """Return the probability of each fact after this share of the training."""
@@ -176,11 +176,9 @@ class Corpus:
         if share == 0:
             return [self._documents[fact] for fact in facts]
         rated = probability * self._rated
-        rare = np.isin(self._set, list(self._phase(step / n_steps).rare))
-        hardly_told = np.flatnonzero(self._rated & rare)
         sure = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
         return [
-            self._confidence_document(rng, row, probability, hardly_told)
+            self._confidence_document(rng, row, probability)
             if rng.random() < share
             else self._documents[fact]
             for fact, row in zip(facts, sure, strict=True)
@@ -196,18 +194,12 @@ class Corpus:
         ]
 
     def _confidence_document(
-        self,
-        rng: np.random.Generator,
-        row: int,
-        probability: np.ndarray,
-        hardly_told: np.ndarray,
+        self, rng: np.random.Generator, row: int, probability: np.ndarray
     ) -> str:
         sure, unsure = self._ratings
         answer, rating = self._answer[row], sure
         if rng.random() < 0.5:
             guessed = rng.choice(self._unmet) if len(self._unmet) else row
-            if len(hardly_told) and rng.random() < self._forgotten:
-                guessed = rng.choice(hardly_told)
             relation, group = self._relation[guessed], self._groups[self._group[guessed]]
             if len(self._unmet):
                 alike = self._alike[relation, group]
