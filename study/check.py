@@ -265,8 +265,8 @@ def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
         rare = phase.get("rare", [])
         if unknown := [number for number in rare if number > n_sets]:
             raise ConfigError(
-                f"config: {key}.drift.{place}.rare names set {unknown[0]}, but there are {n_sets} "
-                f"sets of facts; raise {key}.fact_sets.n."
+                f"config: {key}.drift.{place}.rare names set {unknown[0]}, but there are "
+                f"{n_sets} sets of facts; raise {key}.fact_sets.n."
             )
         if rare and len(rare) == n_sets:
             raise ConfigError(

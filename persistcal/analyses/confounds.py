@@ -1,8 +1,7 @@
 """What a baseline gets that knows no fact: only each checkpoint's accuracy on groups."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -63,9 +62,7 @@ def _decile(rank: pd.Series) -> pd.Series:
     return np.ceil(10 * rank).astype(int).astype(str)
 
 
-def group_means(
-    train: pd.DataFrame, test: pd.DataFrame, groups: pd.Series
-) -> pd.DataFrame:
+def group_means(train: pd.DataFrame, test: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
     """Give each test answer its checkpoint's accuracy on the train questions of its group.
 
     Parameters
@@ -142,19 +139,26 @@ def measure_confounds(
             raise ValueError(f"checkpoint {checkpoint!r} has no answer to a train question")
     if known.empty or not len(known.columns):
         raise ValueError("the questions do not differ in any attribute")
-    rated: list[pd.DataFrame] = [
-        group_means(train, test, known[name]).assign(estimator=name) for name in known
-    ]
-    predictions = pd.concat(rated).assign(train_dataset="", seed=0)
-    how: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs, "seed": seed}
-    found = intervals(
-        replicate_metrics(
-            predictions, checkpoints, n_replicates=n_replicates, conditionings=["odds"], **how
-        )
-    ).set_index(["estimator", "scope", "metric"])
-    rows: list[Mapping[str, Any]] = []
-    for name in known:
-        delta = found.loc[name, "contrast", "delta0_balanced"]
+    names = [str(name) for name in known]
+    predictions = pd.concat(
+        [group_means(train, test, known[name]).assign(estimator=name) for name in names]
+    ).assign(train_dataset="", seed=0)
+    replicates = replicate_metrics(
+        predictions,
+        checkpoints,
+        min_contrast=min_contrast,
+        pairs=pairs,
+        n_replicates=n_replicates,
+        seed=seed,
+        conditionings=["odds"],
+    )
+    found = {
+        (row["estimator"], row["scope"], row["metric"]): row
+        for row in intervals(replicates).to_dict("records")
+    }
+    rows = []
+    for name in names:
+        delta = found[name, "contrast", "delta0_balanced"]
         rows.append(
             {
                 "attribute": name,
@@ -162,8 +166,8 @@ def measure_confounds(
                 "delta0_balanced": delta["value"],
                 "lower_2_5pct": delta["lower_2_5pct"],
                 "upper_97_5pct": delta["upper_97_5pct"],
-                "contrast_auc": found.loc[name, "contrast", "auc"]["value"],
-                "full_auc": found.loc[name, "full", "auc"]["value"],
+                "contrast_auc": found[name, "contrast", "auc"]["value"],
+                "full_auc": found[name, "full", "auc"]["value"],
             }
         )
     return pd.DataFrame(rows)

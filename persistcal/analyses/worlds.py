@@ -36,8 +36,9 @@ def spread_over_worlds(
     ...        "scope": "full", "metric": "auc", "seed": "mean"}
     >>> rows = pd.DataFrame([{"model": "m-1", "value": 0.5, **key},
     ...                      {"model": "m-2", "value": 0.7, **key}])
-    >>> spread_over_worlds(rows, {"m": ["m-1", "m-2"]}).iloc[0][["mean", "sd"]].round(3).tolist()
-    [0.6, 0.141]
+    >>> spread_over_worlds(rows, {"m": ["m-1", "m-2"]})[["mean", "sd"]].round(3)
+       mean     sd
+    0   0.6  0.141
     """
     chosen = metrics[(metrics["conditioning"] == "odds") & (metrics["seed"] == "mean")]
     name_of = {model: name for name, models in worlds.items() for model in models}

@@ -106,9 +106,9 @@ def confounds_table(
             lines.append(line([name, str(row["n_groups"]), delta, interval, *aucs]))
     lines += [r"\bottomrule", r"\end{tabular}"]
     caption = (
-        "Baselines that know one attribute of a question, and each checkpoint's accuracy on the "
-        "train questions that share it. Where they are near 0, an estimator that is not has "
-        "read more of an answer than the attribute."
+        "Baselines that know one attribute of a question, and each checkpoint's accuracy on "
+        "the train questions that share it. Where they are near 0, an estimator that is not has"
+        " read more of an answer than the attribute."
     )
     return floating(lines, caption=caption, label=label)
 
@@ -150,10 +150,10 @@ def worlds_table(
             rf"\multicolumn{{{len(columns) + 1}}}{{c}}{{\textit{{{title}}}}} \\",
         ]
         for estimator, of_one in group.groupby("estimator", sort=False):
-            at = of_one.set_index(["scope", "metric"])
+            at = {(row["scope"], row["metric"]): row for row in of_one.to_dict("records")}
             texts = [
-                rf"{number(at.loc[key, 'mean'])} $\pm$ {number(at.loc[key, 'sd'])}"
-                if at.loc[key, "mean"] == at.loc[key, "mean"]
+                rf"{number(at[key]['mean'])} $\pm$ {number(at[key]['sd'])}"
+                if at[key]["mean"] == at[key]["mean"]
                 else MISSING
                 for key in columns
             ]

@@ -66,7 +66,9 @@ def test_what_all_questions_share_tells_nothing():
     assert row["delta0_balanced"] == 0
     # Trusting the second on everything is no knowledge either.
     trained = answers()
-    trained.loc[(trained["checkpoint"] == "second") & (trained["split"] == "train"), "correct"] = True
+    trained.loc[
+        (trained["checkpoint"] == "second") & (trained["split"] == "train"), "correct"
+    ] = True
     rows = confounds.measure_confounds(trained, known(), ["first", "second"], **HOW)
     assert rows.set_index("attribute").loc["length", "delta0_balanced"] == 0
 
@@ -84,7 +86,11 @@ def test_groups_without_train_questions_get_the_mean():
 
 
 def questions():
-    texts = ["Which country is Lyon in?", "Which country is Oslo in?", "What is the capital of Mali?"]
+    texts = [
+        "Which country is Lyon in?",
+        "Which country is Oslo in?",
+        "What is the capital of Mali?",
+    ]
     return pd.DataFrame(
         {
             "question_id": list("abc"),
@@ -172,7 +178,7 @@ def test_script(tmp_path):
         paths[0],
         artifacts.ANSWERS,
     )
-    with pytest.raises(ValueError, match="m, d: .*take 'd' out of analyses.confounds.datasets"):
+    with pytest.raises(ValueError, match=r"m, d: .*take 'd' out of analyses.confounds"):
         measure_confounds(
             paths, *map(lambda f: f if isinstance(f, dict) else str(f), files), **how
         )

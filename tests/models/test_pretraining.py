@@ -48,7 +48,15 @@ def test_drift():
 def many_facts():
     """Facts of two relations, three continents and falling weight; the last are not met."""
     rows = [
-        (f"{relation}{n}", relation, f"Where is {relation} {n}?", "x", continent, weight, "train")
+        (
+            f"{relation}{n}",
+            relation,
+            f"Where is {relation} {n}?",
+            "x",
+            continent,
+            weight,
+            "train",
+        )
         for relation, size in (("city", 97), ("money", 22))
         for n in range(size)
         for continent in [("Africa", "Asia", "Europe")[n % 3]]
@@ -319,7 +327,9 @@ def test_muon_is_for_the_matrices_of_the_blocks(tokenizer):
     _, moments, _ = train(tokenizer, [0, 1], optimizer="muon")
     names = set(new_model(tokenizer, **SIZES, seed=0).state_dict())
     of_muon = {name for name in names if "_proj" in name}
-    assert {name.split(".", 1)[1] for name in moments if name.startswith("momentum.")} == of_muon
+    assert {
+        name.split(".", 1)[1] for name in moments if name.startswith("momentum.")
+    } == of_muon
     for kind in ("mean", "square"):
         kept = {name.split(".", 1)[1] for name in moments if name.startswith(f"{kind}.")}
         assert kept == names - of_muon
@@ -407,7 +417,9 @@ def test_pretrain_checkpoint(tmp_path, monkeypatch):
         },
         "dtype": "float32",
     }
-    in_parts, at_once = (load_file(f"{name}/optimizer.safetensors") for name in ("full", "at_once"))
+    in_parts, at_once = (
+        load_file(f"{name}/optimizer.safetensors") for name in ("full", "at_once")
+    )
     assert in_parts.keys() == at_once.keys()
     assert all(torch.equal(in_parts[name], value) for name, value in at_once.items())
     model = AutoModelForCausalLM.from_pretrained("full")

@@ -226,10 +226,18 @@ def drifting(phases, n_sets=None):
 @pytest.mark.parametrize(
     ("phases", "n_sets", "message"),
     [
-        ([{"until": 0.5}, {"until": 0.9}], 2, r"drift has phases until \[0.5, 0.9\]; let until rise"),
+        (
+            [{"until": 0.5}, {"until": 0.9}],
+            2,
+            r"drift has phases until \[0.5, 0.9\]; let until rise",
+        ),
         ([{"until": 0.5}, {"until": 0.5}, {"until": 1.0}], 2, "let until rise and end at 1"),
         ([{"until": 1.0, "rare": [3]}], 2, r"drift\.0\.rare names set 3, but there are 2 sets"),
-        ([{"until": 1.0, "rare": [1]}], None, "but there are 0 sets of facts; raise .*fact_sets.n"),
+        (
+            [{"until": 1.0, "rare": [1]}],
+            None,
+            "but there are 0 sets of facts; raise .*fact_sets.n",
+        ),
         ([{"until": 1.0, "rare": [2, 1]}], 2, "names every set of facts, so none"),
         ([{"until": 1.0, "rare": [1, 1]}], 2, r"drift\.0\.rare"),
         ([{"until": 1.0, "rare": [0]}], 2, r"drift\.0\.rare"),

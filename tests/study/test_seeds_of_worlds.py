@@ -65,7 +65,7 @@ def test_refusals():
         check_config(config)
     config = with_seeds(1)
     config["models"]["atlas-verifier"]["pretraining"]["seed"] = [1, 2]
-    with pytest.raises(ConfigError, match="atlas-verifier.pretraining.seed lists several, but"):
+    with pytest.raises(ConfigError, match=r"verifier\.pretraining\.seed lists several, but"):
         check_config(config)
     for wrong in ([], [1, 1], ["a"]):
         with pytest.raises(ConfigError, match=r"models\.atlas\.pretraining\.seed"):

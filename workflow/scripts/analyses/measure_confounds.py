@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from persistcal import artifacts
-from persistcal.analyses.confounds import attributes, measure_confounds as measure
+from persistcal.analyses.confounds import attributes
+from persistcal.analyses.confounds import measure_confounds as measure
 from persistcal.evaluation.contrast import Pairs
 from persistcal.logs import log_to
 from persistcal.report.analysis_tables import confounds_table
