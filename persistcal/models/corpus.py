@@ -81,16 +81,13 @@ class Corpus:
         Prompt with `{question}` and `{answer}`, to be followed by a rating.
     confidence_share : float
         Share of documents in the confidence format, about facts whose split is not in
-        `unrated`. Half of them are sure: a fact and its right answer. The others are
-        guesses about facts of weight 0, which no other document tells: an answer
-        that facts of the same relation and group have, right or wrong. Without
-        facts of weight 0 they give wrong answers, of the same relation and half of
-        them of the same group if it has any, to facts like those of the first half;
-        they are the right answers to others of those facts.
+        `unrated`. Half of them give the right answer, the others a wrong one of the same
+        relation, half of them of the same group if it has any. A wrong answer is the
+        right one to another of those facts.
     seed : int
         The documents of a step depend on the seed and the step alone.
     ratings : tuple of (str, str), default=("9", "0")
-        What follows the template when sure, and after a guess or a wrong answer.
+        What follows the template after a right answer, and after a wrong one.
     unrated : collection of str, default=("train", "test")
         Splits whose questions no document in the confidence format shows.
     n_sets, rare_factor : int, float
@@ -137,15 +134,12 @@ class Corpus:
         self._question = facts["question"].to_numpy()
         self._answer = facts["answer"].to_numpy()
         self._relation = facts["relation"].to_numpy()
-        self._unmet = np.flatnonzero(facts["weight"] == 0)
         self._alike = {
             key: np.sort(rows)
             for by in ("relation", ["relation", "group"])
             for key, rows in facts.reset_index(drop=True).groupby(by).indices.items()
         }
-        rated = (~facts["split"].isin(unrated) & (facts["weight"] > 0)).to_numpy()
-        if len(self._unmet):
-            rated = rated & facts["relation"].isin(set(self._relation[self._unmet])).to_numpy()
+        rated = ~facts["split"].isin(unrated).to_numpy()
         shares = [confidence_share, *(phase.confidence_share or 0 for phase in phases)]
         if max(shares) > 0 and not rated.any():
             raise ValueError(
@@ -176,12 +170,12 @@ class Corpus:
         if share == 0:
             return [self._documents[fact] for fact in facts]
         rated = probability * self._rated
-        sure = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
+        shown = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
         return [
             self._confidence_document(rng, row, probability)
             if rng.random() < share
             else self._documents[fact]
-            for fact, row in zip(facts, sure, strict=True)
+            for fact, row in zip(facts, shown, strict=True)
         ]
 
     def sample(self, n_documents: int) -> list[str]:
@@ -196,21 +190,17 @@ class Corpus:
     def _confidence_document(
         self, rng: np.random.Generator, row: int, probability: np.ndarray
     ) -> str:
-        sure, unsure = self._ratings
-        answer, rating = self._answer[row], sure
+        right, wrong = self._ratings
+        answer, rating = self._answer[row], right
         if rng.random() < 0.5:
-            guessed = rng.choice(self._unmet) if len(self._unmet) else row
-            relation, group = self._relation[guessed], self._groups[self._group[guessed]]
-            if len(self._unmet):
-                alike = self._alike[relation, group]
-            else:
-                near = rng.random() < 0.5
-                alike = self._others((relation, group) if near else relation, answer)
-                if not len(alike):
-                    alike = self._others(relation, answer)
+            relation, group = self._relation[row], self._groups[self._group[row]]
+            near = rng.random() < 0.5
+            alike = self._others((relation, group) if near else relation, answer)
+            if not len(alike):
+                alike = self._others(relation, answer)
             if (total := probability[alike].sum()) > 0:
-                guess = rng.choice(alike, p=probability[alike] / total)
-                row, answer, rating = guessed, self._answer[guess], unsure
+                answer = self._answer[rng.choice(alike, p=probability[alike] / total)]
+                rating = wrong
         return self._template.format(question=self._question[row], answer=answer) + rating
 
     def _others(self, alike: str | tuple[str, str], answer: str) -> np.ndarray:

@@ -47,8 +47,7 @@ class Fact(NamedTuple):
     group : str
         Continent of the subject.
     weight : float
-        How often the fact is met, relative to an average fact of its relation; 0
-        for a city that is too small to be asked for.
+        How often the fact is met, relative to an average fact of its relation.
     """
 
     question_id: str
@@ -137,14 +136,14 @@ def load_facts(
     Parameters
     ----------
     min_city_population : int
-        Smaller cities, down to 15,000 people, have weight 0.
+        Smaller cities are left out.
     min_country_population : int
         Smaller countries and their cities are left out.
     dominance : float
         See `unambiguous`; the names of all cities above 15,000 people count.
     exponent : float
         A fact's weight grows as the subject's population to this power, and
-        averages 1 over the facts of each relation that are not of weight 0.
+        averages 1 over the facts of each relation.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def load_facts(
 
     rows: list[tuple[str, dict[str, Any], dict[str, Any], str, Iterable[str]]] = []
     for city in kept:
-        if city["countrycode"] in by_code:
+        if city["countrycode"] in by_code and city["population"] >= min_city_population:
             country = by_code[city["countrycode"]]
             rows.append(("city-country", city, country, country["name"], named[country["iso"]]))
     for country in countries:
@@ -190,9 +189,7 @@ def load_facts(
 
     raw = np.array([subject["population"] ** exponent for _, subject, *_ in rows])
     relations = np.array([relation for relation, *_ in rows])
-    raw[(relations == "city-country") & (raw < min_city_population**exponent)] = 0
-    met = raw > 0
-    mean = {r: raw[met & (relations == r)].mean() for r in QUESTION_FORMS}
+    mean = {r: raw[relations == r].mean() for r in QUESTION_FORMS}
     facts = []
     for (relation, subject, country, answer, names), value in zip(rows, raw, strict=True):
         shown = subject["name"]
@@ -210,8 +207,7 @@ def load_facts(
             )
         )
     for relation in QUESTION_FORMS:
-        log.info("%d facts of relation %s", int(met[relations == relation].sum()), relation)
-    log.info("%d cities are too small to be asked for", int((~met).sum()))
+        log.info("%d facts of relation %s", int((relations == relation).sum()), relation)
     return facts
 
 

@@ -46,7 +46,7 @@ def test_drift():
 
 
 def many_facts():
-    """Facts of two relations, three continents and falling weight; the last are not met."""
+    """Facts of two relations, three continents and falling weight."""
     rows = [
         (
             f"{relation}{n}",
@@ -60,7 +60,7 @@ def many_facts():
         for relation, size in (("city", 97), ("money", 22))
         for n in range(size)
         for continent in [("Africa", "Asia", "Europe")[n % 3]]
-        for weight in [0.0 if n > 90 else 100.0 - n]
+        for weight in [100.0 - n]
     ]
     return pd.DataFrame(rows, columns=artifacts.FACTS.schema.names)
 
@@ -191,39 +191,6 @@ def test_who_is_rated_and_when():
     assert len(rated(5)) == pytest.approx(500, abs=60)
     shown = {document.split("\n")[0].removeprefix("Question: ") for document in rated(5)}
     assert shown == set(make_facts()["question"]) - {"Where is Oslo?"}
-
-
-def test_guesses_about_facts_that_no_document_tells():
-    facts = make_facts()
-    unmet = [
-        ("f", "country", "Where is Bergen?", "Norway", "Europe", 0.0, "unused"),
-        ("g", "country", "Where is Giza?", "Egypt", "Africa", 0.0, "unused"),
-    ]
-    facts = pd.concat([facts, pd.DataFrame(unmet, columns=facts.columns)])
-    corpus = Corpus(
-        facts,
-        [Phase(1.0, {})],
-        confidence_template=TEMPLATE,
-        confidence_share=0.5,
-        seed=1,
-    )
-    documents = corpus.documents(4000, step=0, n_steps=1)
-    assert not {d for d in documents if d.startswith("Prompt: Where is Bergen?")}
-    rated = Counter(d for d in documents if d.startswith("Question:"))
-    told = {key.split("\n")[0]: set() for key in rated}
-    for key in rated:
-        question, answer, digit = (line.split(": ")[1] for line in key.split("\n"))
-        told["Question: " + question].add((answer, digit))
-    # The sure ones are about other facts of the same relation as the guesses.
-    assert told == {
-        "Question: Where is Cairo?": {("Egypt", "9")},
-        "Question: Where is Dakar?": {("Senegal", "9")},
-        "Question: Where is Bergen?": {("France", "0"), ("Norway", "0")},
-        "Question: Where is Giza?": {("Egypt", "0"), ("Senegal", "0")},
-    }
-    # A quarter of the rated documents are about Bergen; 3 of 4 guess France (weights 3, 1).
-    france = rated["Question: Where is Bergen?\nCandidate answer: France\nConfidence: 0"]
-    assert france / rated.total() == pytest.approx(3 / 16, abs=0.03)
 
 
 @pytest.mark.parametrize(

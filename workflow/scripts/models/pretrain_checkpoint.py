@@ -56,7 +56,7 @@ def pretrain_checkpoint(
     if "ratings" in settings:
         # A verifier learns to tell right from wrong about facts that it meets, and what
         # it is evaluated on is what the estimators are: the test questions.
-        facts, unrated = facts[facts["weight"] > 0], ["test"]
+        unrated = ["test"]
     dealt = settings.get("fact_sets", {})
     corpus = Corpus(
         facts.reset_index(drop=True),

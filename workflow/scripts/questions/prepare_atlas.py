@@ -23,24 +23,21 @@ def prepare_atlas(
 ) -> None:
     """Write questions about cities and countries, and facts to pre-train on."""
     facts = load_facts(min_city_population=min_city_population)
-    met = [fact for fact in facts if fact.weight > 0]
     order, splits = split_questions(
-        len(met), n_few_shot=n_few_shot, n_train=n_train, n_test=n_test, seed=seed
+        len(facts), n_few_shot=n_few_shot, n_train=n_train, n_test=n_test, seed=seed
     )
-    table = pd.DataFrame([met[position] for position in order]).assign(
-        index=range(len(met)),
+    table = pd.DataFrame([facts[position] for position in order]).assign(
+        index=range(len(facts)),
         split=splits,
-        references=pd.Series([[met[n].answer, *met[n].aliases] for n in order]),
+        references=pd.Series([[facts[n].answer, *facts[n].aliases] for n in order]),
         any_of=True,
         category=lambda t: t["relation"],
         excluded=False,
     )
-    small = pd.DataFrame([fact for fact in facts if fact.weight == 0]).assign(split="unused")
     artifacts.write(
         table[artifacts.QUESTIONS.schema.names], questions_path, artifacts.QUESTIONS
     )
-    facts_table = pd.concat([table, small])[artifacts.FACTS.schema.names]
-    artifacts.write(facts_table, facts_path, artifacts.FACTS)
+    artifacts.write(table[artifacts.FACTS.schema.names], facts_path, artifacts.FACTS)
     log.info("Questions per split: %s", table["split"].value_counts().to_dict())
     log.info("Questions per continent: %s", table["group"].value_counts().to_dict())
 
