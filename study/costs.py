@@ -20,10 +20,17 @@ FLOPS = 150e12  # per second, for prompts of about 100 tokens
 BANDWIDTH = 1e12  # bytes/s at which decoding reads the weights
 STEP_S = 0.02  # of a decoding step, beside reading the weights
 STEPS = 30  # until the last beam of a batch has ended
-BATCH = 16  # questions at least that fit into memory together, where the size is "auto"
-CANDIDATE_TOKENS = 90  # confidence prompt with question and answer
-VERIFIER_TOKENS = 110  # its prompt with question and answer
-FURTHER_CANDIDATE_TOKENS = 15  # the same question's next answer, in one packed row
+LIVE_STEPS = 10  # until a beam has ended, on average; SmolLM2 on cities: 2
+BATCH, ROOM = 128, 0.8  # as in persistcal.answers.decode, where the batch size is "auto"
+KEY_VALUE_BYTES = 2 * 32 * 4096 * BYTES_PER_WEIGHT  # of a token, in 32 layers of 4,096 units
+LOGITS_BYTES = 3 * 4 * 100_000  # of a beam's next token
+TOUCHED = 3  # times that a step moves keys and values: copied (read, written), attended to
+INSTRUCTION_TOKENS = 30  # before the question, with which all confidence prompts begin
+QUESTION_TOKENS = 45
+CANDIDATE_TOKENS = 15  # a candidate answer and what follows it
+VERIFIER_INSTRUCTION_TOKENS = 26  # its prompt: before the question,
+VERIFIER_ANSWER_TOKENS = 39  # and after it
+QUESTIONS_PER_TREE = 16  # that share an instruction, see persistcal.confidence.packing
 ENTAILMENT_WEIGHTS = 0.2e9
 PAIRS = 15  # of a question's beams, compared in at least one direction
 PAIRS_PER_S = 500  # of the entailment model
@@ -109,6 +116,34 @@ def _on_gpus(
     return Cost(gpus, hours, gigabytes=gigabytes, loaded=weights * ranks, ranks=ranks)
 
 
+def question_tokens(candidates: int, prompts_at_once: int) -> float:
+    """Return the tokens of a question's confidence prompts, packed with those of others.
+
+    Examples
+    --------
+    One of 16 questions that share 30 tokens has 45 and 15 of its own; one of four with eight
+    candidates each, 45 and 8 x 15:
+
+    >>> question_tokens(1, 64), question_tokens(8, 32)
+    (61.875, 172.5)
+    """
+    share = max(1, min(QUESTIONS_PER_TREE, prompts_at_once // candidates))
+    return QUESTION_TOKENS + CANDIDATE_TOKENS * candidates + INSTRUCTION_TOKENS / share
+
+
+def questions_at_once(config: Config, weights: float) -> int:
+    """Return how many questions are decoded together, `persistcal.answers.decode`."""
+    settings = config["decoding"]
+    if settings["batch_size"] != "auto":
+        return settings["batch_size"]
+    tokens = QUESTION_TOKENS + settings["max_new_tokens"]
+    per_question = settings["n_beams"] * (tokens * KEY_VALUE_BYTES + LOGITS_BYTES)
+    memory = gpus_per_copy(weights, config["gpu_gb"]) * config["gpu_gb"] * 1e9
+    free = memory - weights * BYTES_PER_WEIGHT
+    # batches of BATCH are divided into equal parts at least as small as what fits
+    return ceil(BATCH / ceil(BATCH / max(1, min(BATCH, int(ROOM * free / per_question)))))
+
+
 def _fetch_checkpoint(config: Config, job: Wildcards) -> Cost:
     return Cost(gigabytes=weights_of(config, job["model"]) * BYTES_PER_WEIGHT / 1e9)
 
@@ -117,12 +152,21 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
     asked = n_questions(config, job["dataset"], "train", "test")
     questions = _in_shard(config, job, "decoding", asked)
     weights = weights_of(config, job["model"])
-    steps = min(STEPS, config["decoding"]["max_new_tokens"])
-    size = config["decoding"]["batch_size"]
-    batches = ceil(questions / (BATCH if size == "auto" else size))
-    step = STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH
     gigabytes = questions * BYTES_PER_QUESTION / 1e9
-    return _on_gpus(config, weights, batches * steps * step, gigabytes=gigabytes)
+    if not weights:
+        return Cost(gigabytes=gigabytes)
+    settings = config["decoding"]
+    steps, live = (min(n, settings["max_new_tokens"]) for n in (STEPS, LIVE_STEPS))
+    passes = ceil(questions / questions_at_once(config, weights)) * steps
+    # a token is computed, and its beam's keys and values moved
+    flops = 2 * weights * questions * (QUESTION_TOKENS + settings["n_beams"] * live)
+    moved = questions * settings["n_beams"] * live * (QUESTION_TOKENS + live) * KEY_VALUE_BYTES
+    seconds = (
+        passes * (STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH)
+        + flops / FLOPS
+        + TOUCHED * moved / BANDWIDTH
+    )
+    return _on_gpus(config, weights, seconds, gigabytes=gigabytes)
 
 
 def _cluster_answers(config: Config, job: Wildcards) -> Cost:
@@ -151,12 +195,16 @@ def _train_adapters(config: Config, job: Wildcards) -> Cost:
     learnt_from = study.data_checkpoints(model, recipe, job["trained_on"])
     sources = len(learnt_from) if settings["data"] == "pooled" else 1
     candidates = settings["answers"] * sources
-    tokens = CANDIDATE_TOKENS + FURTHER_CANDIDATE_TOKENS * (candidates - 1)
+    tokens = question_tokens(candidates, settings["micro_batch"])
     questions = n_questions(config, job["dataset"], "train") * settings["epochs"]
     seeds = len(settings["seeds"])
     flops = 2 * 2 * weights * tokens * questions * seeds
     gigabytes = weights * ADAPTER_BYTES_PER_WEIGHT * settings["rank"] * seeds / 1e9
     return _on_gpus(config, weights, flops / FLOPS, ranks=len(checkpoints), gigabytes=gigabytes)
+
+
+def _scored_tokens(config: Config) -> float:
+    return question_tokens(1, config["scoring"]["batch_size"])
 
 
 def _score_answers(config: Config, job: Wildcards) -> Cost:
@@ -166,7 +214,7 @@ def _score_answers(config: Config, job: Wildcards) -> Cost:
     asked = n_questions(config, job["dataset"], split)
     answers = len(adapters) * _in_shard(config, job, "scoring", asked)
     weights = weights_of(config, job["model"])
-    flops = 2 * weights * answers * CANDIDATE_TOKENS
+    flops = 2 * weights * answers * _scored_tokens(config)
     return _on_gpus(config, weights, flops / FLOPS, gigabytes=answers * BYTES_PER_SCORE / 1e9)
 
 
@@ -175,7 +223,7 @@ def _measure_variance(config: Config, job: Wildcards) -> Cost:
     seeds = len(Study(config).seeds(recipe))
     weights = weights_of(config, job["model"])
     answers = seeds * n_questions(config, job["dataset"], "test")
-    return _on_gpus(config, weights, 2 * weights * answers * CANDIDATE_TOKENS / FLOPS)
+    return _on_gpus(config, weights, 2 * weights * answers * _scored_tokens(config) / FLOPS)
 
 
 def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
@@ -183,7 +231,9 @@ def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
     splits = Study(config).splits_to_verify(verifier, model, dataset)
     answers = sum(n_questions(config, dataset, split) for split in splits.values())
     weights = weights_of(config, config["verifiers"][verifier]["model"])
-    seconds = 2 * weights * answers * VERIFIER_TOKENS / FLOPS
+    shared = VERIFIER_INSTRUCTION_TOKENS / QUESTIONS_PER_TREE
+    tokens = shared + QUESTION_TOKENS + VERIFIER_ANSWER_TOKENS
+    seconds = 2 * weights * answers * tokens / FLOPS
     return _on_gpus(config, weights, seconds, gigabytes=answers * BYTES_PER_SCORE / 1e9)
 
 
@@ -197,7 +247,7 @@ def _estimate_confidences(config: Config, job: Wildcards) -> Cost:
         return Cost()
     weights = weights_of(config, job["model"])
     further_loads = (n_checkpoints - 1) * weights * BYTES_PER_WEIGHT / READ
-    flops = 2 * weights * answers * CANDIDATE_TOKENS
+    flops = 2 * weights * answers * _scored_tokens(config)
     return _on_gpus(config, weights, further_loads + flops / FLOPS)
 
 

@@ -15,6 +15,7 @@ from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import draw_sequences, reach, take
 from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
 from persistcal.evaluation.metrics import LOWER_IS_BETTER
+from persistcal.evaluation.smoothing import GRID
 
 log = logging.getLogger(__name__)
 
@@ -121,8 +122,8 @@ def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: 
     largest = max((len(part.questions) for part in [*data.full, *data.contrast]), default=0)
     nearby = 2 * reach * np.min_scalar_type(n_questions).itemsize
     # counts of all questions, of the pooled answers, and of a component while it is drawn;
-    # then SmoothECE's cosines
-    bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000
+    # then SmoothECE's cosines, and its grid
+    bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000 + 8 * GRID
     return max(1, memory // bytes_each)
 
 

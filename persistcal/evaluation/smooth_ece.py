@@ -18,20 +18,23 @@ from persistcal.evaluation.smoothing import (
     COARSEST,
     FREQUENCIES_END,
     GRID,
+    HALF,
     N_BANDWIDTHS,
     Array,
     Smoother,
     density_share,
     density_shares,
     fold,
-    grid_smoother,
     interpolate,
     n_frequencies,
     n_grid_points,
     place,
     smoothing,
+    unfold,
     wave_smoother,
     waves,
+    wide_shares,
+    wide_smoother,
 )
 
 NARROWEST = 2  # narrower bandwidths, below 0.001, are never tried
@@ -95,8 +98,8 @@ class _Weighted:
     """Answers under several weightings, and their SmoothECE at a given bandwidth.
 
     Residuals are first summed on the grid, then over the cosines that matter at the
-    bandwidths of most columns, which are `served` from these sums. The others begin with the
-    answers.
+    bandwidths of most columns, which are `served` from these sums. Where some columns are
+    wider, their sums on the grid are kept. The others begin with the answers.
     """
 
     def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
@@ -104,25 +107,29 @@ class _Weighted:
         self.width = int(np.clip(LARGEST_CHUNK // max(1, len(weights)), 16, CHUNK))
         self.confidence, self.residual = confidence[self.order], residual[self.order]
         self.residuals = place(self.confidence, self.residual, GRID)
-        answers = place(self.confidence, np.ones(len(confidence)), GRID)
         self.prospect = self._prospect()
         lowest = min(max(COARSEST, self.prospect.least), FREQUENCIES_END - 1)
         end = max(lowest + 1, min(self.prospect.most, FREQUENCIES_END))
         self.served = range(lowest, end)
+        self.is_wide = self.prospect.most > FREQUENCIES_END
         even_waves, odd_waves = waves(n_frequencies(lowest))
-        shares = density_shares(lowest, end)
+        shares = [density_shares(lowest, end), *([wide_shares()] if self.is_wide else [])]
+        share_of = [interpolate(unfold(of.basis).T, self.confidence) for of in shares]
+        self.share_of = [of.coefficients for of in shares]
         n_columns = weights.shape[1]
         self.even = np.empty((n_columns, even_waves.shape[1]))
         self.odd = np.empty((n_columns, odd_waves.shape[1]))
-        self.density = np.empty((n_columns, len(shares.basis)))
-        self.share_of = shares.coefficients
+        self.density = [np.empty((n_columns, len(of.basis))) for of in shares]
+        self.on_grid = np.empty((2, n_columns if self.is_wide else 0, HALF))
         for columns in _in_chunks(n_columns, self.width):
             chunk = self._chunk(columns)
             even, odd = fold(self.residuals @ chunk)
             np.matmul(even.T, even_waves, out=self.even[columns])
             np.matmul(odd.T, odd_waves, out=self.odd[columns])
-            even, _ = fold(answers @ chunk)
-            np.matmul(even.T, shares.basis.T, out=self.density[columns])
+            for share, density in zip(share_of, self.density, strict=True):
+                np.matmul(chunk.T, share, out=density[columns])
+            if self.is_wide:
+                self.on_grid[:, columns] = even.T, odd.T
 
     def _chunk(self, columns: slice | NDArray[np.intp]) -> Array:
         """Return some columns, answers in order of confidence: nearest on the grid too."""
@@ -160,30 +167,28 @@ class _Weighted:
     def smooth_ece(self, k: int, columns: NDArray[np.intp]) -> Array:
         """SmoothECE at the bandwidth k/1024 of some columns."""
         if k in self.served:
-            density = self._served_density(k, columns)
-            return self._by_waves(k, columns, density)
+            return self._by_waves(k, columns, self._density(k, columns))
+        if k >= FREQUENCIES_END and self.is_wide:
+            even, odd = self.on_grid[:, columns]
+            return _smooth_ece(even, odd, self._density(k, columns), wide_smoother(k))
         values = np.empty(len(columns))
         for part in _in_chunks(len(columns), self.width):
-            chunk = self._chunk(columns[part])
-            if k < COARSEST:
-                values[part] = self._on_fine_grid(k, chunk)
-            else:
-                even, odd = fold(self.residuals @ chunk)
-                density = interpolate(density_share(k), self.confidence) @ chunk
-                values[part] = _smooth_ece(even.T, odd.T, density, grid_smoother(k))
+            values[part] = self._from_answers(k, self._chunk(columns[part]))
         return values
 
     def approximate(self, k: int, columns: NDArray[np.intp]) -> Array:
         """SmoothECE by the cosines that are there, at any bandwidth but the narrow ones."""
         nearest = min(max(k, self.served[0]), self.served[-1])
-        return self._by_waves(k, columns, self._served_density(nearest, columns))
+        return self._by_waves(k, columns, self._density(nearest, columns))
 
     def is_defined(self) -> NDArray[np.bool_]:
         """Whether any answer has weight, for each column."""
-        return np.asarray(np.abs(self.density).sum(axis=1) > 0)
+        return np.asarray(np.abs(self.density[0]).sum(axis=1) > 0)
 
-    def _served_density(self, k: int, columns: NDArray[np.intp]) -> Array:
-        return self.density[columns] @ self.share_of[k - self.served[0]]
+    def _density(self, k: int, columns: NDArray[np.intp]) -> Array:
+        if k in self.served:
+            return self.density[0][columns] @ self.share_of[0][k - self.served[0]]
+        return self.density[1][columns] @ self.share_of[1][k - FREQUENCIES_END]
 
     def _by_waves(self, k: int, columns: NDArray[np.intp], density: Array) -> Array:
         smoother = wave_smoother(k)
@@ -192,6 +197,16 @@ class _Weighted:
             some = columns[part]
             values[part] = _smooth_ece(self.even[some], self.odd[some], density[part], smoother)
         return values
+
+    def _from_answers(self, k: int, chunk: Array) -> Array:
+        if k < COARSEST:
+            return self._on_fine_grid(k, chunk)
+        density = interpolate(density_share(k), self.confidence) @ chunk
+        even, odd = (half.T for half in fold(self.residuals @ chunk))
+        if k >= FREQUENCIES_END:
+            return _smooth_ece(even, odd, density, wide_smoother(k))
+        even_waves, odd_waves = waves(n_frequencies(k))
+        return _smooth_ece(even @ even_waves, odd @ odd_waves, density, wave_smoother(k))
 
     def _on_fine_grid(self, k: int, chunk: Array) -> Array:
         smoother = smoothing(k)

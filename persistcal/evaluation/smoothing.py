@@ -25,6 +25,7 @@ COARSEST = 11  # the smallest k whose grid has GRID points
 # The kernel is cut at a distance of 0.5. Below this k the cut is low enough for the kernel to
 # have few frequencies: leaving the rest out changes SmoothECE by less than 1e-9.
 FREQUENCIES_END = 95
+WIDE_RANK = 16  # kernels that the wider ones are combinations of, to 1e-13
 
 
 def n_grid_points(k: int) -> int:
@@ -112,6 +113,16 @@ def fold(on_grid: Array) -> tuple[Array, Array]:
     return on_grid[:HALF] + on_grid[: HALF - 2 : -1], on_grid[:HALF] - on_grid[: HALF - 2 : -1]
 
 
+def unfold(half: Array) -> Array:
+    """Return what a folded grid is multiplied with as values on the grid, along the last axis.
+
+    Folding doubles the point in the middle.
+    """
+    whole = np.concatenate([half, half[..., -2::-1]], axis=-1)
+    whole[..., HALF - 1] *= 2
+    return whole
+
+
 def _half_mesh(k: int) -> tuple[Array, Array]:
     """Return the mesh points up to the middle, and `Smoother.times` of them."""
     points = mesh(k)
@@ -121,12 +132,13 @@ def _half_mesh(k: int) -> tuple[Array, Array]:
     return points[:half], times
 
 
-@lru_cache(maxsize=128)  # of 0.8 MB
-def grid_smoother(k: int) -> Smoother:
-    """Return smoothing by k/1024, from `COARSEST` on, of the folded grid."""
-    at, times = _half_mesh(k)
+def _read_half(kernel: Array, at: Array) -> tuple[Array, Array]:
+    """Return smoothing by a kernel, given up to its cut, of the folded grid.
+
+    Two matrices (HALF, n_mesh_halved) as in `Smoother`, linear in the kernel.
+    """
     by_distance = np.zeros(2 * GRID)
-    by_distance[:HALF] = _kernel(k, GRID)[HALF - 1 :]
+    by_distance[:HALF] = kernel
     # rows are grid points that are read: kernels around each of the others, and their images
     around = sliding_window_view(np.r_[by_distance[GRID - 1 : 0 : -1], by_distance], GRID)
     smoothed = around[GRID - 1 - np.arange(HALF + 1)]
@@ -137,7 +149,45 @@ def grid_smoother(k: int) -> Smoother:
     read = smoothed[left] * (1 - share)[:, None] + smoothed[left + 1] * share[:, None]
     even, odd = (half / 2 for half in fold(read.T))
     even[-1] /= 2  # the point in the middle was doubled when it was folded
-    return Smoother(even, odd, times)
+    return even, odd
+
+
+class _WideKernels(NamedTuple):
+    """Smoothing from `FREQUENCIES_END` on, as combinations of a few matrices.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n_bandwidths, rank)
+    even, odd : ndarray of shape (rank, HALF * n_mesh_halved)
+    times : ndarray of shape (n_mesh_halved,)
+        All these bandwidths share a mesh.
+    """
+
+    coefficients: Array
+    even: Array
+    odd: Array
+    times: Array
+
+
+@lru_cache(maxsize=1)  # of 13 MB
+def _wide_kernels() -> _WideKernels:
+    """Return what the wide kernels are made of, to 1e-13."""
+    widths = range(FREQUENCIES_END, N_BANDWIDTHS + 1)
+    kernels = np.array([_kernel(k, GRID)[HALF - 1 :] for k in widths])
+    shapes = np.linalg.svd(kernels, full_matrices=False)[2][:WIDE_RANK]
+    at, times = _half_mesh(FREQUENCIES_END)
+    halves = [_read_half(shape, at) for shape in shapes]
+    even, odd = (np.array([half[i].ravel() for half in halves]) for i in (0, 1))
+    return _WideKernels(kernels @ shapes.T, even, odd, times)
+
+
+@lru_cache(maxsize=256)  # of 0.8 MB; a contrast set's replicates visit about a hundred
+def wide_smoother(k: int) -> Smoother:
+    """Return smoothing by k/1024, from `FREQUENCIES_END` on, of the folded grid."""
+    of = _wide_kernels()
+    share = of.coefficients[k - FREQUENCIES_END]
+    even, odd = ((share @ half).reshape(HALF, -1) for half in (of.even, of.odd))
+    return Smoother(even, odd, of.times)
 
 
 def n_frequencies(k: int) -> int:
@@ -185,15 +235,13 @@ def density_share(k: int) -> Array:
     For bandwidths k/1024 from `COARSEST` on. It is 1 but near the ends, to which the mesh
     gives half a step too much.
     """
-    if k < FREQUENCIES_END:
+    if k >= FREQUENCIES_END:
+        half = wide_shares().coefficients[k - FREQUENCIES_END] @ wide_shares().basis
+    else:
         smoother = wave_smoother(k)
         even = waves(n_frequencies(k))[0] @ smoother.even
-    else:
-        smoother = grid_smoother(k)
-        even = smoother.even
-    half = even @ (smoother.times / smoother.times.sum())
-    half[-1] *= 2  # the point in the middle was halved, as folding doubles it
-    return np.concatenate([half, half[-2::-1]])
+        half = even @ (smoother.times / smoother.times.sum())
+    return unfold(half)
 
 
 class Shares(NamedTuple):
@@ -201,6 +249,14 @@ class Shares(NamedTuple):
 
     coefficients: Array
     basis: Array
+
+
+@lru_cache(maxsize=1)
+def wide_shares() -> Shares:
+    """Return `density_share` from `FREQUENCIES_END` on."""
+    of = _wide_kernels()
+    basis = of.even.reshape(-1, HALF, len(of.times)) @ (of.times / of.times.sum())
+    return Shares(of.coefficients, basis)
 
 
 @lru_cache(maxsize=256)

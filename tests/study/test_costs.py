@@ -12,6 +12,8 @@ from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 from workflow_runs import ATLAS, ROOT, snakemake
 
+from persistcal.answers import decode
+from persistcal.confidence.packing import pack_prompts
 from study import costs
 from study import requests as job_resources
 from tools import estimate_cost
@@ -32,18 +34,51 @@ ORACLE_32B = {
 
 def test_beams():
     cost = costs.expected_cost(PAPER, "generate_beams", BEAMS_32B)
-    # 9,961 questions are 623 batches of 16, of 30 steps each; a step takes 20 ms and
-    # reads 64.4 GB at 1 TB/s; the weights are loaded at 1 GB/s
-    seconds = 623 * 30 * (0.02 + 0.0644) + 64.4
+    # Ten beams of 45 + 100 tokens, of 524,288 bytes each, and 1.2 MB of logits are 0.772 GB a
+    # question. 80 % of the 95.6 GB that two GPUs have beside the weights hold 99 of them, so
+    # batches of 128 are halved: 9,961 questions are 156 passes of 30 steps.
+    steps = 156 * 30 * (0.02 + 0.0644)
+    # 45 tokens of the question and 10 of each beam are computed; each of these steps moves the
+    # keys and values of 55 tokens three times
+    computed = 2 * 32.2e9 * 9961 * (45 + 100) / 150e12
+    moved = 3 * 9961 * 100 * 55 * 524_288 / 1e12
+    seconds = steps + computed + moved + 64.4
     assert cost.gpus == 2
     assert cost.hours == pytest.approx(seconds / 3600)
     assert cost.gigabytes == pytest.approx(0.009961)
 
 
+def test_what_fits_is_divided_as_decoding_does():
+    assert (costs.BATCH, costs.ROOM) == (decode.BATCH, decode.ROOM)
+    # 80 % of 65.4 GB hold 67 questions of 0.772 GB: two halves of 128
+    assert costs.questions_at_once(PAPER, 7.3e9) == 64
+    # 80 % of 30 GB hold 31: five parts, of 26 at most
+    assert costs.questions_at_once(PAPER | {"gpu_gb": 44.6}, 7.3e9) == 26
+    assert costs.questions_at_once(PAPER | {"decoding": {"batch_size": 5}}, 7.3e9) == 5
+
+
+@pytest.mark.parametrize(("candidates", "at_once"), [(1, 64), (2, 32), (8, 32)])
+def test_tokens_of_a_question_are_those_of_packed_prompts(candidates, at_once):
+    """Against `pack_prompts` on 1,000 numbered tokens for each prompt, 4,096 units wide."""
+    instruction = list(range(30))
+    prompts = [
+        [
+            *instruction,
+            *range(1000 * (q + 1), 1000 * (q + 1) + 45),
+            *range(1000 * (q + 1) + 100 * (answer + 1), 1000 * (q + 1) + 100 * (answer + 1) + 15),
+        ]
+        for q in range(at_once // candidates)
+        for answer in range(candidates)
+    ]
+    packed = pack_prompts(prompts, 4096).token_ids.size / (at_once // candidates)
+    assert costs.question_tokens(candidates, at_once) == pytest.approx(packed)
+
+
 def test_adapters():
     cost = costs.expected_cost(PAPER, "train_oracle", ORACLE_32B)
-    # 5,000 questions with two answers in 90 + 15 tokens, 3 seeds, 4 FLOPs per weight
-    seconds = 4 * 32.2e9 * 105 * 5000 * 3 / 150e12 + 64.4
+    # 5,000 questions with two answers, 16 of them in a tree: 45 + 2 x 15 + 30 / 16 tokens
+    # each; 3 seeds, 4 FLOPs per weight
+    seconds = 4 * 32.2e9 * 76.875 * 5000 * 3 / 150e12 + 64.4
     assert cost.gpus == 4 * 2
     assert cost.hours == pytest.approx(seconds / 3600)
     # 0.01 bytes per weight and adapter at rank 8
@@ -53,16 +88,17 @@ def test_adapters():
 def test_pooled_data_is_as_many_answers_as_it_has_sources():
     job = {**ORACLE_32B, "recipe": "oracle_pooled_data", "trained_on": "step262000"}
     cost = costs.expected_cost(PAPER, "train_oracle_pooled_data", job)
-    # one checkpoint learns from the answers of four: 2 x 4 in 90 + 7 x 15 tokens
-    seconds = 4 * 32.2e9 * 195 * 5000 * 3 / 150e12 + 64.4
+    # one checkpoint learns from the answers of four, 2 x 4 for each question, of which four
+    # are in a tree: 45 + 8 x 15 + 30 / 4 tokens
+    seconds = 4 * 32.2e9 * 172.5 * 5000 * 3 / 150e12 + 64.4
     assert (cost.gpus, cost.hours) == (2, pytest.approx(seconds / 3600))
 
 
 def test_scores():
     job = {**BEAMS_7B, "recipe": "oracle", "answers": "own"}
     cost = costs.expected_cost(PAPER, "score_answers", job)
-    # adapters of 3 seeds score 4,961 test questions
-    seconds = 2 * 7.3e9 * 3 * 4961 * 90 / 150e12 + 14.6
+    # adapters of 3 seeds score 4,961 test questions, of 45 + 15 + 30 / 16 tokens
+    seconds = 2 * 7.3e9 * 3 * 4961 * 61.875 / 150e12 + 14.6
     assert cost.hours == pytest.approx(seconds / 3600)
 
 
@@ -70,7 +106,7 @@ def test_scores_of_the_transfer_matrices_and_of_surrogates():
     def answers_scored(recipe, answers):
         job = {**BEAMS_7B, "checkpoint": "step424000", "recipe": recipe, "answers": answers}
         hours = costs.expected_cost(PAPER, "score_answers", job).hours
-        return (hours * 3600 - 14.6) * 150e12 / (2 * 7.3e9 * 90)
+        return (hours * 3600 - 14.6) * 150e12 / (2 * 7.3e9 * 61.875)
 
     # one seed of 6 pairs; three seeds on the answers of 4 checkpoints; on 5,000 train questions
     assert answers_scored("transfer_random", "transfer") == pytest.approx(6 * 4961)
@@ -81,15 +117,17 @@ def test_scores_of_the_transfer_matrices_and_of_surrogates():
 def test_shards_share_the_work():
     config = {**PAPER, "decoding": {**PAPER["decoding"], "shards": 4}}
     cost = costs.expected_cost(config, "generate_beams", {**BEAMS_7B, "shard": "3"})
-    # 9,961 / 4 questions are 156 batches
-    seconds = 156 * 30 * (0.02 + 0.0146) + 14.6
+    # 9,961 / 4 questions, 64 at once, are 39 passes; the rest as in `test_beams`
+    computed = 2 * 7.3e9 * 9961 / 4 * (45 + 100) / 150e12
+    moved = 3 * 9961 / 4 * 100 * 55 * 524_288 / 1e12
+    seconds = 39 * 30 * (0.02 + 0.0146) + computed + moved + 14.6
     assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
 
 
 def test_variance():
     cost = costs.expected_cost(PAPER, "measure_variance", BEAMS_7B)
     # ten adapters read 4,961 prompts each
-    seconds = 2 * 7.3e9 * 10 * 4961 * 90 / 150e12 + 14.6
+    seconds = 2 * 7.3e9 * 10 * 4961 * 61.875 / 150e12 + 14.6
     assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
 
 
@@ -98,7 +136,7 @@ def test_variance():
     [
         ("self_consistency", 0, 0),
         # 3 + 4 checkpoints of 9,961 questions are loaded one after the other
-        ("linear_probe", 1, 7 * 14.6 + 2 * 7.3e9 * 7 * 9961 * 90 / 150e12),
+        ("linear_probe", 1, 7 * 14.6 + 2 * 7.3e9 * 7 * 9961 * 61.875 / 150e12),
         # 1 + 4 checkpoints; the entailment model has 0.2 billion weights
         ("self_consistency_surrogate", 1, 0.4 + 5 * 9961 * 15 / 500),
     ],
@@ -124,7 +162,7 @@ def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():
     # four models of 64,400 MB, each in a process of its own
     assert (oracle.gpu, oracle.mem_mb, oracle.ranks) == (8, 317_120, 4)
     pooled = {**ORACLE_32B, "recipe": "oracle_pooled_data", "trained_on": "step262000"}
-    minutes = 4 * (4 * 32.2e9 * 195 * 5000 * 3 / 150e12 + 64.4) / 60
+    minutes = 4 * (4 * 32.2e9 * 172.5 * 5000 * 3 / 150e12 + 64.4) / 60
     assert job_resources.request(PAPER, "train_oracle_pooled_data", pooled).runtime == round(
         minutes
     )
