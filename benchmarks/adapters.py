@@ -16,12 +16,13 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Olmo3Config, Olmo3ForCausalLM
 
+from benchmarks.results import Growth, Result, show
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import initialise, share_adapter
 from persistcal.training.schedule import learning_rate, question_batches
 from persistcal.training.train import Trainee, train_adapter
 
-N_QUESTIONS, SEEDS, BATCH_SIZE, LR = 64, (17, 18), 16, 1e-3
+N_QUESTIONS, BATCH_SIZE, LR = 64, 16, 1e-3
 DIGITS = list(range(10, 20))
 CONFIG = Olmo3Config(
     vocab_size=2048,
@@ -37,11 +38,11 @@ CONFIG = Olmo3Config(
 )
 
 
-def make_data(shared, own):
+def make_data(n_questions, shared, own):
     """Questions with two answers: `shared` common tokens, about `own` of each answer."""
     draw = random.Random(17)
     tokens, questions = {}, {}
-    for i in range(N_QUESTIONS):
+    for i in range(n_questions):
         beginning = [
             draw.randrange(20, 2048) for _ in range(draw.randint(shared - 5, shared + 5))
         ]
@@ -53,10 +54,10 @@ def make_data(shared, own):
     return tokens, questions
 
 
-def train_obviously(folder, tokens, questions):
+def train_obviously(folder, tokens, questions, seeds):
     """Return the last loss of each seed."""
     losses = []
-    for seed in SEEDS:
+    for seed in seeds:
         model = AutoModelForCausalLM.from_pretrained(folder)
         config = LoraConfig(r=8, lora_alpha=16, target_modules="all-linear")
         model = get_peft_model(model, config)
@@ -90,12 +91,12 @@ def train_obviously(folder, tokens, questions):
     return losses
 
 
-def train_ours(folder, tokens, questions):
+def train_ours(folder, tokens, questions, seeds):
     """Return the last loss of each seed."""
     models = {"checkpoint": AutoModelForCausalLM.from_pretrained(folder)}
     trainee = Trainee(models, share_adapter(models.values(), rank=8, alpha=16), tokens, DIGITS)
     losses = []
-    for seed in SEEDS:
+    for seed in seeds:
         history = train_adapter(
             trainee,
             {"checkpoint": questions},
@@ -110,28 +111,37 @@ def train_ours(folder, tokens, questions):
     return losses
 
 
-def main():
-    """Print seconds per 1,000 candidates and the ratio, for short and long prompts."""
+def measure(quick):
+    """Yield the ratio for short and long prompts, and how time grows with seeds."""
     torch.set_num_threads(1)
     torch.manual_seed(17)
-    n = N_QUESTIONS * 2 * len(SEEDS)
+    n_questions, seeds = (BATCH_SIZE, [17]) if quick else (N_QUESTIONS, [17, 18])
+
+    def timed(train, tokens, questions, seeds):
+        start = time.process_time()
+        losses = train(folder, tokens, questions, seeds)
+        return time.process_time() - start, losses
+
     with tempfile.TemporaryDirectory() as folder:
         Olmo3ForCausalLM(CONFIG).save_pretrained(folder)
         for name, shared, own in (("atlas, 22 tokens", 13, 9), ("paper, 60 tokens", 50, 10)):
-            tokens, questions = make_data(shared, own)
-            train_ours(folder, tokens, questions)  # warm up
-            seconds, losses = {}, {}
-            for train in (train_obviously, train_ours):
-                start = time.process_time()
-                losses[train] = train(folder, tokens, questions)
-                seconds[train] = (time.process_time() - start) / n * 1000
-            obvious, ours = seconds.values()
-            gap = max(abs(a - b) for a, b in zip(*losses.values(), strict=True))
-            print(
-                f"{name}: {obvious:.2f} s per 1,000 candidates the obvious way, {ours:.2f} s "
-                f"here: {obvious / ours:.1f} times faster; last losses differ by {gap:.1e}"
+            data = make_data(n_questions, shared, own)
+            timed(train_ours, *data, seeds)  # warm up
+            obvious, theirs = timed(train_obviously, *data, seeds)
+            ours, losses = timed(train_ours, *data, seeds)
+            yield Result(
+                f"training, {name}",
+                "the obvious way",
+                ours,
+                obvious / ours,
+                max(abs(a - b) for a, b in zip(losses, theirs, strict=True)),
+                1e-4,
+                how=f"{n_questions} questions of 2 candidates, {len(seeds)} seeds.",
             )
+        numbers = [1, 2] if quick else [1, 2, 4, 8]
+        spent = [timed(train_ours, *data, range(n))[0] for n in numbers]
+        yield Growth("seeds", numbers, spent, "Training adapters.")
 
 
 if __name__ == "__main__":
-    main()
+    show(measure)

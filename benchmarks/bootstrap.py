@@ -14,7 +14,9 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported, here and in the
 import multiprocessing
 import resource
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +24,27 @@ import pandas as pd
 import relplot
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
+from benchmarks.results import Result, show
 from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import draw_sequences, take
-from persistcal.evaluation.evaluate import prepare
+from persistcal.evaluation.evaluate import Key, metrics_under, prepare
 
-N_BLOCKS, N_PROCESSES, N_REPLICATES = 6, 2, 10_000
-N_QUESTIONS, MIN_CONTRAST = 4960, 500
+N_PROCESSES = 2
+
+
+class Size(NamedTuple):
+    """How much is tested."""
+
+    n_blocks: int
+    n_questions: int
+    min_contrast: int
+    n_replicates: int
+
+
+PAPER = Size(n_blocks=6, n_questions=4960, min_contrast=500, n_replicates=10_000)
+SMALL = Size(n_blocks=1, n_questions=300, min_contrast=1, n_replicates=20)
 CHECKPOINTS = ["40%", "50%", "90%", "100%"]
 SEEDS = {
     "end_correct": [0],
@@ -52,26 +67,26 @@ SHARPNESS = {
 }
 
 
-def made_up_predictions(seed: int) -> pd.DataFrame:
-    """Predictions of one block, with contrast sets of about 700 questions."""
+def made_up_predictions(seed: int, n_questions: int) -> pd.DataFrame:
+    """Predictions of one block; contrast sets are about a seventh of the questions."""
     rng = np.random.default_rng(seed)
-    knowledge = rng.normal(size=N_QUESTIONS) * 3
+    knowledge = rng.normal(size=n_questions) * 3
     frames = []
     for k, checkpoint in enumerate(CHECKPOINTS):
-        logit = knowledge + 0.9 + 0.3 * k + rng.normal(size=N_QUESTIONS) * 0.8
-        correct = rng.logistic(size=N_QUESTIONS) * 0.5 < logit
+        logit = knowledge + 0.9 + 0.3 * k + rng.normal(size=n_questions) * 0.8
+        correct = rng.logistic(size=n_questions) * 0.5 < logit
         for estimator, seeds in SEEDS.items():
             for s in seeds:
                 if estimator == "end_correct":
-                    confidence = np.full(N_QUESTIONS, k / (len(CHECKPOINTS) - 1))
+                    confidence = np.full(n_questions, k / (len(CHECKPOINTS) - 1))
                 else:
-                    felt = logit + NOISE[estimator] * rng.normal(size=N_QUESTIONS)
+                    felt = logit + NOISE[estimator] * rng.normal(size=n_questions)
                     confidence = 1 / (1 + np.exp(-SHARPNESS[estimator] * felt))
                 frames.append(
                     pd.DataFrame(
                         {
                             "checkpoint": checkpoint,
-                            "question_id": [f"q{i:05d}" for i in range(N_QUESTIONS)],
+                            "question_id": [f"q{i:05d}" for i in range(n_questions)],
                             "train_dataset": "quiz",
                             "estimator": estimator,
                             "seed": s,
@@ -92,14 +107,14 @@ class Cost(NamedTuple):
     n_tests: int
 
 
-def significance_of(seed: int) -> Cost:
+def significance_of(seed: int, size: Size) -> Cost:
     """Test one block."""
     tests = significance.compare_blocks(
         significance.replicate_metrics(
-            made_up_predictions(seed),
+            made_up_predictions(seed, size.n_questions),
             CHECKPOINTS,
-            min_contrast=MIN_CONTRAST,
-            n_replicates=N_REPLICATES,
+            min_contrast=size.min_contrast,
+            n_replicates=size.n_replicates,
             conditionings=["odds"],
         ),
         {"main": list(SEEDS)},
@@ -109,14 +124,13 @@ def significance_of(seed: int) -> Cost:
     return Cost(os.getpid(), used.ru_maxrss / 1024, cpu, len(tests))
 
 
-def obvious_replicate() -> float:
-    """Return the CPU time that the metrics of one replicate of one block take, row by row."""
-    answers = arrange(made_up_predictions(0), CHECKPOINTS)
-    pairs = [
-        pair for pair in contrast_sets(answers.correct, min_contrast=MIN_CONTRAST) if pair.kept
-    ]
-    data = prepare(answers, pairs, ["odds"])
-    sequences = draw_sequences(N_QUESTIONS, range(1), seed=0, reach=N_QUESTIONS)
+def obvious_replicate(size: Size) -> tuple[float, float]:
+    """Return the CPU time of one replicate of one block, row by row, and how far it differs."""
+    predictions = made_up_predictions(0, size.n_questions)
+    answers = arrange(predictions, CHECKPOINTS)
+    sets = contrast_sets(answers.correct, min_contrast=size.min_contrast)
+    data = prepare(answers, [pair for pair in sets if pair.kept], ["odds"])
+    sequences = draw_sequences(size.n_questions, range(1), seed=0, reach=size.n_questions)
     full, contrast = (
         [
             np.repeat(np.arange(len(part.questions)), take(part, sequences)[:, 0])
@@ -124,48 +138,72 @@ def obvious_replicate() -> float:
         ]
         for parts in (data.full, data.contrast)
     )
+    metrics: dict[Key, list[float]] = {}
     start = time.process_time()
     for number, of in enumerate(data.on_full):
         stated = [
             of.confidence[rows][at] for rows, at in zip(of.checkpoints, full, strict=True)
         ]
         labels = [of.correct[rows][at] for rows, at in zip(of.checkpoints, full, strict=True)]
-        roc_auc_score(np.concatenate(labels), np.concatenate(stated))
-        brier_score_loss(np.concatenate(labels), np.concatenate(stated))
-        for p, z in zip(stated, labels, strict=True):
-            relplot.smECE(p, z)
+        every, right = np.concatenate(stated), np.concatenate(labels)
+        found = {
+            ("full", "auc"): roc_auc_score(right, every),
+            ("full", "brier"): brier_score_loss(right, every),
+            ("full", "smece"): np.mean(
+                [relplot.smECE(p, z) for p, z in zip(stated, labels, strict=True)]
+            ),
+        }
+        by_set: dict[str, list[float]] = {}
         for by_run, at in zip(data.on_contrast["odds"], contrast, strict=True):
             said = by_run[number]
             earlier, later, improved = said.earlier[at], said.later[at], said.improvement[at]
             label = np.concatenate([~improved, improved]).astype(int)
-            roc_auc_score(label, np.concatenate([earlier, later]))
-            brier_score_loss(label, np.concatenate([earlier, later]))
-            relplot.smECE(earlier, 1.0 - improved)
-            for values in (said.gap[at], said.sign[at]):
-                (values.mean(), values[improved].mean(), values[~improved].mean())
-    return time.process_time() - start
+            both = np.concatenate([earlier, later])
+            gap, sign = said.gap[at], said.sign[at]
+            for name, value in {
+                "auc": roc_auc_score(label, both),
+                "brier": brier_score_loss(label, both),
+                "smece": relplot.smECE(earlier, 1.0 - improved),
+                "delta": gap.mean(),
+                "delta_balanced": (gap[improved].mean() + gap[~improved].mean()) / 2,
+                "delta0": sign.mean(),
+                "delta0_balanced": (sign[improved].mean() + sign[~improved].mean()) / 2,
+            }.items():
+                by_set.setdefault(name, []).append(value)
+        found |= {("contrast", name): np.mean(values) for name, values in by_set.items()}
+        for name, value in found.items():
+            metrics.setdefault(("odds", *name), []).append(float(value))
+    taken = time.process_time() - start
+    ours = metrics_under(partial(take, sequences=sequences), data)
+    return taken, max(float(np.abs(ours[key][:, 0] - of).max()) for key, of in metrics.items())
 
 
-def main() -> None:
-    """Print wall time, peak memory and the ratio to the obvious way."""
+def measure(quick: bool) -> Iterator[Result]:
+    """Yield the ratio to the obvious way."""
+    size = SMALL if quick else PAPER
     start = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(N_PROCESSES, mp_context=context) as pool:
-        costs = list(pool.map(significance_of, range(N_BLOCKS)))
+        costs = list(pool.map(partial(significance_of, size=size), range(size.n_blocks)))
     wall = time.perf_counter() - start
     last = {cost.process: cost for cost in costs}.values()  # they grow over a process's life
     peak = sum(cost.megabytes for cost in last)
     peak += resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cpu = sum(cost.cpu_seconds for cost in last)
-    print(f"{N_BLOCKS} blocks of {costs[0].n_tests} tests, {N_REPLICATES} replicates:")
-    print(
-        f"  {wall:.0f} s on {N_PROCESSES} cores, {peak / 1024:.2f} GB, {cpu:.0f} s of CPU time"
+    obvious = [obvious_replicate(size) for _ in range(1 if quick else 3)]
+    each = float(np.median([taken for taken, _ in obvious]))
+    yield Result(
+        "significance tests",
+        "row by row with scikit-learn and relplot",
+        cpu,
+        each * size.n_replicates * size.n_blocks / cpu,
+        max(difference for _, difference in obvious),
+        1e-8,
+        how=f"{size.n_blocks} blocks of {costs[0].n_tests} tests, {size.n_replicates} "
+        f"replicates: {wall:.0f} s on the clock in {N_PROCESSES} processes, {peak / 1024:.2f} "
+        f"GB; the other way is timed on one replicate, {each:.2f} s.",
     )
-    each = float(np.median([obvious_replicate() for _ in range(3)]))
-    obvious = each * N_REPLICATES * N_BLOCKS
-    print(f"the obvious way, {each:.2f} s of CPU time a replicate and block:")
-    print(f"  {obvious / 3600:.1f} hours of CPU time, {obvious / cpu:.0f} times as much")
 
 
 if __name__ == "__main__":
-    main()
+    show(measure)

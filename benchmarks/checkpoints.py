@@ -1,11 +1,10 @@
 """How the cost of metrics and replicates grows with the number of checkpoints.
 
 Made-up predictions of 3 estimators at 2,000 questions: metrics under both conditionings, then
-2,000 replicates under odds, of adjacent pairs or of all pairs of checkpoints, in one process of
-one thread. Prints CPU time and peak memory, and the exponent: the slope of log time over log
-pairs between the two largest sizes.
-Run `python -m benchmarks.checkpoints [adjacent|all] [n_checkpoints ...]` in the root of the
-repository.
+2,000 replicates under odds, of adjacent pairs and of all pairs of checkpoints, in one process of
+one thread.
+Run `python -m benchmarks.checkpoints` in the root of the repository; with `adjacent` or `all`
+and numbers of checkpoints after it, it prints the CPU time of these.
 """
 
 import os
@@ -16,36 +15,47 @@ import math
 import resource
 import sys
 import time
-from typing import Literal, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import choose_pairs
+from benchmarks.results import Growth, show
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.significance import replicate_metrics
 
-N_QUESTIONS, N_REPLICATES, MIN_CONTRAST = 2000, 2000, 100
 ESTIMATORS = {"self_consistency": 1.2, "non_oracle": 1.0, "oracle": 0.7}  # and their noise
 
 
-def made_up_predictions(n_checkpoints: int) -> pd.DataFrame:
+class Size(NamedTuple):
+    """What does not grow."""
+
+    n_questions: int
+    n_replicates: int
+    min_contrast: int
+
+
+FULL = Size(n_questions=2000, n_replicates=2000, min_contrast=100)
+
+
+def made_up_predictions(n_checkpoints: int, n_questions: int) -> pd.DataFrame:
     """Predictions at checkpoints between which knowledge is slowly gained and lost."""
     rng = np.random.default_rng(0)
-    knowledge = rng.normal(size=N_QUESTIONS) * 3
-    drift = rng.normal(size=N_QUESTIONS)
+    knowledge = rng.normal(size=n_questions) * 3
+    drift = rng.normal(size=n_questions)
     frames = []
     for k in range(n_checkpoints):
-        drift = 0.9 * drift + math.sqrt(1 - 0.9**2) * rng.normal(size=N_QUESTIONS)
+        drift = 0.9 * drift + math.sqrt(1 - 0.9**2) * rng.normal(size=n_questions)
         logit = knowledge + drift + 0.9 + k / n_checkpoints
-        correct = rng.logistic(size=N_QUESTIONS) * 0.5 < logit
+        correct = rng.logistic(size=n_questions) * 0.5 < logit
         for estimator, noise in ESTIMATORS.items():
-            felt = logit + noise * rng.normal(size=N_QUESTIONS)
+            felt = logit + noise * rng.normal(size=n_questions)
             frames.append(
                 pd.DataFrame(
                     {
                         "checkpoint": f"step{k}",
-                        "question_id": [f"q{i:05d}" for i in range(N_QUESTIONS)],
+                        "question_id": [f"q{i:05d}" for i in range(n_questions)],
                         "train_dataset": "quiz",
                         "estimator": estimator,
                         "seed": 0,
@@ -57,39 +67,54 @@ def made_up_predictions(n_checkpoints: int) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def main() -> None:
-    """Print the time of each size, and the exponent."""
-    pairs = cast(Literal["adjacent", "all"], sys.argv[1] if len(sys.argv) > 1 else "adjacent")
-    usual = {"adjacent": [25, 50, 100], "all": [10, 20, 40]}[pairs]
-    sizes = [int(size) for size in sys.argv[2:]] or usual
-    seconds, n_pairs = [], []
-    for size in sizes:
-        predictions = made_up_predictions(size)
-        checkpoints = [f"step{k}" for k in range(size)]
-        start = time.process_time()
-        evaluate(predictions, checkpoints, min_contrast=MIN_CONTRAST, pairs=pairs)
-        between = time.process_time()
-        replicate_metrics(
-            predictions,
-            checkpoints,
-            min_contrast=MIN_CONTRAST,
-            n_replicates=N_REPLICATES,
-            conditionings=["odds"],
-            pairs=pairs,
-        )
-        end = time.process_time()
-        seconds.append(end - start)
-        n_pairs.append(len(choose_pairs(pairs, checkpoints)))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(
-            f"{size} checkpoints, {n_pairs[-1]} pairs: {between - start:.0f} s metrics, "
-            f"{end - between:.0f} s replicates, peak {peak:.2f} GB",
-            flush=True,
-        )
-    if len(sizes) > 1:
-        exponent = math.log(seconds[-1] / seconds[-2]) / math.log(n_pairs[-1] / n_pairs[-2])
-        print(f"exponent in pairs: {exponent:.2f}")
+def cost(n_checkpoints: int, pairs: Literal["adjacent", "all"], size: Size) -> float:
+    """Return the CPU time of metrics and replicates."""
+    predictions = made_up_predictions(n_checkpoints, size.n_questions)
+    checkpoints = [f"step{k}" for k in range(n_checkpoints)]
+    how: dict[str, Any] = {"min_contrast": size.min_contrast, "pairs": pairs}
+    start = time.process_time()
+    evaluate(predictions, checkpoints, **how)
+    replicate_metrics(
+        predictions,
+        checkpoints,
+        n_replicates=size.n_replicates,
+        conditionings=["odds"],
+        **how,
+    )
+    return time.process_time() - start
+
+
+def growth(pairs: Literal["adjacent", "all"], numbers: Sequence[int], size: Size) -> Growth:
+    """Return how the cost grows with checkpoints, or with pairs where there are all."""
+    spent = [cost(n, pairs, size) for n in numbers]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    how = (
+        f"Metrics and {size.n_replicates} replicates of {len(ESTIMATORS)} estimators at "
+        f"{size.n_questions} questions, {pairs} pairs; peak {peak:.1f} GB."
+    )
+    if pairs == "adjacent":
+        return Growth("checkpoints", list(numbers), spent, how)
+    return Growth("pairs", [n * (n - 1) // 2 for n in numbers], spent, how)
+
+
+def measure(quick: bool) -> Iterator[Growth]:
+    """Yield both."""
+    if quick:
+        small = Size(n_questions=60, n_replicates=10, min_contrast=1)
+        yield growth("adjacent", [3, 6], small)
+        yield growth("all", [3, 4], small)
+    else:
+        yield growth("adjacent", [25, 50, 100], FULL)
+        yield growth("all", [10, 20], FULL)
 
 
 if __name__ == "__main__":
-    main()
+    named = [word for word in sys.argv[1:] if word in ("adjacent", "all")]
+    if named:
+        numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+        for which in named:
+            for number in numbers or [100]:
+                chosen = cast(Literal["adjacent", "all"], which)
+                print(f"{number} checkpoints, {which}: {cost(number, chosen, FULL):.0f} s")
+    else:
+        show(measure)

@@ -2,18 +2,17 @@
 
 A random Olmo-3 model of the atlas study's size answers questions with 10 beams of 10
 tokens after a few-shot prefix of about 150 tokens, on one thread: transformers'
-`generate` one by one, `generate` on padded batches, and `generate_beams`. Run
-`python -m benchmarks.decoding` in the root of the repository; with `smollm2` after it,
-SmolLM2-135M answers questions about cities instead (see `benchmarks.smollm2`).
+`generate` one by one, `generate` on padded batches, and `generate_beams`; then
+SmolLM2-135M answers questions about cities likewise, where `benchmarks.smollm2` finds it.
+Run `python -m benchmarks.decoding` in the root of the repository.
 
 The floor is what `generate_beams` must multiply: the tokens that went through the layers
 and those whose successors the head ranked, times their weights, at the rate of one large
 product.
 """
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -21,14 +20,17 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from benchmarks.smollm2 import city_questions, load_smollm2, product_rate
-from persistcal.answers.decode import generate_beams
+from benchmarks.reference import generate
+from benchmarks.results import Growth, Measured, Result, show
+from benchmarks.smollm2 import city_questions, is_installed, load_smollm2, product_rate
+from persistcal.answers.decode import Beam, generate_beams
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import set_threads
 from persistcal.models.pretraining import new_model
 from persistcal.models.tokenization import train_tokenizer
 
 BATCH_SIZE, N_BEAMS, N_TOKENS = 64, 10, 10
+Questions = list[tuple[str, str]]
 
 
 def made_up_questions(n: int) -> list[tuple[str, str]]:
@@ -41,32 +43,11 @@ def made_up_questions(n: int) -> list[tuple[str, str]]:
     ]
 
 
-def generate(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: list[str]
-) -> list[list[float]]:
-    """Return the scores of each prompt's beams, by transformers."""
-    encoded = tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left")
-    with torch.inference_mode():
-        output = model.generate(
-            input_ids=encoded["input_ids"],
-            attention_mask=encoded["attention_mask"],
-            num_beams=N_BEAMS,
-            num_return_sequences=N_BEAMS,
-            length_penalty=0.0,
-            early_stopping=False,
-            do_sample=False,
-            stop_strings=["\n"],
-            tokenizer=tokenizer,
-            max_new_tokens=N_TOKENS,
-            return_dict_in_generate=True,
-            output_scores=True,
-        )
-    return output.sequences_scores.view(len(prompts), N_BEAMS).tolist()
-
-
-def atlas_sized() -> tuple[PreTrainedModel, PreTrainedTokenizerBase, list[tuple[str, str]]]:
-    """Return a random model, a tokenizer, and 5 + 128 questions with answers."""
-    questions = made_up_questions(5 + 128)
+def atlas_sized(
+    n: int, *, window: int = 64
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Questions]:
+    """Return a random model, a tokenizer, and 5 + n questions with answers."""
+    questions = made_up_questions(5 + n)
     texts = [question_suffix(question) + f" {answer}\n\n" for question, answer in questions]
     tokenizer = train_tokenizer(texts * 4, vocab_size=2048)
     model = new_model(
@@ -75,16 +56,16 @@ def atlas_sized() -> tuple[PreTrainedModel, PreTrainedTokenizerBase, list[tuple[
         intermediate_size=512,
         n_layers=4,
         n_heads=4,
-        sliding_window=64,
+        sliding_window=window,
         max_length=1024,
         seed=0,
     )
     return model.eval(), tokenizer, questions
 
 
-def smollm2() -> tuple[PreTrainedModel, PreTrainedTokenizerBase, list[tuple[str, str]]]:
-    """Return SmolLM2-135M, its tokenizer, and 5 + 16 questions with answers."""
-    return *load_smollm2(), [(question, right) for question, right, _ in city_questions(5 + 16)]
+def smollm2(n: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Questions]:
+    """Return SmolLM2-135M, its tokenizer, and 5 + n questions with answers."""
+    return *load_smollm2(), [(question, right) for question, right, _ in city_questions(5 + n)]
 
 
 def n_products(model: PreTrainedModel, run: Callable[[], object]) -> int:
@@ -105,47 +86,80 @@ def n_products(model: PreTrainedModel, run: Callable[[], object]) -> int:
     return sum(n * sum(p.numel() for p in part.parameters()) for part, n in counts.items())
 
 
-def main() -> None:
-    """Print seconds per question, ratios, how far scores differ, and the floor."""
-    set_threads(1)
-    model, tokenizer, questions = smollm2() if "smollm2" in sys.argv else atlas_sized()
+def against_generate(
+    name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, questions: Questions
+) -> Iterator[Result]:
+    """Yield a result for each way of decoding."""
     prefix = few_shot_prefix(questions[:5])
     suffixes = [question_suffix(question) for question, _ in questions[5:]]
     prompts = [prefix + suffix for suffix in suffixes]
-    n_prefix = len(tokenizer(prefix)["input_ids"])
-    print(f"{len(suffixes)} questions, {n_prefix} tokens before them")
+    sizes = {"n_beams": N_BEAMS, "max_new_tokens": N_TOKENS}
 
-    def here(batch_size: int = BATCH_SIZE) -> list[list[float]]:
-        sizes = {"n_beams": N_BEAMS, "max_new_tokens": N_TOKENS, "batch_size": batch_size}
-        answers = generate_beams(model, tokenizer, prefix, suffixes, **sizes)
-        return [[beam.logprob for beam in beams] for beams in answers]
+    def here(batch_size: int = BATCH_SIZE) -> list[list[Beam]]:
+        return generate_beams(model, tokenizer, prefix, suffixes, batch_size=batch_size, **sizes)
 
-    def generated(batch_size: int) -> list[list[float]]:
+    def generated(batch_size: int) -> list[list[Beam]]:
         starts = range(0, len(prompts), batch_size)
         batches = [prompts[start : start + batch_size] for start in starts]
-        return [scores for batch in batches for scores in generate(model, tokenizer, batch)]
+        return [beams for b in batches for beams in generate(model, tokenizer, b, **sizes)]
 
-    ways: dict[str, Callable[[], list[list[float]]]] = {
-        "generate one by one": partial(generated, 1),
-        "generate in batches": partial(generated, BATCH_SIZE),
-        "here one by one": partial(here, 1),
-        "here": here,
-    }
+    def timed(way: Callable[[], list[list[Beam]]]) -> tuple[float, np.ndarray]:
+        start = time.process_time()
+        beams = way()
+        taken = (time.process_time() - start) / len(suffixes)
+        return taken, np.array([[beam.logprob for beam in of_one] for of_one in beams])
+
     config = model.config
     rate = product_rate(512, config.hidden_size, config.intermediate_size)
     floor = n_products(model, here) / rate / len(suffixes)  # the first run warms up as well
-    seconds, scores = {}, {}
-    for name, way in ways.items():
-        start = time.process_time()
-        scores[name] = np.array(way())
-        seconds[name] = (time.process_time() - start) / len(suffixes)
-    for name, taken in seconds.items():
-        print(
-            f"{name:>20}: {1000 * taken:8.2f} ms per question, {taken / seconds['here']:5.1f} "
-            f"times as long as here, {taken / floor:5.1f} times the floor, beams' scores "
-            f"differ by {np.abs(scores[name] - scores['here']).max():.0e}"
+    ours, scores = timed(here)
+    for way, run in (
+        ("`generate` one by one", partial(generated, 1)),
+        ("`generate` in batches", partial(generated, BATCH_SIZE)),
+        ("itself one by one", partial(here, 1)),
+    ):
+        taken, theirs = timed(run)
+        yield Result(
+            f"decoding, {name}",
+            way,
+            ours,
+            taken / ours,
+            float(np.abs(theirs - scores).max()),
+            1e-4,
+            ours / floor,
+            f"Seconds of a question; {len(suffixes)} questions, {N_BEAMS} beams, "
+            f"{len(tokenizer(prefix)['input_ids'])} tokens of examples.",
         )
 
 
+def growth(quick: bool) -> Iterator[Growth]:
+    """Yield how decoding grows with questions and with beams."""
+    model, tokenizer, questions = atlas_sized(16 if quick else 256)
+    prefix = few_shot_prefix(questions[:5])
+    suffixes = [question_suffix(question) for question, _ in questions[5:]]
+
+    def seconds(n_questions: int, n_beams: int) -> float:
+        sizes = {"n_beams": n_beams, "max_new_tokens": N_TOKENS, "batch_size": BATCH_SIZE}
+        start = time.process_time()
+        generate_beams(model, tokenizer, prefix, suffixes[:n_questions], **sizes)
+        return time.process_time() - start
+
+    seconds(4, N_BEAMS)  # warm up
+    asked = [8, 16] if quick else [64, 128, 256]
+    beams = [4, 8] if quick else [5, 10, 20, 40]
+    yield Growth("questions", asked, [seconds(n, N_BEAMS) for n in asked], "Decoding.")
+    n = asked[0]
+    yield Growth("beams", beams, [seconds(n, b) for b in beams], f"Decoding {n} questions.")
+
+
+def measure(quick: bool) -> Iterator[Measured]:
+    """Yield all results."""
+    set_threads(1)
+    yield from against_generate("model of atlas' size", *atlas_sized(8 if quick else 64))
+    if is_installed() and not quick:
+        yield from against_generate("SmolLM2-135M", *smollm2(16))
+    yield from growth(quick)
+
+
 if __name__ == "__main__":
-    main()
+    show(measure)

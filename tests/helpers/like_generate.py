@@ -1,48 +1,16 @@
 """Beam search done by `generate`, one whole prompt at a time."""
 
 import numpy as np
-import torch
 
-from persistcal.answers.decode import Beam, generate_beams
+from benchmarks.reference import generate
+from persistcal.answers.decode import generate_beams
 
 
-def one_by_one(
-    model,
-    tokenizer,
-    prompts,
-    n_beams=10,
-    max_new_tokens=30,
-    early_stopping=False,
-    add_special_tokens=True,
-):
+def one_by_one(model, tokenizer, prompts, **sizes):
     """The reference: `generate` on each whole prompt alone."""
-    answers = []
-    for prompt in prompts:
-        encoded = tokenizer(
-            [prompt], return_tensors="pt", add_special_tokens=add_special_tokens
-        ).to(model.device)
-        with torch.inference_mode():
-            output = model.generate(
-                input_ids=encoded["input_ids"],
-                attention_mask=encoded["attention_mask"],
-                num_beams=n_beams,
-                num_return_sequences=n_beams,
-                length_penalty=0.0,
-                early_stopping=early_stopping,
-                do_sample=False,
-                stop_strings=["\n"],
-                tokenizer=tokenizer,
-                max_new_tokens=max_new_tokens,
-                return_dict_in_generate=True,
-                output_scores=True,
-            )
-        new = output.sequences[:, encoded["input_ids"].shape[1] :]
-        texts = tokenizer.batch_decode(new, skip_special_tokens=True)
-        scores = output.sequences_scores.tolist()
-        answers.append(
-            [Beam(t.split("\n")[0], s, 0, None) for t, s in zip(texts, scores, strict=True)]
-        )
-    return answers
+    return [
+        beams for prompt in prompts for beams in generate(model, tokenizer, [prompt], **sizes)
+    ]
 
 
 def assert_same_beams(beams, expected):

@@ -1,0 +1,147 @@
+"""Run every benchmark and write down what they find: ``make bench``.
+
+Each runs in a Python of its own, one after the other; where results of two ways differ the
+command fails, after all have run. ``python -m benchmarks quick`` is a smoke test on tiny sizes,
+in seconds. With ``--to FOLDER`` results go there instead of beside this file.
+
+`benchmarks.judge_label_noise` is about noise, and `benchmarks.gpu` about GPUs: they are not
+run here, and neither is `benchmarks.many_questions`, which takes an hour.
+"""
+
+import argparse
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from benchmarks.results import Growth, Measured, Result, from_json
+
+HERE = Path(__file__).parent
+BENCHMARKS = [
+    "decoding",
+    "trees",
+    "adapters",
+    "entailment",
+    "bootstrap",
+    "checkpoints",
+    "forked_jobs",
+]
+PACKAGES = ["torch", "transformers", "peft", "numpy", "scipy", "scikit-learn", "snakemake"]
+
+
+def processor() -> str:
+    """Return the name of the processor, and how many of it there are."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text().splitlines() if about.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(names)} × {names[0]}" if names else platform.processor() or platform.machine()
+
+
+def run(benchmark: str, quick: bool) -> list[Measured]:
+    """Return what a benchmark finds.
+
+    Raises
+    ------
+    RuntimeError
+        When it fails.
+    """
+    words = [sys.executable, "-m", f"benchmarks.{benchmark}", "json", *["quick"] * quick]
+    done = subprocess.run(words, cwd=HERE.parent, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"benchmarks.{benchmark} failed:\n{done.stderr[-2000:]}")
+    return [from_json(line) for line in done.stdout.splitlines() if line.startswith("[")]
+
+
+def as_markdown(found: Sequence[Measured], heading: str) -> str:
+    """Return the page."""
+    rows = [
+        f"| {r.name} | {r.against} | {r.ratio:.1f} | {r.seconds:.3g} | "
+        f"{'–' if r.floor is None else f'{r.floor:.1f}'} | {r.difference:.0e} | {r.how} |"
+        for r in found
+        if isinstance(r, Result)
+    ]
+    growth = [
+        f"| {g.of} | {', '.join(map(str, g.sizes))} | "
+        f"{', '.join(f'{s:.3g}' for s in g.seconds)} | {g.exponent:.2f} | {g.how} |"
+        for g in found
+        if isinstance(g, Growth)
+    ]
+    return f"""# What the benchmarks found
+
+{heading}
+
+Times are of the processor and ratios were measured in one run; another program on the machine
+changes times more than ratios. The floor is what must be multiplied, at the rate of one large
+product: how many times as long it took is how far there is to go. Both ways' results were
+compared, and differ by as much as the table says. What the paper's study takes in all is in
+[docs/cluster.md](../docs/cluster.md), and what was tried in [docs/log.md](../docs/log.md).
+
+## Against other ways
+
+| what | other way | ratio | seconds here | times the floor | differ by | |
+|---|---|--:|--:|--:|--:|---|
+{chr(10).join(rows)}
+
+## Growth
+
+The exponent is the slope of the logarithm of seconds over that of the number, between the two
+largest: 1 is growth in proportion.
+
+| number of | | seconds | exponent | |
+|---|---|---|--:|---|
+{chr(10).join(growth)}
+
+![Seconds over numbers, both relative to the smallest](results.png)
+"""
+
+
+def draw(found: Sequence[Measured], path: Path) -> None:
+    """Plot growth, relative to the smallest size."""
+    figure, axes = plt.subplots(figsize=(5.5, 4), layout="constrained")
+    most = 1.0
+    for g in (g for g in found if isinstance(g, Growth)):
+        sizes = [size / g.sizes[0] for size in g.sizes]
+        most = max(most, *sizes)
+        spent = [seconds / g.seconds[0] for seconds in g.seconds]
+        axes.plot(sizes, spent, "o-", label=f"{g.of}: {g.exponent:.2f}")
+    axes.plot([1, most], [1, most], ":", color="grey", label="in proportion: 1")
+    axes.set(xscale="log", yscale="log", xlabel="number, of the smallest")
+    axes.set_ylabel("seconds, of those for the smallest")
+    axes.legend(title="exponent between the last two")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main() -> None:
+    """Run, write, and fail where results differ."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("quick", nargs="?", choices=["quick"])
+    parser.add_argument("--to", type=Path, default=HERE)
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
+    parser.add_argument("--note", default="", help="a sentence about the machine, such as: busy")
+    chosen = parser.parse_args()
+    found: list[Measured] = []
+    start = time.perf_counter()
+    for benchmark in chosen.only:
+        new = run(benchmark, chosen.quick == "quick")
+        found += new
+        print(*new, sep="\n", flush=True)
+    minutes = (time.perf_counter() - start) / 60
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    about = f"{processor()}; Python {platform.python_version()}, {versions}."
+    sizes = "Tiny sizes, a smoke test. " if chosen.quick else ""
+    heading = f"{sizes}{about} {minutes:.0f} minutes in all. {chosen.note}".strip()
+    (chosen.to / "results.md").write_text(as_markdown(found, heading), encoding="utf-8")
+    draw(found, chosen.to / "results.png")
+    wrong = [r for r in found if isinstance(r, Result) and not r.agrees]
+    if wrong:
+        raise SystemExit("Results differ:\n" + "\n".join(map(str, wrong)))
+
+
+if __name__ == "__main__":
+    main()

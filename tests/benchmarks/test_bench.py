@@ -1,0 +1,47 @@
+"""All benchmarks run on tiny sizes, and what they find is written down."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks.results import Growth, Result, from_json
+
+ROOT = Path(__file__).parents[2]
+EQUAL = Result("a", "b", 2.0, 3.0, 1e-6, 1e-5, 1.5, "How.")
+
+
+def test_results_survive_json(capsys, monkeypatch):
+    found = [EQUAL, Growth("pairs", [1, 10], [1.0, 100.0])]
+    monkeypatch.setattr(sys, "argv", ["", "json"])
+    bench.from_json.__globals__["show"](lambda quick: found)
+    assert [from_json(line) for line in capsys.readouterr().out.splitlines()] == found
+    assert found[1].exponent == pytest.approx(2)  # a hundred times for ten times as many
+
+
+def test_different_results_fail_the_command(tmp_path, monkeypatch):
+    found = {"trees": [EQUAL], "decoding": [EQUAL._replace(difference=1e-4)]}
+    monkeypatch.setattr(bench, "run", lambda name, quick: found[name])
+    command = ["bench", "--to", str(tmp_path), "--only"]
+    monkeypatch.setattr(sys, "argv", [*command, "trees"])
+    bench.main()
+    monkeypatch.setattr(sys, "argv", [*command, "trees", "decoding"])
+    with pytest.raises(SystemExit, match="differs by 1e-04"):
+        bench.main()
+    page = (tmp_path / "results.md").read_text()
+    assert "| a | b | 3.0 | 2 | 1.5 | 1e-04 | How. |" in page
+
+
+@pytest.mark.slow
+def test_every_benchmark_runs(tmp_path):
+    words = [sys.executable, "-m", "benchmarks", "quick", "--to", str(tmp_path)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "results.md").read_text()
+    for number in ("questions", "beams", "seeds", "checkpoints", "pairs"):
+        assert f"\n| {number} | " in page
+    for what in ("decoding", "scoring", "training step", "training", "grouping", "significance"):
+        assert f"\n| {what}" in page
+    assert (tmp_path / "results.png").stat().st_size > 1000
