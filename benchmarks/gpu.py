@@ -1,0 +1,495 @@
+"""What only a GPU can show, with random weights at the shape of a 7B model: ``make gpu``.
+
+Equality of beams, confidences and gradients with transformers' `generate`, a plain forward pass
+and plain peft; batches that do not fit into memory; two ranks on one device; then speed, memory
+and the share of the device's peak, and from these the rates of `study/costs.py`. Nothing is
+downloaded. Each part runs in a Python of its own and is ended at its time limit; together the
+limits are below ten minutes. What was found is written to benchmarks/gpu.md, and the command
+fails where results differ.
+
+``python -m benchmarks.gpu --device cpu --shape tiny`` runs the same parts on a tiny model without
+a GPU, as a test does: memory that is too small is then simulated.
+"""
+
+import argparse
+import json
+import logging
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedTokenizerBase
+
+from benchmarks.decoding import made_up_questions
+from benchmarks.reference import generate
+from benchmarks.trees import alone, as_trees, score, train
+from persistcal.answers import decode
+from persistcal.answers.decode import generate_beams, questions_that_fit
+from persistcal.confidence.packing import make_tree
+from persistcal.confidence.prompts import (
+    confidence_prompt,
+    few_shot_prefix,
+    question_suffix,
+)
+from persistcal.confidence.verbalised import digit_tokens
+from persistcal.models.tokenization import train_tokenizer
+from persistcal.training.data import TrainingQuestion
+from persistcal.training.lora import initialise, share_adapter
+from persistcal.training.ranks import own_share
+from persistcal.training.train import Trainee, train_adapter
+
+HERE = Path(__file__).parent
+TEMPLATE = HERE.parent / "config" / "prompts" / "confidence.txt"
+
+
+class Shape(NamedTuple):
+    """Sizes of a model, and how much it is asked."""
+
+    hidden_size: int
+    intermediate_size: int
+    n_layers: int
+    n_heads: int
+    vocab_size: int
+    dtype: torch.dtype
+    n_questions: int
+    n_beams: int
+    n_tokens: int
+
+
+SHAPES = {
+    "7b": Shape(4096, 11008, 32, 32, 100_278, torch.bfloat16, 64, 10, 16),
+    "tiny": Shape(32, 64, 4, 4, 2048, torch.float32, 6, 3, 4),
+}
+
+
+class Row(NamedTuple):
+    """A line of the page; `ok` is None where nothing is compared."""
+
+    part: str
+    what: str
+    found: str
+    ok: bool | None = None
+
+
+class Bench(NamedTuple):
+    """Where and with what a part runs."""
+
+    device: str
+    shape: Shape
+    tokenizer: PreTrainedTokenizerBase
+    questions: list[tuple[str, str]]
+
+    def model(self, *, n_layers: int = 0, dtype: torch.dtype | None = None, seed: int = 0):
+        """Return a model with random weights, made on the device."""
+        shape = self.shape
+        config = Olmo3Config(
+            vocab_size=shape.vocab_size,
+            hidden_size=shape.hidden_size,
+            intermediate_size=shape.intermediate_size,
+            num_hidden_layers=n_layers or shape.n_layers,
+            num_attention_heads=shape.n_heads,
+            num_key_value_heads=shape.n_heads,
+            sliding_window=4096,
+            initializer_range=2 / shape.hidden_size**0.5,  # far apart logits
+            eos_token_id=self.tokenizer.eos_token_id,
+            pad_token_id=self.tokenizer.pad_token_id,
+        )
+        torch.manual_seed(seed)
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype or shape.dtype)
+        try:
+            with torch.device(self.device):
+                return Olmo3ForCausalLM(config).eval().requires_grad_(False)
+        finally:
+            torch.set_default_dtype(before)
+
+    @property
+    def prefix(self) -> str:
+        """Return the solved examples."""
+        return few_shot_prefix(self.questions[:5])
+
+    def suffixes(self, n: int) -> list[str]:
+        """Return the first n questions."""
+        return [question_suffix(question) for question, _ in self.questions[5 : 5 + n]]
+
+    def prompts(self, n: int) -> list[list[list[int]]]:
+        """Return the confidence prompts of n questions, two candidates each."""
+        template = TEMPLATE.read_text(encoding="utf-8")
+        asked = self.questions[5 : 5 + n]
+        return [
+            [
+                self.tokenizer(confidence_prompt(template, question, answer))["input_ids"]
+                for answer in (right, right[::-1])
+            ]
+            for question, right in asked
+        ]
+
+    def timed(self, run: Callable[[], object]) -> tuple[float, float]:
+        """Return seconds on the clock and the most memory in GB, after one run to warm up."""
+        run()
+        on_gpu = self.device == "cuda"
+        if on_gpu:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        start = time.perf_counter()
+        run()
+        if on_gpu:
+            torch.cuda.synchronize()
+        taken = time.perf_counter() - start
+        return taken, torch.cuda.max_memory_allocated() / 1e9 if on_gpu else 0.0
+
+    def peak(self) -> tuple[float, float]:
+        """Return the FLOPs and the bytes per second of a large product and a large copy."""
+        n = 8192 if self.device == "cuda" else 256
+        one = torch.randn(n, n, device=self.device, dtype=self.shape.dtype)
+        product, _ = self.timed(lambda: [one @ one for _ in range(10)])
+        copy, _ = self.timed(lambda: [one.clone() for _ in range(10)])
+        return 10 * 2 * n**3 / product, 10 * 2 * one.nbytes / copy
+
+
+def new_bench(device: str, shape: Shape) -> Bench:
+    """Return questions and a tokenizer that has seen them."""
+    questions = made_up_questions(5 + shape.n_questions)
+    texts = [question_suffix(question) + f" {answer}\n\n" for question, answer in questions]
+    return Bench(device, shape, train_tokenizer(texts * 4, vocab_size=2048), questions)
+
+
+def weights_of(model: torch.nn.Module) -> int:
+    """Return the weights of the layers."""
+    return sum(p.numel() for p in model.get_decoder().layers.parameters())
+
+
+def close(part: str, what: str, difference: float, tolerance: float) -> Row:
+    """Return the row of a comparison."""
+    found = f"differ by {difference:.1e}, at most {tolerance:.0e} allowed"
+    return Row(part, what, found, difference <= tolerance)
+
+
+def equality(bench: Bench) -> Iterator[Row]:
+    """Compare with transformers: exactly in float32, within rounding in the model's dtype."""
+    shape, suffixes = bench.shape, bench.suffixes(4)
+    sizes = {"n_beams": shape.n_beams, "max_new_tokens": shape.n_tokens}
+    for name, dtype, per_token, of_confidence, n_layers in (
+        ("float32, 4 layers", torch.float32, 1e-4, 1e-4, 4),
+        (f"{shape.dtype}, all layers".removeprefix("torch."), shape.dtype, 0.05, 0.02, 0),
+    ):
+        model = bench.model(n_layers=n_layers, dtype=dtype)
+        ours = generate_beams(model, bench.tokenizer, bench.prefix, suffixes, **sizes)
+        theirs = [
+            beams
+            for suffix in suffixes
+            for beams in generate(model, bench.tokenizer, [bench.prefix + suffix], **sizes)
+        ]
+        pairs = [
+            pair for a, b in zip(ours, theirs, strict=True) for pair in zip(a, b, strict=True)
+        ]
+        same = sum(a.text == b.text for a, b in pairs)
+        exact = dtype == torch.float32
+        # In half precision nearly equal beams change places.
+        found = f"{same} of {len(pairs)} equal"
+        yield Row("equality", f"texts of beams, {name}", found, same == len(pairs) or not exact)
+        gap = max(abs(a.logprob - b.logprob) for a, b in pairs)
+        tolerance = per_token * shape.n_tokens
+        yield close("equality", f"log-probabilities of beams, {name}", gap, tolerance)
+
+        digits, asked = digit_tokens(bench.tokenizer), bench.prompts(4)
+        [confidence], [plain] = (
+            score(partial(way, model, digits, asked)) for way in (as_trees, alone)
+        )
+        gap = (confidence.float() - plain.float()).abs().max().item()
+        yield close("equality", f"confidences, {name}", gap, of_confidence)
+        if exact:
+            adapter = share_adapter([model], rank=8, alpha=16)
+            initialise(adapter, 17)
+            trees, plain = (
+                train(adapter, partial(way, model, digits, asked)) for way in (as_trees, alone)
+            )
+            gap = max(
+                ((a - b).abs().max() / b.abs().max().clamp(min=1)).item()
+                for a, b in zip(trees, plain, strict=True)
+            )
+            yield close("equality", f"loss and gradient, {name}", gap, 1e-4)
+        del model
+
+
+@contextmanager
+def little_memory(bench: Bench, model: torch.nn.Module, n_fit: int) -> Iterator[None]:
+    """Leave room for some questions only; on a CPU, refuse as if there were no more."""
+    if bench.device == "cuda":
+        n_tokens = 40 + bench.shape.n_tokens
+        every = questions_that_fit(model, n_beams=bench.shape.n_beams, n_tokens=n_tokens)
+        free, total = torch.cuda.mem_get_info()
+        room = n_fit * decode.ROOM * free / every
+        torch.cuda.set_per_process_memory_fraction(
+            (torch.cuda.memory_reserved() + room) / total
+        )
+        try:
+            yield
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+        return
+
+    def refuse(_: torch.nn.Module, inputs: tuple[torch.Tensor]) -> None:
+        if len(inputs[0]) > n_fit * bench.shape.n_beams:
+            raise torch.OutOfMemoryError("simulated")
+
+    hook = model.get_decoder().layers[0].register_forward_pre_hook(refuse)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def memory(bench: Bench) -> Iterator[Row]:
+    """Decode a batch that does not fit: it is halved, and the beams stay."""
+    n = bench.shape.n_questions
+    model = bench.model(n_layers=4, dtype=torch.float32)
+    sizes = {"n_beams": bench.shape.n_beams, "max_new_tokens": bench.shape.n_tokens}
+    run = partial(generate_beams, model, bench.tokenizer, bench.prefix, bench.suffixes(n), **sizes)
+    expected = run(batch_size=2)
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("persistcal.models.batches").addHandler(handler)
+    with little_memory(bench, model, max(2, n // 4)):
+        beams = run(batch_size=n)
+    same = [[b.text for b in a] for a in beams] == [[b.text for b in a] for a in expected]
+    how = "out of memory for real" if bench.device == "cuda" else "simulated"
+    yield Row("memory", f"halvings of a batch of {n}, {how}", str(len(said)), bool(said))
+    yield Row("memory", "beams after halving", "equal" if same else "differ", same)
+
+
+def _trained(bench: Bench, names: list[str], every: list[str]) -> list[torch.Tensor]:
+    """Train on the checkpoints of a rank, and return the adapter."""
+    tokens: dict[str, list[int]] = {}
+    seen: dict[str, TrainingQuestion] = {}
+    for number, pair in enumerate(bench.prompts(4)):
+        prompts = tuple(f"{number} {i}" for i in range(2))
+        tokens |= zip(prompts, pair, strict=True)
+        seen[f"q{number}"] = TrainingQuestion(prompts, (0.5, 0.5), (1.0, 0.0))
+    models = {
+        name: bench.model(n_layers=2, dtype=torch.float32, seed=every.index(name))
+        for name in names
+    }
+    adapter = share_adapter(models.values(), rank=4, alpha=8)
+    trainee = Trainee(models, adapter, tokens, digit_tokens(bench.tokenizer))
+    train_adapter(
+        trainee,
+        dict.fromkeys(every, seen),
+        list(seen),
+        seed=17,
+        lr=1e-3,
+        epochs=1,
+        batch_size=2,
+        micro_batch=32,
+    )
+    return [parameter.detach().cpu() for parameter in adapter.values()]
+
+
+def ranks(bench: Bench) -> Iterator[Row]:
+    """Train with two processes on one device, over gloo, as one process does.
+
+    NCCL takes one process a GPU, so it is used where there are two.
+    """
+    several = bench.device == "cuda" and torch.cuda.device_count() > 1
+    backend = "nccl" if several else "gloo"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "benchmarks.gpu", "--part", "rank", *_arguments(bench)]
+    folder = Path(os.environ.get("TMPDIR", "/tmp"), f"persistcal-ranks-{os.getpid()}")  # noqa: S108
+    folder.mkdir()
+    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    common |= {"RANKS_FOLDER": str(folder), "RANKS_BACKEND": backend}
+    processes = [
+        subprocess.Popen(
+            words,
+            env={**os.environ, **common, "RANK": str(rank)}
+            | ({"CUDA_VISIBLE_DEVICES": str(rank)} if several else {}),
+        )
+        for rank in range(2)
+    ]
+    status = [process.wait() for process in processes]
+    yield Row("ranks", f"two processes over {backend}", f"status {status}", not any(status))
+    if not any(status):
+        first, second = (torch.load(folder / f"{rank}.pt") for rank in range(2))
+        together = _trained(bench, ["a", "b"], ["a", "b"])
+        gap = max((a - b).abs().max().item() for a, b in zip(first, second, strict=True))
+        yield close("ranks", "adapters of the two", gap, 0)
+        gap = max((a - b).abs().max().item() for a, b in zip(first, together, strict=True))
+        yield close("ranks", "adapter of two processes and of one", gap, 1e-4)
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+
+
+def rank(bench: Bench) -> Iterator[Row]:
+    """Be one of two processes."""
+    dist.init_process_group(os.environ["RANKS_BACKEND"])
+    names = ["a", "b"]
+    adapter = _trained(bench, list(own_share(names)), names)
+    torch.save(adapter, Path(os.environ["RANKS_FOLDER"], f"{dist.get_rank()}.pt"))
+    dist.destroy_process_group()
+    yield from ()
+
+
+def decoding(bench: Bench) -> Iterator[Row]:
+    """Measure decoding against `generate` in batches as large."""
+    shape, model = bench.shape, bench.model()
+    flops, bandwidth = bench.peak()
+    yield Row("decoding", "peak", f"{flops / 1e12:.3g} TFLOP/s, {bandwidth / 1e12:.3g} TB/s")
+    sizes = {"n_beams": shape.n_beams, "max_new_tokens": shape.n_tokens}
+    rates = []
+    for n in (1, shape.n_questions // 4 or 1, shape.n_questions):
+        suffixes = bench.suffixes(n)
+        prompts = [bench.prefix + suffix for suffix in suffixes]
+        ours, gigabytes = bench.timed(
+            partial(
+                generate_beams,
+                model,
+                bench.tokenizer,
+                bench.prefix,
+                suffixes,
+                batch_size=n,
+                **sizes,
+            )
+        )
+        n_generated = n * shape.n_beams * shape.n_tokens
+        read = shape.n_tokens * sum(p.nbytes for p in model.parameters())
+        share = 2 * weights_of(model) * n_generated / ours / flops
+        found = (
+            f"{n_generated / ours:.3g} tokens/s, {gigabytes:.1f} GB, {100 * share:.2g} % of "
+            f"the peak, {100 * read / bandwidth / ours:.2g} % of the time to read the weights"
+        )
+        rates.append((n, ours / shape.n_tokens))
+        if n < shape.n_questions:  # the largest would take `generate` too long
+            plain, more = bench.timed(partial(generate, model, bench.tokenizer, prompts, **sizes))
+            found += f"; `generate` {plain / ours:.1f} times as long, {more:.1f} GB"
+        yield Row("decoding", f"{n} questions at once", found)
+    step = rates[0][1] - sum(p.nbytes for p in model.parameters()) / bandwidth
+    yield Row("rates", "BANDWIDTH", f"{bandwidth:.2g}")
+    yield Row("rates", "STEP_S", f"{max(0.0, step):.2g}")
+
+
+def packed(bench: Bench, part: str, passes: int) -> Iterator[Row]:
+    """Measure scoring or a training step against a forward pass for each prompt."""
+    model = bench.model()
+    flops, _ = bench.peak()
+    digits = digit_tokens(bench.tokenizer)
+    asked = bench.prompts(min(16, bench.shape.n_questions))
+    run: Callable[..., Any] = score
+    if part == "training":
+        adapter = share_adapter([model], rank=8, alpha=16)
+        initialise(adapter, 17)
+        run = partial(train, adapter)
+    ours, gigabytes = bench.timed(lambda: run(partial(as_trees, model, digits, asked)))
+    plain, more = bench.timed(lambda: run(partial(alone, model, digits, asked)))
+    n_tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
+    rate = 2 * passes * weights_of(model) * n_tokens / ours
+    yield Row(
+        part,
+        f"{2 * len(asked)} prompts, {n_tokens} tokens in trees",
+        f"{n_tokens / ours:.3g} tokens/s, {gigabytes:.1f} GB, {100 * rate / flops:.2g} % of "
+        f"the peak; each prompt alone {plain / ours:.1f} times as long, {more:.1f} GB",
+    )
+    yield Row("rates", f"FLOPS, {part}", f"{rate:.2g}")
+
+
+PARTS: dict[str, tuple[Callable[[Bench], Iterator[Row]], int]] = {  # and seconds at most
+    "equality": (equality, 120),
+    "memory": (memory, 80),
+    "ranks": (ranks, 90),
+    "decoding": (decoding, 130),
+    "training": (partial(packed, part="training", passes=2), 70),
+    "scoring": (partial(packed, part="scoring", passes=1), 60),
+}
+
+
+def _arguments(bench: Bench) -> list[str]:
+    [shape] = [name for name, shape in SHAPES.items() if shape == bench.shape]
+    return ["--device", bench.device, "--shape", shape]
+
+
+def run_parts(device: str, shape: str) -> list[Row]:
+    """Run each part in a process, and return its rows; one that fails has a row of its own."""
+    rows = []
+    for part, (_, limit) in PARTS.items():
+        words = [sys.executable, "-m", "benchmarks.gpu", "--part", part]
+        words += ["--device", device, "--shape", shape]
+        try:
+            done = subprocess.run(
+                words,
+                cwd=HERE.parent,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=limit,
+            )
+        except subprocess.TimeoutExpired:
+            rows.append(Row(part, "all of it", f"ended at its limit of {limit} s", ok=False))
+            continue
+        rows += [Row(*json.loads(ln)) for ln in done.stdout.splitlines() if ln.startswith("[")]
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            rows.append(Row(part, "all of it", f"failed: {last}", ok=False))
+        print(*rows[-3:], sep="\n", flush=True)
+    return rows
+
+
+def as_markdown(rows: list[Row], about: str) -> str:
+    """Return the page."""
+    says = {True: "yes", False: "**no**", None: ""}
+    table = "\n".join(f"| {r.part} | {r.what} | {r.found} | {says[r.ok]} |" for r in rows)
+    return f"""# What was measured on a GPU
+
+{about}
+
+Written by `make gpu`. The rows "rates" are what this run says of the constants at the top of
+`study/costs.py`.
+
+| part | what | found | as it must be |
+|---|---|---|---|
+{table}
+"""
+
+
+def main() -> None:
+    """Run all parts, or one of them, and fail where results differ."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--shape", choices=SHAPES, default="7b")
+    parser.add_argument("--part", choices=[*PARTS, "rank"])
+    parser.add_argument("--to", type=Path, default=HERE / "gpu.md")
+    chosen = parser.parse_args()
+    if chosen.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("No GPU was found; --device cpu --shape tiny tries the same without.")
+    if chosen.part:
+        bench = new_bench(chosen.device, SHAPES[chosen.shape])
+        function = rank if chosen.part == "rank" else PARTS[chosen.part][0]
+        for row in function(bench):
+            print(json.dumps(row), flush=True)
+        return
+    start = time.perf_counter()
+    rows = run_parts(chosen.device, chosen.shape)
+    name = torch.cuda.get_device_name() if chosen.device == "cuda" else "no GPU"
+    about = (
+        f"{name}, shape {chosen.shape}, torch {torch.__version__}, Python "
+        f"{platform.python_version()}; {time.perf_counter() - start:.0f} s in all."
+    )
+    chosen.to.write_text(as_markdown(rows, about), encoding="utf-8")
+    if wrong := [row for row in rows if row.ok is False]:
+        raise SystemExit("Not as it must be:\n" + "\n".join(map(str, wrong)))
+
+
+if __name__ == "__main__":
+    main()
