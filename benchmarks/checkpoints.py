@@ -1,8 +1,8 @@
 """How the cost of metrics and replicates grows with the number of checkpoints.
 
 Made-up predictions of 3 estimators at 2,000 questions: metrics under both conditionings, then
-2,000 replicates under odds, of adjacent pairs and of all pairs of checkpoints, in one process of
-one thread.
+2,000 replicates under odds, of adjacent pairs and of all pairs of checkpoints, in one process
+of one thread.
 Run `python -m benchmarks.checkpoints` in the root of the repository; with `adjacent` or `all`
 and numbers of checkpoints after it, it prints the CPU time of these.
 """

@@ -96,7 +96,9 @@ def against_generate(
     sizes = {"n_beams": N_BEAMS, "max_new_tokens": N_TOKENS}
 
     def here(batch_size: int = BATCH_SIZE) -> list[list[Beam]]:
-        return generate_beams(model, tokenizer, prefix, suffixes, batch_size=batch_size, **sizes)
+        return generate_beams(
+            model, tokenizer, prefix, suffixes, batch_size=batch_size, **sizes
+        )
 
     def generated(batch_size: int) -> list[list[Beam]]:
         starts = range(0, len(prompts), batch_size)

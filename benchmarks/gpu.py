@@ -7,8 +7,8 @@ downloaded. Each part runs in a Python of its own and is ended at its time limit
 limits are below ten minutes. What was found is written to benchmarks/gpu.md, and the command
 fails where results differ.
 
-``python -m benchmarks.gpu --device cpu --shape tiny`` runs the same parts on a tiny model without
-a GPU, as a test does: memory that is too small is then simulated.
+``python -m benchmarks.gpu --device cpu --shape tiny`` runs the same parts on a tiny model
+without a GPU, as a test does: memory that is too small is then simulated.
 """
 
 import argparse
@@ -255,7 +255,9 @@ def memory(bench: Bench) -> Iterator[Row]:
     n = bench.shape.n_questions
     model = bench.model(n_layers=4, dtype=torch.float32)
     sizes = {"n_beams": bench.shape.n_beams, "max_new_tokens": bench.shape.n_tokens}
-    run = partial(generate_beams, model, bench.tokenizer, bench.prefix, bench.suffixes(n), **sizes)
+    run = partial(
+        generate_beams, model, bench.tokenizer, bench.prefix, bench.suffixes(n), **sizes
+    )
     expected = run(batch_size=2)
     said: list[str] = []
     handler = logging.Handler()
@@ -307,7 +309,7 @@ def ranks(bench: Bench) -> Iterator[Row]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "benchmarks.gpu", "--part", "rank", *_arguments(bench)]
-    folder = Path(os.environ.get("TMPDIR", "/tmp"), f"persistcal-ranks-{os.getpid()}")  # noqa: S108
+    folder = Path(os.environ.get("TMPDIR", "/tmp"), f"persistcal-ranks-{os.getpid()}")
     folder.mkdir()
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     common |= {"RANKS_FOLDER": str(folder), "RANKS_BACKEND": backend}
@@ -373,7 +375,9 @@ def decoding(bench: Bench) -> Iterator[Row]:
         )
         rates.append((n, ours / shape.n_tokens))
         if n < shape.n_questions:  # the largest would take `generate` too long
-            plain, more = bench.timed(partial(generate, model, bench.tokenizer, prompts, **sizes))
+            plain, more = bench.timed(
+                partial(generate, model, bench.tokenizer, prompts, **sizes)
+            )
             found += f"; `generate` {plain / ours:.1f} times as long, {more:.1f} GB"
         yield Row("decoding", f"{n} questions at once", found)
     step = rates[0][1] - sum(p.nbytes for p in model.parameters()) / bandwidth

@@ -77,7 +77,10 @@ def main() -> None:
         digest_of_draws(predictions, CHECKPOINTS, **how)
         taken = time.process_time() - start
     undefined = sum(np.isnan(values).any() for values in replicates.replicated.values())
-    print(f"{n_questions} questions, {n_replicates} replicates: {taken:.0f} s, peak {peak():.2f} GB")
+    print(
+        f"{n_questions} questions, {n_replicates} replicates: {taken:.0f} s, "
+        f"peak {peak():.2f} GB"
+    )
     print(f"{N_ALL} replicates: {taken * N_ALL / n_replicates / 60:.0f} minutes of CPU time")
     print(f"{undefined} metrics are undefined")
 

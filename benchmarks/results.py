@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Result(NamedTuple):
-    """This project's way against another one, in one run.
+    """The way of this project against another one, in one run.
 
     Attributes
     ----------
@@ -42,6 +42,7 @@ class Result(NamedTuple):
         return self.difference <= self.tolerance
 
     def __str__(self) -> str:
+        """Return a sentence."""
         floor = "" if self.floor is None else f", {self.floor:.1f} times the floor"
         return (
             f"{self.name}: {self.seconds:.3g} s{floor}; {self.against} takes {self.ratio:.1f} "
@@ -68,6 +69,7 @@ class Growth(NamedTuple):
         return math.log(times) / math.log(self.sizes[-1] / self.sizes[-2])
 
     def __str__(self) -> str:
+        """Return a sentence."""
         points = ", ".join(
             f"{n}: {s:.3g} s" for n, s in zip(self.sizes, self.seconds, strict=True)
         )

@@ -2,9 +2,10 @@
 
 Run from the root of the repository: ``python -m benchmarks.trees``. SmolLM2-135M, or a
 random model of atlas' size where `benchmarks.smollm2` does not find it, with an adapter
-reads the paper's confidence prompt about cities on one thread, in three ways: each candidate alone;
-packed with the other candidates to its question, as was done before trees; and as trees
-over questions. Times are medians of turns one after the other, of the processor.
+reads the paper's confidence prompt about cities on one thread, in three ways: each
+candidate alone; packed with the other candidates to its question, as was done before
+trees; and as trees over questions. Times are medians of turns one after the other, of the
+processor.
 
 The floor is the matrix products of the tokens that cannot be shared or left out, at the
 rate of one large product.

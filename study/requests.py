@@ -16,6 +16,9 @@ MARGIN = 4
 SMALL_MODEL_MB = 2000
 # Of a model on a CPU: a decoding and training one of 135 million weights took 7.2 GB.
 CPU_BYTES_PER_WEIGHT = 40
+RESAMPLING_MB = 1500  # Python, a block of replicates (500 MB) and matrices of SmoothECE
+# Of a file of predictions: 2 million of them, in 26 MB, took 1.1 GB more than 40,000.
+RESAMPLING_PER_MB = 60
 
 
 class Request(NamedTuple):
@@ -86,6 +89,19 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
     minutes = max(LEAST_MIN, round(MARGIN * 60 * cost.hours))
     memory = round(BASE_MB + loaded) * attempt
     return Request(cost.gpus, memory, minutes * attempt, cost.ranks, nodes)
+
+
+def resampling_mb(predictions_mb: float, attempt: int = 1) -> int:
+    """Return the memory in MB that resampling predictions asks for, by the size of their file.
+
+    Replicates are drawn in blocks of a fixed size, so their number does not matter.
+
+    Examples
+    --------
+    >>> resampling_mb(0.5), resampling_mb(26)
+    (1530, 3060)
+    """
+    return round(RESAMPLING_MB + RESAMPLING_PER_MB * predictions_mb) * attempt
 
 
 def _nodes(config: Config, cost: Cost, rule: str) -> int:

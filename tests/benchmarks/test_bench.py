@@ -42,6 +42,13 @@ def test_every_benchmark_runs(tmp_path):
     page = (tmp_path / "results.md").read_text()
     for number in ("questions", "beams", "seeds", "checkpoints", "pairs"):
         assert f"\n| {number} | " in page
-    for what in ("decoding", "scoring", "training step", "training", "grouping", "significance"):
+    for what in (
+        "decoding",
+        "scoring",
+        "training step",
+        "training",
+        "grouping",
+        "significance",
+    ):
         assert f"\n| {what}" in page
     assert (tmp_path / "results.png").stat().st_size > 1000

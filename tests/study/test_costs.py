@@ -65,7 +65,9 @@ def test_tokens_of_a_question_are_those_of_packed_prompts(candidates, at_once):
         [
             *instruction,
             *range(1000 * (q + 1), 1000 * (q + 1) + 45),
-            *range(1000 * (q + 1) + 100 * (answer + 1), 1000 * (q + 1) + 100 * (answer + 1) + 15),
+            *range(
+                1000 * (q + 1) + 100 * (answer + 1), 1000 * (q + 1) + 100 * (answer + 1) + 15
+            ),
         ]
         for q in range(at_once // candidates)
         for answer in range(candidates)

@@ -10,7 +10,7 @@ from snakemake.exceptions import WorkflowError
 from study.check import ConfigError, check_config
 from study.costs import COSTS
 from study.defaults import over_defaults
-from study.requests import request
+from study.requests import request, resampling_mb
 from study.selection import IMPORTED, Study
 from study.worlds import expand_worlds
 

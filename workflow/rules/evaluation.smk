@@ -49,6 +49,10 @@ rule compute_metrics:
         "../scripts/evaluation/compute_metrics.py"
 
 
+def memory_to_resample(wildcards, input, attempt):
+    return resampling_mb(input.size_mb, attempt)
+
+
 rule resample_metrics:
     input:
         predictions=PREDICTIONS,
@@ -63,7 +67,7 @@ rule resample_metrics:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=memory_to_resample,
     params:
         checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),

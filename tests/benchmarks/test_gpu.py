@@ -1,0 +1,59 @@
+"""The suite for a GPU runs to its end on a tiny model without one, and says what it found."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import gpu
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_all_limits_together_are_below_ten_minutes():
+    assert sum(limit for _, limit in gpu.PARTS.values()) < 600
+
+
+def test_a_part_that_fails_or_takes_too_long_is_a_row(monkeypatch):
+    def run(words, *, timeout, **_):
+        part = words[words.index("--part") + 1]
+        if part == "memory":
+            raise subprocess.TimeoutExpired(words, timeout)
+        status = int(part == "ranks")
+        return subprocess.CompletedProcess(words, status, '["a", "b", "c", true]\n', "x\nwhy\n")
+
+    monkeypatch.setattr(gpu.subprocess, "run", run)
+    rows = gpu.run_parts("cpu", "tiny")
+    assert [(row.part, row.found) for row in rows if row.ok is False] == [
+        ("memory", "ended at its limit of 80 s"),
+        ("ranks", "failed: why"),
+    ]
+    assert "| memory | all of it | ended at its limit of 80 s | **no** |" in gpu.as_markdown(
+        rows, ""
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_it_says_so(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gpu"])
+    with pytest.raises(SystemExit, match="No GPU was found"):
+        gpu.main()
+
+
+@pytest.mark.slow
+def test_the_suite_runs_on_a_cpu(tmp_path):
+    page = tmp_path / "gpu.md"
+    words = [sys.executable, "-m", "benchmarks.gpu", "--device", "cpu", "--shape", "tiny"]
+    done = subprocess.run(
+        [*words, "--to", str(page)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    rows = re.findall(r"^\| (\w+) \| (.*?) \| (.*?) \| (.*?) \|$", text, flags=re.MULTILINE)
+    assert {part for part, *_ in rows} >= {*gpu.PARTS, "rates"}
+    assert sum(ok == "yes" for *_, ok in rows) == 12
+    # 6 questions of which 2 fit: halved to 3, and to 2
+    assert ("memory", "halvings of a batch of 6, simulated", "2", "yes") in rows
