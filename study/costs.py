@@ -131,13 +131,19 @@ def question_tokens(candidates: int, prompts_at_once: int) -> float:
     return QUESTION_TOKENS + CANDIDATE_TOKENS * candidates + INSTRUCTION_TOKENS / share
 
 
+def answers_each(config: Config) -> int:
+    """Return how many beams or samples a question has."""
+    settings = config["decoding"]
+    return settings["n_samples" if settings["strategy"] == "sample" else "n_beams"]
+
+
 def questions_at_once(config: Config, weights: float) -> int:
     """Return how many questions are decoded together, `persistcal.answers.decode`."""
     settings = config["decoding"]
     if settings["batch_size"] != "auto":
         return settings["batch_size"]
     tokens = QUESTION_TOKENS + settings["max_new_tokens"]
-    per_question = settings["n_beams"] * (tokens * KEY_VALUE_BYTES + LOGITS_BYTES)
+    per_question = answers_each(config) * (tokens * KEY_VALUE_BYTES + LOGITS_BYTES)
     memory = gpus_per_copy(weights, config["gpu_gb"]) * config["gpu_gb"] * 1e9
     free = memory - weights * BYTES_PER_WEIGHT
     # batches of BATCH are divided into equal parts at least as small as what fits
@@ -159,8 +165,9 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
     steps, live = (min(n, settings["max_new_tokens"]) for n in (STEPS, LIVE_STEPS))
     passes = ceil(questions / questions_at_once(config, weights)) * steps
     # a token is computed, and its beam's keys and values moved
-    flops = 2 * weights * questions * (QUESTION_TOKENS + settings["n_beams"] * live)
-    moved = questions * settings["n_beams"] * live * (QUESTION_TOKENS + live) * KEY_VALUE_BYTES
+    flops = 2 * weights * questions * (QUESTION_TOKENS + answers_each(config) * live)
+    moved = questions * answers_each(config) * live
+    moved *= (QUESTION_TOKENS + live) * KEY_VALUE_BYTES
     seconds = (
         passes * (STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH)
         + flops / FLOPS
