@@ -37,6 +37,13 @@ else:
     include: "workflow/rules/imports.smk"
 
 
+if study.has_own_answers:
+
+    include: "workflow/rules/answers.smk"
+    include: "workflow/rules/judgements.smk"
+    include: "workflow/rules/confidences.smk"
+
+
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analyses.smk"
 include: "workflow/rules/report.smk"

@@ -116,6 +116,13 @@ LABELS = Table(
     _schema(question_id=TEXT, cluster=INT, label=TEXT, source=TEXT),
     ("question_id", "cluster"),
 )
+GIVEN_LABELS = Table(
+    "given_labels",
+    "import_answers",
+    # of answers that came with one; `answer` without case and full stops
+    _schema(question_id=TEXT, answer=TEXT, label=TEXT),
+    ("question_id", "answer"),
+)
 ANSWERS = Table(
     "answers",
     "judge_answers",

@@ -82,6 +82,10 @@ def check_config(config: dict[str, Any]) -> None:
             _check_earlier(study, name)
         for name, table in study.tables.items():
             _check_table(study, name, table)
+    if study.has_own_answers:
+        for name in config["study"]["estimators"]:
+            _check_weights(study, name)
+            _check_earlier(study, name)
 
 
 def _check_decoding(study: Study, estimators: Iterable[str]) -> None:
@@ -137,6 +141,13 @@ def _check_study(config: dict[str, Any]) -> None:
             )
     for table, datasets in config["analyses"]["questions"].items():
         _check_names(f"analyses.questions.{table}", datasets, config["datasets"])
+    sources = [key for key in ("predictions", "answers") if study.get(key)]
+    sources += ["source: release"] if study.get("source") == "release" else []
+    if len(sources) > 1:
+        raise ConfigError(
+            f"config: study.{sources[0]} and study.{sources[1]} both say where results come from; "
+            "keep one."
+        )
     if study.get("source") == "release" and not study.get("archive"):
         raise ConfigError(
             "config: study.source is release, but study.archive is empty; "
@@ -148,6 +159,9 @@ def _check_paths(config: dict[str, Any]) -> None:
     """Refuse braces in paths that rules read or write: to Snakemake they are wildcards."""
     paths = {"results": config["results"]}
     paths |= {f"study.{key}": config["study"].get(key) for key in ("predictions", "archive")}
+    if study := config["study"].get("answers"):
+        files = [study] if isinstance(study, str) else [entry["file"] for entry in study]
+        paths |= {f"study.answers[{number}]": file for number, file in enumerate(files)}
     paths |= {
         f"datasets.{d}.file": about.get("file") for d, about in config["datasets"].items()
     }
@@ -165,7 +179,7 @@ def _check_paths(config: dict[str, Any]) -> None:
 
 def _named_by_tables(study: Study) -> list[str]:
     """Return the estimators of the rows that `all` evaluates for its tables."""
-    return [row.estimator for row in study.ever_evaluated] if study.runs_models else []
+    return [row.estimator for row in study.ever_evaluated] if study.estimates else []
 
 
 def _check_table(study: Study, name: str, table: dict[str, Any]) -> None:
@@ -190,7 +204,7 @@ def _check_model(study: Study, name: str) -> None:
             f"config: models.{name} has '{both[0]}' in both earlier and evaluation; "
             "keep it in one of them."
         )
-    if config["study"].get("predictions"):
+    if config["study"].get("predictions") or study.has_own_answers:
         return
     described = model.get("checkpoints", {})
     _check_names(f"models.{name}.earlier", earlier, described)
@@ -366,6 +380,17 @@ def _check_one_adapter(study: Study, name: str) -> None:
                 f"config: estimators.{name} has {elsewhere[0]}, but its recipe trains several "
                 "adapters, each for other checkpoints; use a recipe that trains one."
             )
+
+
+def _check_weights(study: Study, name: str) -> None:
+    """Refuse an estimator that runs a model, where there are only answers."""
+    about = study.config["estimators"][name]
+    if "recipe" in about or about.get("reads_weights") or "verifier" in about:
+        kind = "a verifier" if "verifier" in about else "the weights of checkpoints"
+        raise ConfigError(
+            f"config: estimators.{name} needs {kind}, but study.answers brings answers only; "
+            "drop it from study.estimators."
+        )
 
 
 def _check_earlier(study: Study, name: str) -> None:

@@ -56,6 +56,12 @@ class Evaluated(NamedTuple):
     estimator: str
 
 
+def _rows_of(table: dict[str, Any]) -> list[str]:
+    """Return the estimators of the rows of a table; EVERY where it has a row of each."""
+    rows = [row for block in table["blocks"] for row in block.get("rows", [{}])]
+    return [row.get("estimator", EVERY) for row in rows]
+
+
 class Study:
     """Answers questions about the config of a study; it changes nothing.
 
@@ -74,8 +80,24 @@ class Study:
     @cached_property
     def runs_models(self) -> bool:
         """Whether the study runs models, or takes predictions from elsewhere."""
-        elsewhere = self.chosen.get("predictions")
+        elsewhere = self.chosen.get("predictions") or self.chosen.get("answers")
         return not elsewhere and self.chosen.get("source", "models") == "models"
+
+    @cached_property
+    def has_own_answers(self) -> bool:
+        """Whether the answers were generated elsewhere; confidences are estimated here."""
+        return bool(self.chosen.get("answers"))
+
+    @cached_property
+    def estimates(self) -> bool:
+        """Whether confidences are estimated here, from a model's answers or the user's."""
+        return self.runs_models or self.has_own_answers
+
+    @cached_property
+    def answer_files(self) -> list[dict[str, str]]:
+        """Files of the user's answers, with what their rows do not say."""
+        answers = self.chosen["answers"]
+        return [{"file": answers}] if isinstance(answers, str) else answers
 
     @cached_property
     def models_made(self) -> list[str]:
@@ -118,8 +140,33 @@ class Study:
         return self.group(model, "evaluation")
 
     def checkpoints(self, model: str) -> list[str]:
-        """Return all checkpoints of `model` that answer questions."""
-        return self.group(model, "all")
+        """Return all checkpoints of `model` that answer questions.
+
+        Of the user's answers, the earlier ones that an estimator reads.
+        """
+        if not self.has_own_answers:
+            return self.group(model, "all")
+        return [c for c in self.group(model, "all") if self.splits_needed(model, c)]
+
+    def splits_needed(self, model: str, checkpoint: str) -> dict[str, str]:
+        """Return the splits that the study needs the user's answers to, and what needs each."""
+        needed = {}
+        if checkpoint in self.evaluation(model):
+            needed["test"] = f"models.{model}.evaluation"
+        elif checkpoint in self.earlier(model):
+            for name in self.chosen["estimators"]:
+                about = self.config["estimators"][name]
+                read = [c for group in about["reads"] for c in self.group(model, group)]
+                if self.is_fitted(name):
+                    needed.setdefault("train", f"estimators.{name}")
+                if checkpoint in read:
+                    needed.setdefault("test", f"estimators.{name}")
+        return needed
+
+    def known_checkpoints(self, model: str) -> list[str]:
+        """Return all checkpoints of `model` that the config names."""
+        catalogue = self.config["models"][model].get("checkpoints", {})
+        return list(dict.fromkeys([*self.group(model, "all"), *catalogue]))
 
     def described(self, model: str) -> dict[str, dict[str, Any]]:
         """Return what the config says of each checkpoint of `model` that answers."""
@@ -212,10 +259,12 @@ class Study:
 
     def train_datasets(self, dataset: str) -> list[str]:
         """Return the datasets whose adapters score `dataset`."""
-        return self.config["datasets"][dataset].get("train_datasets", [dataset])
+        return self.elsewhere(dataset) or [dataset]
 
     def elsewhere(self, dataset: str) -> list[str]:
         """Return the datasets that estimators for `dataset` train on, if not on itself."""
+        if self.has_own_answers:
+            return []
         return self.config["datasets"][dataset].get("train_datasets", [])
 
     @cached_property
@@ -225,6 +274,8 @@ class Study:
         A table about transfer may name a dataset that the study does not evaluate
         otherwise; its estimators train on the study's.
         """
+        if self.has_own_answers:
+            return list(self.chosen["datasets"])
         named = [
             dataset
             for name in self.chosen["further"]
@@ -266,7 +317,7 @@ class Study:
         about = self.config["estimators"][estimator]
         groups = [*about["reads"], *(["earlier"] if self.is_fitted(estimator) else [])]
         read = {checkpoint for name in groups for checkpoint in self.group(model, name)}
-        return [checkpoint for checkpoint in self.checkpoints(model) if checkpoint in read]
+        return [c for c in self.group(model, "all") if c in read]
 
     def splits_to_verify(self, verifier: str, model: str, dataset: str) -> dict[str, str]:
         """Return the split of `dataset` that `verifier` judges the answers to, by checkpoint.
@@ -365,12 +416,21 @@ class Study:
 
     @cached_property
     def tables(self) -> dict[str, dict[str, Any]]:
-        """Descriptions of the tables that the study makes, by name."""
-        return self._with_rows(self._expanded(self.chosen["tables"]))
+        """Descriptions of the tables that the study makes, by name.
+
+        Of the user's answers, one of every estimator, and those of which there is each row.
+        """
+        if not self.has_own_answers:
+            return self._with_rows(self._expanded(self.chosen["tables"]))
+        asked = self._expanded(list(dict.fromkeys(["all_estimators", *self.chosen["tables"]])))
+        known = {EVERY, *self.chosen["estimators"]}
+        return self._with_rows({n: t for n, t in asked.items() if set(_rows_of(t)) <= known})
 
     @cached_property
     def further_tables(self) -> dict[str, dict[str, Any]]:
         """Descriptions of the tables that only `all` makes: those with something to show."""
+        if self.has_own_answers:
+            return {}
         names = [name for name in self.chosen["further"] if name not in self.chosen["tables"]]
         return self._with_rows(self._expanded(names))
 
@@ -380,12 +440,12 @@ class Study:
         if self.chosen.get("predictions"):
             # Only the user knows which other tables their estimators fill.
             return ["all_estimators"]
-        return list(self.tables if self.runs_models else self.every_table)
+        return list(self.tables if self.estimates else self.every_table)
 
     @cached_property
     def every_table(self) -> dict[str, dict[str, Any]]:
         """All tables by name."""
-        if self.runs_models:
+        if self.estimates:
             return {**self.tables, **self.further_tables}
         # Only the file knows its estimators: what it has none of can be asked for, in vain.
         everything = ["all_estimators", *self.chosen["tables"], *self.chosen["further"]]
@@ -399,11 +459,10 @@ class Study:
 
     def shown(self, table: str) -> list[Evaluated]:
         """Return whose metrics a table shows."""
-        if not self.runs_models:
+        if not self.estimates:
             return self.evaluated
         description = self.every_table[table]
-        rows = [row for block in description["blocks"] for row in block.get("rows", [{}])]
-        named = [row.get("estimator", EVERY) for row in rows]
+        named = _rows_of(description)
         # The study's own tables show what it evaluates; `all` evaluates what its tables show.
         if table in self.tables:
             named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
@@ -423,7 +482,7 @@ class Study:
     def evaluated(self) -> list[Evaluated]:
         """What the study itself evaluates."""
         places = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
-        if not self.runs_models:
+        if not self.estimates:
             return [Evaluated(*place, IMPORTED) for place in places]
         return [
             Evaluated(*place, estimator)
@@ -461,6 +520,8 @@ class Study:
         """
         if self.config["judge"]["backend"] == "lexical":
             return None
+        if self.has_own_answers:  # on which nothing is trained
+            return 1
         return max([1, *(self.recipe(recipe)["answers"] for recipe in self.recipes)])
 
     def analysed(self, analysis: str) -> list[tuple[str, str]]:

@@ -11,8 +11,15 @@ SPLITS = ("train", "test", "few_shot", "unused")
 KNOWN = {"question", "answers", "id", "category", "split"}
 
 
-def _text(value: object, name: str, row: int) -> str:
-    """Return a value as text without space around it; empty where there is none."""
+def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
+    """Return a value as text without space around it; empty where there is none.
+
+    Raises
+    ------
+    ValueError
+        When it is none of text and whole number, or has more than `one_line`. The message
+        names the column and the row.
+    """
     place = f"column {name!r} of row {row}"
     if value is None or value != value:
         return ""
@@ -27,7 +34,7 @@ def _text(value: object, name: str, row: int) -> str:
         raise ValueError(f"{place} is of type {type(value).__name__}; give a text")
     text = str(value).strip()
     # A prompt is made of lines, and an answer ends with its line.
-    if "\n" in text or "\r" in text:
+    if one_line and ("\n" in text or "\r" in text):
         raise ValueError(f"{place} has a line break, which would end its prompt; remove it")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{place} holds half a character (a surrogate); write it whole")
@@ -36,7 +43,7 @@ def _text(value: object, name: str, row: int) -> str:
 
 def _references(answers: object, row: int) -> list[str]:
     several = list(answers) if isinstance(answers, list | tuple | np.ndarray) else [answers]
-    references = [text for answer in several if (text := _text(answer, "answers", row))]
+    references = [text for answer in several if (text := plain_text(answer, "answers", row))]
     if not references:
         raise ValueError(
             f"column 'answers' of row {row} holds no answer; give at least one accepted answer "
@@ -110,7 +117,9 @@ def tidy_questions(
         raise ValueError(f"column {name!r} is there twice; keep one")
     records = rows.to_dict("records")  # values as Python has them
     texts = {
-        name: [_text(record[name], name, row) for row, record in enumerate(records, start=1)]
+        name: [
+            plain_text(record[name], name, row) for row, record in enumerate(records, start=1)
+        ]
         for name in rows.columns
         if name != "answers"
     }

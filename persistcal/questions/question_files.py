@@ -18,7 +18,9 @@ from persistcal.csv_text import decode, delimiter_of
 _LIST = re.compile(r"\[\s*(['\"]).*\1\s*\]", re.DOTALL)
 
 
-def read_rows(content: bytes, kind: str, *, known: Collection[str]) -> pd.DataFrame:
+def read_rows(
+    content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] | None = None
+) -> pd.DataFrame:
     """Return the rows of a file, numbers in CSV and JSON as the text that they are there.
 
     Parameters
@@ -29,6 +31,9 @@ def read_rows(content: bytes, kind: str, *, known: Collection[str]) -> pd.DataFr
         Ending of its name: ``.csv``, ``.jsonl`` or ``.parquet``.
     known : collection of str
         Names that columns may have, by which a CSV file's delimiter is known.
+    lists : collection of str, optional
+        Columns in which a CSV field that begins with ``[`` is a JSON list. Without it no
+        column may hold lists.
 
     Raises
     ------
@@ -45,7 +50,7 @@ def read_rows(content: bytes, kind: str, *, known: Collection[str]) -> pd.DataFr
     if kind == ".parquet":
         return _parquet(content)
     if kind == ".csv":
-        return _csv(decode(content), known)
+        return _csv(decode(content), known, lists)
     if kind == ".jsonl":
         return pd.DataFrame(_json_lines(decode(content)), dtype=object)
     raise ValueError(f"files of kind {kind!r} are not read; give .jsonl, .csv or .parquet")
@@ -61,23 +66,44 @@ def _parquet(content: bytes) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=table.column_names, dtype=object)
 
 
-def _csv(text: str, known: Collection[str]) -> pd.DataFrame:
+def _csv(text: str, known: Collection[str], lists: Collection[str] | None) -> pd.DataFrame:
     rows = _csv_lines(text, delimiter_of(text, known))
     _, names = next(rows, (0, []))
-    fields = []
+    fields: list[list[object]] = []
     for line, row in rows:
         if len(row) != len(names):
             raise ValueError(
                 f"line {line} has {len(row)} fields, but the heading has {len(names)}; put a "
                 "text that holds the delimiter in double quotes"
             )
+        if lists is not None:
+            fields.append(
+                [
+                    _json_list(f, n, line) if n in lists else f
+                    for n, f in zip(names, row, strict=True)
+                ]
+            )
+            continue
         if any(_LIST.fullmatch(field.strip()) for field in row):
             raise ValueError(
                 f"line {line} holds a list written as text; give several answers as JSONL or "
                 "parquet"
             )
-        fields.append(row)
+        fields.append(list(row))
     return pd.DataFrame(fields, columns=names, dtype=object)
+
+
+def _json_list(field: str, name: str, line: int) -> object:
+    """Return the list that a field holds, or the field as it is where it begins with none."""
+    if not field.lstrip().startswith("["):
+        return field
+    try:
+        return json.loads(field, parse_int=str, parse_float=str, parse_constant=str)
+    except ValueError as error:
+        raise ValueError(
+            f"column {name!r} of line {line} begins like a list but is no JSON list ({error}); "
+            'write ["a", "b"]'
+        ) from error
 
 
 def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -94,7 +120,8 @@ def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _json_lines(text: str) -> Iterator[dict[str, object]]:
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = text.rstrip().split("\n")
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -106,7 +133,12 @@ def _json_lines(text: str) -> Iterator[dict[str, object]]:
                 parse_constant=lambda name: None if name == "NaN" else name,
             )
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"line {number} is not JSON ({error}); correct it") from error
+            last = (
+                ", or write the file again: it may be cut off" if number == len(lines) else ""
+            )
+            raise ValueError(
+                f"line {number} is not JSON ({error}); correct it{last}"
+            ) from error
         if not isinstance(row, dict):
             raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
         yield row

@@ -40,6 +40,38 @@ def test_own_predictions_need_no_more_than_this():
     check_config(overlaid(OWN))
 
 
+def own_answers(**study):
+    chosen = {"answers": "answers.csv", "estimators": ["end_correct", "self_consistency"]}
+    models = {"m1": {"earlier": ["z"], "evaluation": ["a", "b", "c"]}}
+    places = {"models": ["m1"], "datasets": ["quiz"]}
+    return overlaid({**OWN, "models": models, "study": {**places, **chosen, **study}})
+
+
+def test_own_answers_read_the_earlier_checkpoints_that_an_estimator_needs():
+    check_config(own_answers())
+    assert Study(own_answers()).checkpoints("m1") == ["a", "b", "c"]
+    fitted = Study(own_answers(estimators=["self_consistency_posthoc"]))
+    assert fitted.checkpoints("m1") == ["z", "a", "b", "c"]
+    assert fitted.splits_needed("m1", "z") == {"train": "estimators.self_consistency_posthoc"}
+    copied = Study(own_answers(estimators=["self_consistency_copy"]))
+    assert copied.splits_needed("m1", "z") == {"test": "estimators.self_consistency_copy"}
+
+
+@pytest.mark.parametrize(
+    ("study", "message"),
+    [
+        ({"estimators": ["oracle"]}, "estimators.oracle needs the weights of checkpoints"),
+        ({"estimators": ["linear_probe"]}, "estimators.linear_probe needs the weights"),
+        ({"estimators": ["gcm"]}, "estimators.gcm needs a verifier"),
+        ({"predictions": "p.csv"}, "study.predictions and study.answers both say"),
+        ({"answers": [{"file": "{a}.csv"}]}, "braces in a path"),
+    ],
+)
+def test_what_answers_alone_cannot_do(study, message):
+    with pytest.raises(ConfigError, match=message):
+        check_config(own_answers(**study))
+
+
 @pytest.mark.parametrize(
     ("overlay", "message"),
     [

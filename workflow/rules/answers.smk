@@ -16,70 +16,71 @@ SAMPLES = DECODING["strategy"] == "sample"
 DRAW = {key: DECODING[key] for key in ("temperature", "top_p", "seed")}
 
 
-rule generate_beams:
-    input:
-        ask(pretrained_files),
-        checkpoint=CHECKPOINT,
-        questions=QUESTIONS,
-    output:
-        beams=shard_of(BEAMS, "decoding"),
-    log:
-        shard_of(
-            f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
-            "decoding",
-        ),
-    benchmark:
-        shard_of(
-            f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.tsv",
-            "decoding",
-        )
-    conda:
-        f"../../envs/{DECODER}.yaml"
-    threads: 1
-    resources:
-        gpu=gpus,
-        mem_mb=memory,
-        runtime=runtime,
-    params:
-        splits=["train", "test"],
-        few_shot=config["prompts"]["few_shot"],
-        few_shot_by_category=examples_by_category,
-        chat=asks_in_chat,
-        backend=config["decoding"]["backend"],
-        n_beams=DECODING["n_samples" if SAMPLES else "n_beams"],
-        draw=DRAW if SAMPLES else None,
-        max_new_tokens=config["decoding"]["max_new_tokens"],
-        batch_size=config["decoding"]["batch_size"],
-        shard=shard_number,
-        n_shards=config["decoding"]["shards"],
-        code=digest_of("answers/generate_beams.py"),
-    script:
-        "../scripts/answers/generate_beams.py"
+if study.runs_models:
 
-
-if config["decoding"]["shards"] > 1:
-
-    rule merge_beams:
+    rule generate_beams:
         input:
+            ask(pretrained_files),
+            checkpoint=CHECKPOINT,
             questions=QUESTIONS,
-            shards=expand(
-                rules.generate_beams.output.beams,
-                shard=range(config["decoding"]["shards"]),
-                allow_missing=True,
-            ),
         output:
-            merged=BEAMS,
+            beams=shard_of(BEAMS, "decoding"),
         log:
-            f"{LOGS}/merge_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
-        localrule: True
+            shard_of(
+                f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
+                "decoding",
+            ),
+        benchmark:
+            shard_of(
+                f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.tsv",
+                "decoding",
+            )
         conda:
-            "../../envs/cpu.yaml"
+            f"../../envs/{DECODER}.yaml"
         threads: 1
+        resources:
+            gpu=gpus,
+            mem_mb=memory,
+            runtime=runtime,
         params:
-            table="BEAMS",
-            code=digest_of("answers/merge_shards.py"),
+            splits=["train", "test"],
+            few_shot=config["prompts"]["few_shot"],
+            few_shot_by_category=examples_by_category,
+            chat=asks_in_chat,
+            backend=config["decoding"]["backend"],
+            n_beams=DECODING["n_samples" if SAMPLES else "n_beams"],
+            draw=DRAW if SAMPLES else None,
+            max_new_tokens=config["decoding"]["max_new_tokens"],
+            batch_size=config["decoding"]["batch_size"],
+            shard=shard_number,
+            n_shards=config["decoding"]["shards"],
+            code=digest_of("answers/generate_beams.py"),
         script:
-            "../scripts/answers/merge_shards.py"
+            "../scripts/answers/generate_beams.py"
+
+    if config["decoding"]["shards"] > 1:
+
+        rule merge_beams:
+            input:
+                questions=QUESTIONS,
+                shards=expand(
+                    rules.generate_beams.output.beams,
+                    shard=range(config["decoding"]["shards"]),
+                    allow_missing=True,
+                ),
+            output:
+                merged=BEAMS,
+            log:
+                f"{LOGS}/merge_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
+            localrule: True
+            conda:
+                "../../envs/cpu.yaml"
+            threads: 1
+            params:
+                table="BEAMS",
+                code=digest_of("answers/merge_shards.py"),
+            script:
+                "../scripts/answers/merge_shards.py"
 
 
 ENTAILMENT_MODEL = []  # record of the model that compares answers, if one does

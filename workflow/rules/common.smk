@@ -182,7 +182,7 @@ wildcard_constraints:
     answers=one_of(
         ["own", "train", "transfer", "evaluation", "earlier", "last_earlier"]
     ),
-    estimator=one_of(config["estimators"] if study.runs_models else [IMPORTED]),
+    estimator=one_of(config["estimators"] if study.estimates else [IMPORTED]),
     table=one_of(study.every_table),
     seed=r"\d+",
     shard=r"\d+",

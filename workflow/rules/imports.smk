@@ -31,6 +31,38 @@ if study.chosen["predictions"]:
             "../scripts/imports/import_predictions.py"
 
 
+if study.has_own_answers:
+    GIVEN_LABELS = f"{RESULTS}/given_labels/{{dataset}}.parquet"
+
+    rule import_answers:
+        input:
+            files=[
+                existing(entry["file"], "set study.answers to your file")
+                for entry in study.answer_files
+            ],
+        output:
+            questions=expand(QUESTIONS, dataset=DATASETS),
+            beams=[
+                BEAMS.format(model=m, checkpoint=c, dataset=d)
+                for m in MODELS
+                for c in study.checkpoints(m)
+                for d in DATASETS
+            ],
+            labels=expand(GIVEN_LABELS, dataset=DATASETS),
+        log:
+            f"{LOGS}/import_answers.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        params:
+            entries=study.answer_files,
+            strategy=config["decoding"]["strategy"],
+            known={m: study.known_checkpoints(m) for m in config["models"]},
+            code=digest_of("imports/import_answers.py"),
+        script:
+            "../scripts/imports/import_answers.py"
+
+
 if study.chosen["source"] == "release":
     ANSWERED = [
         {"model": m, "checkpoint": c, "dataset": d}

@@ -35,6 +35,7 @@ rule judge_answers:
     input:
         questions=QUESTIONS,
         clusters=CLUSTERS,
+        given=GIVEN_LABELS if study.has_own_answers else [],
     output:
         labels=LABELS,
         answers=ANSWERS,

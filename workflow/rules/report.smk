@@ -5,7 +5,7 @@ EVALUATED_LABELS = {
     "estimators": {
         name: label
         for name, label in study.labels["estimators"].items()
-        if not study.runs_models or name in {row.estimator for row in study.evaluated}
+        if not study.estimates or name in {row.estimator for row in study.evaluated}
     },
 }
 
@@ -26,7 +26,7 @@ def labels_shown(wildcards):
     """Names as printed, of nothing else: another estimator's must not remake the table."""
     rows = (
         {row.estimator for row in study.shown(wildcards.table)}
-        if study.runs_models
+        if study.estimates
         else config["estimators"]
     )
     known = study.labels["estimators"]

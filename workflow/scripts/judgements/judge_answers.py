@@ -6,6 +6,7 @@ import os
 import pandas as pd
 
 from persistcal import artifacts
+from persistcal.answers.equivalence import normalise
 from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.judge.labels import judge_lexically
 from persistcal.logs import log_to
@@ -18,6 +19,7 @@ def judge_answers(
     clusters_path: str,
     labels_path: str,
     answers_path: str,
+    given_path: str = "",
     *,
     judged_clusters: int | None = None,
     judge: dict | None = None,
@@ -34,6 +36,8 @@ def judge_answers(
         Table `persistcal.artifacts.LABELS`, one row per judged cluster.
     answers_path : str
         Table `persistcal.artifacts.ANSWERS` of the train and the test split.
+    given_path : str, optional
+        Table GIVEN_LABELS: of these answers the judge is not asked.
     judged_clusters : int, optional
         Judge so many of the most probable clusters of each question; all by default.
     judge : dict, optional
@@ -48,10 +52,13 @@ def judge_answers(
         clusters = clusters[clusters["cluster"] < judged_clusters]
     asked = questions.loc[clusters["question_id"], ["question", "references"]]
     rows = list(zip(asked["question"], asked["references"], clusters["answer"], strict=True))
-    if judge:
-        judged = ask_judge(rows, judge, folder, noted)
+    given = given_labels(clusters, given_path)
+    asked_of_judge = [row for row, label in zip(rows, given, strict=True) if label is None]
+    if judge and asked_of_judge:
+        replies = iter(ask_judge(asked_of_judge, judge, folder, noted))
     else:
-        judged = [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
+        replies = iter((judge_lexically(a, right), "lexical") for _, right, a in asked_of_judge)
+    judged = [(label, "given") if label else next(replies) for label in given]
     labels = clusters[["question_id", "cluster"]].assign(
         label=[label for label, _ in judged], source=[source for _, source in judged]
     )
@@ -63,6 +70,17 @@ def judge_answers(
     answers = label_predictions(predictions, labels)[artifacts.ANSWERS.schema.names]
     artifacts.write(answers, answers_path, artifacts.ANSWERS)
     log.info("Labels: %s", labels["label"].value_counts().to_dict())
+
+
+def given_labels(clusters: pd.DataFrame, path: str) -> list[str | None]:
+    """Return the label that each cluster's answer came with, None where it has none."""
+    if not path:
+        return [None] * len(clusters)
+    given = artifacts.read(path, artifacts.GIVEN_LABELS)
+    keys = zip(given["question_id"], given["answer"], strict=True)
+    labels = dict(zip(keys, given["label"], strict=True))
+    answers = zip(clusters["question_id"], map(normalise, clusters["answer"]), strict=True)
+    return [labels.get(key) for key in answers]
 
 
 def ask_judge(rows: list[tuple], judge: dict, folder: str, noted: str) -> list[tuple[str, str]]:
@@ -85,6 +103,7 @@ if __name__ == "__main__":
         snakemake.input.clusters,
         snakemake.output.labels,
         snakemake.output.answers,
+        snakemake.input.get("given", ""),
         judged_clusters=snakemake.params.judged_clusters,
         judge={**snakemake.config["judge"], **decides} if decides else None,
         folder=snakemake.params.folder,

@@ -1,0 +1,122 @@
+"""What the rows of answers that were generated elsewhere must agree on."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from persistcal.imports.own_answers import OwnAnswersError, refuse
+
+CHECKPOINT = ["model", "checkpoint"]
+
+
+def check_questions(rows: pd.DataFrame, dataset: str) -> None:
+    """Refuse rows of one dataset that say different things of a question.
+
+    Raises
+    ------
+    OwnAnswersError
+        When a question has two texts, references or splits, or a checkpoint lacks a
+        question that another one answered in the same split.
+    """
+    for name in ("question", "references", "split"):
+        first = rows.groupby("question_id")[name].transform("first")
+        if (differs := rows[name] != first).any():
+            question = rows.loc[differs, "question_id"].iloc[0]
+            pair = rows[rows["question_id"] == question].drop_duplicates(name)
+            raise refuse(
+                f"{name} of question {question!r} of {dataset} differs between rows",
+                pair,
+                name,
+                "a question has one; give another question another question_id",
+            )
+    for split, part in rows.groupby("split", sort=False):
+        asked: dict[str, set[str]] = {}
+        for model, checkpoint, question in part[[*CHECKPOINT, "question_id"]].itertuples(
+            index=False
+        ):
+            asked.setdefault(f"model {model}, checkpoint {checkpoint}", set()).add(question)
+        everything = set().union(*asked.values())
+        for who, there in asked.items():
+            if lacking := sorted(everything - there):
+                raise refuse(
+                    f"{who} has no answer to {len(lacking)} questions of the {split} split of "
+                    f"{dataset} that others answered",
+                    part[part["question_id"].isin(lacking[:3])].drop_duplicates("question_id"),
+                    "question_id",
+                    "all checkpoints answer the same questions; add their rows",
+                )
+
+
+def check_numbers(rows: pd.DataFrame, dataset: str) -> None:
+    """Refuse rows of one dataset of which a sample is there twice, or one is missing.
+
+    Raises
+    ------
+    OwnAnswersError
+        When a (question, sample) is repeated, or questions have different numbers of
+        answers: their confidences would not be comparable.
+    """
+    question = [*CHECKPOINT, "question_id"]
+    if not rows["sample"].isna().all():
+        key = [*question, "sample"]
+        if rows.duplicated(key).any():
+            again = rows[rows.duplicated(key)].iloc[0]
+            same = rows[(rows[key] == again[key]).all(axis=1)]
+            raise refuse(
+                f"sample {again['sample']} of question {again['question_id']!r} of {dataset} "
+                f"is there twice at model {again['model']}, checkpoint {again['checkpoint']}",
+                same,
+                None,
+                "number the samples of a question",
+            )
+    for model, part in rows.groupby("model", sort=False):
+        sizes = part.groupby(question, sort=False)["answer"].transform("size")
+        usual = int(sizes.mode().max())
+        if (other := sizes != usual).any():
+            odd = part[other].assign(n=sizes[other]).drop_duplicates(question)
+            one = odd.iloc[0]
+            raise refuse(
+                f"question {one['question_id']!r} of {dataset} has {one['n']} answers at "
+                f"checkpoint {one['checkpoint']} of {model}, others have {usual}",
+                odd,
+                "question_id",
+                "give each question equally many (an answer may be empty)",
+            )
+
+
+def check_splits(
+    rows: pd.DataFrame, dataset: str, needed: Mapping[tuple[str, str], Mapping[str, str]]
+) -> None:
+    """Refuse rows of one dataset without the splits that the study needs.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    dataset : str
+    needed : mapping
+        By model and checkpoint, for each split that is needed what needs it.
+    """
+    there = {
+        (str(model), str(checkpoint)): set(part["split"])
+        for (model, checkpoint), part in rows.groupby(CHECKPOINT, sort=False)
+    }
+    for (model, checkpoint), splits in needed.items():
+        for split, who in splits.items():
+            if split not in there[model, checkpoint]:
+                raise OwnAnswersError(
+                    f"{who} needs answers of model {model}, checkpoint {checkpoint} to the "
+                    f"{split} split of {dataset}, and no row has that split; add them, or "
+                    "drop what needs them"
+                )
+
+
+def check_weights(rows: pd.DataFrame, strategy: str) -> None:
+    """Refuse beams without the log-probabilities that they weigh by."""
+    if strategy == "beams" and (lacking := rows["logprob"].isna()).any():
+        raise refuse(
+            "decoding.strategy is beams, which weigh by their log-probability, but logprob is "
+            "missing",
+            rows[lacking],
+            None,
+            "add it, or set decoding.strategy to sample if the answers were drawn at random",
+        )

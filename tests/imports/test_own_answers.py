@@ -1,0 +1,256 @@
+"""Answers that were generated elsewhere: what arrives in the study's tables, what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from import_answers import import_answers
+from judge_answers import judge_answers
+
+from persistcal import artifacts
+from persistcal.imports.own_answers import OwnAnswersError
+
+PLACES = [("m1", checkpoint, "quiz") for checkpoint in "ab"]
+
+
+def good(n_questions=2, n_samples=2):
+    """Two checkpoints, some questions, some samples each."""
+    return [
+        {
+            "model": "m1",
+            "checkpoint": checkpoint,
+            "dataset": "quiz",
+            "question_id": f"q{question}",
+            "question": f"Where is {question}?",
+            "references": ["Oslo", "Oslo city"] if question else "Lima",
+            "answer": f" Oslo{'.' * sample}",
+            "sample": sample,
+            "logprob": -0.25 * (sample + 1),
+        }
+        for checkpoint in "ab"
+        for question in range(n_questions)
+        for sample in range(n_samples)
+    ]
+
+
+def run(folder, rows, *, kind="jsonl", strategy="sample", needs=None, splits=None, text=None):
+    path = folder / f"answers.{kind}"
+    if text is not None:
+        path.write_text(text)
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif kind == "csv":
+        lists = [
+            {k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()}
+            for row in rows
+        ]
+        pd.DataFrame(lists).to_csv(path, index=False)
+    else:
+        texts = [
+            {**row, "references": r if isinstance(r := row["references"], list) else [r]}
+            for row in rows
+        ]
+        pd.DataFrame(texts).to_parquet(path, index=False)
+    import_answers(
+        [{"file": str(path)}],
+        {"quiz": str(folder / "questions.parquet")},
+        {place: str(folder / f"{place[1]}.parquet") for place in PLACES},
+        {"quiz": str(folder / "given.parquet")},
+        strategy=strategy,
+        known={"m1": ["a", "b", "z"]},
+        datasets=["quiz"],
+        splits=splits or {place: {"test": "models.m1.evaluation"} for place in PLACES},
+        needs=needs or {},
+    )
+    beams = {c: artifacts.read(folder / f"{c}.parquet", artifacts.BEAMS) for c in "ab"}
+    return artifacts.read(folder / "questions.parquet", artifacts.QUESTIONS), beams
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_every_answer_arrives(tmp_path, kind):
+    questions, beams = run(tmp_path, good(), kind=kind)
+    assert questions["question_id"].tolist() == ["q0", "q1"]
+    assert questions["split"].tolist() == ["test", "test"]
+    assert [list(texts) for texts in questions["references"]] == [
+        ["Lima"],
+        ["Oslo", "Oslo city"],
+    ]
+    rows = beams["b"][["question_id", "beam", "text", "logprob"]].values.tolist()
+    assert rows == [
+        ["q0", 0, "Oslo", -0.25],
+        ["q0", 1, "Oslo.", -0.5],
+        ["q1", 0, "Oslo", -0.25],
+        ["q1", 1, "Oslo.", -0.5],
+    ]
+
+
+def test_a_study_that_is_written_out_comes_back_as_it_was(tmp_path):
+    """The same beams to the last bit, so that all that is made of them is the same."""
+    rng = np.random.default_rng(17)
+    rows = good(n_questions=30, n_samples=10)
+    for row in rows:
+        row["logprob"] = -float(rng.exponential())
+        row["answer"] = rng.choice(["Oslo", "Lima", "", 'Côte d\'Ivoire, "CI"'])
+    for kind in ("jsonl", "csv", "parquet"):
+        _, beams = run(tmp_path, rows, kind=kind, strategy="beams")
+        for checkpoint in "ab":
+            written = [row for row in rows if row["checkpoint"] == checkpoint]
+            read = beams[checkpoint]
+            assert read["logprob"].tolist() == [row["logprob"] for row in written]
+            assert read["text"].tolist() == [row["answer"] for row in written]
+
+
+def test_token_logprobs_are_summed(tmp_path):
+    rows = good()
+    for row in rows:
+        row["token_logprobs"] = [-0.5, -0.125]
+        del row["logprob"]
+    _, beams = run(tmp_path, rows, kind="csv")
+    assert beams["a"]["logprob"].tolist() == [-0.625] * 4
+
+
+def test_given_labels_are_taken_and_the_judge_labels_the_rest(tmp_path):
+    rows = good()
+    for row in rows:
+        if row["question_id"] == "q0":
+            row["label"] = "correct"  # the lexical judge, who knows of Lima, would not say so
+    run(tmp_path, rows)
+    clusters = pd.DataFrame(
+        [("q0", 0, "OSLO", 1.0, ["OSLO"]), ("q1", 0, "Oslo", 1.0, ["Oslo"])],
+        columns=artifacts.CLUSTERS.schema.names,
+    )
+    artifacts.write(clusters, tmp_path / "clusters.parquet", artifacts.CLUSTERS)
+    files = ("questions", "clusters", "labels", "answers", "given")
+    judge_answers(*(str(tmp_path / f"{name}.parquet") for name in files))
+    labels = artifacts.read(tmp_path / "labels.parquet", artifacts.LABELS)
+    assert labels[["label", "source"]].values.tolist() == [
+        ["correct", "given"],
+        ["correct", "lexical"],
+    ]
+
+
+def change(rows, **values):
+    """Change the row that is 6th in the file: question q0, second sample, checkpoint b."""
+    rows[5] |= values
+    return rows
+
+
+def without(rows, column):
+    return [{name: value for name, value in row.items() if name != column} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (change(good(), checkpoint="c"), r"checkpoint is not in models.m1 \(row 6: 'c'\)"),
+        (change(good(), model="m2"), r"model is not in the config \(row 6: 'm2'\); known are m1"),
+        (change(good(), question="Why?"), r"question of question 'q0' of quiz differs .*row 6"),
+        (change(good(), references="Rome"), r"references of question 'q0' of quiz differs"),
+        (change(good(), split="train"), r"split of question 'q0' of quiz differs"),
+        (good()[:6], r"m1, checkpoint b has no answer to 1 questions .*\(row 3: 'q1'\)"),
+        (good()[:4], r"no row is of model 'm1', checkpoint 'b', dataset 'quiz'"),
+        (change(good(), logprob=0.5), r"logprob is not valid \(row 6: '0.5'\); give the sum"),
+        (change(good(), logprob="nan"), r"logprob is not valid \(row 6: 'nan'\)"),
+        (change(good(), logprob="-inf"), r"logprob is not valid \(row 6: '-inf'\)"),
+        (change(good(), logprob=None), r"logprob is missing, but not in every row \(row 6\)"),
+        (change(good(), sample=0), r"sample 0 of question 'q0' of quiz is there twice .*row 5, row 6"),
+        (change(good(), sample="x"), r"sample is no whole number \(row 6: 'x'\)"),
+        (good()[:7], r"question 'q1' of quiz has 1 answers at checkpoint b of m1, others have 2"),
+        (change(good(), answer=None), r"answer is missing \(row 6\); give an empty text"),
+        (change(good(), label="right"), r"label is not valid \(row 6: 'right'\); it may be corr"),
+        (change(good(), references=[]), r"references is empty \(row 6\)"),
+        (change(good(), lable="x"), r"unknown column 'lable'"),
+        (without(good(), "question_id"), r"column 'question_id' is missing"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_wrong(tmp_path, rows, message):
+    with pytest.raises(OwnAnswersError, match=message):
+        run(tmp_path, rows)
+
+
+def test_labels_that_disagree_about_the_same_answer(tmp_path):
+    rows = good()
+    rows[0]["label"], rows[5]["label"] = "correct", "incorrect"
+    expected = r"'oslo' to question 'q0' disagree \(row 1: 'correct', row 6: 'incorrect'\)"
+    with pytest.raises(OwnAnswersError, match=expected):
+        run(tmp_path, rows)
+
+
+def test_a_mean_in_place_of_a_sum(tmp_path):
+    rows = [{**row, "token_logprobs": [-0.5, -0.5], "logprob": -0.5} for row in good()]
+    with pytest.raises(
+        OwnAnswersError, match=r"logprob is not the sum of token_logprobs \(row 1"
+    ):
+        run(tmp_path, rows)
+
+
+def test_a_last_line_that_is_cut_off(tmp_path):
+    text = "".join(json.dumps(row) + "\n" for row in good())[:-20]
+    with pytest.raises(OwnAnswersError, match=r"line 8 is not JSON .* it may be cut off"):
+        run(tmp_path, [], text=text)
+
+
+def test_what_estimators_and_the_strategy_lack(tmp_path):
+    bare = without(good(), "logprob")
+    with pytest.raises(OwnAnswersError, match="estimators.sp needs the logprob of each answer"):
+        run(tmp_path, bare, needs={"sp": ("logprob",)})
+    with pytest.raises(OwnAnswersError, match="decoding.strategy is beams.*logprob is missing"):
+        run(tmp_path, bare, strategy="beams")
+    with pytest.raises(OwnAnswersError, match="estimators.sc needs several answers"):
+        run(tmp_path, good(n_samples=1), needs={"sc": ("several_answers",)})
+    train = {place: {"train": "estimators.posthoc"} for place in PLACES}
+    with pytest.raises(
+        OwnAnswersError, match="estimators.posthoc needs answers .* train split"
+    ):
+        run(tmp_path, good(), splits=train)
+
+
+def lm_eval_line(doc_id, filter_name="none", **changes):
+    return {
+        "doc_id": doc_id,
+        "doc": {"question": f"Where is {doc_id}?"},
+        "target": "['Oslo', 'Oslo city']",
+        "arguments": {"gen_args_0": {"arg_0": "prompt", "arg_1": {"until": ["\n"]}}},
+        "resps": [[" Oslo", " Lima"]],
+        "filtered_resps": ["Oslo"],
+        "filter": filter_name,
+        **changes,
+    }
+
+
+def read_log(folder, lines):
+    places = dict(zip(PLACES, ("a", "b"), strict=True))
+    entries = []
+    for checkpoint in "ab":
+        path = folder / f"samples_{checkpoint}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        names = {"model": "m1", "checkpoint": checkpoint, "dataset": "quiz"}
+        entries.append({"file": str(path), **names})
+    import_answers(
+        entries,
+        {"quiz": str(folder / "questions.parquet")},
+        {place: str(folder / f"{name}.parquet") for place, name in places.items()},
+        {"quiz": str(folder / "given.parquet")},
+        strategy="sample",
+        known={"m1": ["a", "b"]},
+        datasets=["quiz"],
+        splits={place: {"test": "models.m1.evaluation"} for place in PLACES},
+        needs={},
+    )
+
+
+def test_sample_logs_of_lm_evaluation_harness(tmp_path):
+    lines = [lm_eval_line(i, name) for name in ("strict", "loose") for i in range(2)]
+    read_log(tmp_path, lines)
+    questions = artifacts.read(tmp_path / "questions.parquet", artifacts.QUESTIONS)
+    assert [list(r) for r in questions["references"]] == [["Oslo", "Oslo city"]] * 2
+    beams = artifacts.read(tmp_path / "b.parquet", artifacts.BEAMS)
+    assert beams["text"].tolist() == ["Oslo", "Lima"] * 2
+
+
+def test_a_log_of_a_task_without_free_text(tmp_path):
+    scored = {f"gen_args_{i}": {"arg_0": "prompt", "arg_1": f" {i}"} for i in range(2)}
+    line = lm_eval_line(0, arguments=scored, resps=[[["-3.2", "False"]], [["-1.0", "True"]]])
+    with pytest.raises(OwnAnswersError, match="row 1 is of a task without free text"):
+        read_log(tmp_path, [line])
