@@ -145,8 +145,8 @@ def _check_study(config: dict[str, Any]) -> None:
     sources += ["source: release"] if study.get("source") == "release" else []
     if len(sources) > 1:
         raise ConfigError(
-            f"config: study.{sources[0]} and study.{sources[1]} both say where results come from; "
-            "keep one."
+            f"config: study.{sources[0]} and study.{sources[1]} both say where results come "
+            "from; keep one."
         )
     if study.get("source") == "release" and not study.get("archive"):
         raise ConfigError(
