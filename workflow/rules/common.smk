@@ -8,6 +8,7 @@ from pathlib import Path
 from persistcal.provenance import code_digest
 from snakemake.exceptions import WorkflowError
 from study.check import ConfigError, check_config
+from study.config_files import refuse_repeated_keys
 from study.costs import COSTS
 from study.defaults import over_defaults
 from study.requests import request, resampling_mb
@@ -25,6 +26,7 @@ if workflow.storage_settings.default_storage_provider:
 
 config = over_defaults(config, ROOT)
 try:
+    refuse_repeated_keys(workflow.overwrite_configfiles or [])
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
