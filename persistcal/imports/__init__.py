@@ -5,6 +5,7 @@ Modules
 answer_checks: what the rows of answers that were generated elsewhere must agree on
 answers: what predictions that were made elsewhere say of the answers: whether they are
     correct
+inspect_logs: logs of Inspect (``.eval``), read by Inspect itself where it is installed
 lm_eval_logs: the sample logs of lm-evaluation-harness (``samples_*.jsonl``), as answers of
     one's own
 own_answers: answers that were generated elsewhere: one row each, as the tables that a study

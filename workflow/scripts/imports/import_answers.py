@@ -16,6 +16,7 @@ from persistcal.imports.answer_checks import (
     check_splits,
     check_weights,
 )
+from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.imports.lm_eval_logs import is_lm_eval_log, lm_eval_rows
 from persistcal.imports.own_answers import (
     KNOWN,
@@ -122,7 +123,10 @@ def read_answers(entry: Mapping[str, str], *, several: bool) -> pd.DataFrame:
     said = {name: value for name, value in entry.items() if name != "file"}
     kind = Path(path.name.removesuffix(".gz")).suffix
     try:
-        rows = read_rows(path.read_bytes(), kind, known=KNOWN, lists=LISTS)
+        if kind == ".eval":
+            rows = inspect_rows(path)
+        else:
+            rows = read_rows(path.read_bytes(), kind, known=KNOWN, lists=LISTS)
         if is_lm_eval_log(rows.columns):
             rows = lm_eval_rows(rows)
         for name, value in said.items():
