@@ -33,7 +33,7 @@ def inspect_rows(path: Path) -> pd.DataFrame:
         free text.
     """
     try:
-        from inspect_ai.log import read_eval_log  # noqa: PLC0415, optional and slow to import
+        from inspect_ai.log import read_eval_log
     except ImportError as error:
         raise OwnAnswersError(
             "is a log of Inspect, which reads it itself: install inspect-ai in the environment "
@@ -77,9 +77,7 @@ def _question(sample: "EvalSample") -> str:
         return sample.input
     asked = [message.text for message in sample.input if message.role == "user"]
     if not asked:
-        raise OwnAnswersError(
-            f"sample {sample.id!r} has no message of a user; nothing is asked"
-        )
+        raise OwnAnswersError(f"sample {sample.id!r} has no message of a user: nothing asked")
     return asked[-1]
 
 
