@@ -1,6 +1,6 @@
 """Write what each estimator scored in a study into docs/estimators.md.
 
-`python -m tools.leaderboard results/atlas` reads the intervals that the target `all` made.
+`python -m tools.leaderboard results/atlas atlas` reads the intervals of its target `all`.
 """
 
 import sys
@@ -47,8 +47,8 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
     return "".join(line for _, line in sorted(lines))
 
 
-def main(results: str) -> None:
-    """Replace the scores in docs/estimators.md by those of the study below `results`."""
+def main(results: str, dataset: str) -> None:
+    """Replace the scores in docs/estimators.md by those of a study on one of its datasets."""
     intervals = artifacts.read_csv(Path(results) / "all" / "intervals.csv", artifacts.INTERVALS)
     tables = yaml.safe_load((ROOT / "config" / "tables.yaml").read_text(encoding="utf-8"))
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
@@ -58,10 +58,7 @@ def main(results: str) -> None:
         for row in block["rows"]
     ]
     labels = {name: config["estimators"][name]["label"] for name in named}
-    [place] = set(zip(intervals["model"], intervals["dataset"], strict=True)) & set(
-        zip(intervals["model"], intervals["train_dataset"], strict=True)
-    )
-    chosen = intervals[(intervals["model"] == place[0]) & (intervals["dataset"] == place[1])]
+    chosen = intervals[intervals["dataset"] == dataset]
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]

@@ -8,6 +8,7 @@ cells: the cells of a table of results, and which of them are best
 families: families of estimators, and the colour and marker that each has in every figure
     and page
 figures: figures of a study
+label_places: where short labels of crowded points go, so that none hides another
 latex: tables as LaTeX
 layout: what a table of results shows, and which estimators it compares
 page/: one page that shows a study: what it says, and every answer behind it

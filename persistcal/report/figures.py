@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from persistcal.report.families import MATPLOTLIB_MARKERS, Look, looks
+from persistcal.report.label_places import label_places
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 GRAY = "#6b6b6b"
@@ -184,20 +185,15 @@ def full_vs_contrast_figure(
                 axes.text(0.5, 0.5, "undefined", transform=axes.transAxes, ha="center")
             for point in chosen.to_dict("records"):
                 _draw_point(axes, point, styles[point["estimator"]])
-                if numbered:
-                    axes.annotate(
-                        str(number[point["estimator"]]),
-                        (point["value_full"], point["value_contrast"]),
-                        xytext=(4, 3),
-                        textcoords="offset points",
-                        color=styles[point["estimator"]].light,
-                        fontsize=7,
-                        zorder=4,
-                    )
             axes.set_title(f"{models[model]}, {datasets[dataset]}", loc="left")
         line[0].set_ylabel("Contrast-set AUC")
     for axes in panels[-1]:
         axes.set_xlabel("Full-set AUC")
+    if numbered:
+        for line, dataset in zip(panels, rows, strict=True):
+            for axes, model in zip(line, columns, strict=True):
+                chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
+                _number_points(axes, chosen, number, styles)
     handles = [
         Line2D(
             [],
@@ -255,6 +251,30 @@ def _draw_point(axes: Axes, point: Mapping[Any, Any], style: Look) -> None:
         linewidths=0.9,
         zorder=3,
     )
+
+
+def _number_points(
+    axes: Axes, points: pd.DataFrame, number: Mapping[str, int], styles: Mapping[str, Look]
+) -> None:
+    """Write an estimator's number beside its point, with a thread where they crowd."""
+    axes.autoscale_view()
+    dots_per_point = axes.figure.dpi / 72
+    drawn = axes.transData.transform(points[["value_full", "value_contrast"]].to_numpy())
+    offsets = label_places([tuple(p / dots_per_point) for p in drawn], width=11, height=8)
+    for point, offset in zip(points.to_dict("records"), offsets, strict=True):
+        colour = styles[point["estimator"]].light
+        axes.annotate(
+            str(number[point["estimator"]]),
+            (point["value_full"], point["value_contrast"]),
+            xytext=offset,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            color=colour,
+            fontsize=7,
+            zorder=4,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkB": 0},
+        )
 
 
 def colour_and_marker(place: int) -> tuple[str, str]:
