@@ -10,6 +10,7 @@ import time
 from snakemake.utils import min_version
 
 STARTED = time.time()
+FEW_CHECKPOINTS = 4  # with more, metrics are also drawn over the distance of a pair
 min_version("9.25")
 
 
@@ -61,6 +62,8 @@ def reports():
     """Tables and figures of the study beside those that compare estimators."""
     sizes = expand(rules.make_contrast_table.output.tex, dataset=DATASETS)
     figures = [rules.draw_full_vs_contrast.output.png]
+    if any(len(study.evaluation(model)) > FEW_CHECKPOINTS for model in MODELS):
+        figures.append(rules.draw_distance.output.png)
     if study.chosen["predictions"]:
         return sizes + figures
     checkpoints = rules.make_checkpoints_table.output.tex

@@ -367,6 +367,24 @@ CONFOUNDS = Table(
     ),
     ("model", "dataset", "attribute"),
 )
+PAIRS = Table(
+    "pairs",
+    "draw_distance",
+    _schema(
+        ("value",),  # undefined, for example without regressions
+        model=TEXT,
+        dataset=TEXT,
+        train_dataset=TEXT,
+        estimator=TEXT,
+        earlier=TEXT,
+        later=TEXT,
+        distance=INT,  # evaluation checkpoints from the one to the other
+        size=INT,
+        metric=TEXT,
+        value=REAL,
+    ),
+    ("model", "dataset", "train_dataset", "estimator", "earlier", "later", "metric"),
+)
 WORLDS = Table(
     "worlds",
     "summarise_worlds",

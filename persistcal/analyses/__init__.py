@@ -4,6 +4,8 @@ Modules
 -------
 accuracy: accuracy of a checkpoint on a dataset
 confounds: what a baseline gets that knows no fact: only each checkpoint's accuracy on groups
+distance: metrics of each pair of checkpoints, and how they change with the distance of the
+    two
 headroom: what an external verifier leaves to gain, and how much its own backbone knows
 hidden_states: hidden states at the end of a prompt, and their variance over adapters
 transfer: transfer matrices: how well an adapter of some checkpoints ranks another one's

@@ -2,7 +2,8 @@
 
 Modules
 -------
-analysis_figures: figures of the analyses: transfer matrices and the headroom of a verifier
+analysis_figures: figures of the analyses: transfer, the headroom of a verifier, distance of
+    checkpoints
 analysis_tables: tables of the analyses, as LaTeX
 cells: the cells of a table of results, and which of them are best
 families: families of estimators, and the colour and marker that each has in every figure

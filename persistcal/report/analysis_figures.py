@@ -1,4 +1,4 @@
-"""Figures of the analyses: transfer matrices and the headroom of a verifier."""
+"""Figures of the analyses: transfer, the headroom of a verifier, distance of checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,9 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
+from persistcal.report.families import MATPLOTLIB_MARKERS, looks
 from persistcal.report.figures import GRAY, colour_and_marker, grid
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
@@ -193,4 +195,71 @@ def headroom_figure(
         for i, name in enumerate(shown["dataset"])
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure
+
+
+def distance_figure(
+    pairs: pd.DataFrame, *, models: Mapping[str, str], estimators: Mapping[str, str]
+) -> Figure:
+    """Draw Δ₀ᵇ and AUC over the distance between checkpoints: a row of panels per model.
+
+    Lines are means over the pairs of a distance and the datasets, bands one standard
+    deviation to either side where a distance has several pairs.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `persistcal.artifacts.PAIRS`; estimators that were trained on another
+        dataset than the evaluated one are left out.
+    models, estimators : mapping
+        Labels, in order of the rows and of the legend; estimators without one come last.
+    """
+    own = pairs[pairs["train_dataset"] == pairs["dataset"]]
+    evaluated = set(own["estimator"])
+    names = [name for name in estimators if name in evaluated]
+    names += sorted(evaluated - set(names))
+    styles = looks(names)
+    rows = [model for model in models if model in set(own["model"])]
+    titles = {"delta0_balanced": "Δ₀ᵇ", "auc": "Contrast AUC"}
+    figure, panels = grid(
+        len(rows), len(titles), width=3.2, height=2.5, share_x=False, share_y=False
+    )
+    for line, model in zip(panels, rows, strict=True):
+        for axes, (metric, title) in zip(line, titles.items(), strict=True):
+            chosen = own[(own["model"] == model) & (own["metric"] == metric)]
+            chance = 0.0 if metric == "delta0_balanced" else 0.5
+            axes.axhline(chance, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+            for name in names:
+                of_name = chosen[chosen["estimator"] == name].groupby("distance")["value"]
+                mean, spread = of_name.mean(), of_name.std()
+                style = styles[name]
+                low, high = mean - spread, mean + spread
+                axes.fill_between(mean.index, low, high, color=style.light, alpha=0.12, lw=0)
+                axes.plot(
+                    mean.index,
+                    mean,
+                    color=style.light,
+                    marker=MATPLOTLIB_MARKERS[style.marker],
+                    markerfacecolor="white" if style.variant else style.light,
+                    markersize=3.5,
+                    linewidth=0.9,
+                )
+            axes.set_title(f"{models[model]}: {title}", loc="left")
+            axes.set_xlabel("Checkpoints apart")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=styles[name].light,
+            marker=MATPLOTLIB_MARKERS[styles[name].marker],
+            markerfacecolor="white" if styles[name].variant else styles[name].light,
+            markersize=4,
+            linewidth=0.9,
+        )
+        for name in names
+    ]
+    if names:
+        labels = [estimators.get(name, name) for name in names]
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(names), 3))
     return figure

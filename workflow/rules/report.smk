@@ -139,6 +139,40 @@ rule draw_full_vs_contrast:
         "../scripts/report/draw_full_vs_contrast.py"
 
 
+rule draw_distance:
+    input:
+        predictions=of_each(PREDICTIONS, study.evaluated),
+    output:
+        csv=f"{RESULTS}/pairs.csv",
+        pdf=f"{RESULTS}/figures/distance.pdf",
+        png=report(
+            f"{RESULTS}/figures/distance.png",
+            caption="../report/distance.rst",
+            category="Figures",
+            labels={"figure": "over the distance between checkpoints"},
+        ),
+    log:
+        f"{LOGS}/draw_distance.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        places=[
+            {
+                "model": row.model,
+                "dataset": row.dataset,
+                "checkpoints": list(study.evaluation(row.model)),
+                "min_contrast": config["datasets"][row.dataset]["min_contrast"],
+            }
+            for row in study.evaluated
+        ],
+        pairs=config["study"]["pairs"],
+        labels=EVALUATED_LABELS,
+        code=digest_of("report/draw_distance.py"),
+    script:
+        "../scripts/report/draw_distance.py"
+
+
 # The estimators of the table of that name, if the study makes it
 LEADERBOARD = (
     [row.estimator for row in study.shown("leaderboard")]
