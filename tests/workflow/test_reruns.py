@@ -171,6 +171,7 @@ def test_one_more_checkpoint(study, tmp_path):
         "count_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
+        "draw_distance": 1,  # of more than four evaluation checkpoints
     }
 
 
@@ -195,7 +196,7 @@ def test_one_more_checkpoint(study, tmp_path):
 )
 def test_an_edited_module(study, tmp_path, module, jobs):
     """The scripts that import it, and what follows; a copy of the project changes nothing."""
-    for name in ("workflow", "persistcal", "study", "config", "profiles", "envs"):
+    for name in ("workflow", "persistcal", "study", "tools", "config", "profiles", "envs"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "Snakefile", tmp_path)
     dry_run = ["--dry-run", "--snakefile", tmp_path / "Snakefile"]
