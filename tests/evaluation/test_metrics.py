@@ -15,7 +15,7 @@ from persistcal.evaluation.metrics import (
     brier,
     mean_gap,
 )
-from persistcal.report.latex import _METRICS
+from persistcal.report.latex import METRIC_HEADS
 
 weighted = st.lists(
     st.tuples(
@@ -80,4 +80,4 @@ def test_every_metric_can_be_asked_for_and_has_a_name_in_tables():
     described = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, metrics in (("contrast", CONTRAST_METRICS), ("full", FULL_METRICS)):
         assert described["properties"][scope]["items"]["enum"] == list(metrics)
-    assert {*CONTRAST_METRICS, *FULL_METRICS} == set(_METRICS)
+    assert {*CONTRAST_METRICS, *FULL_METRICS} == set(METRIC_HEADS)
