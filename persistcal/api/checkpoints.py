@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from persistcal import artifacts
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import scoring, verbalised
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
@@ -44,7 +45,8 @@ def generate_beams(
     Returns
     -------
     DataFrame
-        question_id, beam (0 is the best), text, and logprob, the summed log-probability.
+        question_id, beam (0 is the best), text, logprob (summed), n_tokens (with the one
+        that ended it) and entropy (mean over its tokens, in nats).
     """
     suffixes = [question_suffix(question) for question in questions.values()]
     decoded = decode(
@@ -60,7 +62,7 @@ def generate_beams(
         for question_id, beams in zip(questions, decoded, strict=True)
         for number, beam in enumerate(beams)
     ]
-    return pd.DataFrame(rows, columns=["question_id", "beam", "text", "logprob"])
+    return pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
 
 
 def score_answers(

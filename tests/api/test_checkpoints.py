@@ -28,7 +28,8 @@ def test_questions_are_asked_after_the_examples():
     suffix = "Prompt: Which country is Oslo in?\nAnswer:"
     [expected] = decode.generate_beams(model, tokenizer, prefix, [suffix], **size)
     assert list(found["question_id"]) == ["q"] * 3 and list(found["beam"]) == [0, 1, 2]
-    assert [(row.text, row.logprob) for row in found.itertuples()] == [*map(tuple, expected)]
+    shown = found[["text", "logprob", "n_tokens", "entropy"]]
+    assert [tuple(row) for row in shown.itertuples(index=False)] == [*map(tuple, expected)]
 
 
 def test_an_adapter_learns_its_answers_and_leaves_the_model_as_it_was(tmp_path):
