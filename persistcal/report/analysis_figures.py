@@ -14,7 +14,13 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
-from persistcal.report.figures import GRAY, colour_and_marker, grid
+from persistcal.report.figures import (
+    GRAY,
+    colour_and_marker,
+    face,
+    grid,
+    in_legend_order,
+)
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
 _SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
@@ -215,9 +221,7 @@ def distance_figure(
         Labels, in order of the rows and of the legend; estimators without one come last.
     """
     own = pairs[pairs["train_dataset"] == pairs["dataset"]]
-    evaluated = set(own["estimator"])
-    names = [name for name in estimators if name in evaluated]
-    names += sorted(evaluated - set(names))
+    names = in_legend_order(set(own["estimator"]), estimators)
     styles = looks(names)
     rows = [model for model in models if model in set(own["model"])]
     titles = {"delta0_balanced": "Δ₀ᵇ", "auc": "Contrast AUC"}
@@ -240,7 +244,7 @@ def distance_figure(
                     mean,
                     color=style.light,
                     marker=MATPLOTLIB_MARKERS[style.marker],
-                    markerfacecolor="white" if style.variant else style.light,
+                    markerfacecolor=face(style),
                     markersize=3.5,
                     linewidth=0.9,
                 )
@@ -253,7 +257,7 @@ def distance_figure(
             [],
             color=styles[name].light,
             marker=MATPLOTLIB_MARKERS[styles[name].marker],
-            markerfacecolor="white" if styles[name].variant else styles[name].light,
+            markerfacecolor=face(styles[name]),
             markersize=4,
             linewidth=0.9,
         )

@@ -157,10 +157,7 @@ def full_vs_contrast_figure(
     because no contrast set is large enough.
     """
     points = _auc_points(intervals)
-    evaluated = set(points["estimator"])
-    names = [name for name in estimators if name in evaluated] + sorted(
-        evaluated - set(estimators)
-    )
+    names = in_legend_order(set(points["estimator"]), estimators)
     styles = looks(names)
     columns = [model for model in models if model in set(points["model"])] or list(models)
     rows = [d for d in datasets if d in set(points["dataset"])] or list(datasets)
@@ -199,7 +196,7 @@ def full_vs_contrast_figure(
             [],
             [],
             color=styles[name].light,
-            markerfacecolor=_face(styles[name]),
+            markerfacecolor=face(styles[name]),
             marker=MATPLOTLIB_MARKERS[styles[name].marker],
             linestyle="",
             markersize=5,
@@ -230,7 +227,12 @@ def _auc_points(intervals: pd.DataFrame) -> pd.DataFrame:
     return sides[0].merge(sides[1], on=key, suffixes=("_full", "_contrast"))
 
 
-def _face(style: Look) -> str:
+def in_legend_order(evaluated: set[str], labels: Mapping[str, str]) -> list[str]:
+    """Return estimators in the order of their labels; those without one come last."""
+    return [name for name in labels if name in evaluated] + sorted(evaluated - set(labels))
+
+
+def face(style: Look) -> str:
     """Return the colour that fills a marker: variants of a family are hollow."""
     return "white" if style.variant else style.light
 
@@ -244,7 +246,7 @@ def _draw_point(axes: Axes, point: Mapping[Any, Any], style: Look) -> None:
     axes.scatter(
         x,
         y,
-        facecolors=_face(style),
+        facecolors=face(style),
         edgecolors=style.light,
         marker=MATPLOTLIB_MARKERS[style.marker],
         s=24,
