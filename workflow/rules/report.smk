@@ -196,7 +196,10 @@ use rule draw_full_vs_contrast as draw_leaderboard with:
         f"{LOGS}/draw_leaderboard.log",
     params:
         # Of the study's own datasets: of others, only what a table shows is evaluated.
-        labels={**study.labels, "datasets": {d: PLACES["datasets"][d] for d in DATASETS}},
+        labels={
+            **study.labels,
+            "datasets": {d: PLACES["datasets"][d] for d in DATASETS},
+        },
         only=list(dict.fromkeys(LEADERBOARD)),
         code=digest_of("report/draw_full_vs_contrast.py"),
 
