@@ -5,6 +5,7 @@ import functools
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = "persistcal"
 
@@ -16,11 +17,6 @@ class _WithoutDocstrings(ast.NodeTransformer):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:]
         return node
-
-
-@functools.cache
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
 def _imported(tree: ast.Module, package: str) -> Iterator[str]:
@@ -46,24 +42,32 @@ def _files_of(name: str, root: Path) -> Iterator[Path]:
         yield from (p for p in (path / "__init__.py", path.with_suffix(".py")) if p.exists())
 
 
+class _Code(NamedTuple):
+    """Digest of what a file says, and the files of the package that run when it does."""
+
+    meaning: str
+    imports: frozenset[Path]
+
+
 @functools.cache
-def _meaning(path: Path) -> str:
-    """Digest of what the code of one file says."""
-    code = _WithoutDocstrings().visit(ast.parse(path.read_text(encoding="utf-8")))
-    return hashlib.sha256(ast.dump(code).encode()).hexdigest()
+def _read(path: Path, root: Path) -> _Code:
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    inside = path.is_relative_to(root / PACKAGE)
+    package = ".".join(path.parent.relative_to(root).parts) if inside else ""
+    imports = frozenset(
+        file for name in set(_imported(tree, package)) for file in _files_of(name, root)
+    )
+    code = ast.dump(_WithoutDocstrings().visit(tree))
+    return _Code(hashlib.sha256(code.encode()).hexdigest(), imports)
 
 
 def imported_files(script: Path, root: Path) -> set[Path]:
     """Return the files of the package that run when `script` and its functions do."""
     waiting, seen = [script], {script}
     while waiting:
-        path = waiting.pop()
-        inside = path.is_relative_to(root / PACKAGE)
-        package = ".".join(path.parent.relative_to(root).parts) if inside else ""
-        for name in _imported(_parse(path), package):
-            further = set(_files_of(name, root)) - seen
-            seen |= further
-            waiting += further
+        further = _read(waiting.pop(), root).imports - seen
+        seen |= further
+        waiting += further
     return seen - {script}
 
 
@@ -92,7 +96,8 @@ def code_digest(script: Path, root: Path) -> str:
     FileNotFoundError
         When `script` does not exist.
     """
-    digest = hashlib.sha256(f"{script.name} {_meaning(script)}\n".encode())
+    digest = hashlib.sha256(f"{script.name} {_read(script, root).meaning}\n".encode())
     for path in sorted(imported_files(script, root)):
-        digest.update(f"{path.relative_to(root)} {_meaning(path)}\n".encode())
+        meaning = _read(path, root).meaning
+        digest.update(f"{path.relative_to(root)} {meaning}\n".encode())
     return digest.hexdigest()[:16]

@@ -55,7 +55,7 @@ def code(tmp_path):
 
 
 def digest(code, script="step.py"):
-    for cached in (code_digest, provenance._parse, provenance._meaning):
+    for cached in (code_digest, provenance._read):
         cached.cache_clear()
     return code_digest(code / script, code)
 

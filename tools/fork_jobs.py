@@ -12,28 +12,35 @@ import runpy
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from snakemake.benchmark import benchmarked
-from snakemake.cli import main
-from snakemake.script import PythonScript
+if TYPE_CHECKING:
+    from snakemake.script import PythonScript
 
-PACKAGES = [
-    "__main__",
-    "matplotlib.pyplot",
-    "pandas",
-    "peft",
-    "scipy.stats",
-    "sklearn.isotonic",
-]
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+HERE = str(Path(__file__).parent)
 JOBS = multiprocessing.get_context("forkserver")
 # To start a process also asks how others ended, which only one thread may do at a time.
 LOCK = threading.Lock()
-start_python = PythonScript.execute_script
 
 
-def run_script(path: str, threads: int) -> None:
+def start_server() -> None:
+    """Start the Python that jobs are forked from, unless it runs; it imports `warm_up`."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([HERE, *([before] if before else [])])
+    forkserver.ensure_running()
+    del os.environ["PYTHONPATH"]
+    if before:
+        os.environ["PYTHONPATH"] = before
+
+
+def run_script(path: str, threads: int, environment: Mapping[str, str]) -> None:
     """Run the script at `path` as Python would, hook for uncaught exceptions included."""
+    os.environ.clear()
+    os.environ.update(environment)
     os.environ.update(dict.fromkeys(THREAD_LIMITS, str(threads)))
     sys.argv = [path]
     try:
@@ -43,28 +50,40 @@ def run_script(path: str, threads: int) -> None:
         sys.exit(1)
 
 
-def fork_script(script: PythonScript, path: str, edit: bool = False) -> None:
-    """Run the file that Snakemake has written for a job, where it would start Python."""
-    if script.conda_env or script.container_img or script.env_modules:
-        start_python(script, path, edit=edit)
-        return
-    job = JOBS.Process(target=run_script, args=(path, script.threads))
-    with LOCK:
-        job.start()
-    status = None
-    with benchmarked(job.pid, script.bench_record):
-        while status is None:
-            time.sleep(0.02)
-            with LOCK:
-                status = job.exitcode
-    if status:
-        raise RuntimeError(f"{script.path} ended with exit status {status}; see its log.")
+def main() -> None:
+    """Run Snakemake, with forks where it would start Python."""
+    # Not above: each job imports this file again, and Snakemake takes a second.
+    from snakemake.benchmark import benchmarked
+    from snakemake.cli import main as snakemake
+    from snakemake.script import PythonScript
 
+    start_python = PythonScript.execute_script
 
-if __name__ == "__main__":
+    def fork_script(script: "PythonScript", path: str, edit: bool = False) -> None:
+        """Run the file that Snakemake has written for a job."""
+        if script.conda_env or script.container_img or script.env_modules:
+            start_python(script, path, edit=edit)
+            return
+        job = JOBS.Process(target=run_script, args=(path, script.threads, dict(os.environ)))
+        with LOCK:
+            start_server()
+            job.start()
+        status = None
+        with benchmarked(job.pid, script.bench_record):
+            while status is None:
+                time.sleep(0.02)
+                with LOCK:
+                    status = job.exitcode
+        if status:
+            raise RuntimeError(f"{script.path} ended with exit status {status}; see its log.")
+
     # Libraries read these when they are imported; torch is told again by each job.
     for name in THREAD_LIMITS:
         os.environ.setdefault(name, "1")
-    JOBS.set_forkserver_preload(PACKAGES)
+    JOBS.set_forkserver_preload(["warm_up"])
     PythonScript.execute_script = fork_script
+    snakemake()
+
+
+if __name__ == "__main__":
     main()

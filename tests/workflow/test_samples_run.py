@@ -1,0 +1,45 @@
+"""A study of samples, end to end, and what the field's estimators make of them."""
+
+import shutil
+
+import pandas as pd
+import yaml
+from workflow_runs import ATLAS, snakemake
+
+from persistcal import artifacts
+
+ESTIMATORS = [
+    "self_consistency",
+    "perplexity",
+    "mean_token_entropy",
+    "semantic_entropy",
+    "degree_matrix",
+    "p_true",
+    "verbalised",
+]
+
+
+def test_samples_instead_of_beams(study, tmp_path):
+    """The checkpoints of the small atlas study, asked anew."""
+    shutil.copytree(study, tmp_path / "study")
+    sampled = {
+        "decoding": {"strategy": "sample", "n_samples": 5, "temperature": 0.5},
+        "study": {"estimators": ESTIMATORS, "tables": ["all_estimators"]},
+    }
+    (tmp_path / "overlay.yaml").write_text(yaml.safe_dump(sampled))
+    out = tmp_path / "study" / "out"
+    configs = [*ATLAS, tmp_path / "overlay.yaml"]
+    snakemake(tmp_path / "study", "--cores", "2", "out/metrics.csv", configs=configs)
+    metrics = artifacts.read_csv(out / "metrics.csv", artifacts.METRICS)
+    assert set(metrics["estimator"]) == set(ESTIMATORS)
+    beams = artifacts.read(out / "beams/atlas/p40/atlas.parquet", artifacts.BEAMS)
+    assert (beams.groupby("question_id").size() == 5).all()
+    assert beams.duplicated(["question_id", "text"]).any()  # beams say everything once
+    clusters = artifacts.read(out / "clusters/atlas/p40/atlas.parquet", artifacts.CLUSTERS)
+    fifths = clusters["probability"] * 5
+    assert (fifths - fifths.round()).abs().max() < 1e-9
+    rated = pd.concat(
+        pd.read_parquet(out / "predictions" / "atlas" / "atlas" / name)
+        for name in (f"{estimator}.parquet" for estimator in ESTIMATORS)
+    )
+    assert rated["confidence"].between(0, 1).all()

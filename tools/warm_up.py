@@ -1,0 +1,18 @@
+"""What jobs of small models would each import and set up: forked jobs find it done.
+
+`tools/fork_jobs.py` imports this module, once, in the Python that jobs are forked from.
+"""
+
+# ruff: noqa: F401
+import matplotlib.pyplot
+import pandas
+import peft
+import pyarrow.dataset
+import pyarrow.parquet
+import scipy.stats
+import sklearn.isotonic
+import sklearn.linear_model
+import snakemake.script
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+get_checkpoint_conversion_mapping("olmo3")  # compiles the patterns of all architectures
