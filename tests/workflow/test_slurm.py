@@ -23,7 +23,7 @@ from workflow_runs import ATLAS, ROOT, snakemake
 SMALL = [*ATLAS, ROOT / "tests" / "config" / "atlas_slurm.yaml"]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
 TOO_LITTLE_MB = 400  # for Snakemake enough, for torch not
-METRICS = "out/metrics/atlas/atlas/oracle.csv"
+METRICS = "out/metrics/atlas/atlas/oracle.parquet"
 ADAPTER = "out/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_model.safetensors"
 TRAINING_LOG = "out/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
 
@@ -173,7 +173,7 @@ def test_a_rerun_completes_the_study(accident, profile):
     said = finish(running, 1500)
     assert running.returncode == 0, said[-6000:]
     assert all((folder / clusters(name)).exists() for name in CHECKPOINTS)
-    assert set(pd.read_csv(folder / METRICS)["estimator"]) == {"oracle"}
+    assert set(pd.read_parquet(folder / METRICS)["estimator"]) == {"oracle"}
     assert kept.stat().st_mtime_ns == before
     memory = [asked_for(job)["MinMemoryNode"] for job in submitted("generate_beams", "p30")]
     assert sorted(memory) == ["2000M", f"{TOO_LITTLE_MB}M", f"{TOO_LITTLE_MB}M"]
