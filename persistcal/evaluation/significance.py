@@ -37,7 +37,8 @@ COLUMNS = [
 ]
 Estimator = tuple[str, str]  # train_dataset and name
 DECIMALS = 12
-MEMORY = 500_000_000  # bytes that the replicates of a block may take
+MEMORY = 500_000_000  # bytes that the replicates of a block may take,
+LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
 
 
 class Replicates(NamedTuple):
@@ -124,7 +125,7 @@ def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: 
     # counts of all questions, of the pooled answers, and of a component while it is drawn;
     # then SmoothECE's cosines, and its grid
     bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000 + 8 * GRID
-    return max(1, memory // bytes_each)
+    return min(LARGEST_BLOCK, max(1, memory // bytes_each))
 
 
 def mean_over_seeds(of_runs: NDArray[np.float64], answers: Answers) -> NDArray[np.float64]:

@@ -1,10 +1,14 @@
-"""The example of answers of one's own, from the file to the page."""
+"""Answers of one's own, from the file to metrics and page."""
 
+from collections import Counter
+
+import numpy as np
 import pandas as pd
 import yaml
 from workflow_runs import ROOT, planned, snakemake
 
 from persistcal import artifacts
+from persistcal.api.predictions import evaluate
 
 
 def test_the_example_runs_to_metrics_tables_figures_and_page(tmp_path):
@@ -68,4 +72,55 @@ def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):
     assert len(ours) > 30
     pd.testing.assert_series_equal(
         ours.sort_index(), theirs.loc[ours.index].sort_index(), rtol=1e-12
+    )
+
+
+def test_several_models_and_datasets_are_kept_apart(tmp_path):
+    """Metrics of self-consistency from its definition: the share of the most frequent text."""
+    rng = np.random.default_rng(4)
+    checkpoints = {"m1": ["a", "b", "c"], "m2": ["a", "b"]}
+    rows, rated = [], []
+    for model, dataset in [(m, d) for m in checkpoints for d in ("quiz", "other")]:
+        knowledge = rng.normal(size=40)
+        for checkpoint in checkpoints[model]:
+            for number, known in enumerate(knowledge + rng.normal(size=40)):
+                named = {"checkpoint": checkpoint, "question_id": f"q{number}"}
+                named |= {"model": model, "dataset": dataset}
+                right = rng.random(5) < 1 / (1 + np.exp(-2 * known))
+                said = np.where(right, "red", rng.choice(["blue", "green", "grey"], 5))
+                text = {"question": f"Colour {number} of {dataset}?", "references": "red"}
+                rows += [{**named, **text, "answer": answer} for answer in said.tolist()]
+                [(best, votes)] = Counter(said.tolist()).most_common(1)
+                rated.append({**named, "confidence": votes / 5, "correct": best == "red"})
+    pd.DataFrame(rows).to_csv(tmp_path / "answers.csv", index=False)
+    mine = {
+        "results": "out",
+        "models": {m: {"label": m, "evaluation": of} for m, of in checkpoints.items()},
+        "datasets": {d: {"label": d, "min_contrast": 1} for d in ("quiz", "other")},
+        "decoding": {"strategy": "sample"},
+        "equivalence": {"backend": "lexical"},
+        "judge": {"backend": "lexical"},
+        "evaluation": {"replicates": 50},
+        "study": {
+            "answers": "answers.csv",
+            "models": [*checkpoints],
+            "datasets": ["quiz", "other"],
+            "estimators": ["self_consistency"],
+        },
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(mine))
+    snakemake(tmp_path, "out/metrics.csv", "--cores", "2", configs=[tmp_path / "mine.yaml"])
+    key = ["model", "dataset", "conditioning", "scope", "metric", "seed"]
+    found = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
+    rated = pd.DataFrame(rated).assign(estimator="self_consistency")
+    expected = pd.concat(
+        evaluate(rated[rated["model"] == model], of, min_contrast=1)
+        for model, of in checkpoints.items()
+    )
+    expected = expected.assign(seed=expected["seed"].astype(str)).set_index(key)["value"]
+    found = found.assign(seed=found["seed"].astype(str)).set_index(key)["value"]
+    assert expected.notna().all()
+    assert expected.xs("auc", level="metric").nunique() > 4
+    pd.testing.assert_series_equal(
+        found.sort_index(), expected.sort_index(), check_names=False, rtol=1e-12
     )
