@@ -19,4 +19,5 @@ significance: which estimators the best one of a comparison block significantly 
 smooth_ece: smoothECE with automatic bandwidth, of many weightings of the same answers at
     once
 smoothing: smoothing by reflected Gaussians on the grids of `relplot`, as matrices
+ties: numbers that would be equal but for rounding are made equal
 """

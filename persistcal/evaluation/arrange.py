@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.ties import join_ties
+
 ABSENT = -1  # in `Answers.correct`: the checkpoint gave no answer
 
 
@@ -159,5 +161,5 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
         tuple(checkpoints),
         np.asarray(questions),
         correct,
-        dict(zip(runs, confidence, strict=True)),
+        dict(zip(runs, map(join_ties, confidence), strict=True)),
     )

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from persistcal.evaluation.ties import join_ties
+
 Conditioning = Literal["odds", "fitted"]
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 CLAMP = 1e-6
@@ -34,6 +36,8 @@ def condition(
 ) -> Conditioned:
     """Condition confidences on the contrast set, by odds or by a fitted score.
 
+    What would be tied but for rounding is tied, see `persistcal.evaluation.ties`.
+
     Parameters
     ----------
     earlier, later : ndarray of shape (n_questions,)
@@ -44,8 +48,10 @@ def condition(
         See `condition_by_odds` and `condition_by_fit`.
     """
     if conditioning == "odds":
-        return condition_by_odds(earlier, later)
-    return condition_by_fit(earlier, later, improvement)
+        conditioned = condition_by_odds(earlier, later)
+    else:
+        conditioned = condition_by_fit(earlier, later, improvement)
+    return Conditioned(*join_ties(np.stack(conditioned)))
 
 
 def condition_by_odds(earlier: NDArray[np.float64], later: NDArray[np.float64]) -> Conditioned:
