@@ -4,8 +4,10 @@ The package knows no paths but here: how a file is written is this module's idea
 """
 
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from hashlib import file_digest
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from pathlib import Path
 def written_whole(path: str | Path) -> Iterator[Path]:
     """Give a path to write to, which becomes `path` when the ``with`` block ends well.
 
-    Until then, and after an error, `path` is as it was before. Folders are made.
+    Until then, and after an error, `path` is as it was before. Folders are made, and what
+    killed processes of this machine left of the same file is removed.
 
     Examples
     --------
@@ -29,7 +32,12 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beginning = f".{path.name}.{platform.node()}."
+    for left in path.parent.glob(f"{escape(beginning)}*.part"):
+        process = left.name.removeprefix(beginning).removesuffix(".part")
+        if process.isdecimal() and not _runs(int(process)):
+            left.unlink(missing_ok=True)
+    part = path.with_name(f"{beginning}{os.getpid()}.part")
     try:
         yield part
         with part.open("rb") as file:
@@ -37,6 +45,19 @@ def written_whole(path: str | Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    """Return whether a process of this machine runs, or cannot be asked."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)  # no signal, only the question
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def write_whole(path: str | Path, content: bytes | str) -> None:

@@ -1,6 +1,9 @@
 """Bits that flip on a disk: noticed, or without meaning; never another number."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,6 +17,7 @@ from persistcal.models.checkpoint import CheckpointError, Digests
 from persistcal.models.progress import Progress, Snapshot
 from persistcal.models.sealed import read_sealed, seal
 
+ROOT = Path(__file__).parents[2]
 # With lists, missing values, and numbers of which few differ (so that they are coded).
 TABLES = {
     "clusters": (
@@ -208,3 +212,26 @@ def test_a_file_is_there_whole_or_as_before(tmp_path):
         raise OSError("disk full")
     assert path.read_text() == "before"
     assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path):
+    path = tmp_path / "a[1].json"
+    waits = "from persistcal.files import written_whole\nwith written_whole({!r}) as part:\n"
+    waits += "    part.write_text('half')\n    print(flush=True)\n    input()\n"
+    words = [sys.executable, "-c", waits.format(str(path))]
+    dead, alive = (
+        subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(2)
+    )
+    for process in (dead, alive):
+        process.stdout.readline()
+    dead.kill()
+    dead.wait()
+    assert len([*tmp_path.iterdir()]) == 2
+    write_whole(path, "whole")
+    assert path.read_text() == "whole"
+    [other] = (file for file in tmp_path.iterdir() if file != path)
+    assert other.name.endswith(f".{alive.pid}.part")
+    alive.communicate(b"\n")
+    assert path.read_text() == "half"  # the last that ended well
+    assert [*tmp_path.iterdir()] == [path]
