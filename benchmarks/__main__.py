@@ -5,7 +5,7 @@ command fails, after all have run. ``python -m benchmarks quick`` is a smoke tes
 in seconds. With ``--to FOLDER`` results go there instead of beside this file.
 
 `benchmarks.judge_label_noise` is about noise, and `benchmarks.gpu` about GPUs: they are not
-run here, and neither is `benchmarks.many_questions`, which takes an hour.
+run here, and neither is `benchmarks.many_questions`, which takes twenty minutes.
 """
 
 import argparse

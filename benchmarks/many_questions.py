@@ -4,7 +4,7 @@ Made-up predictions of one estimator at two checkpoints, its metrics under odds,
 of one thread. The answers come from a parquet file as in the workflow, so that its size can be
 compared with the memory that a job takes.
 Run `python -m benchmarks.many_questions [n_questions [n_replicates]]` in the root of the
-repository; all 10,000 replicates of a million questions take about an hour.
+repository; all 10,000 replicates of a million questions take about twenty minutes.
 """
 
 import os
