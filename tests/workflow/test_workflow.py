@@ -33,6 +33,7 @@ def test_every_number_has_its_place(study):
     of_oracle = metrics[(metrics["estimator"] == "oracle") & (metrics["metric"] == "auc")]
     # contrast under two conditionings and full set, each for two seeds and their mean
     assert len(of_oracle) == 3 * 3
+    assert of_oracle["value"].notna().all()  # some contrast sets are not empty
     cells = pd.read_csv(study / "out" / "tables" / "oracle_vs_methods.csv")
     assert len(cells) == 5 * 10
     tex = (study / "out" / "tables" / "oracle_vs_methods.tex").read_text()
