@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +28,9 @@ JOBS = multiprocessing.get_context("forkserver")
 LOCK = threading.Lock()
 
 
+@cache
 def start_server() -> None:
-    """Start the Python that jobs are forked from, unless it runs; it imports `warm_up`."""
+    """Start the Python that jobs are forked from, once; it imports `warm_up`."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([HERE, *([before] if before else [])])
     forkserver.ensure_running()
@@ -64,9 +66,10 @@ def main() -> None:
         if script.conda_env or script.container_img or script.env_modules:
             start_python(script, path, edit=edit)
             return
-        job = JOBS.Process(target=run_script, args=(path, script.threads, dict(os.environ)))
         with LOCK:
             start_server()
+            environment = dict(os.environ)  # not while the server starts, which changes it
+            job = JOBS.Process(target=run_script, args=(path, script.threads, environment))
             job.start()
         status = None
         with benchmarked(job.pid, script.bench_record):
