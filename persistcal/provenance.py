@@ -10,18 +10,26 @@ from typing import NamedTuple
 PACKAGE = "persistcal"
 
 
-class _WithoutDocstrings(ast.NodeTransformer):
-    def visit(self, node: ast.AST) -> ast.AST:
-        self.generic_visit(node)
-        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements and those within them; expressions hold neither imports nor docs."""
+    for statement in body:
+        yield statement
+        for name in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(statement, name, []))
+        for branch in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            yield from _statements(branch.body)
+
+
+def _drop_docstrings(tree: ast.Module, statements: list[ast.stmt]) -> None:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in (tree, *statements):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:]
-        return node
 
 
-def _imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield the dotted names that `tree`, a file of `package`, may import."""
-    for node in ast.walk(tree):
+def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
+    """Yield the dotted names that the statements of a file of `package` may import."""
+    for node in statements:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -54,11 +62,12 @@ def _read(path: Path, root: Path) -> _Code:
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     inside = path.is_relative_to(root / PACKAGE)
     package = ".".join(path.parent.relative_to(root).parts) if inside else ""
+    statements = list(_statements(tree.body))
     imports = frozenset(
-        file for name in set(_imported(tree, package)) for file in _files_of(name, root)
+        file for name in set(_imported(statements, package)) for file in _files_of(name, root)
     )
-    code = ast.dump(_WithoutDocstrings().visit(tree))
-    return _Code(hashlib.sha256(code.encode()).hexdigest(), imports)
+    _drop_docstrings(tree, statements)
+    return _Code(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
 
 
 def imported_files(script: Path, root: Path) -> set[Path]:

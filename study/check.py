@@ -13,6 +13,7 @@ from study.needs import FUNCTIONS, needs_of
 from study.selection import Study
 
 SCHEMA = Path(__file__).with_name("schema.yaml")
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 _ASKS_FOR_WORDS = ("p_true", "p_true_few_shot")
 _SOURCES = ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
 
@@ -62,7 +63,7 @@ def check_config(config: dict[str, Any]) -> None:
     ConfigError
         One sentence with the key and, for a misspelt name, the nearest one.
     """
-    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+    schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
     validator = jsonschema.Draft202012Validator(schema)
     if error := jsonschema.exceptions.best_match(validator.iter_errors(config)):
         raise ConfigError(_sentence(error))

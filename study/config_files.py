@@ -5,13 +5,13 @@ from pathlib import Path
 
 import yaml
 
-from study.check import ConfigError
+from study.check import LOADER, ConfigError
 
 
 def refuse_repeated_keys(paths: Iterable[str | Path]) -> None:
     """Raise `ConfigError` for the first key that stands twice in a mapping of a file."""
     for path in paths:
-        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=LOADER)
         for place, first, again in _repeated(root, ()):
             raise ConfigError(
                 f"{path}: {'.'.join(place)} stands in line {first} and again in line {again}, "

@@ -59,7 +59,7 @@ def test_metrics_by_hand():
     assert contrast["auc"] == pytest.approx(8.5 / 9)
     # errors of both answers to a question are equal: 1/17, 1/2, 1/5
     assert contrast["brier"] == pytest.approx((1 / 17**2 + 1 / 4 + 1 / 25) / 3)
-    assert contrast["smece"] == smooth_ece([1 / 17, 1 / 2, 4 / 5], [0, 0, 1])
+    assert contrast["smece"] == pytest.approx(smooth_ece([1 / 17, 1 / 2, 4 / 5], [0, 0, 1]))
     full = values(evaluation, "full")
     # correct 0.8 0.9 0.8 0.5 0.6 against incorrect 0.2 0.5 0.5: of 15 pairs, 0.5 ties two
     assert full["auc"] == pytest.approx(14 / 15)
