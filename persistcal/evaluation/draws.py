@@ -160,11 +160,14 @@ def _settle(
         most = missing[columns].max()
         width = int((most + 4 * np.sqrt(most) + 10) * n_questions / len(questions))
         window = nearby[columns, :width]
-        met = in_class[window]
-        rank = met.cumsum(axis=1, dtype=np.int32)
-        short[columns] |= met.sum(axis=1) < missing[columns]
-        row, at = np.nonzero(met & (rank <= missing[columns, None]))
-        change.at(counts, (place[window[row, at]], columns[row]), 1)
+        met = np.flatnonzero(in_class[window])
+        row = met // window.shape[1]
+        n_met = np.bincount(row, minlength=len(columns))
+        short[columns] |= n_met < missing[columns]
+        rank = np.arange(len(met)) - np.repeat(n_met.cumsum() - n_met, n_met)
+        taken = rank < missing[columns][row]
+        at = place[window.ravel()[met[taken]]] * counts.shape[1] + columns[row[taken]]
+        change.at(counts.reshape(-1), at, np.uint8(1))
     return short
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from persistcal.evaluation.smoothing import (
     COARSEST,
@@ -25,12 +26,10 @@ from persistcal.evaluation.smoothing import (
     density_share,
     density_shares,
     fold,
-    interpolate,
     n_frequencies,
     n_grid_points,
     place,
     smoothing,
-    unfold,
     wave_smoother,
     waves,
     wide_shares,
@@ -44,6 +43,7 @@ LARGEST_CHUNK = 2**22  # weights, if that leaves 16 columns
 N_PILOT = 20
 LADDER = [11, 14, 18, 23, 30, 38, 48, 62, 79, 94, 130, 180, 250, 350, 500, 700, N_BANDWIDTHS]
 N_SECANTS = 6  # steps of the search before it halves
+FEW = 8  # answers for each distinct one, from which on equal ones are put together
 
 
 def smooth_ece(
@@ -81,8 +81,23 @@ def smooth_ece(
     weight = np.ones(len(stated)) if weights is None else np.asarray(weights)
     residual = stated - np.asarray(correct, float)
     columns = weight[:, None] if weight.ndim == 1 else weight
-    values = _Search(_Weighted(stated, residual, columns)).values()
+    values = _Search(_Weighted(*_distinct(stated, residual, columns))).values()
     return values.reshape(weight.shape[1:])[()]
+
+
+def _distinct(
+    confidence: Array, residual: Array, weights: NDArray
+) -> tuple[Array, Array, NDArray]:
+    """Order answers by confidence; where few are distinct, add up the weights of equal ones."""
+    order = np.lexsort((residual, confidence))
+    confidence, residual, weights = confidence[order], residual[order], weights[order]
+    differs = (np.diff(confidence) != 0) | (np.diff(residual) != 0)
+    first = np.flatnonzero(np.concatenate([[True], differs])[: len(confidence)])
+    if FEW * len(first) >= len(confidence):
+        return confidence, residual, weights
+    dtype = np.uint32 if weights.dtype == np.uint8 else float
+    summed = [some.sum(axis=0, dtype=dtype) for some in np.split(weights, first[1:])]
+    return confidence[first], residual[first], np.array(summed)
 
 
 class _Prospect(NamedTuple):
@@ -103,10 +118,13 @@ class _Weighted:
     """
 
     def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
-        self.weights, self.order = weights, np.argsort(confidence)
+        self.confidence, self.residual, self.weights = confidence, residual, weights
         self.width = int(np.clip(LARGEST_CHUNK // max(1, len(weights)), 16, CHUNK))
-        self.confidence, self.residual = confidence[self.order], residual[self.order]
-        self.residuals = place(self.confidence, self.residual, GRID)
+        # residuals, and below them the answers themselves
+        self.placed = sparse.vstack(
+            [place(confidence, of, GRID) for of in (residual, np.ones(len(confidence)))],
+            format="csr",
+        )
         self.prospect = self._prospect()
         lowest = min(max(COARSEST, self.prospect.least), FREQUENCIES_END - 1)
         end = max(lowest + 1, min(self.prospect.most, FREQUENCIES_END))
@@ -114,7 +132,6 @@ class _Weighted:
         self.is_wide = self.prospect.most > FREQUENCIES_END
         even_waves, odd_waves = waves(n_frequencies(lowest))
         shares = [density_shares(lowest, end), *([wide_shares()] if self.is_wide else [])]
-        share_of = [interpolate(unfold(of.basis).T, self.confidence) for of in shares]
         self.share_of = [of.coefficients for of in shares]
         n_columns = weights.shape[1]
         self.even = np.empty((n_columns, even_waves.shape[1]))
@@ -122,27 +139,28 @@ class _Weighted:
         self.density = [np.empty((n_columns, len(of.basis))) for of in shares]
         self.on_grid = np.empty((2, n_columns if self.is_wide else 0, HALF))
         for columns in _in_chunks(n_columns, self.width):
-            chunk = self._chunk(columns)
-            even, odd = fold(self.residuals @ chunk)
+            even, odd, mass = self._folded(self._chunk(columns))
             np.matmul(even.T, even_waves, out=self.even[columns])
             np.matmul(odd.T, odd_waves, out=self.odd[columns])
-            for share, density in zip(share_of, self.density, strict=True):
-                np.matmul(chunk.T, share, out=density[columns])
+            for share, density in zip(shares, self.density, strict=True):
+                np.matmul(mass.T, share.basis.T, out=density[columns])
             if self.is_wide:
                 self.on_grid[:, columns] = even.T, odd.T
 
     def _chunk(self, columns: slice | NDArray[np.intp]) -> Array:
-        """Return some columns, answers in order of confidence: nearest on the grid too."""
-        some = np.ascontiguousarray(self.weights[:, columns])
-        return np.take(some, self.order, axis=0, mode="clip").astype(float)
+        return self.weights[:, columns].astype(float)
+
+    def _folded(self, chunk: Array) -> tuple[Array, Array, Array]:
+        """Return the residuals on the grid, even and odd half, and the answers, even half."""
+        on_grid = self.placed @ chunk
+        return *fold(on_grid[:GRID]), fold(on_grid[GRID:])[0]
 
     def _prospect(self) -> _Prospect:
         """Evaluate a few columns along the ladder, and see where they cross the bandwidth."""
-        chunk = self._chunk(slice(N_PILOT))
-        even, odd = fold(self.residuals @ chunk)
+        even, odd, mass = self._folded(self._chunk(slice(N_PILOT)))
         even_waves, odd_waves = waves(n_frequencies(COARSEST))
         even, odd = even.T @ even_waves, odd.T @ odd_waves
-        density = interpolate(_ladder_shares(), self.confidence).T @ chunk
+        density = _ladder_shares() @ mass
         value = np.array(
             [
                 _smooth_ece(even, odd, of, wave_smoother(k))
@@ -201,8 +219,8 @@ class _Weighted:
     def _from_answers(self, k: int, chunk: Array) -> Array:
         if k < COARSEST:
             return self._on_fine_grid(k, chunk)
-        density = interpolate(density_share(k), self.confidence) @ chunk
-        even, odd = (half.T for half in fold(self.residuals @ chunk))
+        even, odd, mass = (half.T for half in self._folded(chunk))
+        density = mass @ density_share(k)
         if k >= FREQUENCIES_END:
             return _smooth_ece(even, odd, density, wide_smoother(k))
         even_waves, odd_waves = waves(n_frequencies(k))
@@ -212,9 +230,10 @@ class _Weighted:
         smoother = smoothing(k)
         n_points, n_mesh = n_grid_points(k), smoother.shape[0]
         smooth = smoother @ (place(self.confidence, self.residual, n_points) @ chunk)
-        share = interpolate(np.asarray(smoother.sum(axis=0)).ravel() / n_mesh, self.confidence)
+        share = np.asarray(smoother.sum(axis=0)).ravel() / n_mesh
+        density = share @ (place(self.confidence, np.ones(len(chunk)), n_points) @ chunk)
         error = np.abs(smooth, out=smooth).sum(axis=0) / n_mesh
-        return error / (share @ chunk + DENSITY_FLOOR)
+        return error / (density + DENSITY_FLOOR)
 
 
 def _smooth_ece(even: Array, odd: Array, density: Array, smoother: Smoother) -> Array:
@@ -227,7 +246,7 @@ def _smooth_ece(even: Array, odd: Array, density: Array, smoother: Smoother) -> 
 
 @lru_cache(maxsize=1)
 def _ladder_shares() -> Array:
-    return np.array([density_share(k) for k in LADDER]).T
+    return np.array([density_share(k) for k in LADDER])
 
 
 def _in_chunks(n: int, size: int) -> Iterator[slice]:

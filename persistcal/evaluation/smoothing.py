@@ -113,16 +113,6 @@ def fold(on_grid: Array) -> tuple[Array, Array]:
     return on_grid[:HALF] + on_grid[: HALF - 2 : -1], on_grid[:HALF] - on_grid[: HALF - 2 : -1]
 
 
-def unfold(half: Array) -> Array:
-    """Return what a folded grid is multiplied with as values on the grid, along the last axis.
-
-    Folding doubles the point in the middle.
-    """
-    whole = np.concatenate([half, half[..., -2::-1]], axis=-1)
-    whole[..., HALF - 1] *= 2
-    return whole
-
-
 def _half_mesh(k: int) -> tuple[Array, Array]:
     """Return the mesh points up to the middle, and `Smoother.times` of them."""
     points = mesh(k)
@@ -230,18 +220,17 @@ def wave_smoother(k: int) -> Smoother:
 
 @lru_cache(maxsize=N_BANDWIDTHS)
 def density_share(k: int) -> Array:
-    """Return how much of an answer on each grid point is read, as a mean over the mesh.
+    """Return how much of an answer on the folded grid is read, as a mean over the mesh.
 
     For bandwidths k/1024 from `COARSEST` on. It is 1 but near the ends, to which the mesh
     gives half a step too much.
     """
     if k >= FREQUENCIES_END:
-        half = wide_shares().coefficients[k - FREQUENCIES_END] @ wide_shares().basis
-    else:
-        smoother = wave_smoother(k)
-        even = waves(n_frequencies(k))[0] @ smoother.even
-        half = even @ (smoother.times / smoother.times.sum())
-    return unfold(half)
+        of = wide_shares()
+        return np.asarray(of.coefficients[k - FREQUENCIES_END] @ of.basis)
+    smoother = wave_smoother(k)
+    even = waves(n_frequencies(k))[0] @ smoother.even
+    return np.asarray(even @ (smoother.times / smoother.times.sum()))
 
 
 class Shares(NamedTuple):
@@ -262,8 +251,7 @@ def wide_shares() -> Shares:
 @lru_cache(maxsize=256)
 def density_shares(lowest: int, end: int) -> Shares:
     """Return `density_share` from lowest/1024 to before end/1024, to 1e-11."""
-    shares = np.array([density_share(k)[:HALF] for k in range(lowest, end)])
-    shares[:, -1] /= 2  # folding doubles the point in the middle
+    shares = np.array([density_share(k) for k in range(lowest, end)])
     u, s, v = np.linalg.svd(shares, full_matrices=False)
     rank = int(np.sum(s > 1e-11))
     return Shares(u[:, :rank] * s[:rank], v[:rank])
