@@ -64,8 +64,9 @@ bench: $(VENV)/ready-dev  ## run every benchmark; writes benchmarks/results.md (
 gpu: $(VENV)/ready  ## what only a GPU can show; writes benchmarks/gpu.md (10 min)
 	@$(RUN)/python -m benchmarks.gpu
 
+# Tests start hundreds of processes, which shall not compile the project anew.
 test: $(VENV)/ready-dev  ## run all tests
-	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile
+	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(VENV)/ready-dev  ## run the tests that start no workflow: the inner loop
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak" --durations=0 -q

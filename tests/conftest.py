@@ -8,7 +8,6 @@ from filelock import FileLock
 from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
-
 LONGEST = ["test_slurm.py", "test_paper_mini.py"]
 
 

@@ -58,11 +58,10 @@ def fork_server(_, arguments, kept):
 
     if pid := os.fork():
         return pid
-    for fd in {int(name) for name in os.listdir("/proc/self/fd")} - {0, 1, 2, *kept}:
-        try:
-            os.close(fd)
-        except OSError:  # that of the listing itself
-            pass
+    first = 3
+    for fd in [*sorted(kept), os.sysconf("SC_OPEN_MAX")]:
+        os.closerange(first, fd)
+        first = fd + 1
     forkserver._forkserver._lock = threading.Lock()  # the starter holds the one of before
     exec(arguments[-1], {})
     os._exit(0)

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import pytest
 from workflow_runs import ROOT
 
 SNAKEFILE = """
@@ -61,12 +60,14 @@ def test_a_job_that_ends_while_another_starts_has_not_failed(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-@pytest.mark.parametrize(
-    ("script", "message"), [(FAIL, "hooked: no such city"), ("import sys; sys.exit(3)", "")]
-)
-def test_a_failing_job_fails_the_run(tmp_path, script, message):
-    done = run(tmp_path, script)
+def test_failing_jobs_fail_the_run(tmp_path):
+    """One by an exception, which the script's own hook reports, and one by its exit status."""
+    fails = SNAKEFILE.replace("report.py", "{wildcards.name}.py").replace("a.txt", "raise.txt")
+    (tmp_path / "raise.py").write_text(FAIL)
+    (tmp_path / "b.py").write_text("import sys; sys.exit(3)")
+    done = run(tmp_path, "", fails.replace("threads: 2", "threads: 1"))
     assert done.returncode == 1
-    assert message in done.stdout
-    assert "report.py ended with exit status" in done.stdout
-    assert not (tmp_path / "a.txt").exists()
+    assert "hooked: no such city" in done.stdout
+    for name in ("raise", "b"):
+        assert f"{name}.py ended with exit status" in done.stdout
+        assert not (tmp_path / f"{name}.txt").exists()
