@@ -13,13 +13,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from persistcal.report.families import MATPLOTLIB_MARKERS, looks
+from persistcal.report.families import looks
 from persistcal.report.figures import (
     GRAY,
     colour_and_marker,
-    face,
+    draw_reference,
     grid,
     in_legend_order,
+    line_look,
 )
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
@@ -173,7 +174,7 @@ def headroom_figure(
         for kind, labels in (("model", models), ("dataset", datasets))
     }
     figure, [[axes]] = grid(1, 1, width=3.4, height=2.8, share_x=False, share_y=False)
-    axes.axhline(0, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+    draw_reference(axes, 0)
     for point in points.to_dict("records"):
         colour, _ = colour_and_marker(shown["model"].index(point["model"]))
         _, marker = colour_and_marker(shown["dataset"].index(point["dataset"]))
@@ -231,37 +232,19 @@ def distance_figure(
     for line, model in zip(panels, rows, strict=True):
         for axes, (metric, title) in zip(line, titles.items(), strict=True):
             chosen = own[(own["model"] == model) & (own["metric"] == metric)]
-            chance = 0.0 if metric == "delta0_balanced" else 0.5
-            axes.axhline(chance, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+            draw_reference(axes, 0.0 if metric == "delta0_balanced" else _CHANCE)
             for name in names:
                 of_name = chosen[chosen["estimator"] == name].groupby("distance")["value"]
                 mean, spread = of_name.mean(), of_name.std()
                 style = styles[name]
                 low, high = mean - spread, mean + spread
                 axes.fill_between(mean.index, low, high, color=style.light, alpha=0.12, lw=0)
-                axes.plot(
-                    mean.index,
-                    mean,
-                    color=style.light,
-                    marker=MATPLOTLIB_MARKERS[style.marker],
-                    markerfacecolor=face(style),
-                    markersize=3.5,
-                    linewidth=0.9,
-                )
+                axes.plot(mean.index, mean, markersize=3.5, linewidth=0.9, **line_look(style))
             axes.set_title(f"{models[model]}: {title}", loc="left")
             axes.set_xlabel("Checkpoints apart")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     handles = [
-        Line2D(
-            [],
-            [],
-            color=styles[name].light,
-            marker=MATPLOTLIB_MARKERS[styles[name].marker],
-            markerfacecolor=face(styles[name]),
-            markersize=4,
-            linewidth=0.9,
-        )
-        for name in names
+        Line2D([], [], markersize=4, linewidth=0.9, **line_look(styles[name])) for name in names
     ]
     if names:
         labels = [estimators.get(name, name) for name in names]

@@ -167,7 +167,7 @@ def full_vs_contrast_figure(
     for line, dataset in zip(panels, rows, strict=True):
         for axes, model in zip(line, columns, strict=True):
             chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
-            axes.axhline(0.5, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+            draw_reference(axes, 0.5)
             axes.annotate(
                 "chance",
                 (1, 0.5),
@@ -192,16 +192,7 @@ def full_vs_contrast_figure(
                 chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
                 _number_points(axes, chosen, number, styles)
     handles = [
-        Line2D(
-            [],
-            [],
-            color=styles[name].light,
-            markerfacecolor=face(styles[name]),
-            marker=MATPLOTLIB_MARKERS[styles[name].marker],
-            linestyle="",
-            markersize=5,
-        )
-        for name in names
+        Line2D([], [], linestyle="", markersize=5, **line_look(styles[name])) for name in names
     ]
     before = {name: f"{place} " for name, place in number.items()}
     texts = [before.get(name, "") + estimators.get(name, name) for name in names]
@@ -230,6 +221,17 @@ def _auc_points(intervals: pd.DataFrame) -> pd.DataFrame:
 def in_legend_order(evaluated: set[str], labels: Mapping[str, str]) -> list[str]:
     """Return estimators in the order of their labels; those without one come last."""
     return [name for name in labels if name in evaluated] + sorted(evaluated - set(labels))
+
+
+def draw_reference(axes: Axes, height: float) -> None:
+    """Draw the dashed line of chance, or of no difference."""
+    axes.axhline(height, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+
+
+def line_look(style: Look) -> dict[str, Any]:
+    """Return how lines and markers of an estimator look, for matplotlib."""
+    marker = MATPLOTLIB_MARKERS[style.marker]
+    return {"color": style.light, "marker": marker, "markerfacecolor": face(style)}
 
 
 def face(style: Look) -> str:
