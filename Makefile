@@ -66,10 +66,10 @@ gpu: $(VENV)/ready  ## what only a GPU can show; writes benchmarks/gpu.md (10 mi
 
 # Tests start hundreds of processes, which shall not compile the project anew.
 test: $(VENV)/ready-dev  ## run all tests
-	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile
+	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 quick: $(VENV)/ready-dev  ## run the tests that start no workflow: the inner loop
-	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "not slow and not soak" --durations=0 -q
+	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow and not soak" --durations=0 -q
 
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest tests/faults -m "soak or not soak" -q

@@ -8,7 +8,7 @@ from filelock import FileLock
 from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
-LONGEST = ["test_slurm.py", "test_paper_mini.py"]
+LONGEST = ["test_slurm.py", "test_paper_mini.py"]  # with --no-loadscope-reorder
 
 
 @pytest.hookimpl(tryfirst=True)
