@@ -27,19 +27,19 @@ class WarmSnakemake:
             env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            bufsize=0,  # what is read ahead, `select` would wait for
         )
 
     def run(self, arguments, output, timeout):
         """Run with the arguments of `snakemake`, its output in a file; the exit status."""
         request = {"arguments": [str(a) for a in arguments], "output": str(output)}
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        pid = self._answer(60)
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        pid = self._answer(300)  # it imports first
         try:
             return self._answer(timeout)
         except TimeoutError:
             os.killpg(pid, signal.SIGKILL)
+            self._answer(60)
             raise
 
     def _answer(self, timeout):
