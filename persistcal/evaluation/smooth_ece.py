@@ -13,26 +13,26 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from persistcal.evaluation.smoothing import (
     COARSEST,
     FREQUENCIES_END,
     GRID,
-    HALF,
     N_BANDWIDTHS,
     Array,
     Smoother,
     density_share,
     density_shares,
     fold,
+    fold_even,
+    interpolate,
     n_frequencies,
     n_grid_points,
     place,
     smoothing,
+    unfold_even,
     wave_smoother,
     waves,
-    wide_shares,
     wide_smoother,
 )
 
@@ -113,51 +113,39 @@ class _Weighted:
     """Answers under several weightings, and their SmoothECE at a given bandwidth.
 
     Residuals are first summed on the grid, then over the cosines that matter at the
-    bandwidths of most columns, which are `served` from these sums. Where some columns are
-    wider, their sums on the grid are kept. The others begin with the answers.
+    bandwidths of most columns, which are `served` from these sums. The others begin with the
+    answers.
     """
 
     def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
         self.confidence, self.residual, self.weights = confidence, residual, weights
         self.width = int(np.clip(LARGEST_CHUNK // max(1, len(weights)), 16, CHUNK))
-        # residuals, and below them the answers themselves
-        self.placed = sparse.vstack(
-            [place(confidence, of, GRID) for of in (residual, np.ones(len(confidence)))],
-            format="csr",
-        )
+        self.residuals = place(confidence, residual, GRID)
+        self.answers = fold_even(place(confidence, np.ones(len(confidence)), GRID))
         self.prospect = self._prospect()
         lowest = min(max(COARSEST, self.prospect.least), FREQUENCIES_END - 1)
         end = max(lowest + 1, min(self.prospect.most, FREQUENCIES_END))
         self.served = range(lowest, end)
-        self.is_wide = self.prospect.most > FREQUENCIES_END
         even_waves, odd_waves = waves(n_frequencies(lowest))
-        shares = [density_shares(lowest, end), *([wide_shares()] if self.is_wide else [])]
-        self.share_of = [of.coefficients for of in shares]
+        self.share_of, shares = density_shares(lowest, end)
         n_columns = weights.shape[1]
         self.even = np.empty((n_columns, even_waves.shape[1]))
         self.odd = np.empty((n_columns, odd_waves.shape[1]))
-        self.density = [np.empty((n_columns, len(of.basis))) for of in shares]
-        self.on_grid = np.empty((2, n_columns if self.is_wide else 0, HALF))
+        self.density = np.empty((n_columns, len(shares)))
         for columns in _in_chunks(n_columns, self.width):
-            even, odd, mass = self._folded(self._chunk(columns))
+            even, odd, mass = self._folded(columns)
             np.matmul(even.T, even_waves, out=self.even[columns])
             np.matmul(odd.T, odd_waves, out=self.odd[columns])
-            for share, density in zip(shares, self.density, strict=True):
-                np.matmul(mass.T, share.basis.T, out=density[columns])
-            if self.is_wide:
-                self.on_grid[:, columns] = even.T, odd.T
+            np.matmul(mass.T, shares.T, out=self.density[columns])
 
-    def _chunk(self, columns: slice | NDArray[np.intp]) -> Array:
-        return self.weights[:, columns].astype(float)
-
-    def _folded(self, chunk: Array) -> tuple[Array, Array, Array]:
+    def _folded(self, columns: slice) -> tuple[Array, Array, Array]:
         """Return the residuals on the grid, even and odd half, and the answers, even half."""
-        on_grid = self.placed @ chunk
-        return *fold(on_grid[:GRID]), fold(on_grid[GRID:])[0]
+        chunk = self.weights[:, columns].astype(float)
+        return *fold(self.residuals @ chunk), self.answers @ chunk
 
     def _prospect(self) -> _Prospect:
         """Evaluate a few columns along the ladder, and see where they cross the bandwidth."""
-        even, odd, mass = self._folded(self._chunk(slice(N_PILOT)))
+        even, odd, mass = self._folded(slice(N_PILOT))
         even_waves, odd_waves = waves(n_frequencies(COARSEST))
         even, odd = even.T @ even_waves, odd.T @ odd_waves
         density = _ladder_shares() @ mass
@@ -185,30 +173,21 @@ class _Weighted:
     def smooth_ece(self, k: int, columns: NDArray[np.intp]) -> Array:
         """SmoothECE at the bandwidth k/1024 of some columns."""
         if k in self.served:
-            return self._by_waves(k, columns, self._density(k, columns))
-        if k >= FREQUENCIES_END and self.is_wide:
-            even, odd = self.on_grid[:, columns]
-            return _smooth_ece(even, odd, self._density(k, columns), wide_smoother(k))
+            return self.by_waves(k, columns)
         values = np.empty(len(columns))
         for part in _in_chunks(len(columns), self.width):
-            values[part] = self._from_answers(k, self._chunk(columns[part]))
+            chunk = self.weights[:, columns[part]].astype(float, order="C")
+            values[part] = self._from_answers(k, chunk)
         return values
-
-    def approximate(self, k: int, columns: NDArray[np.intp]) -> Array:
-        """SmoothECE by the cosines that are there, at any bandwidth but the narrow ones."""
-        nearest = min(max(k, self.served[0]), self.served[-1])
-        return self._by_waves(k, columns, self._density(nearest, columns))
 
     def is_defined(self) -> NDArray[np.bool_]:
         """Whether any answer has weight, for each column."""
-        return np.asarray(np.abs(self.density[0]).sum(axis=1) > 0)
+        return np.asarray(np.abs(self.density).sum(axis=1) > 0)
 
-    def _density(self, k: int, columns: NDArray[np.intp]) -> Array:
-        if k in self.served:
-            return self.density[0][columns] @ self.share_of[0][k - self.served[0]]
-        return self.density[1][columns] @ self.share_of[1][k - FREQUENCIES_END]
-
-    def _by_waves(self, k: int, columns: NDArray[np.intp], density: Array) -> Array:
+    def by_waves(self, k: int, columns: NDArray[np.intp]) -> Array:
+        """SmoothECE by the cosines that are there: exact if `served`, else a guess."""
+        nearest = min(max(k, self.served[0]), self.served[-1])
+        density = self.density[columns] @ self.share_of[nearest - self.served[0]]
         smoother = wave_smoother(k)
         values = np.empty(len(columns))
         for part in _in_chunks(len(columns), 4 * CHUNK):
@@ -219,8 +198,8 @@ class _Weighted:
     def _from_answers(self, k: int, chunk: Array) -> Array:
         if k < COARSEST:
             return self._on_fine_grid(k, chunk)
-        even, odd, mass = (half.T for half in self._folded(chunk))
-        density = mass @ density_share(k)
+        even, odd = (half.T for half in fold(self.residuals @ chunk))
+        density = interpolate(unfold_even(density_share(k)), self.confidence) @ chunk
         if k >= FREQUENCIES_END:
             return _smooth_ece(even, odd, density, wide_smoother(k))
         even_waves, odd_waves = waves(n_frequencies(k))
@@ -300,7 +279,7 @@ class _Search:
                 value = self.weighted.smooth_ece(width, some)
                 self._bracket(width, some, value)
             else:
-                value = self.weighted.approximate(width, some)
+                value = self.weighted.by_waves(width, some)
             sigma, slope = width / N_BANDWIDTHS, self.weighted.prospect.slope
             crossing = np.ceil(N_BANDWIDTHS * (sigma + (value - sigma) / (1 - slope)))
             self.guess[some] = crossing.clip(NARROWEST, N_BANDWIDTHS)

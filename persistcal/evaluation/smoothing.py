@@ -110,8 +110,18 @@ class Smoother(NamedTuple):
 
 
 def fold(on_grid: Array) -> tuple[Array, Array]:
-    """Return the even and the odd half of the first axis; the middle counts twice in one."""
-    return on_grid[:HALF] + on_grid[: HALF - 2 : -1], on_grid[:HALF] - on_grid[: HALF - 2 : -1]
+    """Return the even and the odd half of the first axis."""
+    return fold_even(on_grid), on_grid[:HALF] - on_grid[: HALF - 2 : -1]
+
+
+def fold_even(on_grid: Array) -> Array:
+    """Return the even half of the first axis, in which the middle counts twice."""
+    return on_grid[:HALF] + on_grid[: HALF - 2 : -1]
+
+
+def unfold_even(of_folded: Array) -> Array:
+    """Return the weights of the grid's points that these are of the even half's."""
+    return np.concatenate([of_folded[:-1], 2 * of_folded[-1:], of_folded[-2::-1]])
 
 
 def _half_mesh(k: int) -> tuple[Array, Array]:
