@@ -81,7 +81,11 @@ def smooth_ece(
     weight = np.ones(len(stated)) if weights is None else np.asarray(weights)
     residual = stated - np.asarray(correct, float)
     columns = weight[:, None] if weight.ndim == 1 else weight
-    values = _Search(_Weighted(*_distinct(stated, residual, columns))).values()
+    stated, residual, distinct = _distinct(stated, residual, columns)
+    column: slice | NDArray[np.intp] = slice(None)
+    if len(distinct) < len(columns):  # then whole columns are often equal, too
+        distinct, column = np.unique(distinct, axis=1, return_inverse=True)
+    values = _Search(_Weighted(stated, residual, distinct)).values()[column]
     return values.reshape(weight.shape[1:])[()]
 
 
