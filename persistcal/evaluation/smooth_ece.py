@@ -8,7 +8,7 @@ search visits only bandwidths k/1024, few of them per replicate.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from persistcal.evaluation.smoothing import (
     COARSEST,
     FREQUENCIES_END,
     GRID,
+    HALF,
     N_BANDWIDTHS,
     Array,
     Smoother,
@@ -33,6 +34,7 @@ from persistcal.evaluation.smoothing import (
     unfold_even,
     wave_smoother,
     waves,
+    wide_kernels,
     wide_smoother,
 )
 
@@ -44,6 +46,7 @@ N_PILOT = 20
 LADDER = [11, 14, 18, 23, 30, 38, 48, 62, 79, 94, 130, 180, 250, 350, 500, 700, N_BANDWIDTHS]
 N_SECANTS = 6  # steps of the search before it halves
 FEW = 8  # answers for each distinct one, from which on equal ones are put together
+FEW_COLUMNS = 256
 
 
 def smooth_ece(
@@ -126,6 +129,7 @@ class _Weighted:
         self.width = int(np.clip(LARGEST_CHUNK // max(1, len(weights)), 16, CHUNK))
         self.residuals = place(confidence, residual, GRID)
         self.answers = fold_even(place(confidence, np.ones(len(confidence)), GRID))
+        self.is_small = len(confidence) < HALF and weights.shape[1] <= FEW_COLUMNS
         self.prospect = self._prospect()
         lowest = min(max(COARSEST, self.prospect.least), FREQUENCIES_END - 1)
         end = max(lowest + 1, min(self.prospect.most, FREQUENCIES_END))
@@ -174,22 +178,41 @@ class _Weighted:
             slope=float(np.median(fall / rise)),
         )
 
-    def smooth_ece(self, k: int, columns: NDArray[np.intp]) -> Array:
-        """SmoothECE at the bandwidth k/1024 of some columns."""
+    def smooth_ece(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """SmoothECE of some columns, each at its bandwidth k/1024."""
+        values = np.empty(len(columns))
+        at_once = (k >= FREQUENCIES_END) & self.is_small
+        if at_once.any():
+            values[at_once] = self._wide.smooth_ece(k[at_once], columns[at_once])
+        for width, some in _groups(k, np.flatnonzero(~at_once)):
+            values[some] = self._at(width, columns[some])
+        return values
+
+    def approximate(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """SmoothECE by the cosines that are there, at any bandwidths but the narrow ones."""
+        values = np.empty(len(columns))
+        for width, some in _groups(k, np.arange(len(k))):
+            values[some] = self._by_waves(width, columns[some])
+        return values
+
+    def _at(self, k: int, columns: NDArray[np.intp]) -> Array:
         if k in self.served:
-            return self.by_waves(k, columns)
+            return self._by_waves(k, columns)
         values = np.empty(len(columns))
         for part in _in_chunks(len(columns), self.width):
             chunk = self.weights[:, columns[part]].astype(float, order="C")
             values[part] = self._from_answers(k, chunk)
         return values
 
+    @cached_property
+    def _wide(self) -> "_AtWide":
+        return _AtWide(self)
+
     def is_defined(self) -> NDArray[np.bool_]:
         """Whether any answer has weight, for each column."""
         return np.asarray(np.abs(self.density).sum(axis=1) > 0)
 
-    def by_waves(self, k: int, columns: NDArray[np.intp]) -> Array:
-        """SmoothECE by the cosines that are there: exact if `served`, else a guess."""
+    def _by_waves(self, k: int, columns: NDArray[np.intp]) -> Array:
         nearest = min(max(k, self.served[0]), self.served[-1])
         density = self.density[columns] @ self.share_of[nearest - self.served[0]]
         smoother = wave_smoother(k)
@@ -223,8 +246,39 @@ def _smooth_ece(even: Array, odd: Array, density: Array, smoother: Smoother) -> 
     """Smooth each half; at x and its mirror image together, |e + o| + |e − o| is read."""
     at_even = even[:, : len(smoother.even)] @ smoother.even
     at_odd = odd[:, : len(smoother.odd)] @ smoother.odd
+    return _mean_error(at_even, at_odd, density, smoother.times)
+
+
+def _mean_error(at_even: Array, at_odd: Array, density: Array, times: Array) -> Array:
     np.maximum(np.abs(at_even, out=at_even), np.abs(at_odd, out=at_odd), out=at_even)
-    return at_even @ (smoother.times / smoother.times.sum()) / (density + DENSITY_FLOOR)
+    return at_even @ (times / times.sum()) / (density + DENSITY_FLOOR)
+
+
+class _AtWide:
+    """Few answers under few weightings, smoothed by each of the shapes of the wide kernels.
+
+    So columns are evaluated at a bandwidth each, at once, where a group of columns for each
+    bandwidth would hold one or two.
+    """
+
+    def __init__(self, weighted: _Weighted) -> None:
+        of = wide_kernels()
+        columns = weighted.weights.T.astype(float)
+        self.even, self.odd = (
+            (columns @ (half.T @ kernels.reshape(HALF, -1))).reshape(-1, *kernels.shape[1:])
+            for half, kernels in zip(fold(weighted.residuals), (of.even, of.odd), strict=True)
+        )
+        self.density = columns @ (weighted.answers.T @ of.share)
+
+    def smooth_ece(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """SmoothECE of some columns, each at its bandwidth k/1024."""
+        of = wide_kernels()
+        share = of.coefficients[k - FREQUENCIES_END]
+        at_even, at_odd = (
+            (share[:, None] @ half[columns])[:, 0] for half in (self.even, self.odd)
+        )
+        density = (share * self.density[columns]).sum(axis=1)
+        return _mean_error(at_even, at_odd, density, of.times)
 
 
 @lru_cache(maxsize=1)
@@ -236,12 +290,13 @@ def _in_chunks(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
-def _groups(k: NDArray[np.intp], columns: NDArray[np.intp]) -> Iterator[tuple[int, NDArray]]:
-    """Yield each bandwidth with the columns that are to be evaluated at it."""
-    order = np.argsort(k, kind="stable")
-    starts = np.flatnonzero(np.diff(k[order], prepend=-1))
+def _groups(k: NDArray[np.intp], which: NDArray[np.intp]) -> Iterator[tuple[int, NDArray]]:
+    """Yield each bandwidth among k[which] with the `which` that have it."""
+    of = k[which]
+    order = np.argsort(of, kind="stable")
+    starts = np.flatnonzero(np.diff(of[order], prepend=-1))
     for some in np.split(order, starts)[1:]:
-        yield int(k[some[0]]), columns[some]
+        yield int(of[some[0]]), which[some]
 
 
 class _Search:
@@ -260,12 +315,8 @@ class _Search:
 
     def values(self) -> Array:
         """Return SmoothECE at the bandwidth of each column."""
-        served = self.weighted.served
-        self._evaluate(
-            self.guess, np.arange(len(self.guess)), exact=self.guess[:1].item() in served
-        )
-        # where an evaluation is dear, a guess is refined first
-        self._evaluate(self.guess, np.flatnonzero(self.guess >= served.stop), exact=False)
+        if not self.weighted.is_small:  # else exact values are cheap
+            self._approach()
         n_steps = 0
         while len(
             columns := np.flatnonzero((self.wide - self.narrow > 1) | (self.at != self.wide))
@@ -277,18 +328,24 @@ class _Search:
             self._evaluate(k, columns, exact=True)
         return np.where(self.weighted.is_defined(), self.value, np.nan)
 
-    def _evaluate(self, k: NDArray[np.intp], columns: NDArray[np.intp], *, exact: bool) -> None:
-        for width, some in _groups(k[columns], columns):
-            if exact:
-                value = self.weighted.smooth_ece(width, some)
-                self._bracket(width, some, value)
-            else:
-                value = self.weighted.by_waves(width, some)
-            sigma, slope = width / N_BANDWIDTHS, self.weighted.prospect.slope
-            crossing = np.ceil(N_BANDWIDTHS * (sigma + (value - sigma) / (1 - slope)))
-            self.guess[some] = crossing.clip(NARROWEST, N_BANDWIDTHS)
+    def _approach(self) -> None:
+        """Improve the guesses by the cosines that are there."""
+        served, usual = self.weighted.served, self.weighted.prospect.usual
+        self._evaluate(self.guess, np.arange(len(self.guess)), exact=usual in served)
+        self._evaluate(self.guess, np.flatnonzero(self.guess >= served.stop), exact=False)
 
-    def _bracket(self, k: int, columns: NDArray[np.intp], value: Array) -> None:
+    def _evaluate(self, k: NDArray[np.intp], columns: NDArray[np.intp], *, exact: bool) -> None:
+        k = k[columns]
+        if exact:
+            value = self.weighted.smooth_ece(k, columns)
+            self._bracket(k, columns, value)
+        else:
+            value = self.weighted.approximate(k, columns)
+        sigma, slope = k / N_BANDWIDTHS, self.weighted.prospect.slope
+        crossing = np.ceil(N_BANDWIDTHS * (sigma + (value - sigma) / (1 - slope)))
+        self.guess[columns] = crossing.clip(NARROWEST, N_BANDWIDTHS)
+
+    def _bracket(self, k: NDArray[np.intp], columns: NDArray[np.intp], value: Array) -> None:
         # Smoothing wider lowers SmoothECE but for truncation and grids, which raise it by less
         # than a quarter per unit: so it equals the bandwidth between sigma and `bound`.
         sigma = k / N_BANDWIDTHS
@@ -297,5 +354,6 @@ class _Search:
         narrow = np.floor(N_BANDWIDTHS * np.minimum(sigma, bound)).astype(int)
         self.wide[columns] = wide = np.minimum(self.wide[columns], wide)
         self.narrow[columns] = np.minimum(np.maximum(self.narrow[columns], narrow), wide - 1)
-        last = columns[wide == k]
-        self.value[last], self.at[last] = value[wide == k], k
+        found = wide == k
+        last = columns[found]
+        self.value[last], self.at[last] = value[found], k[found]

@@ -155,25 +155,28 @@ def _read_half(kernel: Array, at: Array) -> tuple[Array, Array]:
     return even, odd
 
 
-class _WideKernels(NamedTuple):
-    """Smoothing from `FREQUENCIES_END` on, as combinations of a few matrices.
+class WideKernels(NamedTuple):
+    """Smoothing of the folded grid from `FREQUENCIES_END` on, by combinations of a few kernels.
 
     Attributes
     ----------
     coefficients : ndarray of shape (n_bandwidths, rank)
-    even, odd : ndarray of shape (rank, HALF * n_mesh_halved)
+    even, odd : ndarray of shape (HALF, rank, n_mesh_halved)
+        As in `Smoother`; all these bandwidths share a mesh.
     times : ndarray of shape (n_mesh_halved,)
-        All these bandwidths share a mesh.
+    share : ndarray of shape (HALF, rank)
+        What `density_share` is a combination of.
     """
 
     coefficients: Array
     even: Array
     odd: Array
     times: Array
+    share: Array
 
 
 @lru_cache(maxsize=1)  # of 13 MB
-def _wide_kernels() -> _WideKernels:
+def wide_kernels() -> WideKernels:
     """Return what the wide kernels are made of, to 1e-12."""
     widths = range(FREQUENCIES_END, N_BANDWIDTHS + 1)
     kernels = np.array([_kernel(k, GRID)[HALF - 1 :] for k in widths])
@@ -181,17 +184,18 @@ def _wide_kernels() -> _WideKernels:
     shapes = np.linalg.svd(kernels[some], full_matrices=False)[2][:WIDE_RANK]
     at, times = _half_mesh(FREQUENCIES_END)
     halves = [_read_half(shape, at) for shape in shapes]
-    even, odd = (np.array([half[i].ravel() for half in halves]) for i in (0, 1))
-    return _WideKernels(kernels @ shapes.T, even, odd, times)
+    even, odd = (
+        np.ascontiguousarray(np.stack([half[i] for half in halves], axis=1)) for i in (0, 1)
+    )
+    return WideKernels(kernels @ shapes.T, even, odd, times, even @ (times / times.sum()))
 
 
 @lru_cache(maxsize=256)  # of 0.8 MB; a contrast set's replicates visit about a hundred
 def wide_smoother(k: int) -> Smoother:
     """Return smoothing by k/1024, from `FREQUENCIES_END` on, of the folded grid."""
-    of = _wide_kernels()
+    of = wide_kernels()
     share = of.coefficients[k - FREQUENCIES_END]
-    even, odd = ((share @ half).reshape(HALF, -1) for half in (of.even, of.odd))
-    return Smoother(even, odd, of.times)
+    return Smoother(share @ of.even, share @ of.odd, of.times)
 
 
 def n_frequencies(k: int) -> int:
@@ -240,8 +244,8 @@ def density_share(k: int) -> Array:
     gives half a step too much.
     """
     if k >= FREQUENCIES_END:
-        of = wide_shares()
-        return np.asarray(of.coefficients[k - FREQUENCIES_END] @ of.basis)
+        of = wide_kernels()
+        return np.asarray(of.share @ of.coefficients[k - FREQUENCIES_END])
     smoother = wave_smoother(k)
     even = waves(n_frequencies(k))[0] @ smoother.even
     return np.asarray(even @ (smoother.times / smoother.times.sum()))
@@ -252,14 +256,6 @@ class Shares(NamedTuple):
 
     coefficients: Array
     basis: Array
-
-
-@lru_cache(maxsize=1)
-def wide_shares() -> Shares:
-    """Return `density_share` from `FREQUENCIES_END` on."""
-    of = _wide_kernels()
-    basis = of.even.reshape(-1, HALF, len(of.times)) @ (of.times / of.times.sum())
-    return Shares(of.coefficients, basis)
 
 
 @lru_cache(maxsize=256)
