@@ -1,17 +1,12 @@
 """Run Snakemake on this project as a user would, in a folder of the test's own."""
 
-import os
 import re
-import tempfile
 from pathlib import Path
 
-from warm_snakemake import WarmSnakemake
+import warm_python
 
 ROOT = Path(__file__).parents[2]
 ATLAS = [ROOT / "config" / "atlas.yaml", ROOT / "tests" / "config" / "atlas_small.yaml"]
-
-
-_warm: list[WarmSnakemake] = []
 
 
 def snakemake(folder, *arguments, configs=(), check=True, timeout=900):
@@ -24,18 +19,10 @@ def snakemake(folder, *arguments, configs=(), check=True, timeout=900):
     words += ["--profile", ROOT / "profiles" / "laptop", *arguments]
     if configs:
         words += ["--configfile", *configs]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    environment.pop("PYTEST_CURRENT_TEST", None)
-    if not _warm or _warm[0].environment != environment:
-        while _warm:
-            _warm.pop().close()
-        _warm.append(WarmSnakemake(environment))
-    with tempfile.NamedTemporaryFile() as output:
-        status = _warm[0].run(words, output.name, timeout)
-        said = Path(output.name).read_text()
+    done = warm_python.run("snakemake", words, timeout)
     if check:
-        assert status == 0, said[-6000:]
-    return said
+        assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
 
 
 def planned(output):

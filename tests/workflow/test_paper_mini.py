@@ -68,11 +68,10 @@ class Study:
         self.overlay.write_text(yaml.safe_dump(where))
 
     def run(self, *arguments):
-        # Both cores, though the config speaks of models that need a GPU each; and one job in
-        # two ranks, which import everything anew.
+        # Both cores, though the config speaks of models that need a GPU each; and no ranks,
+        # which import everything anew: the small study has them.
         how = ["--cores", "2", "--resources", "gpu=2", "--set-resources"]
-        how += ["train_oracle:ranks=1", "train_transfer_random:ranks=1"]
-        how += ["train_non_oracle:ranks=2 if wildcards.dataset == 'jeopardy' else 1"]
+        how += [f"train_{of}:ranks=1" for of in ("oracle", "non_oracle", "transfer_random")]
         configs = [MINI, self.overlay]
         return snakemake(self.folder, *arguments, *how, configs=configs, timeout=1800)
 

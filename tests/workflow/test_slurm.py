@@ -23,13 +23,14 @@ from workflow_runs import ATLAS, ROOT, snakemake
 SMALL = [*ATLAS, ROOT / "tests" / "config" / "atlas_slurm.yaml"]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
 TOO_LITTLE_MB = 400  # for Snakemake enough, for torch not
+CLUSTERS = "out/clusters/atlas/p40/atlas.parquet"
 METRICS = "out/metrics/atlas/atlas/oracle.parquet"
 ADAPTER = "out/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_model.safetensors"
 TRAINING_LOG = "out/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
 
 
-def clusters(checkpoint):
-    return f"out/clusters/atlas/{checkpoint}/atlas.parquet"
+def beams(checkpoint):
+    return f"out/beams/atlas/{checkpoint}/atlas.parquet"
 
 
 def command(folder, *arguments, profile):
@@ -123,7 +124,7 @@ def accident(cluster, profile, tmp_path_factory):
         f"generate_beams:mem_mb={TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' else 2000",
     ]
     running = start(
-        *command(folder, *map(clusters, CHECKPOINTS), "--retries", "0", profile=profile),
+        *command(folder, *map(beams, CHECKPOINTS), CLUSTERS, "--retries", "0", profile=profile),
         *("--set-resources", *limits),
     )
     jobs = {name: wait_for("generate_beams", name, "running") for name in ("p10", "p20")}
@@ -151,28 +152,28 @@ def test_a_killed_job_is_named_with_the_reason(accident, checkpoint, status, rea
     log = next((folder / ".snakemake" / "slurm_logs").rglob(f"{jobs[checkpoint]}.log"))
     assert str(log) in said
     assert reason in log.read_text()
-    assert not (folder / "out" / "beams" / "atlas" / checkpoint / "atlas.parquet").exists()
+    assert not (folder / beams(checkpoint)).exists()
 
 
 def test_what_was_not_killed_goes_on(accident):
     folder, _, _ = accident
-    assert (folder / clusters("p40")).exists()
+    assert (folder / CLUSTERS).exists()
 
 
 def test_a_rerun_completes_the_study(accident, profile):
     """Too little memory once more: the second attempt asks for more."""
     folder, _, _ = accident
-    kept = folder / clusters("p40")
+    kept = folder / CLUSTERS
     before = kept.stat().st_mtime_ns
     running = start(
-        *command(folder, METRICS, *map(clusters, CHECKPOINTS), profile=profile),
+        *command(folder, METRICS, *map(beams, CHECKPOINTS), profile=profile),
         "--set-resources",
         "generate_beams:mem_mb="
         f"{TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' and attempt == 1 else 2000",
     )
     said = finish(running, 1500)
     assert running.returncode == 0, said[-6000:]
-    assert all((folder / clusters(name)).exists() for name in CHECKPOINTS)
+    assert all((folder / beams(name)).exists() for name in CHECKPOINTS)
     assert set(pd.read_parquet(folder / METRICS)["estimator"]) == {"oracle"}
     assert kept.stat().st_mtime_ns == before
     memory = [asked_for(job)["MinMemoryNode"] for job in submitted("generate_beams", "p30")]
