@@ -20,4 +20,5 @@ smooth_ece: smoothECE with automatic bandwidth, of many weightings of the same a
     once
 smoothing: smoothing by reflected Gaussians on the grids of `relplot`, as matrices
 ties: numbers that would be equal but for rounding are made equal
+weightings: smoothECE at given bandwidths, of the same answers under many weightings at once
 """

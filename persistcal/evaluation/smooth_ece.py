@@ -2,51 +2,19 @@
 
 The residuals (confidence minus correctness) are smoothed by a reflected Gaussian; SmoothECE is
 the mean absolute smoothed residual, at the bandwidth that equals it. Grids, truncation and
-search are those of the reference implementation, `relplot.smECE`. Smoothing is linear in the
-weights of the answers, so thousands of bootstrap replicates are a product of matrices; and the
-search visits only bandwidths k/1024, few of them per replicate.
+search are those of the reference implementation, `relplot.smECE`; the search visits only
+bandwidths k/1024, few of them per weighting.
 """
-
-from collections.abc import Iterator
-from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.smoothing import (
-    COARSEST,
-    FREQUENCIES_END,
-    GRID,
-    HALF,
-    N_BANDWIDTHS,
-    Array,
-    Smoother,
-    density_share,
-    density_shares,
-    fold,
-    fold_even,
-    interpolate,
-    n_frequencies,
-    n_grid_points,
-    place,
-    smoothing,
-    unfold_even,
-    wave_smoother,
-    waves,
-    wide_kernels,
-    wide_smoother,
-)
+from persistcal.evaluation.smoothing import N_BANDWIDTHS, Array
+from persistcal.evaluation.weightings import Weighted
 
 NARROWEST = 2  # narrower bandwidths, below 0.001, are never tried
-DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
-CHUNK = 128  # columns at a time, so that what belongs to them stays in the cache
-LARGEST_CHUNK = 2**22  # weights, if that leaves 16 columns
-N_PILOT = 20
-LADDER = [11, 14, 18, 23, 30, 38, 48, 62, 79, 94, 130, 180, 250, 350, 500, 700, N_BANDWIDTHS]
 N_SECANTS = 6  # steps of the search before it halves
 FEW = 8  # answers for each distinct one, from which on equal ones are put together
-FEW_COLUMNS = 256
 
 
 def smooth_ece(
@@ -88,7 +56,7 @@ def smooth_ece(
     column: slice | NDArray[np.intp] = slice(None)
     if len(distinct) < len(columns):  # then whole columns are often equal, too
         distinct, column = np.unique(distinct, axis=1, return_inverse=True)
-    values = _Search(_Weighted(stated, residual, distinct)).values()[column]
+    values = _Search(Weighted(stated, residual, distinct)).values()[column]
     return values.reshape(weight.shape[1:])[()]
 
 
@@ -107,205 +75,13 @@ def _distinct(
     return confidence[first], residual[first], np.array(summed)
 
 
-class _Prospect(NamedTuple):
-    """Between which bandwidths most columns are, and how steeply SmoothECE falls there."""
-
-    least: int
-    usual: int
-    most: int
-    slope: float
-
-
-class _Weighted:
-    """Answers under several weightings, and their SmoothECE at a given bandwidth.
-
-    Residuals are first summed on the grid, then over the cosines that matter at the
-    bandwidths of most columns, which are `served` from these sums. The others begin with the
-    answers.
-    """
-
-    def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
-        self.confidence, self.residual, self.weights = confidence, residual, weights
-        self.width = int(np.clip(LARGEST_CHUNK // max(1, len(weights)), 16, CHUNK))
-        self.residuals = place(confidence, residual, GRID)
-        self.answers = fold_even(place(confidence, np.ones(len(confidence)), GRID))
-        self.is_small = len(confidence) < HALF and weights.shape[1] <= FEW_COLUMNS
-        self.prospect = self._prospect()
-        lowest = min(max(COARSEST, self.prospect.least), FREQUENCIES_END - 1)
-        end = max(lowest + 1, min(self.prospect.most, FREQUENCIES_END))
-        self.served = range(lowest, end)
-        even_waves, odd_waves = waves(n_frequencies(lowest))
-        self.share_of, shares = density_shares(lowest, end)
-        n_columns = weights.shape[1]
-        self.even = np.empty((n_columns, even_waves.shape[1]))
-        self.odd = np.empty((n_columns, odd_waves.shape[1]))
-        self.density = np.empty((n_columns, len(shares)))
-        for columns in _in_chunks(n_columns, self.width):
-            even, odd, mass = self._folded(columns)
-            np.matmul(even.T, even_waves, out=self.even[columns])
-            np.matmul(odd.T, odd_waves, out=self.odd[columns])
-            np.matmul(mass.T, shares.T, out=self.density[columns])
-
-    def _folded(self, columns: slice) -> tuple[Array, Array, Array]:
-        """Return the residuals on the grid, even and odd half, and the answers, even half."""
-        chunk = self.weights[:, columns].astype(float)
-        return *fold(self.residuals @ chunk), self.answers @ chunk
-
-    def _prospect(self) -> _Prospect:
-        """Evaluate a few columns along the ladder, and see where they cross the bandwidth."""
-        even, odd, mass = self._folded(slice(N_PILOT))
-        even_waves, odd_waves = waves(n_frequencies(COARSEST))
-        even, odd = even.T @ even_waves, odd.T @ odd_waves
-        density = _ladder_shares() @ mass
-        value = np.array(
-            [
-                _smooth_ece(even, odd, of, wave_smoother(k))
-                for k, of in zip(LADDER, density, strict=True)
-            ]
-        )
-        sigma = np.array(LADDER)[:, None] / N_BANDWIDTHS
-        rung = np.clip(
-            (value <= sigma).argmax(axis=0), 1, None
-        )  # the first below the bandwidth
-        rise, fall = np.diff(sigma, axis=0)[rung - 1, 0], np.diff(value, axis=0)
-        fall = np.minimum(0, fall[rung - 1, np.arange(len(rung))])
-        above = (value - sigma)[rung, np.arange(len(rung))]
-        crossing = N_BANDWIDTHS * np.maximum(0, sigma[rung, 0] + above * rise / (rise - fall))
-        return _Prospect(
-            least=int(0.85 * crossing.min()),
-            usual=max(COARSEST, int(np.median(crossing))),
-            most=int(1.15 * crossing.max()) + 2,
-            slope=float(np.median(fall / rise)),
-        )
-
-    def smooth_ece(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """SmoothECE of some columns, each at its bandwidth k/1024."""
-        values = np.empty(len(columns))
-        at_once = (k >= FREQUENCIES_END) & self.is_small
-        if at_once.any():
-            values[at_once] = self._wide.smooth_ece(k[at_once], columns[at_once])
-        for width, some in _groups(k, np.flatnonzero(~at_once)):
-            values[some] = self._at(width, columns[some])
-        return values
-
-    def approximate(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """SmoothECE by the cosines that are there, at any bandwidths but the narrow ones."""
-        values = np.empty(len(columns))
-        for width, some in _groups(k, np.arange(len(k))):
-            values[some] = self._by_waves(width, columns[some])
-        return values
-
-    def _at(self, k: int, columns: NDArray[np.intp]) -> Array:
-        if k in self.served:
-            return self._by_waves(k, columns)
-        values = np.empty(len(columns))
-        for part in _in_chunks(len(columns), self.width):
-            chunk = self.weights[:, columns[part]].astype(float, order="C")
-            values[part] = self._from_answers(k, chunk)
-        return values
-
-    @cached_property
-    def _wide(self) -> "_AtWide":
-        return _AtWide(self)
-
-    def is_defined(self) -> NDArray[np.bool_]:
-        """Whether any answer has weight, for each column."""
-        return np.asarray(np.abs(self.density).sum(axis=1) > 0)
-
-    def _by_waves(self, k: int, columns: NDArray[np.intp]) -> Array:
-        nearest = min(max(k, self.served[0]), self.served[-1])
-        density = self.density[columns] @ self.share_of[nearest - self.served[0]]
-        smoother = wave_smoother(k)
-        values = np.empty(len(columns))
-        for part in _in_chunks(len(columns), 4 * CHUNK):
-            some = columns[part]
-            values[part] = _smooth_ece(self.even[some], self.odd[some], density[part], smoother)
-        return values
-
-    def _from_answers(self, k: int, chunk: Array) -> Array:
-        if k < COARSEST:
-            return self._on_fine_grid(k, chunk)
-        even, odd = (half.T for half in fold(self.residuals @ chunk))
-        density = interpolate(unfold_even(density_share(k)), self.confidence) @ chunk
-        if k >= FREQUENCIES_END:
-            return _smooth_ece(even, odd, density, wide_smoother(k))
-        even_waves, odd_waves = waves(n_frequencies(k))
-        return _smooth_ece(even @ even_waves, odd @ odd_waves, density, wave_smoother(k))
-
-    def _on_fine_grid(self, k: int, chunk: Array) -> Array:
-        smoother = smoothing(k)
-        n_points, n_mesh = n_grid_points(k), smoother.shape[0]
-        smooth = smoother @ (place(self.confidence, self.residual, n_points) @ chunk)
-        share = np.asarray(smoother.sum(axis=0)).ravel() / n_mesh
-        density = share @ (place(self.confidence, np.ones(len(chunk)), n_points) @ chunk)
-        error = np.abs(smooth, out=smooth).sum(axis=0) / n_mesh
-        return error / (density + DENSITY_FLOOR)
-
-
-def _smooth_ece(even: Array, odd: Array, density: Array, smoother: Smoother) -> Array:
-    """Smooth each half; at x and its mirror image together, |e + o| + |e − o| is read."""
-    at_even = even[:, : len(smoother.even)] @ smoother.even
-    at_odd = odd[:, : len(smoother.odd)] @ smoother.odd
-    return _mean_error(at_even, at_odd, density, smoother.times)
-
-
-def _mean_error(at_even: Array, at_odd: Array, density: Array, times: Array) -> Array:
-    np.maximum(np.abs(at_even, out=at_even), np.abs(at_odd, out=at_odd), out=at_even)
-    return at_even @ (times / times.sum()) / (density + DENSITY_FLOOR)
-
-
-class _AtWide:
-    """Few answers under few weightings, smoothed by each of the shapes of the wide kernels.
-
-    So columns are evaluated at a bandwidth each, at once, where a group of columns for each
-    bandwidth would hold one or two.
-    """
-
-    def __init__(self, weighted: _Weighted) -> None:
-        of = wide_kernels()
-        columns = weighted.weights.T.astype(float)
-        self.even, self.odd = (
-            (columns @ (half.T @ kernels.reshape(HALF, -1))).reshape(-1, *kernels.shape[1:])
-            for half, kernels in zip(fold(weighted.residuals), (of.even, of.odd), strict=True)
-        )
-        self.density = columns @ (weighted.answers.T @ of.share)
-
-    def smooth_ece(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """SmoothECE of some columns, each at its bandwidth k/1024."""
-        of = wide_kernels()
-        share = of.coefficients[k - FREQUENCIES_END]
-        at_even, at_odd = (
-            (share[:, None] @ half[columns])[:, 0] for half in (self.even, self.odd)
-        )
-        density = (share * self.density[columns]).sum(axis=1)
-        return _mean_error(at_even, at_odd, density, of.times)
-
-
-@lru_cache(maxsize=1)
-def _ladder_shares() -> Array:
-    return np.array([density_share(k) for k in LADDER])
-
-
-def _in_chunks(n: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
-
-
-def _groups(k: NDArray[np.intp], which: NDArray[np.intp]) -> Iterator[tuple[int, NDArray]]:
-    """Yield each bandwidth among k[which] with the `which` that have it."""
-    of = k[which]
-    order = np.argsort(of, kind="stable")
-    starts = np.flatnonzero(np.diff(of[order], prepend=-1))
-    for some in np.split(order, starts)[1:]:
-        yield int(of[some[0]]), which[some]
-
-
 class _Search:
     """The bandwidth that relplot's bisection ends at, for each column.
 
     That is the narrowest k/1024 at which SmoothECE is not above the bandwidth.
     """
 
-    def __init__(self, weighted: _Weighted) -> None:
+    def __init__(self, weighted: Weighted) -> None:
         self.weighted = weighted
         n = len(weighted.even)
         # the widest bandwidth known to be too narrow, and the narrowest known not to be
