@@ -112,6 +112,14 @@ rule study:
     localrule: True
 
 
+onstart:
+    # For its default limit of 100 jobs a second, Snakemake 9 goes through all ready jobs once a
+    # second, and once more for each that has ended: after some hundred jobs that takes a core.
+    limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
+    if limiter and (limiter.max_jobs, limiter.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
+
+
 onsuccess:
     print(f"\n{end_of_run(Path(RESULTS), STARTED)}\n", file=sys.stderr)
 

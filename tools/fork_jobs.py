@@ -57,7 +57,6 @@ def main() -> None:
     # Not above: each job imports this file again, and Snakemake takes a second.
     from snakemake.benchmark import benchmarked
     from snakemake.cli import main as snakemake
-    from snakemake.scheduling import job_scheduler
     from snakemake.script import PythonScript
 
     start_python = PythonScript.execute_script
@@ -86,9 +85,6 @@ def main() -> None:
         os.environ.setdefault(name, "1")
     JOBS.set_forkserver_preload(["warm_up"])
     PythonScript.execute_script = fork_script
-    # To limit jobs per second, Snakemake 9 goes through all that are ready once a second, and
-    # once more for each job that has ended: after some hundred jobs that takes a whole core.
-    job_scheduler.JobRateLimiter = lambda limit: None
     snakemake()
 
 

@@ -114,8 +114,15 @@ def paper(tmp_path_factory):
         patch.setenv("HF_HOME", str(folder / "hf_home"))
         patch.setenv("OPENAI_API_KEY", KEY)
         paper = Study(folder, judge)
-        paper.run(*paper.targets)
+        paper.said = paper.run(*paper.targets, "--verbose")
         yield paper
+
+
+def test_snakemake_looks_for_jobs_when_one_has_ended(paper):
+    """Its default limit of jobs per second has it look 12,656 times for 380 jobs."""
+    n_jobs = paper.said.count("Finished jobid: ")
+    assert 300 < n_jobs
+    assert paper.said.count("Ready jobs: ") < 2 * n_jobs
 
 
 def test_nothing_is_left_to_do_and_no_answer_is_judged_twice(paper):
