@@ -119,11 +119,6 @@ def fold_even(on_grid: Array) -> Array:
     return on_grid[:HALF] + on_grid[: HALF - 2 : -1]
 
 
-def unfold_even(of_folded: Array) -> Array:
-    """Return the weights of the grid's points that these are of the even half's."""
-    return np.concatenate([of_folded[:-1], 2 * of_folded[-1:], of_folded[-2::-1]])
-
-
 def _half_mesh(k: int) -> tuple[Array, Array]:
     """Return the mesh points up to the middle, and `Smoother.times` of them."""
     points = mesh(k)

@@ -23,12 +23,10 @@ from persistcal.evaluation.smoothing import (
     density_shares,
     fold,
     fold_even,
-    interpolate,
     n_frequencies,
     n_grid_points,
     place,
     smoothing,
-    unfold_even,
     wave_smoother,
     waves,
     wide_kernels,
@@ -119,14 +117,14 @@ class Weighted:
         at_once = (k >= FREQUENCIES_END) & self.is_small
         if at_once.any():
             values[at_once] = self._wide.smooth_ece(k[at_once], columns[at_once])
-        for width, some in groups(k, np.flatnonzero(~at_once)):
+        for width, some in _groups(k, np.flatnonzero(~at_once)):
             values[some] = self._at(width, columns[some])
         return values
 
     def approximate(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         """SmoothECE by the cosines that are there, at any bandwidths but the narrow ones."""
         values = np.empty(len(columns))
-        for width, some in groups(k, np.arange(len(k))):
+        for width, some in _groups(k, np.arange(len(k))):
             values[some] = self._by_waves(width, columns[some])
         return values
 
@@ -161,7 +159,7 @@ class Weighted:
         if k < COARSEST:
             return self._on_fine_grid(k, chunk)
         even, odd = (half.T for half in fold(self.residuals @ chunk))
-        density = interpolate(unfold_even(density_share(k)), self.confidence) @ chunk
+        density = (density_share(k) @ self.answers) @ chunk
         if k >= FREQUENCIES_END:
             return _smooth_ece(even, odd, density, wide_smoother(k))
         even_waves, odd_waves = waves(n_frequencies(k))
@@ -225,7 +223,7 @@ def _in_chunks(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
-def groups(k: NDArray[np.intp], which: NDArray[np.intp]) -> Iterator[tuple[int, NDArray]]:
+def _groups(k: NDArray[np.intp], which: NDArray[np.intp]) -> Iterator[tuple[int, NDArray]]:
     """Yield each bandwidth among k[which] with the `which` that have it."""
     of = k[which]
     order = np.argsort(of, kind="stable")

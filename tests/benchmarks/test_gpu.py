@@ -3,15 +3,12 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 import warm_python
 
 from benchmarks import gpu
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_all_limits_together_are_below_ten_minutes():
