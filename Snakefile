@@ -18,6 +18,7 @@ min_version("9.25")
 include: "workflow/rules/root.smk"
 
 
+from persistcal.provenance import keep_read
 from tools.end_of_run import end_of_run
 
 
@@ -49,6 +50,9 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analyses.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/page.smk"
+
+
+keep_read(ROOT)  # all rules have asked for their code's digests
 
 
 report: "workflow/report/study.rst"

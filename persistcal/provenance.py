@@ -3,9 +3,15 @@
 import ast
 import functools
 import hashlib
+import json
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import NamedTuple
+
+from persistcal.files import write_whole
 
 PACKAGE = "persistcal"
 
@@ -40,32 +46,72 @@ def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
             yield from (".".join([*parts, alias.name]) for alias in node.names)
 
 
-def _files_of(name: str, root: Path) -> Iterator[Path]:
-    """Yield the files that run when the module `name` is imported: its packages' too."""
+@functools.cache
+def _files_of(name: str, root: Path) -> set[Path]:
+    """Return the files that run when the module `name` is imported: its packages' too."""
     parts = name.split(".")
     if parts[0] != PACKAGE:
-        return
-    for depth in range(1, len(parts) + 1):
-        path = root.joinpath(*parts[:depth])
-        yield from (p for p in (path / "__init__.py", path.with_suffix(".py")) if p.exists())
+        return set()
+    paths = [root.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
+    files = {file for path in paths for file in (path / "__init__.py", path.with_suffix(".py"))}
+    return {file for file in files if file.exists()}
 
 
 class _Code(NamedTuple):
-    """Digest of what a file says, and the files of the package that run when it does."""
+    """Digest of what a file says, and the dotted names that it may import."""
 
     meaning: str
-    imports: frozenset[Path]
+    imports: list[str]
+
+
+@functools.cache
+def _this_code() -> bytes:
+    return Path(__file__).read_bytes()
+
+
+def _kept_in(root: Path) -> Path:
+    """Return where `keep_read` writes: beside the bytecode, one file for each Python."""
+    return Path(cache_from_source(str(root / PACKAGE / "provenance.py"))).with_suffix(".json")
+
+
+@functools.cache
+def _kept(root: Path) -> dict[str, list]:
+    """Return what was found in files, by path: the digest of their text, then `_Code`."""
+    try:
+        return dict(json.loads(_kept_in(root).read_bytes()))
+    except (OSError, ValueError):
+        return {}  # not there, or not whole: all is read again
+
+
+def keep_read(root: Path) -> None:
+    """Keep what was read of files, as to parse all takes a fifth of a start of Snakemake.
+
+    As with bytecode, nothing is kept where Python shall write none, or cannot.
+    """
+    kept, path = json.dumps(_kept(root)).encode(), _kept_in(root)
+    if sys.dont_write_bytecode or (path.exists() and path.read_bytes() == kept):
+        return
+    with suppress(OSError):
+        write_whole(path, kept)
 
 
 @functools.cache
 def _read(path: Path, root: Path) -> _Code:
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    text = path.read_bytes()
     inside = path.is_relative_to(root / PACKAGE)
     package = ".".join(path.parent.relative_to(root).parts) if inside else ""
+    name = str(path.relative_to(root) if path.is_relative_to(root) else path)
+    key = hashlib.sha256(b"\n".join((_this_code(), package.encode(), text))).hexdigest()
+    of = _kept(root).get(name)
+    if of is None or of[0] != key:
+        _kept(root)[name] = of = [key, *_parse(text, path, package)]
+    return _Code(*of[1:])
+
+
+def _parse(text: bytes, path: Path, package: str) -> _Code:
+    tree = ast.parse(text, filename=str(path))
     statements = list(_statements(tree.body))
-    imports = frozenset(
-        file for name in set(_imported(statements, package)) for file in _files_of(name, root)
-    )
+    imports = sorted(set(_imported(statements, package)))
     _drop_docstrings(tree, statements)
     return _Code(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
 
@@ -74,7 +120,8 @@ def imported_files(script: Path, root: Path) -> set[Path]:
     """Return the files of the package that run when `script` and its functions do."""
     waiting, seen = [script], {script}
     while waiting:
-        further = _read(waiting.pop(), root).imports - seen
+        names = _read(waiting.pop(), root).imports
+        further = set().union(*(_files_of(name, root) for name in names)) - seen
         seen |= further
         waiting += further
     return seen - {script}

@@ -5,6 +5,7 @@
 
 # ruff: noqa: F401
 import matplotlib.pyplot
+import numba
 import pandas
 import peft
 import pyarrow.dataset
@@ -16,3 +17,4 @@ import snakemake.script
 from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
 get_checkpoint_conversion_mapping("olmo3")  # compiles the patterns of all architectures
+numba.njit(lambda: None)()  # what is compiled and kept also needs the compiler's tables

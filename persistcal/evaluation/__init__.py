@@ -10,6 +10,7 @@ contrast: contrast sets: the questions that one checkpoint answers correctly and
     does not
 draws: paired, class-stratified bootstrap draws of questions, as multiplicities
 evaluate: all metrics of the predictions of one model and dataset
+loops: loops over answers for many replicates at once, compiled by numba
 metrics: every metric of confidences, once: under weights, of which the plain metric has
     ones
 reliability: reliability diagrams: accuracy as a smooth function of confidence, with a

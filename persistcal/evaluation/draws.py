@@ -125,50 +125,22 @@ def take(part: Component, sequences: Sequences) -> Counts:
     >>> counts[:2].sum(axis=0).tolist(), counts[2].tolist()
     ([2, 2, 2, 2], [1, 1, 1, 1])
     """
+    from persistcal.evaluation.loops import settle
+
     counts = sequences.counts[part.questions]
     short = np.zeros(counts.shape[1], bool)
     for rows in (slice(part.n_first), slice(part.n_first, None)):
-        questions = part.questions[rows]
-        surplus = counts[rows].sum(axis=0, dtype=np.int32) - len(questions)
-        short |= _settle(counts[rows], questions, surplus, sequences)
+        place = np.full(len(sequences.counts), -1)
+        place[part.questions[rows]] = np.arange(len(part.questions[rows]))
+        # what is too much is taken from the end, what is missing further on
+        surplus = counts[rows].sum(axis=0, dtype=int) - len(counts[rows])
+        short |= settle(counts[rows], place, sequences.before, surplus, -1)
+        short |= settle(counts[rows], place, sequences.after, -surplus, 1)
     for column in np.flatnonzero(short):
         counts[:, column] = _walk(
             part, len(sequences.counts), sequences.seed, sequences.replicates[column]
         )
     return counts
-
-
-def _settle(
-    counts: Counts,
-    questions: NDArray[np.intp],
-    surplus: NDArray[np.int32],
-    sequences: Sequences,
-) -> NDArray[np.bool_]:
-    """Take from the end what is too much, or on what is missing; say where that is too far."""
-    n_questions = len(sequences.counts)
-    place = np.full(n_questions, -1)
-    place[questions] = np.arange(len(questions))
-    in_class = place >= 0
-    short = np.zeros(len(surplus), bool)
-    for nearby, change, missing in (
-        (sequences.before, np.subtract, surplus),
-        (sequences.after, np.add, -surplus),
-    ):
-        columns = np.flatnonzero(missing > 0)
-        if not len(columns):
-            continue
-        most = missing[columns].max()
-        width = int((most + 4 * np.sqrt(most) + 10) * n_questions / len(questions))
-        window = nearby[columns, :width]
-        met = np.flatnonzero(in_class[window])
-        row = met // window.shape[1]
-        n_met = np.bincount(row, minlength=len(columns))
-        short[columns] |= n_met < missing[columns]
-        rank = np.arange(len(met)) - np.repeat(n_met.cumsum() - n_met, n_met)
-        taken = rank < missing[columns][row]
-        at = place[window.ravel()[met[taken]]] * counts.shape[1] + columns[row[taken]]
-        change.at(counts.reshape(-1), at, np.uint8(1))
-    return short
 
 
 def _walk(part: Component, n_questions: int, seed: int, replicate: int) -> NDArray[np.intp]:

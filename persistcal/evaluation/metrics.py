@@ -6,8 +6,7 @@ why. A metric is a function here and a line in `FULL_METRICS` or `CONTRAST_METRI
 tables is in `persistcal.report.latex`, and `study/schema.yaml` lets tables ask for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -31,9 +30,6 @@ def auc(
     rows: NDArray[np.intp] | None = None,
 ) -> Array:
     """Share of (correct, incorrect) pairs whose correct answer has the higher confidence.
-
-    Goes through the answers once, from the lowest confidence to the highest, keeping for all
-    columns the number of incorrect answers so far.
 
     Parameters
     ----------
@@ -64,50 +60,24 @@ def auc(
     >>> float(auc([0.9, 0.4, 0.4, 0.9], [1, 1, 0, 0]))
     0.5
     """
+    from persistcal.evaluation.loops import compilable, count_pairs
+
     stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
     weight = _weights(weights, len(stated))
     columns = weight[:, None] if weight.ndim == 1 else weight
-    n_columns = columns.shape[1]
-    below, rights, won, here, level = (np.zeros(n_columns) for _ in range(5))
-    for is_right, tied, run in _runs(stated, right, rows):
-        if not is_right and not tied:
-            for row in run:
-                below += columns[row]
-            continue
-        of_run = here if is_right else level
-        of_run[:] = columns[run[0]]
-        for row in run[1:]:
-            of_run += columns[row]
-        if is_right:
-            rights += here
-            if tied:
-                won += here * level / 2
-            won += np.multiply(here, below, out=here)
-            if tied:
-                below += level
-    pairs = rights * below
-    area = np.divide(won, pairs, out=np.full(n_columns, np.nan), where=pairs > 0)
+    order = np.lexsort((right, stated))
+    level = np.cumsum(np.diff(stated[order], prepend=np.nan) != 0)
+    won, pairs = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+    count_pairs(
+        order if rows is None else rows[order],
+        right[order],
+        level,
+        compilable(columns),
+        won,
+        pairs,
+    )
+    area = np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
     return area.reshape(weight.shape[1:])[()]
-
-
-def _runs(
-    confidence: Array, correct: NDArray[np.bool_], rows: NDArray[np.intp] | None
-) -> Iterator[tuple[bool, bool, list[int]]]:
-    """Yield answers in order of confidence, in runs of one class: (correct, tied, rows).
-
-    Where a confidence has answers of both classes, they are tied: a run each, incorrect first.
-    """
-    order = np.lexsort((correct, confidence))
-    right = correct[order]
-    level = np.cumsum(np.diff(confidence[order], prepend=np.nan) != 0)
-    n_right, n_all = np.bincount(level, right), np.bincount(level)
-    tied = ((n_right > 0) & (n_right < n_all))[level]
-    same_level = np.where(tied, level, 0)
-    starts = (np.diff(right, prepend=False) != 0) | (np.diff(same_level, prepend=0) != 0)
-    starts[:1] = True
-    in_order = (order if rows is None else rows[order]).tolist()
-    for first, last in pairwise([*np.flatnonzero(starts).tolist(), len(in_order)]):
-        yield bool(right[first]), bool(tied[first]), in_order[first:last]
 
 
 def brier(

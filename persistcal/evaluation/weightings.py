@@ -27,6 +27,7 @@ from persistcal.evaluation.smoothing import (
     n_grid_points,
     place,
     smoothing,
+    split,
     wave_smoother,
     waves,
     wide_kernels,
@@ -59,10 +60,12 @@ class Weighted:
     """
 
     def __init__(self, confidence: Array, residual: Array, weights: NDArray) -> None:
-        self.confidence, self.residual, self.weights = confidence, residual, weights
+        from persistcal.evaluation.loops import compilable
+
+        self.confidence, self.residual = confidence, residual
+        self.weights = compilable(weights)
         self.width = int(np.clip(LARGEST_CHUNK // max(1, len(weights)), 16, CHUNK))
-        self.residuals = place(confidence, residual, GRID)
-        self.answers = fold_even(place(confidence, np.ones(len(confidence)), GRID))
+        self.left, self.share = split(confidence, GRID)
         self.is_small = len(confidence) < HALF and weights.shape[1] <= FEW_COLUMNS
         self.prospect = self._prospect()
         lowest = min(max(COARSEST, self.prospect.least), FREQUENCIES_END - 1)
@@ -80,10 +83,15 @@ class Weighted:
             np.matmul(odd.T, odd_waves, out=self.odd[columns])
             np.matmul(mass.T, shares.T, out=self.density[columns])
 
-    def _folded(self, columns: slice) -> tuple[Array, Array, Array]:
+    def _folded(self, columns: slice | NDArray[np.intp]) -> Array:
         """Return the residuals on the grid, even and odd half, and the answers, even half."""
-        chunk = self.weights[:, columns].astype(float)
-        return *fold(self.residuals @ chunk), self.answers @ chunk
+        from persistcal.evaluation.loops import sum_on_folded_grid
+
+        # a copy, as parts of long rows are read faster when nothing else is done
+        weights = np.ascontiguousarray(self.weights[:, columns])
+        halves = np.empty((3, HALF, weights.shape[1]))
+        sum_on_folded_grid(self.left, self.share, self.residual, weights, *halves)
+        return halves
 
     def _prospect(self) -> Prospect:
         """Evaluate a few columns along the ladder, and see where they cross the bandwidth."""
@@ -133,8 +141,7 @@ class Weighted:
             return self._by_waves(k, columns)
         values = np.empty(len(columns))
         for part in _in_chunks(len(columns), self.width):
-            chunk = self.weights[:, columns[part]].astype(float, order="C")
-            values[part] = self._from_answers(k, chunk)
+            values[part] = self._from_answers(k, columns[part])
         return values
 
     @cached_property
@@ -155,17 +162,18 @@ class Weighted:
             values[part] = _smooth_ece(self.even[some], self.odd[some], density[part], smoother)
         return values
 
-    def _from_answers(self, k: int, chunk: Array) -> Array:
+    def _from_answers(self, k: int, columns: NDArray[np.intp]) -> Array:
         if k < COARSEST:
-            return self._on_fine_grid(k, chunk)
-        even, odd = (half.T for half in fold(self.residuals @ chunk))
-        density = (density_share(k) @ self.answers) @ chunk
+            return self._on_fine_grid(k, columns)
+        even, odd, mass = self._folded(columns)
+        density = density_share(k) @ mass
         if k >= FREQUENCIES_END:
-            return _smooth_ece(even, odd, density, wide_smoother(k))
+            return _smooth_ece(even.T, odd.T, density, wide_smoother(k))
         even_waves, odd_waves = waves(n_frequencies(k))
-        return _smooth_ece(even @ even_waves, odd @ odd_waves, density, wave_smoother(k))
+        return _smooth_ece(even.T @ even_waves, odd.T @ odd_waves, density, wave_smoother(k))
 
-    def _on_fine_grid(self, k: int, chunk: Array) -> Array:
+    def _on_fine_grid(self, k: int, columns: NDArray[np.intp]) -> Array:
+        chunk = self.weights[:, columns].astype(float, order="C")
         smoother = smoothing(k)
         n_points, n_mesh = n_grid_points(k), smoother.shape[0]
         smooth = smoother @ (place(self.confidence, self.residual, n_points) @ chunk)
@@ -197,11 +205,13 @@ class _AtWide:
     def __init__(self, weighted: Weighted) -> None:
         of = wide_kernels()
         columns = weighted.weights.T.astype(float)
+        residuals = fold(place(weighted.confidence, weighted.residual, GRID))
+        answers = fold_even(place(weighted.confidence, np.ones(len(weighted.confidence)), GRID))
         self.even, self.odd = (
             (columns @ (half.T @ kernels.reshape(HALF, -1))).reshape(-1, *kernels.shape[1:])
-            for half, kernels in zip(fold(weighted.residuals), (of.even, of.odd), strict=True)
+            for half, kernels in zip(residuals, (of.even, of.odd), strict=True)
         )
-        self.density = columns @ (weighted.answers.T @ of.share)
+        self.density = columns @ (answers.T @ of.share)
 
     def smooth_ece(self, k: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         """SmoothECE of some columns, each at its bandwidth k/1024."""

@@ -1,0 +1,68 @@
+from itertools import product
+
+import numba
+import numpy as np
+import pytest
+
+from persistcal.evaluation import loops
+from persistcal.evaluation.smoothing import GRID, HALF, fold, fold_even, place, split
+
+WEIGHTS = [np.uint8, float]
+
+
+def counts(n_rows, n_columns, dtype):
+    return np.random.default_rng(n_rows).poisson(1, (n_rows, n_columns)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+@pytest.mark.parametrize(
+    "confidence",
+    [
+        [0, 0.5, 1],
+        [0.4995, 0.4995, 0.5, 0.5001],
+        np.linspace(0, 1, 400) ** 3,
+    ],
+    ids=["ends and middle", "around the middle", "many"],
+)
+def test_sums_on_the_folded_grid_are_those_of_sparse_matrices(confidence, dtype):
+    confidence = np.array(confidence, float)
+    residual = confidence - (np.arange(len(confidence)) % 2)
+    weights = counts(len(confidence), 7, dtype)
+    halves = np.full((3, HALF, 7), np.nan)
+    loops.sum_on_folded_grid(*split(confidence, GRID), residual, weights, *halves)
+    expected = [
+        *fold(place(confidence, residual, GRID) @ weights),
+        fold_even(place(confidence, np.ones(len(confidence)), GRID) @ weights),
+    ]
+    np.testing.assert_allclose(halves, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+def test_pairs_are_counted_as_one_by_one(dtype):
+    """Ties of one class and of both, in more columns than are summed at once."""
+    level = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4])
+    correct = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1], bool)
+    rows = np.arange(9)[::-1]
+    weights = counts(9, loops.AT_ONCE + 3, dtype)
+    won, pairs = np.empty((2, weights.shape[1]))
+    loops.count_pairs(rows, correct, level, weights, won, pairs)
+    expected_won = np.zeros(weights.shape[1])
+    expected_pairs = np.zeros(weights.shape[1])
+    for right, wrong in product(np.flatnonzero(correct), np.flatnonzero(~correct)):
+        both = weights[rows[right]].astype(float) * weights[rows[wrong]]
+        expected_pairs += both
+        expected_won += both * (np.sign(level[right] - level[wrong]) + 1) / 2
+    assert won.tolist() == expected_won.tolist()
+    assert pairs.tolist() == expected_pairs.tolist()
+
+
+def test_where_nothing_can_be_kept_loops_are_compiled_all_the_same(monkeypatch):
+    compiled = numba.njit
+
+    def cannot_keep(*arguments, cache=False, **options):
+        if cache:
+            raise RuntimeError("no locator available")
+        return compiled(*arguments, **options)
+
+    monkeypatch.setattr(numba, "njit", cannot_keep)
+    assert loops._compiled(lambda x: x + 1)(1) == 2
