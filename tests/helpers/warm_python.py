@@ -34,11 +34,15 @@ class WarmPython:
             bufsize=0,  # what is read ahead, `select` would wait for
         )
 
-    def run(self, module, arguments, timeout):
-        """Run a module, or "snakemake"; like `subprocess.run`, with its output as text."""
+    def run(self, module, arguments, timeout, folder=ROOT, **environment):
+        """Run a module, or "snakemake"; like `subprocess.run`, with its output as text.
+
+        It runs in `folder`, and with other variables if `environment` has some.
+        """
         arguments = [str(argument) for argument in arguments]
         with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
-            request = [module, arguments, output.name, errors.name]
+            where = {"folder": str(folder), "environment": environment}
+            request = [module, arguments, output.name, errors.name, where]
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             pid = self._answer(300)  # it imports first
             try:
@@ -63,7 +67,7 @@ class WarmPython:
 _warm: list[WarmPython] = []
 
 
-def run(module, arguments, timeout):
+def run(module, arguments, timeout, **how):
     """`WarmPython.run` with the environment of now, on one thread."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTEST_CURRENT_TEST", None)
@@ -71,7 +75,7 @@ def run(module, arguments, timeout):
         while _warm:
             _warm.pop().close()
         _warm.append(WarmPython(environment))
-    return _warm[0].run(module, arguments, timeout)
+    return _warm[0].run(module, arguments, timeout, **how)
 
 
 def run_words(words, **options):
@@ -114,7 +118,6 @@ def be_snakemake(arguments):
 
 def be_module(name, arguments):
     """Do what `python -m` does in the project's root."""
-    os.chdir(ROOT)
     sys.path[0] = str(ROOT)
     sys.argv = [name, *arguments]
     spec = importlib.util.find_spec(name)
@@ -123,9 +126,12 @@ def be_module(name, arguments):
     exec(spec.loader.get_code(name), in_main)
 
 
-def be(module, arguments, output, errors):
+def be(module, arguments, output, errors, where):
     """Be what is asked for; the exit status."""
     os.setsid()
+    os.chdir(where["folder"])
+    os.environ.update(where["environment"])
+    sys.path[1:1] = filter(None, where["environment"].get("PYTHONPATH", "").split(os.pathsep))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for path, stream in ((output, 1), (errors, 2)):
         os.dup2(os.open(path, os.O_WRONLY), stream)

@@ -11,6 +11,7 @@ import time
 
 import pandas as pd
 import pytest
+import warm_python
 import yaml
 from judge_answers import judge_answers
 from judge_server import (
@@ -569,13 +570,10 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
         for path in tmp_path.glob("logs/**/*.log"):
             path.unlink()
         options = "-c1 --quiet all --configfile config.json --rerun-triggers mtime params input"
-        subprocess.run(
-            [sys.executable, "-m", "snakemake", *options.split()],
-            cwd=tmp_path,
-            env={**os.environ, "JUDGE_KEY": KEY, "PYTHONPATH": str(ROOT)},
-            check=True,
-            timeout=120,
-        )
+        environment = {"JUDGE_KEY": KEY, "PYTHONPATH": str(ROOT)}
+        warm_python.run(
+            "snakemake", options.split(), 120, folder=tmp_path, **environment
+        ).check_returncode()
         return sorted(path.parent.name for path in tmp_path.glob("logs/**/*.log"))
 
     def labels(checkpoint):

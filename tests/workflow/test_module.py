@@ -1,14 +1,13 @@
 """This workflow in somebody's own: as a module, from another folder, and from a repository."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 
 import pandas as pd
 import pytest
+import warm_python
 import yaml
 from own_study import write_study
 from snakemake.utils import update_config
@@ -57,18 +56,8 @@ def indented(path):
 
 
 def run(folder, *arguments, environment=None, check=True, profile="laptop"):
-    command = [sys.executable, str(ROOT / "tools" / "fork_jobs.py"), *arguments]
-    command += ["--profile", str(ROOT / "profiles" / profile), "--cores", "1"]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
-        timeout=600,
-        check=False,
-    )
+    words = [*arguments, "--profile", ROOT / "profiles" / profile, "--cores", "1"]
+    done = warm_python.run("snakemake", words, 600, folder=folder, **(environment or {}))
     if check:
         assert done.returncode == 0, done.stdout[-6000:]
     return done.stdout

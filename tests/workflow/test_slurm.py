@@ -160,11 +160,11 @@ def test_what_was_not_killed_goes_on(accident):
     assert (folder / CLUSTERS).exists()
 
 
-def test_a_rerun_completes_the_study(accident, profile):
-    """Too little memory once more: the second attempt asks for more."""
+@pytest.fixture(scope="module")
+def rerun(accident, profile):
+    """The folder once a second run is through, whose p30 has too little memory once more."""
     folder, _, _ = accident
-    kept = folder / CLUSTERS
-    before = kept.stat().st_mtime_ns
+    before = (folder / CLUSTERS).stat().st_mtime_ns
     running = start(
         *command(folder, METRICS, *map(beams, CHECKPOINTS), profile=profile),
         "--set-resources",
@@ -173,9 +173,14 @@ def test_a_rerun_completes_the_study(accident, profile):
     )
     said = finish(running, 1500)
     assert running.returncode == 0, said[-6000:]
-    assert all((folder / beams(name)).exists() for name in CHECKPOINTS)
-    assert set(pd.read_parquet(folder / METRICS)["estimator"]) == {"oracle"}
-    assert kept.stat().st_mtime_ns == before
+    assert (folder / CLUSTERS).stat().st_mtime_ns == before
+    return folder
+
+
+def test_a_rerun_completes_the_study(rerun):
+    """A second attempt asks for more memory."""
+    assert all((rerun / beams(name)).exists() for name in CHECKPOINTS)
+    assert set(pd.read_parquet(rerun / METRICS)["estimator"]) == {"oracle"}
     memory = [asked_for(job)["MinMemoryNode"] for job in submitted("generate_beams", "p30")]
     assert sorted(memory) == ["2000M", f"{TOO_LITTLE_MB}M", f"{TOO_LITTLE_MB}M"]
     trained = asked_for(submitted("train_oracle")[0])
@@ -184,31 +189,23 @@ def test_a_rerun_completes_the_study(accident, profile):
     assert (evaluated["Partition"], evaluated.get("TresPerJob")) == ("cpu", None)
 
 
-@pytest.fixture(scope="module")
-def trained(cluster, tmp_path_factory):
-    """A folder in which an adapter of two checkpoints was trained without a cluster."""
-    folder = tmp_path_factory.mktemp("trained")
-    snakemake(folder, "--cores", "2", ADAPTER, configs=SMALL)
-    return folder
-
-
-def copy_without_adapters(trained, to):
+def copy_without_adapters(rerun, to):
     forgotten = shutil.ignore_patterns("adapters", "train_adapters", ".snakemake")
-    return shutil.copytree(trained, to / "study", ignore=forgotten)
+    return shutil.copytree(rerun, to / "study", ignore=forgotten)
 
 
 def test_ranks_on_different_nodes_train_the_same_adapter(
-    trained, profile_of_small_nodes, tmp_path
+    rerun, profile_of_small_nodes, tmp_path
 ):
     """Each checkpoint needs a GPU and a node has one, says the profile."""
-    folder = copy_without_adapters(trained, tmp_path)
+    folder = copy_without_adapters(rerun, tmp_path)
     running = start(*command(folder, ADAPTER, profile=profile_of_small_nodes))
     said = finish(running, 600)
     assert running.returncode == 0, said[-6000:]
     log = (folder / TRAINING_LOG).read_text()
     for rank, node in enumerate(("node1", "node2")):
         assert f"rank {rank} INFO is one of 2, on {node}" in log
-    weights, expected = load_file(folder / ADAPTER), load_file(trained / ADAPTER)
+    weights, expected = load_file(folder / ADAPTER), load_file(rerun / ADAPTER)
     torch.testing.assert_close(weights, expected, rtol=0, atol=1e-6)
     asked = asked_for(submitted("train_oracle")[-1])
     assert (asked["NumNodes"], asked["NumTasks"]) == ("2", "2")
@@ -230,10 +227,8 @@ def ranks_running():
     return found
 
 
-def test_a_rank_that_dies_on_another_node_ends_the_job(
-    trained, profile_of_small_nodes, tmp_path
-):
-    folder = copy_without_adapters(trained, tmp_path)
+def test_a_rank_that_dies_on_another_node_ends_the_job(rerun, profile_of_small_nodes, tmp_path):
+    folder = copy_without_adapters(rerun, tmp_path)
     (tmp_path / "long.yaml").write_text("training: {epochs: 100000}")
     words = command(folder, ADAPTER, "--retries", "0", profile=profile_of_small_nodes)
     running = start(*words, tmp_path / "long.yaml")
