@@ -50,11 +50,15 @@ def resize(browser, width, height):
 
 
 def visit(browser, path, fragment=""):
-    """Open a page from disk and wait until its explorer is ready."""
+    """Open a page from disk and wait until its explorer is ready and its charts are drawn."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     browser.get("about:blank")  # else a changed fragment alone would not load it anew
     browser.get(f"{Path(path).as_uri()}{fragment}")
     WebDriverWait(browser, 60).until(
         lambda b: b.execute_script("return document.documentElement.dataset.ready")
+    )
+    # Charts are drawn when the browser lays the page out, at the latest in its next frame.
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
     )
