@@ -30,6 +30,7 @@ def test_jobs_run_through_any_submit_command(tmp_path):
     command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
     command += ["out/contrast_sets/m1/quiz.parquet", "--configfile", "config.yaml"]
     command += ["--executor", "cluster-generic", "--jobs", "1"]
+    command += ["--seconds-between-status-checks", "1"]
     command += ["--cluster-generic-submit-cmd", f"{sys.executable} submit.py {TOLD}"]
     command += ["--default-resources", "mem_mb=4000", "runtime=60", "gpu=0"]
     done = subprocess.run(

@@ -75,9 +75,14 @@ def test_report_is_one_page(study):
 
 def test_an_interrupted_study_goes_on_where_it_was(tmp_path):
     """Kill everything in the middle; the finished jobs stay finished."""
-    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-c", "2"]
-    command += ["--directory", str(tmp_path), "--profile", str(ROOT / "profiles" / "laptop")]
-    command += ["--configfile", *map(str, ATLAS)]
+    command = [sys.executable, str(ROOT / "tools" / "fork_jobs.py"), "--cores", "2"]
+    command += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path)]
+    command += [
+        "--profile",
+        str(ROOT / "profiles" / "laptop"),
+        "--configfile",
+        *map(str, ATLAS),
+    ]
     running = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
