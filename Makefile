@@ -64,12 +64,16 @@ bench: $(VENV)/ready-dev  ## run every benchmark; writes benchmarks/results.md (
 gpu: $(VENV)/ready  ## what only a GPU can show; writes benchmarks/gpu.md (10 min)
 	@$(RUN)/python -m benchmarks.gpu
 
-# Tests start hundreds of processes, which shall not compile the project anew.
-test: $(VENV)/ready-dev  ## run all tests
-	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Tests start hundreds of processes, which shall not compile the project anew. For two cores
+# there are three workers, as the one that has a cluster waits for it half of the time.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN)/python -m pytest
+SPREAD := --dist loadfile --no-loadscope-reorder
 
-quick: $(VENV)/ready-dev  ## run the tests that start no workflow: the inner loop
-	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow and not soak" --durations=0 -q
+test: $(VENV)/ready-dev  ## run all tests
+	@$(PYTEST) -n 3 $(SPREAD)
+
+quick: $(VENV)/ready-dev  ## run the tests that neither start workflows nor train: the inner loop
+	@$(PYTEST) -n 2 $(SPREAD) -m "not slow and not soak" -q
 
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest tests/faults -m "soak or not soak" -q

@@ -15,7 +15,7 @@ LONGEST = ["test_slurm.py", "test_paper_mini.py"]  # with --no-loadscope-reorder
 def pytest_collection_modifyitems(items):
     """Files that start workflows come first: they take longest, some as long as all others."""
     for item in items:
-        if item.path.parent.name == "workflow":
+        if item.path.parent.name == "workflow" or "paper_dry_runs" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
     items.sort(
         key=lambda item: (

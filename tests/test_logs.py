@@ -42,6 +42,7 @@ def test_records_and_the_traceback_but_no_chatter_of_packages(tmp_path, request)
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program", [("-m", "snakemake"), (str(ROOT / "tools" / "fork_jobs.py"),)]
 )

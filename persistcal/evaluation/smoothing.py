@@ -62,7 +62,7 @@ def interpolate(on_grid: Array, confidence: Array) -> Array:
     return (on_grid[left].T * (1 - share) + on_grid[left + 1].T * share).T
 
 
-def _kernel(k: int, n_points: int) -> Array:
+def _kernel(k: int | NDArray[np.int_], n_points: int) -> Array:
     sigma = k / N_BANDWIDTHS
     height = 1 / (np.sqrt(2 * np.pi) * sigma)
     return height * np.exp(-((np.linspace(0, 1, n_points) - 0.5) ** 2) / (2 * sigma**2))
@@ -173,9 +173,10 @@ class WideKernels(NamedTuple):
 @lru_cache(maxsize=1)  # of 13 MB
 def wide_kernels() -> WideKernels:
     """Return what the wide kernels are made of, to 1e-12."""
-    widths = range(FREQUENCIES_END, N_BANDWIDTHS + 1)
-    kernels = np.array([_kernel(k, GRID)[HALF - 1 :] for k in widths])
-    some = np.geomspace(1, len(widths), N_SPANNING).astype(int) - 1
+    kernels = _kernel(np.arange(FREQUENCIES_END, N_BANDWIDTHS + 1)[:, None], GRID)[
+        :, HALF - 1 :
+    ]
+    some = np.geomspace(1, len(kernels), N_SPANNING).astype(int) - 1
     shapes = np.linalg.svd(kernels[some], full_matrices=False)[2][:WIDE_RANK]
     at, times = _half_mesh(FREQUENCIES_END)
     halves = [_read_half(shape, at) for shape in shapes]

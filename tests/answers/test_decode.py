@@ -29,6 +29,8 @@ from persistcal.answers.decode import Beam, _ending_tokens, generate_beams
 from persistcal.answers.prefix_cache import PrefixCache
 from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 PREFIX = few_shot_prefix(

@@ -22,6 +22,8 @@ from persistcal.answers import entailment
 from persistcal.answers.entailment import EntailmentModel, entailment_index
 from persistcal.answers.equivalence import Pair, identical
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

@@ -40,6 +40,7 @@ def test_is_the_significance_table(tests):
     assert len(tests) == 3 * (2 * 7 + 3)
 
 
+@pytest.mark.slow
 def test_quantiles_are_those_of_resampled_rows(predictions, tests):
     answers = arrange(predictions, CHECKPOINTS)
     pairs = contrast_sets(answers.correct, min_contrast=5)
@@ -173,6 +174,7 @@ def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(prediction
         assert row["value"].item() == pytest.approx(replicates.observed[key][number])
 
 
+@pytest.mark.slow
 def test_replicates_do_not_depend_on_the_size_of_blocks(predictions):
     settings = {"min_contrast": 5, "n_replicates": 41, "seed": 5, "conditionings": ["odds"]}
     whole = significance.replicate_metrics(predictions, CHECKPOINTS, **settings)

@@ -14,6 +14,8 @@ import torch
 
 from persistcal.imports.release.safe_archive import ArchiveError, unpack
 
+pytestmark = pytest.mark.slow
+
 # Opened one after the other in a process that may not grow by more than 300 MB.
 OPEN = """
 import json, pathlib, resource, sys

@@ -106,6 +106,7 @@ def test_labels_may_be_numbers_words_or_flags(tmp_path, labels, suffix):
     assert found["correct"].tolist() == [True, False, True, False]
 
 
+@pytest.mark.slow
 def test_categories_and_parts_of_a_file(tmp_path):
     # 300,000 rows are several parts of the reader, with the names in other orders.
     n = 150_000
@@ -248,6 +249,7 @@ def many_rows(n, model):
     return pa.Table.from_pandas(frame.assign(confidence=0.5, **names), preserve_index=False)
 
 
+@pytest.mark.slow
 def test_the_file_is_not_held_in_memory(tmp_path):
     # Of a file of 140 MB one part in 500 belongs to the study.
     with pyarrow.csv.CSVWriter(tmp_path / "big.csv", many_rows(1, "m1").schema) as writer:

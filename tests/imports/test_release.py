@@ -29,6 +29,8 @@ from persistcal.imports.release.files import ReleaseError
 from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
 
+pytestmark = pytest.mark.slow
+
 RECIPES = ["transfer", "transfer_random"]
 
 

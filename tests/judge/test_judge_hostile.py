@@ -31,6 +31,8 @@ from persistcal.judge.rows import append_rows, parse_rows, read_lines
 from persistcal.judge.run import judge_candidates
 from study.check import ConfigError, check_config
 
+pytestmark = pytest.mark.slow
+
 RIGHT, WRONG = ("correct", "judge-1"), ("incorrect", "judge-1")
 WAITS = ("not_attempted", "queue")
 DEEP = "[" * 100_000

@@ -480,6 +480,7 @@ def run_job(folder, paths, settings, **environment):
     )
 
 
+@pytest.mark.slow
 def test_the_key_is_nowhere(fake, tmp_path):
     """A server that repeats the key in errors, headers and replies; the loudest log level."""
     echo = f"Incorrect API key provided: {KEY}."
@@ -553,6 +554,7 @@ rule after:
 """
 
 
+@pytest.mark.slow
 def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.format(root=ROOT))
     for checkpoint, some in {"a": candidates(2), "b": candidates(4)}.items():

@@ -195,6 +195,7 @@ def test_a_job_that_went_on_without_a_label_has_to_stop_when_told_to(fake, tmp_p
     assert digests()[0] == digests()[1] != stops
 
 
+@pytest.mark.slow
 def test_label_noise_makes_contrast_sets_only_where_equal_answers_are_judged_anew(monkeypatch):
     """The benchmark's claim at a size for tests: nobody learns or forgets anything."""
     monkeypatch.setattr(judge_label_noise, "N_QUESTIONS", 30)

@@ -14,6 +14,8 @@ from persistcal.answers import decode
 from persistcal.confidence import scoring
 from persistcal.models.batches import Halving, Work, in_batches
 
+pytestmark = pytest.mark.slow
+
 JOBS = {"BEAMS": beams_job, "SCORES": scores_job}
 WORK = {"BEAMS": (decode, "_search", 2), "SCORES": (scoring, "digit_logits", 1)}
 

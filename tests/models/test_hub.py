@@ -143,6 +143,7 @@ def test_fetch_downloads_what_is_needed_once(stub, steps, files):
     assert found["commit"] == commit
 
 
+@pytest.mark.slow
 def test_two_processes_download_once_and_a_job_needs_no_connection(stub, files, tmp_path):
     stub.push(REPO, "step10", files[0])
     # Neither gets the weights before both have asked for them

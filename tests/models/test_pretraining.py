@@ -19,6 +19,8 @@ from persistcal.models.corpus import SEPARATOR, Corpus, Phase, deal
 from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
 from persistcal.models.tokenization import train_tokenizer
 
+pytestmark = pytest.mark.slow
+
 SCHEDULE = Schedule(lr=5e-3, warmup=0.1, decay=0.5, final=0.1)
 SIZES = {
     "hidden_size": 16,

@@ -19,6 +19,8 @@ from persistcal.models import progress
 from persistcal.models.progress import Progress, Snapshot
 from persistcal.training import loss
 
+pytestmark = pytest.mark.slow
+
 JOBS = {
     "beams": (beams_job, "beams.parquet"),
     "scores": (scores_job, "scores.parquet"),

@@ -23,6 +23,8 @@ from persistcal.models.load import load_model
 from persistcal.models.vllm import VllmModel
 from study.check import ConfigError, check_config
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 PREFIX = few_shot_prefix([("Which country is Oslo in?", "Norway"), ("And Lima?", "Peru")])

@@ -6,6 +6,8 @@ import pytest
 from browser import open_browser, resize, visit
 from synthetic_study import NAMES, invent, write_page
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>",
     "\u202egnihton si siht\u202c ltr \u2067rtl\u2069 & &amp; \u0000 \ud7ff",

@@ -73,6 +73,7 @@ def with_text(view, text):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(text=ANY_TEXT)
 def test_any_text_leaves_the_elements_as_they_are(shown, text):

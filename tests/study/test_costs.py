@@ -248,6 +248,7 @@ def test_finished_jobs_correct_the_hours_of_the_same_rule_and_model(tmp_path):
     assert totals["judge_answers"] == Row()
 
 
+@pytest.mark.slow
 def test_jobs_are_read_from_a_dry_run(tmp_path):
     jobs = estimate_cost.jobs_of(snakemake(tmp_path, "--dry-run", configs=ATLAS))
     beams = [job for job in jobs if job.rule == "generate_beams"]
@@ -328,6 +329,7 @@ def test_the_documented_cost_of_a_job(line):
             assert cells[place] == f"{cost.gpus} × {60 * cost.hours:.0f} min"
 
 
+@pytest.mark.slow
 def test_the_profile_asks_a_cluster_for_what_the_models_need():
     """The command of the README, from the root, where no SLURM need be."""
     job = oracle_32b_asks("--profile", "slurm")
@@ -337,6 +339,7 @@ def test_the_profile_asks_a_cluster_for_what_the_models_need():
     assert "mpi" not in job
 
 
+@pytest.mark.slow
 def test_a_site_with_other_nodes_says_so_in_its_profile(tmp_path):
     shipped = ROOT / "profiles" / "slurm"
     (tmp_path / "partitions.yaml").write_text((shipped / "partitions.yaml").read_text())

@@ -23,6 +23,8 @@ from persistcal.training import ranks
 from persistcal.training.launch import call_on_ranks, launch
 from persistcal.training.ranks import split_gpus
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 RUN_RANK = str(ROOT / "workflow/scripts/adapters/run_rank.py")
 SCRIPT = str(ROOT / "workflow/scripts/adapters/train_adapters.py")

@@ -18,6 +18,8 @@ from persistcal.training.lora import adapter_files, initialise, share_adapter
 from persistcal.training.loss import accumulate_gradients
 from persistcal.training.train import prepare, train_adapter
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 RANK, ALPHA = 4, 8
 
