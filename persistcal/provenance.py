@@ -79,7 +79,7 @@ def _kept(root: Path) -> dict[str, list]:
     """Return what was found in files, by path: the digest of their text, then `_Code`."""
     try:
         return dict(json.loads(_kept_in(root).read_bytes()))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         return {}  # not there, or not whole: all is read again
 
 

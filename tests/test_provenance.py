@@ -128,7 +128,7 @@ def test_other_rules_for_digests_forget_what_was_read_by_these(code, monkeypatch
     assert not imported_files(code / "step.py", code)
 
 
-@pytest.mark.parametrize("content", [b"", b'{"step.py": ["', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b'{"step.py": ["', b"\xff", b"[1]"])
 def test_what_was_kept_but_is_broken_is_read_again(code, content):
     before = digest(code)
     provenance._kept_in(code).write_bytes(content)

@@ -18,7 +18,7 @@ from persistcal.evaluation.smoothing import (
     mesh,
     n_grid_points,
     place,
-    smoothing,
+    smoothing_at,
 )
 
 
@@ -94,7 +94,7 @@ def reliability(
     k = int(np.clip(np.ceil(smece * N_BANDWIDTHS), COARSEST, N_BANDWIDTHS))
     points = mesh(k)
     chosen = np.linspace(0, len(points) - 1, n_points).round().astype(int)
-    read = smoothing(k)[chosen]
+    read = smoothing_at(points[chosen], k)
 
     def smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the values of the answers near each point, over runs."""

@@ -70,14 +70,19 @@ def _kernel(k: int | NDArray[np.int_], n_points: int) -> Array:
 
 @lru_cache(maxsize=COARSEST)
 def smoothing(k: int) -> sparse.csr_matrix:
-    """Return smoothing by k/1024 as a matrix (mesh points, grid points), any k.
+    """Return smoothing by k/1024 as a matrix (mesh points, grid points), any k."""
+    return smoothing_at(mesh(k), k)
+
+
+def smoothing_at(at: Array, k: int) -> sparse.csr_matrix:
+    """Return smoothing by k/1024, read at some points of [0, 1]: (points, grid points).
 
     The grid is mirrored once at 0 and once at 1.
     """
-    n_points, at = n_grid_points(k), mesh(k)
+    n_points = n_grid_points(k)
     kernel = _kernel(k, n_points)
     centre = (n_points - 1) // 2
-    # each mesh point interpolates between the smoothed grid points on its left and right
+    # each point interpolates between the smoothed grid points on its left and right
     left = (at * (n_points - 1)).astype(int).clip(0, n_points - 2)
     share = (at - left / (n_points - 1)) * (n_points - 1)
     reach = min(centre, 9 * k * n_points // N_BANDWIDTHS)  # beyond 9 sigma it is below 1e-17
