@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from snakemake.script import PythonScript
 
 THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -39,8 +41,14 @@ def start_server() -> None:
         os.environ["PYTHONPATH"] = before
 
 
-def run_script(path: str, threads: int, environment: Mapping[str, str]) -> None:
-    """Run the script at `path` as Python would, hook for uncaught exceptions included."""
+def run_script(
+    path: str, threads: int, environment: Mapping[str, str], observed: "Connection"
+) -> None:
+    """Run the script at `path` as Python would, hook for uncaught exceptions included.
+
+    It begins when `observed` says so.
+    """
+    observed.recv()
     os.environ.clear()
     os.environ.update(environment)
     os.environ.update(dict.fromkeys(THREAD_LIMITS, str(threads)))
@@ -69,10 +77,15 @@ def main() -> None:
         with LOCK:
             start_server()
             environment = dict(os.environ)  # not while the server starts, which changes it
-            job = JOBS.Process(target=run_script, args=(path, script.threads, environment))
+            begin, begun = JOBS.Pipe(duplex=False)
+            job = JOBS.Process(
+                target=run_script, args=(path, script.threads, environment, begin)
+            )
             job.start()
         status = None
-        with benchmarked(job.pid, script.bench_record):
+        # A job that had already ended could not be found.
+        with begin, begun, benchmarked(job.pid, script.bench_record):
+            begun.send(None)
             while status is None:
                 time.sleep(0.02)
                 with LOCK:
