@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import warm_python
+import workflow_runs
 import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
@@ -71,10 +71,10 @@ def kill(process):
 
 def run(folder, *targets, cores=2, timeout=300):
     """Run to the end; its exit status and what it said."""
-    words = ["-s", ROOT / "Snakefile", "--directory", folder]
-    words += ["--profile", ROOT / "profiles" / "laptop", "--cores", cores, *targets]
-    words += ["--configfile", folder / "config.yaml"]
-    done = warm_python.run("snakemake", words, timeout)
+    configs = [folder / "config.yaml"]
+    done = workflow_runs.run(
+        folder, "--cores", cores, *targets, configs=configs, timeout=timeout
+    )
     return done.returncode, done.stdout
 
 
