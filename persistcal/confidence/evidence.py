@@ -1,7 +1,7 @@
 """What an estimator may know of checkpoints and their answers, and what it returns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,18 +66,20 @@ def rate(
 ) -> NDArray[np.float64]:
     """Return the confidences of an estimator in `answers`, one each and in [0, 1].
 
+    The estimator gets copies, and answers whose index shares no label with row numbers: of
+    a Series, it says which confidence is whose.
+
     Raises
     ------
     ValueError
-        When there are more or fewer, or one is no number in [0, 1]; the message names
-        the first such answer.
+        When there are more or fewer, a Series has another index, rows were moved in
+        place, or one is no number in [0, 1]; the message names the first such answer.
     """
-    confidence = np.asarray(estimate(answers, evidence), float)
-    if confidence.shape != (len(answers),):
-        raise ValueError(
-            f"Estimator {name!r} returned values of shape {confidence.shape} for "
-            f"{len(answers)} answers; return one confidence for each row, in their order."
-        )
+    n = len(answers)
+    index = pd.RangeIndex(n, 2 * n)
+    given = answers.set_axis(index).copy()
+    rated = estimate(given, replace(evidence, labelled=evidence.labelled.copy()))
+    confidence = _in_order(rated, given.index, index, name)
     if not (valid := (confidence >= 0) & (confidence <= 1)).all():
         row = answers.iloc[int(np.argmin(valid))]
         raise ValueError(
@@ -86,3 +88,44 @@ def rate(
             f"{row['checkpoint']!r}: {confidence[int(np.argmin(valid))]}."
         )
     return confidence
+
+
+def _in_order(
+    rated: Any,  # noqa: ANN401
+    left: pd.Index,
+    index: pd.RangeIndex,
+    name: str,
+) -> NDArray[np.float64]:
+    """Return what an estimator returned in the order of its answers, whose index was `index`.
+
+    `left` is the index that it left its answers with.
+    """
+    if np.ma.isMaskedArray(rated):
+        raise ValueError(
+            f"Estimator {name!r} returned a masked array, of which nobody says what hidden "
+            "values are; rate every answer."
+        )
+    if np.shape(rated) != (len(index),):
+        raise ValueError(
+            f"Estimator {name!r} returned values of shape {np.shape(rated)} for "
+            f"{len(index)} answers; return one confidence for each row, in their order."
+        )
+    if isinstance(rated, pd.Series):
+        if not rated.index.sort_values().equals(index):
+            raise ValueError(
+                f"Estimator {name!r} returned a Series without the index of its answers, so "
+                "that nobody knows which is whose; give it answers.index, or return an array "
+                "if it is in the order of the rows."
+            )
+        rated = rated.loc[index]
+    elif not left.equals(index):
+        raise ValueError(
+            f"Estimator {name!r} moved the rows of its answers in place and returned no "
+            "Series; sort a copy, or return a Series with the index of the answers."
+        )
+    try:
+        return np.asarray(rated, float)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"Estimator {name!r} returned what is no array of numbers ({error})."
+        ) from error

@@ -209,6 +209,53 @@ def test_confidences_that_are_none_are_refused(paths, value, message):
         estimated("brevity.py", judged="mn")
 
 
+# However an estimator goes about it, each answer gets one over its own length, or nothing does.
+ALIGNED = [
+    'answers.sort_values("answer")["answer"].str.len().rdiv(1)',
+    'pd.concat([1 / g["answer"].str.len() for _, g in answers.groupby("question_id")])',
+    '(answers.sort_values("answer", inplace=True), 1 / answers["answer"].str.len())[1]',
+    '[1 / len(answer) for answer in answers["answer"]]',
+    "(evidence.labelled.drop(evidence.labelled.index, inplace=True), "
+    '1 / answers["answer"].str.len())[1]',
+]
+UNALIGNED = [
+    ('answers.sort_values("answer", ignore_index=True)["probability"]', "without the index"),
+    ('answers.set_index("question_id")["probability"]', "without the index"),
+    ('answers["probability"].set_axis([5] * 5)', "without the index"),
+    (
+        '(answers.sort_values("answer", inplace=True), answers["probability"].to_numpy())[1]',
+        "moved the rows",
+    ),
+    ('np.ma.masked_less(answers["answer"].str.len().rdiv(1), 0.2)', "masked array"),
+    ('["much"] * len(answers)', "no array of numbers .*much"),
+    ('answers["probability"].astype("Float64").mask([True] + [False] * 4)', "nan"),
+]
+
+
+@pytest.mark.parametrize("value", ALIGNED)
+def test_a_series_is_taken_by_its_index(paths, value):
+    (paths / "brevity.py").write_text("import pandas as pd\n" + OWN.format(value=value))
+    said = {("m", "q1"): "everest.", ("m", "q2"): "Bergen", ("m", "q3"): "Lima"}
+    said |= {("n", "q1"): "k2", ("n", "q2"): "OSLO"}
+    found = estimated("brevity.py", judged="mn")
+    assert found == pytest.approx({key: 1 / len(answer) for key, answer in said.items()})
+
+
+@pytest.mark.parametrize(("value", "message"), UNALIGNED)
+def test_confidences_of_which_nobody_knows_whose_they_are(paths, value, message):
+    (paths / "brevity.py").write_text("import numpy as np\n" + OWN.format(value=value))
+    with pytest.raises(ValueError, match=message):
+        estimated("brevity.py", judged="mn")
+
+
+def test_posthoc_is_fitted_on_the_labels_whatever_the_estimator_does_to_them(paths):
+    plain = estimated("self_consistency", posthoc="isotonic")
+    turned = 'evidence.labelled.__setitem__("correct", False)'
+    value = f'({turned}, answers["probability"].clip(0, 1))[1]'
+    (paths / "brevity.py").write_text(OWN.format(value=value))
+    assert estimated("brevity.py", posthoc="isotonic") == plain
+
+
 def test_a_file_without_the_function_is_refused(paths):
     (paths / "brevity.py").write_text("def other(): ...\n")
     with pytest.raises(ValueError, match="define a function brevity"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from persistcal.confidence.candidates import own_beams
 from persistcal.confidence.evidence import Evidence
 
 NEEDS = ("logprob",)
@@ -10,9 +11,6 @@ NEEDS = ("logprob",)
 
 def sequence_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the best beam that says what the prediction says."""
-    key = ["checkpoint", "question_id", "answer"]
-    beams = evidence.beams.assign(answer=evidence.beams["text"].str.strip())
-    best = beams.groupby(key, as_index=False)["logprob"].max()
-    logprob = answers[key].merge(best, how="left", validate="one_to_one")["logprob"]
+    logprob = own_beams(answers, evidence)["logprob"]
     # Summed log-probabilities may pass 0 by a rounding error.
     return np.exp(logprob).clip(upper=1)

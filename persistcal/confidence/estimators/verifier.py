@@ -14,6 +14,5 @@ def verifier(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """
     assert evidence.verified is not None
     key = ["checkpoint", "question_id"]
-    return answers[key].merge(evidence.verified, how="left", validate="one_to_one")[
-        "confidence"
-    ]
+    rated = answers[key].merge(evidence.verified, how="left", validate="one_to_one")
+    return rated["confidence"].set_axis(answers.index)
