@@ -3,13 +3,17 @@
 The package knows no paths but here: how a file is written is this module's idea.
 """
 
+import hashlib
+import json
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
-from hashlib import file_digest
 from pathlib import Path
+from typing import Self
+
+READ_EACH_TIME = 2**24  # bytes, whose digest takes about 10 ms
 
 
 @contextmanager
@@ -69,4 +73,49 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
 def sha256(path: str | Path) -> str:
     """Return the SHA-256 digest of a file in hexadecimal."""
     with Path(path).open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Digests:
+    """SHA-256 of files, large ones read once per version: what is known lies in a folder.
+
+    A large file whose size or times are not those that are known is read. Jobs need no
+    locks: entries are written whole, and one that cannot be read counts as missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "weights").write_text("1, 2")
+    >>> digests = Digests(folder / "known")
+    >>> digests.of(folder / "weights") == sha256(folder / "weights")
+    True
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    @classmethod
+    def beside(cls, record: str | Path) -> Self:
+        """Return what is known of files, kept in a folder beside `record`."""
+        return cls(Path(record).parent / ".digests")
+
+    def of(self, path: Path) -> str:
+        """Return the digest of the file at `path`."""
+        path = path.resolve()
+        if path.stat().st_size <= READ_EACH_TIME:
+            return sha256(path)
+        key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
+        entry, stat = self._folder / f"{key}.json", path.stat()
+        # The time of the last change to the entry of the file cannot be set by programs
+        # that copy times.
+        version = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+        try:
+            known, digest = json.loads(entry.read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError):
+            known = None
+        if known != version:
+            digest = sha256(path)
+            with suppress(OSError):  # in a folder that cannot be written it is read again
+                write_whole(entry, json.dumps([version, digest]))
+        return digest

@@ -1,17 +1,16 @@
 """A checkpoint's record: where its files are and what is in them.
 
-`Digests` and `Checkpoint.read` hold paths: being files beside the record is their idea.
+`Checkpoint.read` holds a path: being a file is its idea.
 """
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Self
 
-from persistcal.files import sha256, write_whole
+from persistcal.files import Digests, sha256, write_whole
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -132,48 +131,6 @@ class Checkpoint:
             return f"{delete} the workflow makes it again"
         again = f" or delete {self.record} to make the results again" if self.record else ""
         return f"put it back{again}"
-
-
-class Digests:
-    """SHA-256 of files that are read once per version: what is known lies in a folder.
-
-    A file whose size or times are not those that are known is read. Jobs need no
-    locks: entries are written whole, and one that cannot be read counts as missing.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "weights").write_text("1, 2")
-    >>> digests = Digests(folder / "known")
-    >>> digests.of(folder / "weights") == sha256(folder / "weights")
-    True
-    """
-
-    def __init__(self, folder: str | Path) -> None:
-        self._folder = Path(folder)
-
-    @classmethod
-    def beside(cls, record: str | Path) -> Self:
-        """Return what is known of the checkpoints whose records lie beside `record`."""
-        return cls(Path(record).parent / ".digests")
-
-    def of(self, path: Path) -> str:
-        """Return the digest of the file at `path`."""
-        path = path.resolve()
-        key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
-        entry, stat = self._folder / f"{key}.json", path.stat()
-        # The time of the last change to the entry of the file cannot be set by programs
-        # that copy times.
-        version = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
-        try:
-            known, digest = json.loads(entry.read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError):
-            known = None
-        if known != version:
-            digest = sha256(path)
-            write_whole(entry, json.dumps([version, digest]))
-        return digest
 
 
 def files_that_matter(

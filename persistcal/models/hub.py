@@ -23,12 +23,11 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from persistcal.files import sha256
+from persistcal.files import Digests, sha256
 from persistcal.models.checkpoint import (
     SMALL_FILES,
     Checkpoint,
     CheckpointError,
-    Digests,
     files_that_matter,
     local_checkpoint,
 )

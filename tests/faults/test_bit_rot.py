@@ -12,8 +12,8 @@ from read_questions import read_questions
 from safetensors.torch import load_file
 
 from persistcal import artifacts
-from persistcal.files import sha256, write_whole, written_whole
-from persistcal.models.checkpoint import CheckpointError, Digests
+from persistcal.files import Digests, sha256, write_whole, written_whole
+from persistcal.models.checkpoint import CheckpointError
 from persistcal.models.progress import Progress, Snapshot
 from persistcal.models.sealed import read_sealed, seal
 
@@ -192,7 +192,8 @@ def test_sealed_files_are_the_same_each_time_and_those_of_others_are_read(tmp_pa
         read_sealed(path, "other")
 
 
-def test_what_is_known_of_a_file_is_of_one_version(tmp_path):
+def test_what_is_known_of_a_file_is_of_one_version(tmp_path, monkeypatch):
+    monkeypatch.setattr("persistcal.files.READ_EACH_TIME", 0)
     path, digests = tmp_path / "weights", Digests(tmp_path / "known")
     path.write_bytes(b"one")
     one = digests.of(path)

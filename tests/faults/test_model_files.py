@@ -10,6 +10,7 @@ from records import write_record
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_entailment_model, tiny_model, tiny_tokenizer
 
+from persistcal import files
 from persistcal.answers.entailment import EntailmentModel
 from persistcal.models import checkpoint as checkpoints
 from persistcal.models import checks
@@ -162,13 +163,15 @@ def test_large_files_are_read_once_per_version(folder, monkeypatch):
         return "wrong" if len(read) > 10 else digest(path)
 
     digest = checkpoints.sha256
-    monkeypatch.setattr(checkpoints, "sha256", count)
+    for module in (checkpoints, files):
+        monkeypatch.setattr(module, "sha256", count)
     checkpoint = Checkpoint.read(folder.with_suffix(".json"))
     n_files = len(checkpoint.files | checkpoint.weights)
     for _ in range(2):
         open_model(checkpoint)
     assert len(read) == 2 * n_files  # small ones every time
     monkeypatch.setattr(checkpoints, "ALWAYS_READ", 1000)
+    monkeypatch.setattr(files, "READ_EACH_TIME", 0)
     read.clear()
     for _ in range(2):
         open_model(checkpoint)

@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 
+from persistcal.files import Digests
 from persistcal.provenance import code_digest
 from snakemake.exceptions import WorkflowError
 from study.check import ConfigError, check_config
@@ -94,6 +95,15 @@ def existing(path, remedy):
     if not Path(path).exists():
         raise WorkflowError(f"config: {path} does not exist; {remedy}.")
     return path
+
+
+def contents_of(*paths):
+    """What is in files of the user's own; their times do not tell, as an older one may come.
+
+    A parameter, and no function of the rule's input: Snakemake would not compare it.
+    """
+    known = Digests(f"{RESULTS}/.digests")
+    return [known.of(Path(path)) for path in paths if Path(path).exists()]
 
 
 def read_prompt(path, key):

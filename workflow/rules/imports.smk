@@ -26,6 +26,7 @@ if study.chosen["predictions"]:
         params:
             wanted=[[model, dataset] for model in MODELS for dataset in DATASETS],
             checkpoints={m: study.evaluation(m) for m in MODELS},
+            contents=contents_of(study.chosen["predictions"]),
             code=digest_of("imports/import_predictions.py"),
         script:
             "../scripts/imports/import_predictions.py"
@@ -56,6 +57,7 @@ if study.has_own_answers:
         threads: 1
         params:
             entries=study.answer_files,
+            contents=contents_of(*(entry["file"] for entry in study.answer_files)),
             strategy=config["decoding"]["strategy"],
             known={m: study.known_checkpoints(m) for m in config["models"]},
             code=digest_of("imports/import_answers.py"),
@@ -119,6 +121,7 @@ if study.chosen["source"] == "release":
         resources:
             mem_mb=4000,
         params:
+            contents=contents_of(study.chosen["archive"]),
             models={name: release_model(name) for name in MODELS},
             backbones={},
             datasets={name: release_dataset(name) for name in DATASETS},

@@ -99,6 +99,7 @@ if AUDIT["filled"]:
             "../../envs/cpu.yaml"
         threads: 1
         params:
+            contents=contents_of(AUDIT["filled"]),
             code=digest_of("judgements/summarise_audit.py"),
         script:
             "../scripts/judgements/summarise_audit.py"

@@ -81,6 +81,10 @@ def jeopardy_categories(wildcards):
     return find_file(config["datasets"][wildcards.dataset]["categories"])
 
 
+def contents_of_categories(wildcards):
+    return contents_of(jeopardy_categories(wildcards))
+
+
 rule prepare_jeopardy:
     input:
         categories=jeopardy_categories,
@@ -100,9 +104,14 @@ rule prepare_jeopardy:
         train=lookup("{dataset}/train", within=config["datasets"]),
         test=lookup("{dataset}/test", within=config["datasets"]),
         expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
+        contents=contents_of_categories,
         code=digest_of("questions/prepare_jeopardy.py"),
     script:
         "../scripts/questions/prepare_jeopardy.py"
+
+
+def contents_of_file(wildcards):
+    return contents_of(config["datasets"][wildcards.dataset]["file"])
 
 
 def bioasq_file_if_there(wildcards):
@@ -127,6 +136,7 @@ rule prepare_bioasq:
     params:
         file=lookup("{dataset}/file", within=config["datasets"]),
         expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
+        contents=contents_of_file,
         code=digest_of("questions/prepare_bioasq.py"),
     script:
         "../scripts/questions/prepare_bioasq.py"
@@ -150,6 +160,7 @@ rule read_questions:
         n_train=lookup("{dataset}/n_train", within=config["datasets"], default=0),
         n_test=lookup("{dataset}/n_test", within=config["datasets"], default=0),
         seed=lookup("{dataset}/seed", within=config["datasets"], default=17),
+        contents=contents_of_file,
         code=digest_of("questions/read_questions.py"),
     script:
         "../scripts/questions/read_questions.py"

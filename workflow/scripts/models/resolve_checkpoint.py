@@ -4,9 +4,9 @@ import json
 import logging
 from pathlib import Path
 
-from persistcal.files import write_whole
+from persistcal.files import Digests, write_whole
 from persistcal.logs import log_to
-from persistcal.models.checkpoint import Checkpoint, CheckpointError, Digests, changed_files
+from persistcal.models.checkpoint import Checkpoint, CheckpointError, changed_files
 from persistcal.models.hub import resolve_revision
 
 log = logging.getLogger(__name__)
