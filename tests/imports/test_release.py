@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from import_release import import_release
+from isotonic_by_hand import pool_adjacent_violators, slowly_interpolated
 from release_archive import (
     BLACKLIST,
     DATASETS,
@@ -32,6 +33,7 @@ from persistcal.imports.release.safe_load import UnsafeFileError
 pytestmark = pytest.mark.slow
 
 RECIPES = ["transfer", "transfer_random"]
+POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}
 
 
 def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, backbones=None):
@@ -67,6 +69,7 @@ def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, backbone
         datasets=datasets,
         recipes=RECIPES,
         seeds=SEEDS,
+        posthoc=POSTHOC,
     )
     return pd.read_csv(root / "release/missing.csv")
 
@@ -101,22 +104,6 @@ def answered(release, model, dataset, checkpoint, split="test"):
         for index, top in release.tops[model, dataset, checkpoint].items()
         if begin <= index < end and index not in BLACKLIST[dataset]
     }
-
-
-def slow_isotonic(x, y, at):
-    """Interpolate between the blocks of the max-min formula of isotonic regression."""
-    order = np.argsort(x)
-    x, y = np.array(x)[order], np.array(y, float)[order]
-    n = len(x)
-    fit = [
-        max(min(y[a : b + 1].mean() for b in range(i, n)) for a in range(i + 1))
-        for i in range(n)
-    ]
-    starts = [i for i in range(n) if i == 0 or fit[i] - fit[i - 1] > 1e-12]
-    blocks = [slice(a, b) for a, b in zip(starts, [*starts[1:], n], strict=True)]
-    knots = [(x[block].mean(), y[block].mean()) for block in blocks]
-    knots = [(0.0, 0.0), *knots, (1.0, 1.0)]  # no confidence is quite 0 or 1
-    return np.interp(at, *zip(*knots, strict=True))
 
 
 def expected_predictions(release, model, dataset):
@@ -155,7 +142,8 @@ def expected_predictions(release, model, dataset):
                      for e, top in train.items() for i in top]),
         ):  # fmt: skip
             raw = expected[dataset, estimator, 0, c]
-            fitted = slow_isotonic(stated, correct, list(raw.values()))
+            knots = pool_adjacent_violators(stated, correct)
+            fitted = [slowly_interpolated(knots, p) for p in raw.values()]
             expected[dataset, f"{estimator}_posthoc", 0, c] = dict(
                 zip(raw, fitted, strict=True)
             )

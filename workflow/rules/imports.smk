@@ -127,6 +127,11 @@ if study.chosen["source"] == "release":
             datasets={name: release_dataset(name) for name in DATASETS},
             recipes=study.transfer_recipes,
             seeds=config["training"]["seeds"],
+            posthoc={
+                name: about["posthoc"]
+                for name, about in config["estimators"].items()
+                if "posthoc" in about
+            },
             code=digest_of("imports/import_release.py"),
         script:
             "../scripts/imports/import_release.py"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal import artifacts
-from persistcal.confidence.posthoc import apply, fit_isotonic
+from persistcal.confidence.posthoc import calibrate
 from persistcal.imports.release.candidates import Answers
 from persistcal.imports.release.estimators import TRANSFERS, Dataset, Estimates, Key, Model, Run
 from persistcal.imports.release.files import UNKNOWN, Flags, Floats, question_id
@@ -64,8 +64,9 @@ def _calibrated(
     answers: Mapping[Key, Answers],
     model: Model,
     excluded: Flags,
+    method: str,
 ) -> Confidence:
-    """Calibrate `confidence` on the earlier checkpoints' answers to the train split.
+    """Calibrate `confidence` by `method` on the earlier checkpoints' train answers.
 
     Nothing is returned unless all of those answers and their confidences are known.
     """
@@ -79,12 +80,16 @@ def _calibrated(
         correct.append(label[fit] == 1)
     if not sum(map(len, stated)) or np.isnan(np.concatenate(stated)).any():
         return {}
-    calibrator = fit_isotonic(np.concatenate(stated), np.concatenate(correct))
-    return {checkpoint: apply(calibrator, p) for checkpoint, p in confidence.items()}
+    known = np.concatenate(stated), np.concatenate(correct)
+    return {c: calibrate(method, *known, p) for c, p in confidence.items()}
 
 
 def _from_candidates(
-    model: Model, name: str, estimates: Estimates, excluded: Mapping[str, Flags]
+    model: Model,
+    name: str,
+    estimates: Estimates,
+    excluded: Mapping[str, Flags],
+    posthoc: Mapping[str, str],
 ) -> dict[Run, Confidence]:
     """Return the estimators that have no files of their own."""
     answers = estimates.answers
@@ -99,16 +104,20 @@ def _from_candidates(
         last = answers[list(model.earlier)[-1], "test"]
         if not (last.label == UNKNOWN).any():
             runs[Run("self_consistency_copy", name, 0)] = _copied(last.confidence, model)
-    if model.earlier and "train" in excluded:
+    calibrated = "self_consistency_posthoc"
+    if model.earlier and "train" in excluded and calibrated in posthoc:
         train = {c: answers[c, "train"].confidence for c in model.earlier}
-        runs[Run("self_consistency_posthoc", name, 0)] = _calibrated(
-            certainty, train, answers, model, excluded["train"]
+        runs[Run(calibrated, name, 0)] = _calibrated(
+            certainty, train, answers, model, excluded["train"], posthoc[calibrated]
         )
     return runs
 
 
 def _from_files(
-    model: Model, estimates: Estimates, excluded: Mapping[str, Flags]
+    model: Model,
+    estimates: Estimates,
+    excluded: Mapping[str, Flags],
+    posthoc: Mapping[str, str],
 ) -> dict[Run, Confidence]:
     """Return the estimators whose confidences are files."""
     runs: dict[Run, Confidence] = {}
@@ -116,10 +125,11 @@ def _from_files(
         if run.estimator in TRANSFERS:
             continue
         if split == "train":
+            if run.estimator not in posthoc:
+                continue
             gcm = estimates.confidences.get((run._replace(estimator="gcm"), "test"), {})
-            runs[run] = _calibrated(
-                gcm, confidence, estimates.answers, model, excluded["train"]
-            )
+            method, flags = posthoc[run.estimator], excluded["train"]
+            runs[run] = _calibrated(gcm, confidence, estimates.answers, model, flags, method)
         elif run.estimator == "non_oracle_copy":
             runs[run] = _copied(next(iter(confidence.values())), model) if confidence else {}
         else:
@@ -133,6 +143,8 @@ def predictions(
     dataset: Dataset,
     estimates: Estimates,
     excluded: Mapping[str, Flags],
+    *,
+    posthoc: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return the table PREDICTIONS of `model` on the dataset `name`.
 
@@ -148,6 +160,8 @@ def predictions(
         What the release holds about them.
     excluded : mapping of str to bool ndarray
         Questions to leave out, by split.
+    posthoc : mapping of str to str
+        By estimator that is calibrated here: how, see `persistcal.confidence.posthoc`.
 
     Notes
     -----
@@ -158,8 +172,8 @@ def predictions(
     labels = {c: estimates.answers[c, "test"].label for c in model.evaluation}
     answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}
     runs = {
-        **_from_candidates(model, name, estimates, excluded),
-        **_from_files(model, estimates, excluded),
+        **_from_candidates(model, name, estimates, excluded, posthoc),
+        **_from_files(model, estimates, excluded, posthoc),
     }
     parts = [artifacts.PREDICTIONS.schema.empty_table().to_pandas()]
     for run, confidence in sorted(runs.items()):

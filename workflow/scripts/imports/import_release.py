@@ -28,11 +28,13 @@ def import_release(
     answers_paths: Sequence[str], missing_path: str,
     *, models: Mapping[str, Any], backbones: Mapping[str, Any],
     datasets: Mapping[str, Any], recipes: Sequence[str], seeds: Sequence[int],
+    posthoc: Mapping[str, str],
 ) -> None:  # fmt: skip
     """Write all that the archive holds about `models` and `datasets`.
 
     Questions are by dataset, predictions by model and dataset, the other tables by model
-    (then backbone, but for scores), checkpoint and dataset.
+    (then backbone, but for scores), checkpoint and dataset. `posthoc` says how each
+    estimator is calibrated that is fitted here.
     """
     check_digest(archive_path, digest_path)
     known = {key: Model(**about) for key, about in {**models, **backbones}.items()}
@@ -72,7 +74,9 @@ def import_release(
             questions = predictions.questions(name, dataset, excluded)
             artifacts.write(questions, questions_path, artifacts.QUESTIONS)
             for key, estimates in estimated.items():
-                rows = predictions.predictions(known[key], name, dataset, estimates, excluded)
+                rows = predictions.predictions(
+                    known[key], name, dataset, estimates, excluded, posthoc=posthoc
+                )
                 artifacts.write(rows, predicted[key, name], artifacts.PREDICTIONS)
                 of_each = imported_answers(rows, list(known[key].evaluation))
                 for checkpoint, table in zip(known[key].evaluation, of_each, strict=True):
@@ -108,4 +112,5 @@ if __name__ == "__main__":
         datasets=snakemake.params.datasets,
         recipes=snakemake.params.recipes,
         seeds=snakemake.params.seeds,
+        posthoc=snakemake.params.posthoc,
     )
