@@ -33,8 +33,7 @@ from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedTokenizerBase
 from benchmarks.decoding import made_up_questions
 from benchmarks.reference import generate
 from benchmarks.trees import alone, as_trees, score, train
-from persistcal.answers import decode
-from persistcal.answers.decode import generate_beams, questions_that_fit
+from persistcal.answers.decode import bytes_of_a_beam, generate_beams
 from persistcal.confidence.packing import make_tree
 from persistcal.confidence.prompts import (
     confidence_prompt,
@@ -227,9 +226,8 @@ def little_memory(bench: Bench, model: torch.nn.Module, n_fit: int) -> Iterator[
     """Leave room for some questions only; on a CPU, refuse as if there were no more."""
     if bench.device == "cuda":
         n_tokens = 40 + bench.shape.n_tokens
-        every = questions_that_fit(model, n_beams=bench.shape.n_beams, n_tokens=n_tokens)
-        free, total = torch.cuda.mem_get_info()
-        room = n_fit * decode.ROOM * free / every
+        total = torch.cuda.mem_get_info()[1]
+        room = n_fit * bench.shape.n_beams * bytes_of_a_beam(model, n_tokens)
         torch.cuda.set_per_process_memory_fraction(
             (torch.cuda.memory_reserved() + room) / total
         )

@@ -21,9 +21,9 @@ BANDWIDTH = 1e12  # bytes/s at which decoding reads the weights
 STEP_S = 0.02  # of a decoding step, beside reading the weights
 STEPS = 30  # until the last beam of a batch has ended
 LIVE_STEPS = 10  # until a beam has ended, on average; SmolLM2 on cities: 2
-BATCH, ROOM = 128, 0.8  # as in persistcal.answers.decode, where the batch size is "auto"
+BATCH, TYPICAL = 128, 30  # as in persistcal.answers.decode, where the batch size is "auto"
 KEY_VALUE_BYTES = 2 * 32 * 4096 * BYTES_PER_WEIGHT  # of a token, in 32 layers of 4,096 units
-LOGITS_BYTES = 3 * 4 * 100_000  # of a beam's next token
+LOGITS_BYTES = 5 * 4 * 100_000  # of a beam's next token
 TOUCHED = 3  # times that a step moves keys and values: copied (read, written), attended to
 INSTRUCTION_TOKENS = 30  # before the question, with which all confidence prompts begin
 QUESTION_TOKENS = 45
@@ -137,17 +137,15 @@ def answers_each(config: Config) -> int:
     return settings["n_samples" if settings["strategy"] == "sample" else "n_beams"]
 
 
-def questions_at_once(config: Config, weights: float) -> int:
+def questions_at_once(config: Config) -> int:
     """Return how many questions are decoded together, `persistcal.answers.decode`."""
     settings = config["decoding"]
     if settings["batch_size"] != "auto":
         return settings["batch_size"]
-    tokens = QUESTION_TOKENS + settings["max_new_tokens"]
+    tokens = QUESTION_TOKENS + min(TYPICAL, settings["max_new_tokens"])
     per_question = answers_each(config) * (tokens * KEY_VALUE_BYTES + LOGITS_BYTES)
-    memory = gpus_per_copy(weights, config["gpu_gb"]) * config["gpu_gb"] * 1e9
-    free = memory - weights * BYTES_PER_WEIGHT
-    # batches of BATCH are divided into equal parts at least as small as what fits
-    return ceil(BATCH / ceil(BATCH / max(1, min(BATCH, int(ROOM * free / per_question)))))
+    fit = max(1, min(BATCH, int(settings["memory_gb"] * 1e9 / per_question)))
+    return ceil(BATCH / ceil(BATCH / fit))  # on average: batches of BATCH are cut into parts
 
 
 def _fetch_checkpoint(config: Config, job: Wildcards) -> Cost:
@@ -163,7 +161,7 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
         return Cost(gigabytes=gigabytes)
     settings = config["decoding"]
     steps, live = (min(n, settings["max_new_tokens"]) for n in (STEPS, LIVE_STEPS))
-    passes = ceil(questions / questions_at_once(config, weights)) * steps
+    passes = ceil(questions / questions_at_once(config)) * steps
     # a token is computed, and its beam's keys and values moved
     flops = 2 * weights * questions * (QUESTION_TOKENS + answers_each(config) * live)
     moved = questions * answers_each(config) * live

@@ -13,11 +13,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from persistcal.answers.beam_search import BeamSearch
 from persistcal.answers.prefix_cache import NOWHERE, PrefixCache, shared_prefix_attention
 from persistcal.answers.sampling import Sampling
-from persistcal.models.batches import Work, free_bytes, in_batches
+from persistcal.models.batches import Work, in_batches, warn_of_little_memory
 from persistcal.models.vllm import VllmModel
 
 BATCH = 128  # questions that are given to a shard, decoded and remembered together
-ROOM = 0.8  # share of the free memory that keys and values may take
+TYPICAL = 30  # tokens of an answer for which there is room; longer ones may need halving
 
 
 class Beam(NamedTuple):
@@ -70,6 +70,7 @@ def generate_beams(
     n_beams: int = 10,
     max_new_tokens: int = 100,
     batch_size: int | Literal["auto"] = "auto",
+    memory_gb: float = 32.0,
     add_special_tokens: bool = True,
     draw: Draw | None = None,
     progress: Callable[[int], object] | None = None,
@@ -101,8 +102,11 @@ def generate_beams(
     max_new_tokens : int, default=100
         Beams end there at the latest.
     batch_size : int or "auto"
-        Questions decoded together; "auto" takes as many as fit into the free memory,
+        Questions decoded together; "auto" takes as many as should fit into `memory_gb`,
         `BATCH` at most.
+    memory_gb : float, default=32.0
+        Memory in GB for keys, values and logits. It is a setting, not what happens to be
+        free, because in bfloat16 what is decoded together shows in the last bits.
     add_special_tokens : bool, default=True
         Whether the tokenizer adds its first token, if it has one; false for prompts of a
         chat template, which hold it.
@@ -172,8 +176,10 @@ def generate_beams(
     at_once = None
     with _searching(model, prompts, n_shared) as run:
         if batch_size == "auto" and not isinstance(model, VllmModel):
-            n_tokens = len(prompts[by_length[-1]]) - n_shared + max_new_tokens
-            at_once = questions_that_fit(model, n_beams=n_beams, n_tokens=n_tokens)
+            n_tokens = len(prompts[by_length[-1]]) - n_shared + min(max_new_tokens, TYPICAL)
+            per_question = n_beams * bytes_of_a_beam(model, n_tokens)
+            at_once = max(1, min(BATCH, len(prompts), int(memory_gb * 1e9 / per_question)))
+            warn_of_little_memory(model.device, at_once * per_question)
         answers = in_batches(
             decode,
             by_length,
@@ -185,21 +191,19 @@ def generate_beams(
     return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
 
 
-def questions_that_fit(model: PreTrainedModel, *, n_beams: int, n_tokens: int) -> int:
-    """Return how many questions can be decoded together in the memory that is free now.
+def bytes_of_a_beam(model: PreTrainedModel, n_tokens: int) -> int:
+    """Return the memory that a beam takes.
 
-    Each beam of a question has the keys and values of up to `n_tokens` tokens of its own,
-    in the worst case, and the logits of its next token: as the model gives them, and in
-    float32 before and after their sum, and for their entropy.
+    It has the keys and values of `n_tokens` tokens of its own, and the logits of its next
+    token: as the model gives them, and in float32 before and after their sum, and for
+    their entropy.
     """
     config = model.config
     heads = config.num_attention_heads
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
     n_kv = getattr(config, "num_key_value_heads", None) or heads
     per_token = 2 * config.num_hidden_layers * n_kv * head_dim * model.dtype.itemsize
-    per_beam = n_tokens * per_token + 5 * 4 * config.vocab_size
-    free = free_bytes(parameter.device for parameter in model.parameters())
-    return max(1, int(ROOM * free / (n_beams * per_beam)))
+    return n_tokens * per_token + 5 * 4 * config.vocab_size
 
 
 @contextmanager

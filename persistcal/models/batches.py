@@ -1,7 +1,7 @@
 """Run a model over many prompts in batches: shards, memory and finished work."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +26,8 @@ class Work(NamedTuple):
     ----------
     shard, n_shards : int
         Of every `n_shards` consecutive batches the one at `shard` is computed. Shards
-        are made of whole batches, so that their number does not change any result.
+        are made of whole batches, so that their number does not change what is computed
+        together, nor any result.
     remember : callable
         Given the number of a batch and a function that computes its results, returns
         them; such as ``partial(progress.remember, "beams")``.
@@ -37,50 +38,36 @@ class Work(NamedTuple):
     remember: Callable[[int, Callable[[], list]], list] = compute_now
 
 
-class Halving:
-    """Computes a batch at once, or in halves where it does not fit into memory.
+def in_halves(compute: Callable[[list[int]], list], items: list[int]) -> list:
+    """Return the results of `items`, computed together or, where they do not fit, in halves.
 
-    Parameters
-    ----------
-    compute : callable
-        From items to a list with a result for each.
-    size : int
-        Items at once at first. It is halved for good by each batch that does not fit.
+    Nothing is learnt from a batch that does not fit: the next one is tried whole. So what
+    is computed together with an item depends on its own batch and on the memory it needs,
+    not on the batches that the same job computed before.
+
+    Raises
+    ------
+    MemoryError
+        When a single item does not fit.
     """
-
-    def __init__(self, compute: Callable[[list[int]], list], size: int) -> None:
-        self.compute, self.size = compute, size
-
-    def __call__(self, items: list[int]) -> list:
-        """Return the results of `items`.
-
-        Raises
-        ------
-        MemoryError
-            When a single item does not fit.
-        """
-        results: list[Any] = []
-        while len(results) < len(items):
-            part = items[len(results) : len(results) + self.size]
-            try:
-                results += self.compute(part)
-                continue
-            except torch.OutOfMemoryError as error:
-                message = str(error)
-            # Only here, after the exception, are the tensors of its frames free.
-            free_memory()
-            if len(part) == 1:
-                raise MemoryError(
-                    "One question alone does not fit into the GPU's memory; use a larger "
-                    f"GPU, or several that share the model ({message})."
-                )
-            self.size = (len(part) + 1) // 2
-            log.warning(
-                "A batch of %d does not fit into the GPU's memory; going on with %d at a time",
-                len(part),
-                self.size,
-            )
-        return results
+    try:
+        return compute(items)
+    except torch.OutOfMemoryError as error:
+        message = str(error)
+    # Only here, after the exception, are the tensors of its frames free.
+    free_memory()
+    if len(items) == 1:
+        raise MemoryError(
+            "One question alone does not fit into the GPU's memory; use a larger "
+            f"GPU, or several that share the model ({message})."
+        )
+    half = (len(items) + 1) // 2
+    log.warning(
+        "A batch of %d does not fit into the GPU's memory and is computed in halves, as is "
+        "each that does not; a smaller batch_size, for all jobs, would lose no time on it",
+        len(items),
+    )
+    return in_halves(compute, items[:half]) + in_halves(compute, items[half:])
 
 
 def free_memory() -> None:
@@ -89,16 +76,20 @@ def free_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def free_bytes(devices: Iterable[torch.device]) -> int:
-    """Return the memory that tensors can still take on all of `devices` together."""
-    total = 0
-    for device in set(devices):
-        if device.type == "cuda":
-            unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-            total += torch.cuda.mem_get_info(device)[0] + unused
-        else:
-            total += psutil.virtual_memory().available
-    return total
+def warn_of_little_memory(device: torch.device, needed: float) -> None:
+    """Say so where a machine without a GPU has less memory free than `needed` bytes.
+
+    A GPU's memory that does not suffice is noticed, and a batch halved. Other memory is
+    not: the system kills the job.
+    """
+    free = psutil.virtual_memory().available
+    if device.type == "cpu" and needed > free:
+        log.warning(
+            "A batch may take %.1f GB of memory and %.1f GB are free; should the job be "
+            "killed, lower decoding.memory_gb for all jobs",
+            needed / 1e9,
+            free / 1e9,
+        )
 
 
 def in_batches(
@@ -121,9 +112,9 @@ def in_batches(
     batch_size : int
     work : Work
     at_once : int, optional
-        Items of a batch that are computed together, by default all of them. Batches are
-        what shards are made of and what is remembered, so they must not depend on the
-        memory of a machine; this may.
+        Items of a batch that are computed together, by default all of them. Like
+        `batch_size` it must not depend on the machine: in bfloat16 what is computed
+        together shows in the last bits.
     progress : callable, optional
         Called with the number of items of each batch that is done.
 
@@ -135,13 +126,18 @@ def in_batches(
     >>> in_batches(lambda batch: [i * i for i in batch], range(8), batch_size=2, work=work)
     {2: 4, 3: 9, 6: 36, 7: 49}
     """
-    halving = Halving(compute, min(batch_size, at_once or batch_size))
+    at_once = min(batch_size, at_once or batch_size)
+
+    def in_parts(batch: list[int]) -> list:
+        parts = (batch[start : start + at_once] for start in range(0, len(batch), at_once))
+        return [result for part in parts for result in in_halves(compute, part)]
+
     results: dict[int, Any] = {}
     for number, start in enumerate(range(0, len(order), batch_size)):
         if number % work.n_shards != work.shard:
             continue
         batch = list(order[start : start + batch_size])
-        computed = work.remember(number, partial(halving, batch))
+        computed = work.remember(number, partial(in_parts, batch))
         results |= dict(zip(batch, computed, strict=True))
         if progress is not None:
             progress(len(batch))

@@ -558,8 +558,8 @@ def test_no_examples_make_an_empty_prefix():
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
-def test_memory_is_enough_for_the_beams_that_fit(kind, tokenizer, monkeypatch):
-    """Free memory for five questions, by the tensors that a search on them really holds."""
+def test_beams_take_no_more_memory_than_is_reckoned(kind, tokenizer, monkeypatch):
+    """By the tensors that a search on five questions really holds."""
     model = random_model(kind, len(tokenizer))
     longest, forward = 0, PrefixCache.forward
 
@@ -573,15 +573,12 @@ def test_memory_is_enough_for_the_beams_that_fit(kind, tokenizer, monkeypatch):
     monkeypatch.setattr(PrefixCache, "forward", measured)
     sizes = {"n_beams": 4, "max_new_tokens": 30}
     generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 5, **sizes, batch_size=5)
-    free = longest
-    monkeypatch.setattr(decode, "free_bytes", lambda devices: free)
     alone = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]
     n_own = len(alone[0]) - decode._n_common([prompt[:-1] for prompt in alone])
-    fit = decode.questions_that_fit(model, n_beams=4, n_tokens=n_own + 30)
-    assert 1 <= fit <= 5
+    assert longest <= 5 * 4 * decode.bytes_of_a_beam(model, n_own + 30)
 
 
-def test_batches_of_a_size_that_fits_give_the_same_beams(tokenizer, monkeypatch):
+def test_parts_that_fit_into_the_memory_give_the_same_beams(tokenizer, monkeypatch):
     model, sizes, search = random_model("llama", len(tokenizer)), [], decode._search
 
     def counted(model, shared, suffixes, found):
@@ -591,8 +588,9 @@ def test_batches_of_a_size_that_fits_give_the_same_beams(tokenizer, monkeypatch)
     monkeypatch.setattr(decode, "_search", counted)
     how = {"n_beams": 4, "max_new_tokens": 8}
     whole = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how)
-    monkeypatch.setattr(decode, "questions_that_fit", lambda *_, **__: 3)
-    parts = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how)
+    monkeypatch.setattr(decode, "bytes_of_a_beam", lambda *_: 80e6)
+    # 1 GB holds three questions of four beams of 80 MB
+    parts = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how, memory_gb=1)
     assert sizes == [8, 3, 3, 2]
     for beams, others in zip(whole, parts, strict=True):
         assert [beam.text for beam in beams] == [beam.text for beam in others]

@@ -1,6 +1,7 @@
 """Shards and batches that do not fit into memory leave results as they are."""
 
 import logging
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -8,11 +9,12 @@ import torch
 from adapter_files import write_checkpoints
 from jobs import NAMES, adapters_job, beams_job, scores_job
 from merge_shards import merge_shards
+from records import write_record
 
 from persistcal import artifacts
 from persistcal.answers import decode
 from persistcal.confidence import scoring
-from persistcal.models.batches import Halving, Work, in_batches
+from persistcal.models.batches import Work, in_batches, in_halves
 
 pytestmark = pytest.mark.slow
 
@@ -74,9 +76,10 @@ def test_a_batch_that_does_not_fit_is_halved(table, study, tmp_path, monkeypatch
     pd.testing.assert_frame_equal(ours, whole, rtol=0, atol=1e-5)
     # Beams: 24 questions; scores: 6 prompts of each adapter, (3 + 1) // 2 = 2.
     first, second = (8, 4) if table == "BEAMS" else (6, 3)
-    assert sizes[:4] == [first, second, 2, 2]
-    text = "A batch of {} does not fit into the GPU's memory; going on with {} at a time"
-    assert caplog.messages[:2] == [text.format(first, second), text.format(second, 2)]
+    assert sizes[:4] == [first, second, 2, (second - 2) % 2 or 2]
+    text = "A batch of {} does not fit into the GPU's memory and is computed in halves"
+    for said, size in zip(caplog.messages, (first, second), strict=False):
+        assert said.startswith(text.format(size))
 
 
 @pytest.mark.parametrize("table", JOBS)
@@ -89,13 +92,75 @@ def test_a_single_question_that_does_not_fit_stops_the_job(table, study, tmp_pat
     assert not (tmp_path / "beams").exists()
 
 
-def test_a_smaller_size_is_kept_for_the_batches_after():
+def test_each_part_that_does_not_fit_is_halved():
     sizes = []
-    halving = Halving(out_of_memory_above(3, lambda items: items, 0, sizes), 7)
-    assert halving(list(range(7))) == list(range(7))
-    assert sizes == [7, 4, 2, 2, 2, 1]  # (7 + 1) // 2 = 4, 4 // 2 = 2
-    assert halving([5, 6, 7]) == [5, 6, 7]
-    assert sizes[6:] == [2, 1]
+    compute = out_of_memory_above(3, lambda items: items, 0, sizes)
+    assert in_halves(compute, list(range(7))) == list(range(7))
+    assert sizes == [7, 4, 2, 2, 3]  # (7 + 1) // 2 = 4, 4 // 2 = 2
+
+
+@pytest.fixture
+def in_bfloat16(tmp_path):
+    write_checkpoints(tmp_path, ["a"])
+    write_record(tmp_path / "a", tmp_path / "a.json", dtype="bfloat16")
+    return tmp_path
+
+
+def spy_on_search(monkeypatch, refuse=lambda suffixes: False):
+    """Questions of each search; it runs out of memory on those that `refuse` is true of."""
+    together, search = [], decode._search
+
+    def spied(model, shared, suffixes, found):
+        assert model.dtype == torch.bfloat16
+        if refuse([tuple(tokens) for tokens in suffixes]):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        together.append([tuple(tokens) for tokens in suffixes])
+        search(model, shared, suffixes, found)
+
+    monkeypatch.setattr(decode, "_search", spied)
+    return together
+
+
+def test_shards_agree_in_bfloat16_where_a_batch_does_not_fit(in_bfloat16, monkeypatch):
+    """The second of three batches meets too little memory, in whichever job it is."""
+    with monkeypatch.context() as patch:
+        whole = spy_on_search(patch)
+        beams_job(in_bfloat16, in_bfloat16 / "fits", batch_size=8)
+    assert [len(batch) for batch in whole] == [8, 8, 8]
+    first, second, third = whole
+    files = []
+    for n_shards in (1, 2, 3):
+        with monkeypatch.context() as patch:
+            together = spy_on_search(
+                patch, lambda suffixes: len(suffixes) > 2 and suffixes[0] in second
+            )
+            shards = [in_bfloat16 / f"shard{i}of{n_shards}" for i in range(n_shards)]
+            for i, path in enumerate(shards):
+                beams_job(in_bfloat16, path, batch_size=8, shard=i, n_shards=n_shards)
+        halves = [second[start : start + 2] for start in (0, 2, 4, 6)]
+        assert sorted(together) == sorted([first, *halves, third])
+        merged, questions = in_bfloat16 / f"of{n_shards}", in_bfloat16 / "questions.parquet"
+        merge_shards([*map(str, shards)], str(questions), str(merged), table="BEAMS")
+        files.append(merged.read_bytes())
+    assert files[0] == files[1] == files[2]
+
+
+def test_free_memory_does_not_decide_what_is_decoded_together(in_bfloat16, monkeypatch, caplog):
+    caplog.set_level(logging.WARNING)
+    found = []
+    for free in (1e5, 1e15):
+        monkeypatch.setattr("psutil.virtual_memory", lambda n=free: Mock(available=n))
+        with monkeypatch.context() as patch:
+            together = spy_on_search(patch)
+            output = in_bfloat16 / f"beams{free}"
+            # A token takes 2 layers x 2 x 16 x 2 bytes; 3 beams of up to 60, and their logits
+            # of 300 x 20 bytes, take about 40 kB: four questions fit
+            beams_job(in_bfloat16, output, batch_size="auto", memory_gb=1.9e-4)
+            found.append((together, output.read_bytes()))
+    assert found[0] == found[1]
+    assert 1 < max(map(len, found[0][0])) < 24
+    [message] = caplog.messages
+    assert "0.0 GB are free; should the job be killed, lower decoding.memory_gb" in message
 
 
 def test_finished_batches_are_not_computed_again():

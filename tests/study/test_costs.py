@@ -34,9 +34,9 @@ ORACLE_32B = {
 
 def test_beams():
     cost = costs.expected_cost(PAPER, "generate_beams", BEAMS_32B)
-    # Ten beams of 45 + 100 tokens, of 524,288 bytes each, and 1.2 MB of logits are 0.772 GB a
-    # question. 80 % of the 95.6 GB that two GPUs have beside the weights hold 99 of them, so
-    # batches of 128 are halved: 9,961 questions are 156 passes of 30 steps.
+    # Ten beams of 45 + 30 tokens, of 524,288 bytes each, and 2 MB of logits are 0.413 GB a
+    # question. 32 GB hold 77 of them, so batches of 128 are cut into two parts, of 64 on
+    # average: 9,961 questions are 156 passes of 30 steps.
     steps = 156 * 30 * (0.02 + 0.0644)
     # 45 tokens of the question and 10 of each beam are computed; each of these steps moves the
     # keys and values of 55 tokens three times
@@ -49,12 +49,13 @@ def test_beams():
 
 
 def test_what_fits_is_divided_as_decoding_does():
-    assert (costs.BATCH, costs.ROOM) == (decode.BATCH, decode.ROOM)
-    # 80 % of 65.4 GB hold 67 questions of 0.772 GB: two halves of 128
-    assert costs.questions_at_once(PAPER, 7.3e9) == 64
-    # 80 % of 30 GB hold 31: five parts, of 26 at most
-    assert costs.questions_at_once(PAPER | {"gpu_gb": 44.6}, 7.3e9) == 26
-    assert costs.questions_at_once(PAPER | {"decoding": {"batch_size": 5}}, 7.3e9) == 5
+    assert (costs.BATCH, costs.TYPICAL) == (decode.BATCH, decode.TYPICAL)
+    # 32 GB hold 77 questions of 0.413 GB: two parts of 128
+    assert costs.questions_at_once(PAPER) == 64
+    # 16 GB hold 38: four parts
+    less = PAPER | {"decoding": PAPER["decoding"] | {"memory_gb": 16}}
+    assert costs.questions_at_once(less) == 32
+    assert costs.questions_at_once(PAPER | {"decoding": {"batch_size": 5}}) == 5
 
 
 @pytest.mark.parametrize(("candidates", "at_once"), [(1, 64), (2, 32), (8, 32)])

@@ -52,6 +52,7 @@ if study.runs_models:
             draw=DRAW if SAMPLES else None,
             max_new_tokens=config["decoding"]["max_new_tokens"],
             batch_size=config["decoding"]["batch_size"],
+            memory_gb=config["decoding"]["memory_gb"],
             shard=shard_number,
             n_shards=config["decoding"]["shards"],
             code=digest_of("answers/generate_beams.py"),
