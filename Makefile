@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: install demo cost rulegraph config-readme api-docs envs bench gpu test quick soak test-nli test-vllm test-judge check format slurm-packages browser-packages clean help
+.PHONY: install demo cost rulegraph config-readme api-docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge check format slurm-packages browser-packages pretend-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -78,6 +78,11 @@ quick: $(VENV)/ready-dev  ## run the tests that neither start workflows nor trai
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest tests/faults -m "soak or not soak" -q
 
+pretend: $(VENV)/ready-dev  ## tests on pretended GPUs, and what steps cost there; needs g++
+	@$(PYTEST) tests/pretend -q
+	@PYTHONPATH=tests/pretend/site:tests/helpers:. PRETEND_GPUS=1 OMP_NUM_THREADS=1 \
+	  $(RUN)/python tests/pretend/costs.py
+
 test-nli: $(VENV)/ready-dev  ## train a small entailment model and test with it (20 min)
 	@RUN_NLI=1 $(RUN)/python -m pytest tests/answers/test_entailment_trained.py
 
@@ -123,6 +128,11 @@ browser-packages:  ## install what the tests of the page need (Debian; as root)
 	apt-get -qq update
 	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 install \
 	  --no-install-recommends chromium chromium-driver
+
+pretend-packages:  ## install what the tests on pretended GPUs need (Debian, Ubuntu; as root)
+	apt-get -qq update
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 install \
+	  --no-install-recommends g++
 
 clean:  ## remove the environment and the atlas results
 	rm -rf $(VENV) $(VENV)-vllm results/atlas

@@ -1,0 +1,247 @@
+"""GPUs that are not there: PyTorch's CPU build computes on "cuda" as if it had some.
+
+`start` loads `cuda.cpp`, which is built once for each version of it and of torch, and stands
+in for the driver below `torch.cuda`. Tensors are then on "cuda:0" and so on, in memory that has
+an end; operators refuse tensors of several devices as CUDA's do, and compute with the CPU's
+kernels. `counted` counts what is launched and what waits. Over "nccl" ranks need a GPU each, as
+`pretended_nccl` says. A Python with ``tests/pretend/site`` on its PYTHONPATH starts with as
+many GPUs as PRETEND_GPUS says.
+
+It cannot show how fast a GPU is; which kernels it has, how they round, and whether they do so
+the same twice (attention is plain products here, and foreach optimizers are counted tensor by
+tensor); streams, pinned memory and graphs; fragments and workspaces, which take memory as
+well; random numbers drawn on a GPU, which are the CPU's; `torch.load` onto one; NCCL and vLLM.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+
+import pretended_nccl
+import torch
+from filelock import FileLock
+
+HERE = Path(__file__).parent
+PACKAGE = str(HERE.parents[1] / "persistcal")
+GIGABYTES = 4
+# -O1: what takes time are torch's kernels, and the compiler.
+COMMAND = "g++ -std=c++20 -O1 -fPIC -shared -isystem {torch}/include {source} -o {target} "
+COMMAND += "-L{torch}/lib -lc10 -ltorch_cpu"
+LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+
+def why_not():
+    """Why there can be no pretended GPUs; empty if there can."""
+    if not sys.platform.startswith("linux"):
+        return "pretended GPUs are built on Linux only"
+    if torch.version.cuda or torch.version.hip:
+        return "this PyTorch is built for GPUs"
+    return "" if shutil.which("g++") else "g++ is not installed (see `make pretend-packages`)"
+
+
+def build():
+    """The path of the library; built the first time, which takes a quarter of a minute."""
+    source = HERE / "cuda.cpp"
+    about = f"{COMMAND} {torch.__version__} {torch.__file__}".encode()
+    name = f"pretended_cuda_{sha256(about + source.read_bytes()).hexdigest()[:16]}.so"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "persistcal")
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / "pretended_cuda.lock"):
+        if not (cache / name).exists():
+            part = cache / f"{name}.part"
+            where = {"torch": Path(torch.__file__).parent, "source": source, "target": part}
+            words = [word.format(**where) for word in COMMAND.split()]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{source} does not compile:\n{done.stderr[-3000:]}"
+            part.rename(cache / name)
+    return cache / name
+
+
+class Driver:
+    """What a build for CUDA has below `torch.cuda`, by the names in `torch._C`.
+
+    CUDA_VISIBLE_DEVICES is read once, when the driver is first asked for more than NVML knows.
+    """
+
+    def __init__(self, library, n_gpus, capability):
+        self.library, self.capability = library, capability
+        self.all = [str(gpu) for gpu in range(n_gpus)]
+        self.seen = None
+        self.total = GIGABYTES * 10**9
+
+    def begin(self):
+        if self.seen is None:
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(self.all)).split(",")
+            self.seen = [gpu for gpu in visible if gpu in self.all]
+            self.library.start(len(self.seen))
+            for gpu in range(len(self.seen)):
+                self.library.limit(gpu, self.total)
+            torch.cuda.default_generators = (torch.default_generator,) * len(self.seen)
+        return self.seen
+
+    def _cuda_init(self):
+        if not self.begin():
+            raise RuntimeError("No CUDA GPUs are available")
+
+    def _cuda_getDeviceCount(self):  # noqa: N802
+        return len(self.begin())
+
+    def _cuda_getDevice(self):  # noqa: N802
+        return self.library.current_gpu()
+
+    def _cuda_setDevice(self, gpu):  # noqa: N802
+        if gpu >= len(self.begin()):
+            raise RuntimeError("CUDA error: invalid device ordinal")
+        self.library.set_current_gpu(gpu)
+
+    def _cuda_exchangeDevice(self, gpu):  # noqa: N802
+        former = self.library.current_gpu()
+        if gpu >= 0:
+            self._cuda_setDevice(gpu)
+        return former
+
+    _cuda_maybeExchangeDevice = _cuda_exchangeDevice  # noqa: N815
+
+    def _cuda_synchronize(self):
+        self.library.waits(b"synchronize")
+
+    def _cuda_emptyCache(self):  # noqa: N802
+        self.library.waits(b"empty_cache")
+
+    def _cuda_ipc_collect(self):
+        pass
+
+    def _cuda_isCurrentStreamCapturing(self):  # noqa: N802
+        return False
+
+    def _cuda_setMemoryFraction(self, fraction, gpu):  # noqa: N802
+        self.library.limit(gpu, int(fraction * self.total))
+
+    def _cuda_resetPeakMemoryStats(self, gpu):  # noqa: N802
+        self.library.forget_most_used(gpu)
+
+    def _cuda_memoryStats(self, gpu):  # noqa: N802
+        taken = {"current": self.library.used(gpu), "peak": self.library.most_used(gpu)}
+        return {"allocated_bytes": {"all": taken}, "reserved_bytes": {"all": taken}}
+
+    def cudaMemGetInfo(self, gpu):  # noqa: N802
+        return self.total - self.library.used(gpu), self.total
+
+    def properties(self, device=None):
+        major, minor = self.capability
+        return SimpleNamespace(
+            name="pretended GPU",
+            major=major,
+            minor=minor,
+            total_memory=self.total,
+            multi_processor_count=132,
+        )
+
+
+driver = None  # once started
+
+
+def start(n_gpus, capability=(9, 0)):
+    """Give this process GPUs; before anything asks torch for them."""
+    global driver
+    library = ctypes.CDLL(str(build()))
+    for name in ("kernels", "used", "most_used"):
+        getattr(library, name).restype = ctypes.c_int64
+    library.limit.argtypes = [ctypes.c_int, ctypes.c_int64]
+    library.fail_after.argtypes = [ctypes.c_int64, ctypes.c_char_p]
+    driver = Driver(library, n_gpus, capability)
+    import torch._dynamo  # which looks for CUDA while there is none
+
+    for name in dir(driver):
+        if name.startswith("_cuda_"):
+            setattr(torch._C, name, getattr(driver, name))
+    cuda = torch.cuda
+    cuda._cudart = driver
+    cuda._exchange_device = driver._cuda_exchangeDevice
+    cuda._maybe_exchange_device = driver._cuda_maybeExchangeDevice
+    cuda.get_device_properties = driver.properties
+    cuda._raw_device_count_nvml = lambda: n_gpus
+    cuda.Stream = cuda.Event = Idle
+    cuda.current_stream = cuda.default_stream = Idle
+    torch.backends.cuda.is_built = lambda: True
+    pretended_nccl.start(lambda: driver.begin()[library.current_gpu()])
+
+
+class Idle:
+    """A stream or an event: what is asked of it has been done."""
+
+    def __init__(self, *_, **__):
+        self.cuda_stream = self.stream_id = 0
+
+    def __getattr__(self, name):
+        return lambda *_, **__: True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+class Counts:
+    """Kernels by name, and waits for a GPU by reason and line of the package."""
+
+    def __init__(self):
+        self.kernels, self.waits = Counter(), Counter()
+
+    def __str__(self):
+        rows = [f"{n:8} {why}, {line}" for (why, line), n in self.waits.most_common()]
+        rows += [", ".join(f"{name} {n}" for name, n in self.kernels.most_common(20))]
+        return "\n".join(rows)
+
+
+@contextmanager
+def counted():
+    """Yield `Counts` of what happens meanwhile."""
+    counts = Counts()
+
+    def waits(why):
+        frame = sys._getframe().f_back
+        while frame and not frame.f_code.co_filename.startswith(PACKAGE):
+            frame = frame.f_back
+        line = "elsewhere"
+        if frame:
+            line = f"{frame.f_code.co_filename[len(PACKAGE) + 1 :]}:{frame.f_lineno}"
+        counts.waits[why.decode(), line] += 1
+
+    def launches(name):
+        counts.kernels[name.decode()] += 1
+
+    listeners = LISTENER(waits), LISTENER(launches)
+    driver.library.listen(*listeners)
+    try:
+        yield counts
+    finally:
+        driver.library.listen(None, None)
+
+
+@contextmanager
+def limited(n_bytes, gpu=0):
+    """Leave `n_bytes` of a GPU's memory to what follows."""
+    driver.library.limit(gpu, driver.library.used(gpu) + n_bytes)
+    try:
+        yield
+    finally:
+        driver.library.limit(gpu, driver.total)
+
+
+@contextmanager
+def failing(after, message=None):
+    """Fail once, after so many kernels: for lack of memory, or with a message of CUDA's."""
+    driver.library.fail_after(after, message and message.encode())
+    try:
+        yield
+    finally:
+        driver.library.fail_after(-1, None)

@@ -1,0 +1,106 @@
+"""What a GPU refuses, what it runs out of, and what waits for it."""
+
+import gc
+
+import pretended_cuda
+import pytest
+import torch
+
+HERE, THERE = torch.device("cuda:0"), torch.device("cuda:1")
+
+
+def test_tensors_are_on_their_device_and_hold_what_they_should():
+    x = torch.arange(6.0, device=HERE).view(2, 3)
+    y = (x.T @ x).to(THERE)
+    assert (x.device, y.device) == (HERE, THERE)
+    # columns (0, 3), (1, 4), (2, 5)
+    assert y.tolist() == [[9, 12, 15], [12, 17, 22], [15, 22, 29]]
+    x[:, 1:] += 1
+    assert x.cpu().tolist() == [[0, 2, 3], [3, 5, 6]]
+    with torch.inference_mode():
+        assert torch.zeros(2, device=HERE)[1:].is_inference()
+
+
+def test_gradients_are_those_of_the_cpu():
+    weights = {}
+    for device in ("cpu", "cuda:1"):
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(3, 2).to(device)
+        optimizer = torch.optim.AdamW(layer.parameters())
+        for _ in range(3):
+            layer(torch.ones(1, 3, device=device)).square().sum().backward()
+            torch.nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        assert {p.device.type for p in layer.parameters()} == {device[:4].strip(":")}
+        weights[device] = layer.weight.tolist()
+    assert weights["cpu"] == weights["cuda:1"]
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x: x + x.cpu(),
+        lambda x: x.to(THERE) * x,
+        lambda x: torch.cat([x, x.cpu()]),
+        lambda x: x.gather(0, torch.zeros(1, dtype=torch.long)),
+        lambda x: x @ x.cpu(),
+        lambda x: torch.nn.functional.embedding(torch.tensor([0]), x[:, None]),
+        lambda x: x.new_zeros(2).copy_(x[:2]).index_copy_(0, torch.tensor([0]), x[:1]),
+    ],
+)
+def test_devices_cannot_be_mixed(mix):
+    with pytest.raises(RuntimeError, match=r"(on|in) the same device"):
+        mix(torch.ones(3, device=HERE))
+
+
+def test_numbers_and_indices_of_the_cpu_are_taken():
+    x = torch.ones(3, device=HERE)
+    x[torch.tensor([0])] = torch.tensor(5.0)
+    assert (x * torch.tensor(2.0)).tolist() == [10, 2, 2]
+
+
+def test_memory_ends_and_is_given_back():
+    gc.collect()
+    before = torch.cuda.memory_allocated(HERE)
+    with pretended_cuda.limited(4000):
+        held = torch.ones(900, device=HERE)
+        with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+            held + 1
+        del held
+        assert torch.ones(900, device=HERE).sum() == 900
+    assert torch.cuda.memory_allocated(HERE) == before
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.empty(1, device="cuda:2")
+
+
+def test_a_failure_comes_once_and_where_it_is_asked_for():
+    x = torch.ones(3, device=HERE)
+    with pretended_cuda.failing(1):
+        y = x + 1
+        with pytest.raises(torch.OutOfMemoryError):
+            y * y
+        assert (y * y).tolist() == [4, 4, 4]
+    with pretended_cuda.failing(0, "CUBLAS_STATUS_ALLOC_FAILED"):
+        with pytest.raises(RuntimeError, match="CUBLAS") as error:
+            x + 1
+        assert not isinstance(error.value, torch.OutOfMemoryError)
+
+
+def test_what_waits_is_counted():
+    x = torch.ones(3, 2, device=HERE)
+    with pretended_cuda.counted() as counts:
+        y = (x.T + 1).sum()  # two kernels; a view is none
+    assert (counts.kernels.total(), counts.waits.total()) == (2, 0)
+    for wait in (
+        y.item,
+        x.cpu,
+        x.nonzero,
+        lambda: x[x > 0],
+        lambda: torch.tensor([1], device=HERE),
+        lambda: bool(torch.equal(x, x)),
+        torch.cuda.synchronize,
+    ):
+        with pretended_cuda.counted() as counts:
+            wait()
+        assert counts.waits.total() == 1, counts
