@@ -5,12 +5,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
 
 @functools.cache
 def _weights_in(folder: Path) -> int:
     """Return the weights in the safetensors files of a folder, from their headers alone."""
+    from safetensors import SafetensorError, safe_open  # studies without models may lack it
+
     n = 0
     for path in sorted(folder.glob("*.safetensors")):
         try:

@@ -1,8 +1,9 @@
-"""Write what each estimator scored in a study into docs/estimators.md.
+"""Write what each estimator scored in a study into docs/estimators.md, and show its figure.
 
-`python -m tools.leaderboard results/atlas atlas` reads the intervals of its target `all`.
+`python -m tools.leaderboard results/atlas atlas` takes both from what its target `all` made.
 """
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from persistcal import artifacts
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "estimators.md"
+FIGURE = ROOT / "docs" / "images" / "leaderboard.png"
 BEGIN, END = "<!-- scores -->\n", "<!-- end of scores -->\n"
 HEAD = "| estimator | full AUC | contrast AUC | falls by | Δ₀ᵇ |\n|---|--:|--:|--:|--:|\n"
 
@@ -48,7 +50,7 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
 
 
 def main(results: str, dataset: str) -> None:
-    """Replace the scores in docs/estimators.md by those of a study on one of its datasets."""
+    """Replace the scores in docs/estimators.md and the figure by those of a study."""
     intervals = artifacts.read_csv(Path(results) / "all" / "intervals.csv", artifacts.INTERVALS)
     tables = yaml.safe_load((ROOT / "config" / "tables.yaml").read_text(encoding="utf-8"))
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
@@ -65,6 +67,7 @@ def main(results: str, dataset: str) -> None:
     PAGE.write_text(
         before + BEGIN + HEAD + rows(chosen, labels) + END + after, encoding="utf-8"
     )
+    shutil.copy(Path(results) / "figures" / FIGURE.name, FIGURE)
 
 
 if __name__ == "__main__":

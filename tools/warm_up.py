@@ -4,17 +4,21 @@
 """
 
 # ruff: noqa: F401
+from contextlib import suppress
+
 import matplotlib.pyplot
 import numba
 import pandas
-import peft
 import pyarrow.dataset
 import pyarrow.parquet
 import scipy.stats
 import sklearn.isotonic
 import sklearn.linear_model
 import snakemake.script
-from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
-get_checkpoint_conversion_mapping("olmo3")  # compiles the patterns of all architectures
+with suppress(ImportError):  # which studies without models do not need
+    import peft
+    from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+    get_checkpoint_conversion_mapping("olmo3")  # compiles the patterns of all architectures
 numba.njit(lambda: None)()  # what is compiled and kept also needs the compiler's tables

@@ -9,9 +9,10 @@ cells: the cells of a table of results, and which of them are best
 families: families of estimators, and the colour and marker that each has in every figure
     and page
 figures: figures of a study
-label_places: where short labels of crowded points go, so that none hides another
 latex: tables as LaTeX
 layout: what a table of results shows, and which estimators it compares
+leaderboard: the figure of many estimators: a row for each, the one that follows knowledge best
+    on top
 page/: one page that shows a study: what it says, and every answer behind it
 paper: the paper's printed numbers: what each is called here, and how a study compares
 question_tables: tables about the questions of a dataset, as LaTeX

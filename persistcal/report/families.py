@@ -2,8 +2,9 @@
 
 An estimator's family is the method that its name begins with: `self_consistency_copy`
 belongs to self-consistency. Methods that ask for the same thing are one family too: the
-probabilities of tokens, the meanings of answers, the checkpoint itself. All of a family
-share colour and marker; the first is filled, its variants are hollow.
+probabilities of tokens, the meanings of answers, the checkpoint itself. A family has one
+colour. Its first estimator's marker is filled and its line solid; each variant has a hollow
+marker and a dash that no other of the first 28 has together.
 """
 
 from collections.abc import Iterable
@@ -21,6 +22,8 @@ class Look(NamedTuple):
         Colour on a white page and on a dark one.
     marker : str
         One of the keys of `MATPLOTLIB_MARKERS`.
+    dash : tuple of int
+        Lengths of the line's dashes and gaps; none: it is solid.
     variant : int
         Its place in the family: 0 is drawn filled, the others hollow.
     """
@@ -29,6 +32,7 @@ class Look(NamedTuple):
     light: str
     dark: str
     marker: str
+    dash: tuple[int, ...]
     variant: int
 
 
@@ -41,6 +45,7 @@ MATPLOTLIB_MARKERS = {
     "plus": "P",
     "cross": "X",
 }
+_DASHES = ((6, 3), (2, 3), (9, 3, 2, 3), (9, 3, 2, 3, 2, 3))
 
 # Non-oracle and oracle training have the paper's colours of earlier and of evaluation
 # checkpoints. Markers differ as well: for colour-blind readers, and for print.
@@ -69,6 +74,17 @@ _RELATED = {
     "cocoa": "semantic_entropy",
     "verbalised": "p_true",
 }
+# What a family's members have in common, where its name does not say it
+FAMILY_TITLES = {
+    "self_consistency": "self-consistency",
+    "sequence_probability": "probabilities of tokens",
+    "semantic_entropy": "meanings of answers",
+    "p_true": "asking the checkpoint",
+    "non_oracle": "non-oracle training",
+    "oracle": "oracle training",
+    "gcm": "GCM",
+    "linear_probe": "linear probe",
+}
 _OTHERS = (
     ("#8c564b", "#d8a193", "triangle"),
     ("#4d4d9f", "#b3b3f0", "cross"),
@@ -85,6 +101,15 @@ def _style_of_another(place: int) -> tuple[str, str, str]:
     light, dark, _ = _OTHERS[place % len(_OTHERS)]
     marker = _OTHERS[(place + place // len(_OTHERS)) % len(_OTHERS)][2]
     return light, dark, marker
+
+
+def _of_variant(marker: str, variant: int) -> tuple[str, tuple[int, ...]]:
+    """Return marker and dash of the `variant`-th estimator of a family with this marker."""
+    if variant == 0:
+        return marker, ()
+    markers = list(MATPLOTLIB_MARKERS)
+    place = (markers.index(marker) + variant - 1) % len(markers)
+    return markers[place], _DASHES[(variant - 1) % len(_DASHES)]
 
 
 def looks(estimators: Iterable[str]) -> dict[str, Look]:
@@ -108,8 +133,10 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
     styled = {}
     for name in ordered:
         family = families[name]
-        place.setdefault(family, 0)
-        styled[name] = Look(family, *style[family], variant=place[family])
+        variant = place.setdefault(family, 0)
+        light, dark, marker = style[family]
+        marker, dash = _of_variant(marker, variant)
+        styled[name] = Look(family, light, dark, marker, dash, variant)
         place[family] += 1
     return {name: styled[name] for name in names}
 

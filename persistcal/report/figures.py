@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from persistcal.report.families import MATPLOTLIB_MARKERS, Look, looks
-from persistcal.report.label_places import label_places
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 GRAY = "#6b6b6b"
@@ -134,7 +133,6 @@ def full_vs_contrast_figure(
     models: Mapping[str, str],
     datasets: Mapping[str, str],
     estimators: Mapping[str, str],
-    numbered: bool = False,
 ) -> Figure:
     """Draw AUC on the full set against AUC on contrast sets, a point per estimator.
 
@@ -147,9 +145,6 @@ def full_vs_contrast_figure(
     models, datasets, estimators : mapping
         Labels; models and datasets in order of the panels,
         estimators in order of the legend.
-    numbered : bool, default=False
-        Whether points have the number of their estimator in the legend beside them, for
-        many estimators; panels are larger then.
 
     Notes
     -----
@@ -161,9 +156,7 @@ def full_vs_contrast_figure(
     styles = looks(names)
     columns = [model for model in models if model in set(points["model"])] or list(models)
     rows = [d for d in datasets if d in set(points["dataset"])] or list(datasets)
-    number = {name: i for i, name in enumerate(names, start=1)} if numbered else {}
-    width, height = (6.0, 5.6) if numbered else (2.5, 2.4)
-    figure, panels = grid(len(rows), len(columns), width=width, height=height, share_x=True)
+    figure, panels = grid(len(rows), len(columns), width=2.5, height=2.4, share_x=True)
     for line, dataset in zip(panels, rows, strict=True):
         for axes, model in zip(line, columns, strict=True):
             chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
@@ -186,18 +179,13 @@ def full_vs_contrast_figure(
         line[0].set_ylabel("Contrast-set AUC")
     for axes in panels[-1]:
         axes.set_xlabel("Full-set AUC")
-    if numbered:
-        for line, dataset in zip(panels, rows, strict=True):
-            for axes, model in zip(line, columns, strict=True):
-                chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
-                _number_points(axes, chosen, number, styles)
     handles = [
-        Line2D([], [], linestyle="", markersize=5, **line_look(styles[name])) for name in names
+        Line2D([], [], markersize=5, **{**line_look(styles[name]), "linestyle": ""})
+        for name in names
     ]
-    before = {name: f"{place} " for name, place in number.items()}
-    texts = [before.get(name, "") + estimators.get(name, name) for name in names]
+    texts = [estimators.get(name, name) for name in names]
     if names:
-        n_columns = min(len(names), (3 if numbered else 2) * len(columns))
+        n_columns = min(len(names), 2 * len(columns))
         figure.legend(handles, texts, loc="outside lower center", ncols=n_columns)
     return figure
 
@@ -223,15 +211,20 @@ def in_legend_order(evaluated: set[str], labels: Mapping[str, str]) -> list[str]
     return [name for name in labels if name in evaluated] + sorted(evaluated - set(labels))
 
 
-def draw_reference(axes: Axes, height: float) -> None:
+def draw_reference(axes: Axes, place: float, *, upright: bool = False) -> None:
     """Draw the dashed line of chance, or of no difference."""
-    axes.axhline(height, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+    draw = axes.axvline if upright else axes.axhline
+    draw(place, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
 
 
 def line_look(style: Look) -> dict[str, Any]:
     """Return how lines and markers of an estimator look, for matplotlib."""
-    marker = MATPLOTLIB_MARKERS[style.marker]
-    return {"color": style.light, "marker": marker, "markerfacecolor": face(style)}
+    return {
+        "color": style.light,
+        "marker": MATPLOTLIB_MARKERS[style.marker],
+        "markerfacecolor": face(style),
+        "linestyle": (0, style.dash) if style.dash else "solid",
+    }
 
 
 def face(style: Look) -> str:
@@ -255,30 +248,6 @@ def _draw_point(axes: Axes, point: Mapping[Any, Any], style: Look) -> None:
         linewidths=0.9,
         zorder=3,
     )
-
-
-def _number_points(
-    axes: Axes, points: pd.DataFrame, number: Mapping[str, int], styles: Mapping[str, Look]
-) -> None:
-    """Write an estimator's number beside its point, with a thread where they crowd."""
-    axes.autoscale_view()
-    dots_per_point = axes.figure.dpi / 72
-    drawn = axes.transData.transform(points[["value_full", "value_contrast"]].to_numpy())
-    offsets = label_places([tuple(p / dots_per_point) for p in drawn], width=11, height=8)
-    for point, offset in zip(points.to_dict("records"), offsets, strict=True):
-        colour = styles[point["estimator"]].light
-        axes.annotate(
-            str(number[point["estimator"]]),
-            (point["value_full"], point["value_contrast"]),
-            xytext=offset,
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            color=colour,
-            fontsize=7,
-            zorder=4,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkB": 0},
-        )
 
 
 def colour_and_marker(place: int) -> tuple[str, str]:

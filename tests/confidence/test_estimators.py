@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polygraph
 import pytest
 import torch
 from answer_tables import clusters_table, questions_table
@@ -13,6 +14,7 @@ from workflow_runs import ROOT
 from persistcal import artifacts
 from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.confidence.probe import fit_probe, probe_confidence
+from persistcal.confidence.verifier import word_probability, word_token
 
 torch.set_num_threads(1)
 
@@ -481,7 +483,7 @@ def test_verbalised_without_an_adapter(tmp_path, monkeypatch):
 
 
 def test_p_true(tmp_path, monkeypatch):
-    """The probability of the word, among the whole vocabulary, as lm-polygraph takes it."""
+    """The probability of the word, among the whole vocabulary."""
     monkeypatch.chdir(tmp_path)
     confidence, asked, _, probabilities = ask_tiny_models("p_true", words=["9", "0"])
     yes = tiny_tokenizer().encode("9")[0]
@@ -510,3 +512,19 @@ def test_the_prompt_of_p_true_is_that_of_lm_polygraph():
         "Question: {q}\n Possible answer:{a}\n "
         "Is the possible answer:\n (A) True\n (B) False\n The possible answer is:"
     )
+
+
+def test_p_true_is_that_of_lm_polygraph_but_for_the_end_of_the_sequence():
+    """lm-polygraph lets no answer end at once: its share goes to all other tokens."""
+    model, tokenizer = tiny_model(seed=1).eval(), tiny_tokenizer()
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    text = (ROOT / "config/prompts/p_true.txt").read_text(encoding="utf-8")
+    said = text.format(question="Where is Oslo?", answer="Norway")
+    ids = tokenizer(said)["input_ids"]
+    ours = word_probability(model, [ids], word_token(tokenizer, "9"), batch_size=1).item()
+    with torch.inference_mode():
+        p = model(torch.tensor([ids])).logits[0, -1].double().softmax(-1)
+    end = p[tokenizer.eos_token_id].item()
+    theirs = np.exp(-polygraph.p_true(model, tokenizer, "Where is Oslo?", "Norway", "9"))
+    assert theirs == pytest.approx(ours / (1 - end), rel=1e-5)
+    assert theirs != pytest.approx(ours, rel=1e-5)

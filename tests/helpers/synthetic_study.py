@@ -105,11 +105,15 @@ def invent(
         few, evaluation, min_contrast=min_contrast, n_replicates=50, conditionings=["odds"]
     )
     # Of the others, copies, so that a large study is soon made.
-    table = to_table(replicates, "alike")
-    copied = table[table["estimator"] == NAMES[1]]
-    others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
-    artifacts.write(pd.concat([table, *others]), paths["replicates"][0], artifacts.REPLICATES)
-    bounds = intervals(replicates).assign(model=model, dataset=dataset)
+
+    def with_others(table):
+        copied = table[table["estimator"] == NAMES[1]]
+        others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
+        return pd.concat([table, *others])
+
+    table = with_others(to_table(replicates, "alike"))
+    artifacts.write(table, paths["replicates"][0], artifacts.REPLICATES)
+    bounds = with_others(intervals(replicates)).assign(model=model, dataset=dataset)
     paths["intervals"] = [folder / "intervals.csv"]
     names = artifacts.INTERVALS.schema.names
     artifacts.write_csv(bounds[names], paths["intervals"][0], artifacts.INTERVALS)
@@ -164,7 +168,7 @@ def invent(
                 },
             }
         },
-        "study": {"pairs": "all"},
+        "study": {"pairs": "all", "models": [model], "datasets": [dataset]},
         "datasets": {dataset: {"min_contrast": min_contrast}},
         "analyses": {},
         "judge": {"backend": "lexical"},

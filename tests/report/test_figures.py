@@ -1,9 +1,11 @@
 """Figures hold the study's numbers, and equal figures are equal files."""
 
-import draw_full_vs_contrast as script
+import draw_leaderboard as script
 import pandas as pd
+import pytest
 from draw_accuracy import draw_accuracy
 from draw_full_vs_contrast import draw_full_vs_contrast
+from draw_leaderboard import draw_leaderboard
 from matplotlib.colors import to_hex
 from PIL import Image
 
@@ -16,6 +18,7 @@ from persistcal.report.figures import (
     house_style,
     save_figure,
 )
+from persistcal.report.leaderboard import leaderboard_figure
 from persistcal.report.study_tables import checkpoint_rows
 from tools.leaderboard import rows as scores_of
 
@@ -88,34 +91,68 @@ def test_full_vs_contrast_figure():
     assert [text.get_text() for text in legend.get_texts()] == ["The a", "b"]
 
 
-def test_points_of_many_estimators_have_the_number_of_the_legend():
-    figure = full_vs_contrast_figure(intervals(), **LABELS, numbered=True)
-    (panel,) = figure.axes
-    numbers = {text.get_text(): text.xy for text in panel.texts if text.get_text() != "chance"}
-    assert numbers == {"1": (0.9, 0.6), "2": (0.8, 0.7)}
-    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["1 The a", "2 b"]
+def follows(**values):
+    """Δ₀ᵇ of some estimators, of model m on dataset d."""
+    rows = [
+        ("m", "d", "d", name, "odds", "contrast", "delta0_balanced", v, v - 0.1, v + 0.1)
+        for name, v in values.items()
+    ]
+    return pd.DataFrame(rows, columns=artifacts.INTERVALS.schema.names)
+
+
+def test_the_rows_of_a_leaderboard_are_in_order_of_what_follows_knowledge():
+    """By hand; c has no Δ₀ᵇ and comes last, and of what is not defined nothing is drawn."""
+    undefined = follows(c=0.5).assign(value=float("nan"))
+    also = intervals().iloc[:1].assign(estimator="c", value=0.7)
+    rows = pd.concat([intervals(), follows(a=0.25, b=0.5), undefined, also])
+    figure = leaderboard_figure(rows[rows["model"] == "m"], **LABELS)
+    first, contrast, full = figure.axes
+    assert [axes.get_title() for axes in figure.axes] == [
+        "Δ₀ᵇ",
+        "Contrast-set AUC",
+        "Full-set AUC",
+    ]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["b", "The a", "c"]
+    drawn = [[tuple(p.get_offsets()[0]) for p in axes.collections] for axes in figure.axes]
+    assert drawn == [
+        [(0.5, 0), (0.25, 1)],
+        [(0.7, 0), (0.6, 1)],
+        [(0.8, 0), (0.9, 1), (0.7, 2)],
+    ]
+    reference, _, of_a = contrast.lines
+    assert reference.get_xdata() == [0.5, 0.5]
+    assert of_a.get_xydata().tolist() == [[0.5, 1], [0.7, 1]]
+    low, high = full.get_ylim()
+    assert low > 2 > 0 > high  # the first row is on top
+
+
+def test_a_leaderboard_of_several_places_names_them_and_its_families():
+    both = pd.concat([intervals(), follows(a=0.2), follows(a_scaled=0.1).assign(model="n")])
+    figure = leaderboard_figure(both, **LABELS)
+    assert [axes.get_title(loc="left") for axes in figure.axes[::3]] == [
+        "Model m, Quiz",
+        "Model n, Quiz",
+    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
+    with pytest.raises(ValueError, match="no estimator has a value"):
+        leaderboard_figure(both.iloc[:0], **LABELS)
 
 
 def test_a_leaderboard_has_only_the_estimators_of_its_table(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(script, "save_figure", lambda figure, *paths: drawn.append(figure))
     artifacts.write_csv(intervals(), tmp_path / "intervals.csv", artifacts.INTERVALS)
-    draw_full_vs_contrast(str(tmp_path / "intervals.csv"), "", "", labels=LABELS, only=["b"])
-    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["1 b"]
+    draw_leaderboard(str(tmp_path / "intervals.csv"), "", "", labels=LABELS, only=["b"])
+    assert [label.get_text() for label in drawn[0].axes[0].get_yticklabels()] == ["b"]
 
 
 def test_the_scores_of_the_documentation():
     """By hand; the highest contrast AUC first, and only what is asked for."""
-    more = [
-        ("m", "d", "d", name, "odds", "contrast", "delta0_balanced", 0.25, 0.2, 0.3)
-        for name in "ab"
-    ]
-    names = artifacts.INTERVALS.schema.names
-    of_m = pd.concat([intervals().iloc[:6], pd.DataFrame(more, columns=names)])
+    of_m = pd.concat([intervals().iloc[:6], follows(a=0.25, b=0.25)])
     first, second = scores_of(of_m, {"a": "The a", "b": "The b"}).splitlines()
     assert first.startswith("| The b | 0.800 [nan, nan] | 0.700 [nan, nan] | 0.100 | 0.250")
     assert second == (
-        "| The a | 0.900 [0.880, 0.930] | 0.600 [0.500, 0.700] | 0.300 | 0.250 [0.200, 0.300] |"
+        "| The a | 0.900 [0.880, 0.930] | 0.600 [0.500, 0.700] | 0.300 | 0.250 [0.150, 0.350] |"
     )
 
 

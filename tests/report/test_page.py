@@ -12,13 +12,19 @@ from synthetic_study import NAMES, invent, write_page
 
 from persistcal.evaluation.significance import Replicates
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
+from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.explorer import Words, choose_questions, pack
-from persistcal.report.page.facts import jobs_of
+from persistcal.report.page.facts import config_of_study, jobs_of
 from persistcal.report.page.parts import Texts, arrange_part
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import plain_grid, result_grids
 
-LABELS = {"oracle": "Oracle training", "non_oracle": "Non-oracle training", "gcm": "GCM"}
+LABELS = {
+    "oracle": "Oracle training",
+    "non_oracle": "Non-oracle training",
+    "gcm": "GCM",
+    "cocoa": "CoCoA",
+}
 
 
 def comparison(**values):
@@ -66,6 +72,12 @@ def test_a_sentence_can_be_bad_news():
     )
 
 
+def test_names_keep_the_capitals_that_are_theirs():
+    said = sentence(comparison(gcm=0.5, cocoa=0.3, oracle=0.1), LABELS)
+    assert said.startswith("GCM (.500) is above CoCoA (.300)")
+    assert said.endswith("oracle training (.100) is below both.")
+
+
 def test_without_an_oracle_the_best_two_are_compared():
     said = sentence(comparison(gcm=0.1, mine=0.3, other=0.2), LABELS)
     assert said.startswith("mine (.300) is above other (.200) by .100")
@@ -96,6 +108,12 @@ def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():
     kinds = {look.family: (look.light, look.marker) for look in found.values()}
     assert len(set(kinds.values())) == len(kinds) == 6
     assert {look.marker for look in found.values()} <= set(MATPLOTLIB_MARKERS)
+
+
+def test_no_two_estimators_of_a_study_look_alike():
+    found = looks([f"semantic_entropy_{i}" for i in range(20)] + NAMES)
+    assert len({(*look[1:5], bool(look.variant)) for look in found.values()}) == 25
+    assert {look.light for name, look in found.items() if "semantic" in name} == {"#2b3a8c"}
 
 
 def test_methods_that_ask_for_the_same_thing_are_a_family():
@@ -173,6 +191,24 @@ def test_above_the_limit_contrast_questions_come_first_and_the_sample_is_seeded(
     assert list(again) == list(some) != list(other)
     (few,) = choose_questions([whole], seed=1, most_cells=400)
     assert len(few) == 100 and set(few) < contrast
+
+
+def test_questions_are_in_the_order_of_their_numbers():
+    ids = ["q10", "q9", "q1b2", "10", "9", "q1b", "q09", "q" + "9" * 5000, "²"]
+    frame = pd.DataFrame({"question_id": ids, "checkpoint": "c", "confidence": 0.5})
+    frame = frame.assign(train_dataset="quiz", seed=0, estimator="a", correct=True)
+    whole = arrange_part(
+        frame,
+        model="m",
+        dataset="quiz",
+        earlier=[],
+        evaluation=["c"],
+        min_contrast=1,
+        texts=None,
+    )
+    (some,) = choose_questions([whole], seed=1)
+    expected = ["9", "10", "q1b", "q1b2", "q09", "q9", "q10", "q" + "9" * 5000, "²"]
+    assert list(whole.answers.questions[some]) == expected
 
 
 def test_packed_confidences_are_thousandths_in_the_order_of_the_study():
@@ -290,6 +326,44 @@ def test_a_plain_table_says_how_many_rows_it_leaves_out():
 
 def test_jobs_without_benchmarks_are_none():
     assert jobs_of([]) == []
+
+
+CONFIG = {
+    "study": {"models": ["mine"], "datasets": ["quiz"], "tables": ["main"], "further": []},
+    "models": {"mine": {}, "qwen": {}, "olmo": {}},
+    "datasets": {"quiz": {"train_datasets": ["trivia"]}, "trivia": {}, "bioasq": {}},
+    "verifiers": {"gcm": {"model": "qwen"}},
+    "estimators": {"oracle": {}, "gcm": {"verifier": "gcm"}},
+    "recipes": {"transfer": {}},
+    "tables": {"main": {}, "other": {}},
+    "analyses": {"transfer": {"models": ["olmo"], "recipes": {"transfer": "Alone"}}},
+    "judge": {"backend": "lexical"},
+}
+
+
+def test_the_config_that_is_shown_leaves_out_what_the_study_does_not_name():
+    assert config_of_study(CONFIG, ["oracle"]) == {
+        **CONFIG,
+        "models": {"mine": {}},
+        "datasets": {"quiz": {"train_datasets": ["trivia"]}, "trivia": {}},
+        "verifiers": {},
+        "estimators": {"oracle": {}},
+        "recipes": {},
+        "tables": {"main": {}},
+        "analyses": {},
+    }
+    assert list(config_of_study(CONFIG, ["gcm"])["models"]) == ["mine", "qwen"]
+    asked = {**CONFIG, "analyses": {"transfer": {"models": ["mine"], "recipes": ["transfer"]}}}
+    assert config_of_study(asked, [])["recipes"] == {"transfer": {}}
+
+
+def test_analyses_are_missing_only_where_they_were_asked_for():
+    nothing = pd.DataFrame()
+    without = Analyses(nothing, nothing, nothing, nothing, recipes={}, asked=[])
+    assert without.absent() == []
+    (line,) = without._replace(asked=["transfer", "weight_similarity", "audit"]).absent()
+    assert line.startswith("Analyses (transfer matrices, similarity of weights): ")
+    assert without._replace(asked=["transfer"], transfer=pd.DataFrame([1])).absent() == []
 
 
 @pytest.fixture(scope="module")

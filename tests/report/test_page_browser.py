@@ -180,6 +180,39 @@ def test_a_link_opens_its_question_and_the_address_follows(shown, page):
     assert "not on this page" in text_of(shown, "#card")
 
 
+def test_the_row_of_a_linked_question_is_seen(shown, page):
+    for question in (0, 77, 119):
+        visit(shown, page, f"#q=q{question:05d}")
+        row = run(
+            shown,
+            "const [row, bar, asked] = ['.row[aria-selected=true]', '.bar', '.asked'].map("
+            "(name) => document.querySelector(name).getBoundingClientRect());"
+            "return [bar.bottom, row.top, row.bottom, innerHeight, asked.top]",
+        )
+        bar, top, bottom, window, asked = row
+        assert bar <= top < bottom <= window and bar <= asked < window
+
+
+def test_a_narrow_card_names_its_lines_and_stays_below_the_bar(shown, page):
+    resize(shown, 420, 900)
+    visit(shown, page, "#q=q00077")
+    top, bar = run(
+        shown,
+        "return [document.querySelector('#card .asked').getBoundingClientRect().top,"
+        "document.querySelector('.bar').getBoundingClientRect().bottom]",
+    )
+    assert top >= bar
+    lines, named = run(
+        shown,
+        "return [document.querySelectorAll('#card .chart path.series').length,"
+        "[...document.querySelectorAll('#card .legend span')].map((n) => n.textContent)]",
+    )
+    assert lines == len(named) == len(NAMES)
+    heads = "return [...document.querySelectorAll('#card .answers tr:last-child td')]"
+    heads += ".map((n) => getComputedStyle(n, '::before').content)"
+    assert run(shown, heads) == ['"Answer"', '"Probability"', '"Label"']
+
+
 def test_the_keyboard_is_enough(shown):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
@@ -242,6 +275,37 @@ def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
     assert run(browser, "return document.querySelectorAll('#card svg[role=img]').length") == 1
     assert "predictions alone" in text_of(browser, "#about")
     assert browser.get_log("browser") == []
+
+
+def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
+    more = [f"semantic_entropy_{i}" for i in range(4)]
+    made = invent(tmp_path / "out", estimators=[*NAMES, *more])
+    made["labels"]["datasets"]["quiz"] = "Cities and countries"
+    write_page(tmp_path, made)
+    resize(browser, 1200, 900)
+    visit(browser, tmp_path / "index.html")
+    drawn = "return document.querySelectorAll('#hero svg g[data-tip]').length"
+    assert run(browser, drawn) == len(NAMES)  # points
+    run(browser, "document.querySelectorAll('#hero-controls button')[1].click()")
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
+    )
+    assert run(browser, drawn) == 3 * len([*NAMES, *more])
+    cells = run(
+        browser,
+        "return [...document.querySelectorAll('#hero tbody td:nth-child(2)')]"
+        ".map((n) => parseFloat(n.textContent.replace('−', '-')))",
+    )
+    assert cells == sorted(cells, reverse=True) and len(set(cells)) > 3
+    dashes = run(
+        browser,
+        "location.hash = '#q=q00007'; return new Promise((done) => setTimeout(() => done("
+        "[...document.querySelectorAll('#card path.series')]"
+        ".map((n) => n.getAttribute('stroke-dasharray'))), 300))",
+    )
+    assert len(dashes) == 9 and len(set(dashes)) == 4  # solid, and one for each variant
+    assert "Cities and countries" in text_of(browser, "#accuracy-legend")
+    assert "…" not in text_of(browser, "#knowledge")
 
 
 @pytest.mark.slow

@@ -187,16 +187,3 @@ def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path):
     assert cells.loc[in_hole & (cells["estimator"] == "oracle"), "value"].notna().any()
     assert cells.loc[~in_hole & consistency, "value"].notna().any()
     assert "--" in (tmp_path / "out" / "tables" / "oracle_vs_methods.tex").read_text()
-
-
-def test_the_shipped_example_of_own_predictions_runs_as_documented(tmp_path):
-    shutil.copytree(ROOT / "config", tmp_path / "config")
-    example = ROOT / "config" / "own_predictions.yaml"
-    snakemake(tmp_path, "--cores", "2", configs=[example])
-    out = tmp_path / "results" / "own_predictions"
-    metrics = artifacts.read_csv(out / "metrics.csv", artifacts.METRICS)
-    significance = artifacts.read_csv(out / "significance.csv", artifacts.SIGNIFICANCE)
-    assert set(significance["best"]) | set(significance["other"]) <= set(metrics["estimator"])
-    assert len(significance) > 0
-    assert (out / "tables" / "all_estimators.tex").exists()
-    assert (out / "figures" / "full_vs_contrast.png").exists()

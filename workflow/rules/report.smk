@@ -181,7 +181,7 @@ LEADERBOARD = (
 )
 
 
-use rule draw_full_vs_contrast as draw_leaderboard with:
+rule draw_leaderboard:
     input:
         intervals=rules.collect_all_significance.output.intervals,
     output:
@@ -194,6 +194,9 @@ use rule draw_full_vs_contrast as draw_leaderboard with:
         ),
     log:
         f"{LOGS}/draw_leaderboard.log",
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
     params:
         # Of the study's own datasets: of others, only what a table shows is evaluated.
         labels={
@@ -201,7 +204,9 @@ use rule draw_full_vs_contrast as draw_leaderboard with:
             "datasets": {d: PLACES["datasets"][d] for d in DATASETS},
         },
         only=list(dict.fromkeys(LEADERBOARD)),
-        code=digest_of("report/draw_full_vs_contrast.py"),
+        code=digest_of("report/draw_leaderboard.py"),
+    script:
+        "../scripts/report/draw_leaderboard.py"
 
 
 if not study.chosen["predictions"]:

@@ -12,6 +12,7 @@ def p_true(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Notes
     -----
     Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
-    arXiv:2207.05221, zero-shot. lm-polygraph: PTrue, of the same prompt and word.
+    arXiv:2207.05221, zero-shot. lm-polygraph's PTrue has the same prompt, another default
+    word, and leaves the end of the sequence out (docs/estimators.md).
     """
     return ask_for_word(answers, evidence)

@@ -1,6 +1,6 @@
 """The analyses that a study may have, as the page draws them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -19,6 +19,8 @@ class Analyses(NamedTuple):
         Columns model, dataset, layer, mean_rho, median_rho and n.
     recipes : mapping
         Titles of the recipes of the transfer matrices.
+    asked : collection of str
+        Analyses that the study's config names for its models.
     """
 
     transfer: pd.DataFrame
@@ -26,22 +28,24 @@ class Analyses(NamedTuple):
     similarity: pd.DataFrame
     variance: pd.DataFrame
     recipes: Mapping[str, str]
+    asked: Collection[str]
 
     def absent(self) -> list[str]:
-        """Say which analyses the page was made without."""
-        names = {
-            "Transfer matrices": (self.transfer, "transfer"),
-            "Headroom over the verifier": (self.headroom, "gcm_headroom"),
-            "Similarity of weights": (self.similarity, "weight_similarity"),
-            "Hidden-state variance": (self.variance, "hidden_state_variance"),
+        """Say which of the analyses that were asked for the page was made without."""
+        frames = {
+            "transfer": ("transfer matrices", self.transfer),
+            "gcm_headroom": ("headroom over the verifier", self.headroom),
+            "weight_similarity": ("similarity of weights", self.similarity),
+            "hidden_state_variance": ("hidden-state variance", self.variance),
         }
-        lost = [(name, key) for name, (frame, key) in names.items() if frame.empty]
+        lost = [
+            name for key, (name, rows) in frames.items() if key in self.asked and rows.empty
+        ]
         if not lost:
             return []
         return [
-            f"{name}: not part of this page. The target “all” computes it where the config "
-            f"has analyses: {key}, and makes a page of its own."
-            for name, key in lost
+            f"Analyses ({', '.join(lost)}): the target “all” computes them and makes a page of "
+            "its own."
         ]
 
 

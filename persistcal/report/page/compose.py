@@ -67,6 +67,7 @@ def compose(study: Study, facts: Facts) -> str:
             name: {
                 "class": f"f{families.index(look.family)}",
                 "marker": look.marker,
+                "dash": " ".join(map(str, look.dash)),
                 "variant": look.variant,
             }
             for name, look in seen.items()
@@ -100,34 +101,41 @@ def compose(study: Study, facts: Facts) -> str:
     return render(view, data, explorer)
 
 
+# What the first chart shows of an estimator, by its name there
+_HERO = {
+    "follows": ("contrast", "delta0_balanced"),
+    "contrast": ("contrast", "auc"),
+    "full": ("full", "auc"),
+}
+
+
 def _hero(study: Study) -> list[dict[str, Any]]:
-    """Return a facet per part: AUC on both scopes with intervals, a point per estimator."""
+    """Return a facet per part: each measure with its interval, a point per estimator."""
+    odds = study.intervals[
+        (study.intervals["conditioning"] == "odds") & study.intervals["value"].notna()
+    ]
+    key = ["model", "dataset", "train_dataset", "estimator", "scope", "metric"]
+    bounds = {
+        tuple(row[name] for name in key): [
+            _number(row[name]) for name in ("value", "lower_2_5pct", "upper_97_5pct")
+        ]
+        for row in odds.to_dict("records")
+    }
     facets = []
     for part in study.parts:
-        here = study.intervals[
-            (study.intervals["model"] == part.model)
-            & (study.intervals["dataset"] == part.dataset)
-            & (study.intervals["conditioning"] == "odds")
-            & (study.intervals["metric"] == "auc")
-            & study.intervals["value"].notna()
-        ]
-        areas = {
-            (row["train_dataset"], row["estimator"], row["scope"]): [
-                _number(row[name]) for name in ("value", "lower_2_5pct", "upper_97_5pct")
-            ]
-            for row in here.to_dict("records")
-        }
         points = [
             {
                 "estimator": member[1],
                 "label": member_label(member, part.dataset, study.labels),
-                "full": areas[(*member, "full")],
-                "contrast": areas[(*member, "contrast")],
+                **{
+                    name: bounds.get((part.model, part.dataset, *member, *measure), [None] * 3)
+                    for name, measure in _HERO.items()
+                },
             }
             for member in part.members
-            if (*member, "full") in areas and (*member, "contrast") in areas
         ]
-        facets.append({"title": part_label(part, study.labels), "points": points})
+        shown = [p for p in points if p["full"][0] is not None and p["contrast"][0] is not None]
+        facets.append({"title": part_label(part, study.labels), "points": shown})
     return facets
 
 

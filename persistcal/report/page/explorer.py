@@ -1,6 +1,7 @@
 """The data behind the page's explorer: every question, answer and confidence, packed."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ WAITING = "queue"  # the source of a label that a person has yet to give
 def choose_questions(
     parts: Sequence[Part], *, seed: int, most_cells: int = MOST_CELLS
 ) -> list[NDArray[np.intp]]:
-    """Return, per part, the positions of the questions that the explorer keeps.
+    """Return, per part, the positions of the questions that the explorer keeps, by their ids.
 
     Parameters
     ----------
@@ -52,8 +53,18 @@ def choose_questions(
         for pair in part.pairs:
             contrast[pair.questions] = True
         first, rest = (rng.permutation(np.flatnonzero(c)) for c in (contrast, ~contrast))
-        chosen.append(np.sort(np.concatenate([first, rest])[: math.floor(share * n)]))
+        some = np.concatenate([first, rest])[: math.floor(share * n)]
+        names = [_natural(part.answers.questions[place]) for place in some]
+        chosen.append(some[sorted(range(len(some)), key=names.__getitem__)])
     return chosen
+
+
+def _natural(name: str) -> tuple[list[Any], str]:
+    """Return what sorts names with numbers as people do: q9 before q10."""
+    parts: list[Any] = re.split(r"(\d+)", str(name))
+    # Of numbers without leading zeros the longer one is larger, however long they are.
+    parts[1::2] = [(len(digits), digits) for digits in (p.lstrip("0") for p in parts[1::2])]
+    return parts, str(name)
 
 
 class Words:

@@ -1,11 +1,69 @@
 """What the foot of the page says of how a study was made."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib import metadata
 from typing import Any
 
 import pandas as pd
 
 PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of the packages that matter, without those that are not installed."""
+    versions = {}
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return versions
+
+
+def config_of_study(config: Mapping[str, Any], estimators: Collection[str]) -> dict[str, Any]:
+    """Return the config without models, datasets and so on that the study does not name.
+
+    Parameters
+    ----------
+    config : mapping
+        The study's config, laid over the defaults.
+    estimators : collection of str
+        Estimators that were evaluated.
+
+    Examples
+    --------
+    >>> models = {"mine": {}, "another": {}}
+    >>> config_of_study({"study": {"models": ["mine"]}, "models": models}, [])["models"]
+    {'mine': {}}
+    """
+    chosen = config["study"]
+    described = config.get("estimators", {})
+    rated = [described[name] for name in estimators if name in described]
+    verifiers = [about["verifier"] for about in rated if "verifier" in about]
+    analyses = {
+        name: about
+        for name, about in config.get("analyses", {}).items()
+        if set(about.get("models", chosen["models"])) & set(chosen["models"])
+        and set(about.get("datasets", chosen["datasets"])) & set(chosen["datasets"])
+    }
+    datasets = chosen.get("datasets", [])
+    recipes = [name for about in analyses.values() for name in about.get("recipes", [])]
+    recipes += [about.get("recipe") for about in (*rated, *analyses.values())]
+    used = {
+        "models": [*chosen["models"], *(config["verifiers"][v]["model"] for v in verifiers)],
+        "datasets": [*datasets]
+        + [t for d in datasets for t in config["datasets"][d].get("train_datasets", [])],
+        "estimators": estimators,
+        "verifiers": verifiers,
+        "recipes": [name for name in recipes if isinstance(name, str)],
+        "tables": [*chosen.get("tables", []), *chosen.get("further", [])],
+        "analyses": analyses,
+    }
+    return {
+        section: {name: about for name, about in content.items() if name in used[section]}
+        if section in used
+        else content
+        for section, content in config.items()
+    }
 
 
 def about(

@@ -113,6 +113,4 @@ def missing(study: Study, kept: Sequence[bool]) -> list[str]:
                 f"Table {table.name}: {lost:,} of {len(table.cells):,} cells have no value; "
                 "the log of make_table names the estimators."
             )
-    if all(part.texts is None for part in study.parts):
-        return [*lines, "The further analyses need models; this study has predictions alone."]
     return [*lines, *study.analyses.absent()]

@@ -106,8 +106,8 @@ def sentence(comparison: Comparison, labels: Mapping[str, str]) -> str:
 
     def name(estimator: str, first: bool = False) -> str:
         label = labels.get(estimator, estimator)
-        # Only a capital that begins an ordinary word may go: GCM stays.
-        if not first and label[:1].isupper() and label[1:2].islower():
+        # Only the capital of an ordinary word may go: GCM and CoCoA stay.
+        if not first and label[:1].isupper() and label.split()[0][1:].islower():
             label = label[0].lower() + label[1:]
         return f"{label} ({short(values[estimator])})"
 

@@ -1,7 +1,7 @@
 """Draw AUC on the full set against AUC on contrast sets."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from persistcal import artifacts
 from persistcal.logs import log_to
@@ -16,19 +16,15 @@ def draw_full_vs_contrast(
     png_path: str,
     *,
     labels: Mapping[str, Mapping[str, str]],
-    only: Sequence[str] | None = None,
 ) -> None:
-    """Draw both AUCs of every estimator to `pdf_path` and `png_path`, or of `only` some."""
+    """Draw both AUCs of every estimator to `pdf_path` and `png_path`."""
     intervals = artifacts.read_csv(intervals_path, artifacts.INTERVALS)
-    if only is not None:
-        intervals = intervals[intervals["estimator"].isin(only)]
     with house_style():
         figure = full_vs_contrast_figure(
             intervals,
             models=labels["models"],
             datasets=labels["datasets"],
             estimators=labels["estimators"],
-            numbered=only is not None,
         )
         save_figure(figure, pdf_path, png_path)
     log.info("Drew full-set against contrast-set AUC")
@@ -41,5 +37,4 @@ if __name__ == "__main__":
         snakemake.output.pdf,
         snakemake.output.png,
         labels=snakemake.params.labels,
-        only=snakemake.params.get("only"),
     )

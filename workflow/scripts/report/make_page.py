@@ -6,7 +6,6 @@ import logging
 import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from persistcal.evaluation.replicates import from_table
 from persistcal.logs import log_to
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.compose import Facts, compose
-from persistcal.report.page.facts import PACKAGES, about, jobs_of
+from persistcal.report.page.facts import about, config_of_study, installed_versions, jobs_of
 from persistcal.report.page.parts import Part, Texts, arrange_part
 from persistcal.report.page.study import Checkpoint, Study, StudyTable
 from persistcal.report.page.summary import summary
@@ -57,7 +56,7 @@ def make_page(
     summary_path : str
         Text, which a run ends with.
     config : mapping
-        The study's config, whole: it is shown.
+        The study's config, laid over the defaults.
     tables : mapping
         Descriptions of the tables of results, by name.
     main : sequence of str
@@ -73,6 +72,7 @@ def make_page(
     order = list(labels["estimators"])
     parts = [_part(*key, frame, files, config, order) for key, frame in predictions.items()]
     there = list(dict.fromkeys(e for part in parts for _, e in part.members))
+    config = config_of_study(config, there)
     study = Study(
         parts=parts,
         n_confidences=sum(map(len, predictions.values())),
@@ -94,6 +94,7 @@ def make_page(
                 + [pd.read_csv(path) for path in files.get("variance", ())]
             ),
             recipes=config["analyses"].get("transfer", {}).get("recipes", {}),
+            asked=config["analyses"] if files.get("checkpoints") else (),
         ),
         labels=labels,
         seed=config["evaluation"]["seed"],
@@ -197,7 +198,7 @@ def _facts(
             config,
             made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             commit=_commit(),
-            versions={p: metadata.version(p) for p in PACKAGES},
+            versions=installed_versions(),
             weights={
                 f"{path.parent.name}/{path.stem}": json.loads(path.read_text(encoding="utf-8"))
                 for path in map(Path, files.get("checkpoints", ()))

@@ -45,7 +45,7 @@ function heroFacet(title, points, looks, main) {
     }
     // The best-known estimators are named where they stand, when there is room.
     const named = shown.filter((p) => main.has(p.estimator));
-    if (width > 420 && named.length <= 7) {
+    if (width > 420) {
       const middle = (left + width - right) / 2;
       const places = named.map((p) => y(p.contrast[0]) - 9);
       const sides = named.map((p) => x(p.full[0]) > middle);
@@ -57,10 +57,42 @@ function heroFacet(title, points, looks, main) {
     }
     return canvas(width, height, nodes);
   };
-  const rows = points.map((p) => [p.label, ...['full', 'contrast'].map((side) => `${short(p[side][0])} [${short(p[side][1])}, ${short(p[side][2])}]`)]);
+  const rows = points.map((p) => [p.label, withInterval(p.full), withInterval(p.contrast)]);
   return h('div', {}, title && h('h3', {}, title),
     points.length ? chart(draw, `${title || 'AUC'}: contrast sets against all questions`) : h('p', { class: 'note' }, 'No contrast set is large enough, so nothing can be drawn.'),
     numbers(`AUC, ${title || ''}`, ['Estimator', 'All questions', 'Contrast sets'], rows));
+}
+
+// Many estimators: a row for each, the one that follows knowledge best on top.
+const MEASURES = [['follows', 'Δ₀ᵇ', 0], ['contrast', 'Contrast-set AUC', 0.5], ['full', 'Full-set AUC', 0.5]];
+const withInterval = (of) => (of[1] === null ? short(of[0]) : `${short(of[0])} [${short(of[1])}, ${short(of[2])}]`);
+
+function heroRows(title, points, looks) {
+  const ranked = points.slice().sort((a, b) => (b.follows[0] ?? -2) - (a.follows[0] ?? -2));
+  const draw = (width) => {
+    const tall = 21, top = 22, height = top + tall * ranked.length + 22, gap = 22;
+    const left = Math.min(0.5 * width, 14 + 7 * Math.max(...ranked.map((p) => p.label.length)));
+    const measures = width - left < 330 ? MEASURES.slice(0, 1) : MEASURES;
+    const wide = (width - left - gap * (measures.length - 1)) / measures.length;
+    const nodes = ranked.map((p, i) => s('g', { class: looks[p.estimator].class }, text(left - 12, top + tall * (i + 0.5) + 4, p.label, { class: 'label', 'text-anchor': 'end' })));
+    measures.forEach(([name, head, reference], m) => {
+      const start = left + m * (wide + gap), ends = ranked.flatMap((p) => p[name]).filter((v) => v !== null);
+      const low = Math.floor(10 * Math.min(reference, ...ends)) / 10, high = Math.ceil(10 * Math.max(reference, ...ends)) / 10;
+      const x = scale(low, high, start + 6, start + wide - 6), step = (high - low) / 0.2 > wide / 34 ? 0.5 : 0.2;
+      nodes.push(text(start + wide / 2, 12, head, { 'text-anchor': 'middle', class: 'strong' }));
+      for (const tick of ticksBetween(low, high, step)) nodes.push(line(x(tick), top, x(tick), height - 20, 'gridline'), text(x(tick), height - 6, tick.toFixed(1).replace('-', '−').replace('−0.0', '0.0'), { 'text-anchor': 'middle' }));
+      nodes.push(line(x(reference), top, x(reference), height - 20, 'chance'));
+      ranked.forEach((p, i) => {
+        const y = top + tall * (i + 0.5), look = looks[p.estimator];
+        nodes.push(s('g', { class: look.class, 'data-tip': `${p.label}\n${head}: ${withInterval(p[name])}` },
+          p[name][1] !== null && line(x(p[name][1]), y, x(p[name][2]), y, 'whisker'), p[name][0] !== null && glyph(look, x(p[name][0]), y, 12),
+          s('rect', { x: start, y: y - tall / 2, width: wide, height: tall, class: 'hit' })));
+      });
+    });
+    return canvas(width, height, nodes);
+  };
+  return h('div', {}, title && h('h3', {}, title), chart(draw, `${title || 'Estimators'}: Δ₀ᵇ and AUC, the highest Δ₀ᵇ first`),
+    numbers(title || 'Estimators', ['Estimator', ...MEASURES.map(([, head]) => head)], ranked.map((p) => [p.label, ...MEASURES.map(([name]) => withInterval(p[name]))])));
 }
 
 // Accuracy of one model: a line per dataset.
@@ -68,7 +100,7 @@ function accuracyChart(checkpoints, datasets) {
   const byTokens = checkpoints.every((c) => c.tokens !== null && c.tokens !== undefined);
   const unit = byTokens ? [[1e12, 'trillion '], [1e9, 'billion '], [1e6, 'million '], [1e3, 'thousand '], [1, '']].find(([u]) => Math.max(...checkpoints.map((c) => c.tokens)) >= u) : null;
   const draw = (width) => {
-    const height = 280, left = 44, right = 92, top = 12, bottom = 46;
+    const height = 280, left = 44, right = 24, top = 12, bottom = 46;
     const places = checkpoints.map((c, i) => (byTokens ? c.tokens : i));
     const x = scale(byTokens ? 0 : Math.min(...places), Math.max(...places, 1e-9), left, width - right);
     const most = Math.min(1, Math.ceil(Math.max(0.1, ...datasets.flatMap((d) => d.accuracy.filter((a) => a !== null))) * 10) / 10);
@@ -83,12 +115,10 @@ function accuracyChart(checkpoints, datasets) {
     });
     nodes.push(line(left, y(0), width - right, y(0), 'axis'));
     nodes.push(text((left + width - right) / 2, height - 6, byTokens ? `training data (to ${(Math.max(...places) / unit[0]).toPrecision(3)} ${unit[1]}tokens)` : 'checkpoint', { 'text-anchor': 'middle' }));
-    const ends = spread(datasets.map((d) => { const i = d.accuracy.findLastIndex((a) => a !== null); return y(d.accuracy[i]) + 4; }), 15);
     datasets.forEach((d, k) => {
       const known = d.accuracy.map((a, i) => [a, i]).filter(([a]) => a !== null);
       nodes.push(s('path', { d: path(known.map(([a, i]) => [x(places[i]), y(a)])), class: `guide guide${k % 4}` }));
       for (const [a, i] of known) nodes.push(s('g', { 'data-tip': `${d.label}, ${checkpoints[i].label}: ${(100 * a).toFixed(1)} %${d.n[i] ? ` of ${count(d.n[i])}` : ''}` }, s('circle', { cx: x(places[i]), cy: y(a), r: 5, class: `role-${checkpoints[i].role}` }), s('circle', { cx: x(places[i]), cy: y(a), r: 13, class: 'hit' })));
-      nodes.push(text(width - right + 10, ends[k], d.label.length > 15 ? `${d.label.slice(0, 14)}…` : d.label, { class: 'strong' }));
     });
     return canvas(width, height, nodes);
   };
@@ -251,28 +281,33 @@ function headroomChart(rows) {
   return chart(draw, 'Headroom of the oracle over the verifier');
 }
 
-// An estimator's confidence in the checkpoints' answers to one question.
+// Confidence in the checkpoints' answers to one question: main estimators by name, and the others
+// faded where there is room.
 function confidenceChart(checkpoints, series, looks, right) {
+  const known = (one) => one.values.map((v, i) => [v, i]).filter(([v]) => v >= 0);
+  const main = series.filter((one) => !one.faded && known(one).length);
+  const legend = h('div', { class: 'legend' }, main.map((one) => h('span', {}, sign(looks[one.estimator]), one.label)));
+  const margin = 22 + 6.6 * Math.max(0, ...main.map((one) => one.label.length));
   const draw = (width) => {
-    const wide = width > 520, height = 270, left = 34, end = wide ? 190 : 14, top = 10, bottom = 34;
+    const named = width > 520 && margin < 0.45 * width && main.length <= 16;
+    legend.hidden = named;
+    const height = 270, left = 34, end = named ? margin : 14, top = 10, bottom = 34;
     const x = scale(0, Math.max(1, checkpoints.length - 1), left + 12, width - end - 12), y = scale(0, 1000, height - bottom, top);
     const nodes = [];
     for (const tick of [0, 250, 500, 750, 1000]) nodes.push(line(left, y(tick), width - end, y(tick), 'gridline'), text(left - 6, y(tick) + 4, tick / 1000, { 'text-anchor': 'end' }));
     checkpoints.forEach((c, i) => nodes.push(text(x(i), height - bottom + 18, `${right[i] === '1' ? '✓' : right[i] === '0' ? '✗' : '–'} ${c.label}`, { 'text-anchor': 'middle', class: right[i] === '1' ? 'strong up' : right[i] === '0' ? 'strong down' : '' })));
-    const drawn = series.slice().sort((a, b) => b.faded - a.faded);
-    for (const one of drawn) {
-      const look = looks[one.estimator], known = one.values.map((v, i) => [v, i]).filter(([v]) => v >= 0);
-      if (!known.length) continue;
-      nodes.push(s('g', { class: `${look.class}${one.faded ? ' faded' : ''}`, 'data-tip': `${one.label}\n${known.map(([v, i]) => `${checkpoints[i].label}: ${short(v / 1000)}`).join('\n')}` },
-        s('path', { d: path(known.map(([v, i]) => [x(i), y(v)])), class: `series${look.variant ? ' lower' : ''}` }), known.map(([v, i]) => glyph(look, x(i), y(v), 12))));
+    const others = width > 520 ? series.filter((one) => one.faded && known(one).length) : [];
+    for (const one of [...others, ...main]) {
+      const look = looks[one.estimator];
+      nodes.push(s('g', { class: `${look.class}${one.faded ? ' faded' : ''}`, 'data-tip': `${one.label}\n${known(one).map(([v, i]) => `${checkpoints[i].label}: ${short(v / 1000)}`).join('\n')}` },
+        s('path', { d: path(known(one).map(([v, i]) => [x(i), y(v)])), class: 'series', 'stroke-dasharray': look.dash || null }), known(one).map(([v, i]) => glyph(look, x(i), y(v), 12))));
     }
-    if (wide) {
-      const main = series.filter((one) => !one.faded && one.values.some((v) => v >= 0));
+    if (named) {
       const places = spread(main.map((one) => y(one.values.findLast((v) => v >= 0)) + 4), 14);
       const over = Math.max(0, ...places.map((p) => p - (height - bottom + 8)));
-      main.forEach((one, i) => nodes.push(s('g', { class: looks[one.estimator].class }, text(width - end + 4, places[i] - over, one.label.length > 27 ? `${one.label.slice(0, 26)}…` : one.label, { class: 'label' }))));
+      main.forEach((one, i) => nodes.push(s('g', { class: looks[one.estimator].class }, text(width - end + 4, places[i] - over, one.label, { class: 'label' }))));
     }
     return canvas(width, height, nodes);
   };
-  return chart(draw, 'Confidence along the checkpoints');
+  return h('div', {}, chart(draw, 'Confidence along the checkpoints'), legend);
 }

@@ -2,6 +2,7 @@
 // a card for the question that is open.
 
 const ROW = 62;
+const COLUMNS = ['Checkpoint', 'Answer', 'Probability', 'Label'];
 const LABELS = ['correct', 'incorrect', 'not attempted'];
 
 class Explorer {
@@ -61,7 +62,7 @@ class Explorer {
     this.part = part;
     this.open = null;
     const { about, columns, data } = this;
-    const categories = columns.category ? [...new Set(columns.category)].map((i) => [String(i), data.texts[i] || '(none)']).sort((a, b) => a[1].localeCompare(b[1])) : [];
+    const categories = columns.category ? [...new Set(columns.category)].map((i) => [String(i), data.texts[i] || '(none)']).sort((a, b) => a[1].localeCompare(b[1], 'en', { numeric: true })) : [];
     byId('category').replaceChildren(...options([['', 'all'], ...categories]));
     byId('category').parentElement.hidden = categories.length < 2;
     const checkpoints = about.checkpoints.map((c, i) => [String(i), c.label]);
@@ -149,7 +150,7 @@ class Explorer {
     this.card.replaceChildren(...this.cardOf(i));
     this.card.scrollTop = 0;
     if (address) history.replaceState(null, '', this.address(i));
-    if (focus) { goTo(byId(innerWidth < 900 ? 'card' : 'questions')); this.card.focus({ preventScroll: true }); }
+    if (focus) { goTo(innerWidth < 900 ? this.card : this.card.parentNode); this.card.focus({ preventScroll: true }); }
   }
 
   address(i) {
@@ -213,11 +214,11 @@ class Explorer {
     const anyMain = about.estimators.some((e) => e.main);
     const series = about.estimators.map((e, k) => ({ ...e, faded: anyMain && !e.main, values: ready.confidence[k].map((row) => row[i]) }));
     nodes.push(h('h4', {}, 'Confidence in these answers'), confidenceChart(evaluation, series, this.study.looks, right),
-      h('details', {}, h('summary', { class: 'note' }, 'As numbers'), h('div', { class: 'scroll' },
+      h('details', {}, h('summary', { class: 'note' }, `As numbers, all ${series.length} estimators`), h('div', { class: 'scroll' },
         table(['Estimator', ...evaluation.map((c) => c.label)], series.map((one) => [h('span', {}, sign(this.study.looks[one.estimator]), ' ', one.label), ...one.values.map((v) => (v < 0 ? '–' : short(v / 1000)))])))));
     if (columns.question) {
       nodes.push(h('h4', {}, 'What the checkpoints answered'), h('div', { class: 'scroll' }, h('table', { class: 'answers' },
-        h('thead', {}, h('tr', {}, ['Checkpoint', 'Answer', 'Probability', 'Label'].map((name) => h('th', { scope: 'col' }, name)))),
+        h('thead', {}, h('tr', {}, COLUMNS.map((name) => h('th', { scope: 'col' }, name)))),
         h('tbody', {}, about.checkpoints.map((c, k) => this.answerRow(i, k, c, ready, words))))));
     }
     return nodes;
@@ -233,8 +234,8 @@ class Explorer {
     const others = Array.from({ length: n - 1 }, (_, m) => start + m + 1);
     const more = some.more[i];
     return h('tr', {}, head,
-      h('td', {}, h('b', {}, words(some.answer[start], true)), others.length > 0 && h('details', {}, h('summary', { class: 'note' }, `${others.length + more} other answer${others.length + more > 1 ? 's' : ''}`),
+      h('td', { 'data-head': COLUMNS[1] }, h('b', {}, words(some.answer[start], true)), others.length > 0 && h('details', {}, h('summary', { class: 'note' }, `${others.length + more} other answer${others.length + more > 1 ? 's' : ''}`),
         h('ul', { class: 'others' }, others.map((at) => h('li', {}, words(some.answer[at], true), h('span', {}, short(some.probability[at] / 1000)), some.label[at] !== -1 && pill(some.label[at]))), more > 0 && h('li', {}, `and ${more} more`)))),
-      h('td', {}, meter(some.probability[start])), h('td', {}, pill(some.label[start])));
+      h('td', { 'data-head': COLUMNS[2] }, meter(some.probability[start])), h('td', { 'data-head': COLUMNS[3] }, pill(some.label[start])));
   }
 }

@@ -46,7 +46,7 @@ function startSorting() {
       rows.sort((a, b) => {
         const [x, y] = [value(a), value(b)];
         if (x === null || y === null) return (x === null) - (y === null);
-        return (ascending ? 1 : -1) * (numeric ? x - y : x.localeCompare(y));
+        return (ascending ? 1 : -1) * (numeric ? x - y : x.localeCompare(y, 'en', { numeric: true }));
       });
       body.append(...rows);
     }
@@ -54,6 +54,9 @@ function startSorting() {
 }
 
 function startNavigation() {
+  // What is scrolled to stays below the bar, which takes two lines in a narrow window.
+  const bar = document.querySelector('.bar');
+  new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${bar.offsetHeight + 12}px`; }).observe(bar);
   const links = [...document.querySelectorAll('.bar nav a')];
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {
@@ -64,14 +67,18 @@ function startNavigation() {
   document.querySelectorAll('section[id]').forEach((section) => seen.observe(section));
 }
 
+const MOST_POINTS = 7; // more of them would lie on each other
+
 function drawHero(study) {
   const main = new Set(study.main);
   const all = study.hero.flatMap((facet) => facet.points.map((p) => p.estimator));
   const more = all.some((e) => !main.has(e));
+  const notes = ['hero-note', 'hero-rows-note'].map(byId);
   const draw = (everything) => {
-    byId('hero').replaceChildren(...study.hero.map((facet) => heroFacet(study.hero.length > 1 ? facet.title : '', facet.points.filter((p) => everything || main.has(p.estimator)), study.looks, main)));
-    const names = [...new Set(all)].filter((e) => everything || main.has(e));
-    byId('hero-legend').replaceChildren(...names.map((e) => h('span', {}, sign(study.looks[e]), study.labels[e] || e)));
+    const names = [...new Set(all)].filter((e) => everything || main.has(e)), many = names.length > MOST_POINTS;
+    byId('hero').replaceChildren(...study.hero.map((facet) => (many ? heroRows : heroFacet)(study.hero.length > 1 ? facet.title : '', facet.points.filter((p) => names.includes(p.estimator)), study.looks, main)));
+    byId('hero-legend').replaceChildren(...(many ? [] : names).map((e) => h('span', {}, sign(study.looks[e]), study.labels[e] || e)));
+    notes.forEach((note, i) => { note.hidden = many !== (i === 1); });
   };
   if (more) byId('hero-controls').append(chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators'));
   draw(false);
@@ -81,7 +88,8 @@ function drawAccuracy(study, part) {
   const of = study.accuracy.find((one) => one.model === part.model);
   byId('accuracy').replaceChildren(accuracyChart(of.checkpoints, of.datasets));
   const roles = new Set(of.checkpoints.map((c) => c.role));
-  byId('accuracy-legend').replaceChildren(...[['earlier', 'earlier checkpoint (training)'], ['evaluation', 'evaluation checkpoint']].filter(([role]) => roles.has(role)).map(([role, name]) => h('span', {}, h('i', { class: `swatch role-${role}` }), name)));
+  const dash = (k) => s('svg', { class: 'dash', viewBox: '0 0 26 8', 'aria-hidden': true }, line(0, 4, 26, 4, `guide guide${k % 4}`));
+  byId('accuracy-legend').replaceChildren(...of.datasets.map((d, k) => h('span', {}, dash(k), d.label)), ...[['earlier', 'earlier checkpoint (training)'], ['evaluation', 'evaluation checkpoint']].filter(([role]) => roles.has(role)).map(([role, name]) => h('span', {}, h('i', { class: `swatch role-${role}` }), name)));
 }
 
 function drawCalibration(part, study) {

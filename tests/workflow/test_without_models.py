@@ -1,0 +1,78 @@
+"""Studies that run no model need no package that only models need."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+
+import pytest
+from packaging.requirements import Requirement
+from workflow_runs import ROOT
+
+from persistcal import artifacts
+from tools import envs
+
+pytestmark = pytest.mark.slow
+
+
+def named(requirements):
+    return {Requirement(line).name for line in requirements}
+
+
+# Snakemake loads the plugins that it finds
+BY_SNAKEMAKE = {"snakemake-executor-plugin-slurm", *named(metadata.requires("snakemake"))}
+
+
+@pytest.fixture(scope="module")
+def environment():
+    """A Python with the library and its extra `workflow`, and nothing else that we list."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    absent = named(envs.listed("requirements.txt")) - BY_SNAKEMAKE
+    absent -= named(project["dependencies"] + extras["workflow"])
+    assert {"torch", "transformers", "peft", "safetensors"} < absent
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT / "tests/helpers/absent_packages"),
+        "ABSENT_PACKAGES": " ".join(name.replace("-", "_") for name in absent),
+    }
+
+
+def test_they_are_absent(environment):
+    for code in ("import torch", "from importlib.metadata import version; version('torch')"):
+        words = [sys.executable, "-c", code]
+        done = subprocess.run(
+            words, env=environment, capture_output=True, text=True, check=False
+        )
+        assert "torch" in done.stderr and "NotFoundError" in done.stderr
+
+
+@pytest.mark.parametrize("example", ["own_predictions", "own_answers"])
+def test_the_example_runs_to_metrics_tables_figures_and_page(example, environment, tmp_path):
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    (tmp_path / "resources").symlink_to(ROOT / "resources")
+    (tmp_path / "fast.yaml").write_text("evaluation: {replicates: 100}\n")
+    words = [sys.executable, ROOT / "tools" / "fork_jobs.py", "--snakefile", ROOT / "Snakefile"]
+    words += ["--directory", tmp_path, "--profile", ROOT / "profiles" / "laptop"]
+    words += ["--cores", "2", "--configfile", ROOT / "config" / f"{example}.yaml"]
+    done = subprocess.run(
+        [*words, tmp_path / "fast.yaml"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    out = tmp_path / "results" / example
+    for made in (
+        "tables/all_estimators.tex",
+        "figures/full_vs_contrast.png",
+        "report/index.html",
+    ):
+        assert (out / made).stat().st_size > 0
+    metrics = artifacts.read_csv(out / "metrics.csv", artifacts.METRICS)
+    significance = artifacts.read_csv(out / "significance.csv", artifacts.SIGNIFICANCE)
+    assert metrics["value"].notna().all()
+    assert {*significance["best"], *significance["other"]} == set(metrics["estimator"])
