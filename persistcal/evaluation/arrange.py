@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.ties import join_ties
+from persistcal.evaluation.ties import undo_rounding
 
 ABSENT = -1  # in `Answers.correct`: the checkpoint gave no answer
 
@@ -161,5 +161,5 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
         tuple(checkpoints),
         np.asarray(questions),
         correct,
-        dict(zip(runs, map(join_ties, confidence), strict=True)),
+        dict(zip(runs, map(undo_rounding, confidence), strict=True)),
     )

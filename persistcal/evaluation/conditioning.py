@@ -13,6 +13,7 @@ Conditioning = Literal["odds", "fitted"]
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 CLAMP = 1e-6
 N_KNOTS = 30
+APART = 1e-7  # of knots: between closer ones the fit would make an opinion of the noise there
 
 
 class Conditioned(NamedTuple):
@@ -89,7 +90,7 @@ def condition_by_fit(
 
     `h` is non-decreasing, antisymmetric about 0.5 and piecewise linear, with
     knots at 0.5 and at the k/31 quantiles (k = 1…30) of max(p, 1 − p) over the
-    2 N confidences; knots closer than 1e-9 are one, and the last slope goes on
+    2 N confidences; knots closer than 1e-7 are one, and the last slope goes on
     to 1. It minimises the negative log-likelihood, which is convex, over the
     increments between knots.
 
@@ -128,7 +129,7 @@ def _knots(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
     levels = np.arange(1, N_KNOTS + 1) / (N_KNOTS + 1)
     knots = [0.5]
     for knot in np.quantile(away, levels) if len(away) else []:
-        if knot - knots[-1] > 1e-9:
+        if knot - knots[-1] > APART:
             knots.append(float(knot))
     return np.array(knots)
 

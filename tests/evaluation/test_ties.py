@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.ties import ROUNDING, join_ties
+from persistcal.evaluation.ties import ROUNDING, join_ties, undo_rounding
 
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (2, 3)])
@@ -81,3 +81,94 @@ def test_shares_of_ten_samples_are_tied_as_fractions_are(pairs, data):
     ]
     full = exact_auc([s for s, ok in every if ok], [s for s, ok in every if not ok])
     assert found["odds", "full", "auc"] == pytest.approx(float(full), abs=1e-12)
+
+
+def simplest_fraction(low, high):
+    """Of the fractions in an interval the one with the smallest denominator, by trying all."""
+    for denominator in range(1, 10_000):
+        numerator = int(np.ceil(low * denominator))
+        if numerator <= high * denominator:
+            return numerator / denominator
+    raise AssertionError
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 30, 100])
+@pytest.mark.parametrize("kept", [np.float16, np.float32, np.float64])
+def test_shares_come_back_from_numbers_of_fewer_bits(n, kept):
+    shares = np.arange(n + 1) / n
+    assert np.array_equal(undo_rounding(shares.astype(kept).astype(float)), shares)
+
+
+def test_other_numbers_of_float16_become_what_rounds_to_them():
+    kept = np.random.default_rng(0).random(300).astype(np.float16)
+    below, above = (np.nextafter(kept, np.float16(end)).astype(float) for end in (0, 1))
+    exact = kept.astype(float)
+    low, high = (exact + below) / 2, (exact + above) / 2
+    found = undo_rounding(exact)
+    assert np.array_equal(found.astype(np.float16), kept)
+    hundredth = np.isclose(found, found.round(2), rtol=0, atol=1e-15)
+    expected = [simplest_fraction(*ends) for ends in zip(low, high, strict=True)]
+    assert np.allclose(found[~hundredth], np.array(expected)[~hundredth], rtol=0, atol=1e-15)
+
+
+def test_what_is_exact_as_it_is_stays():
+    """Shares of 128 samples are numbers of float16, and mean no other fraction."""
+    shares = np.arange(129) / 128
+    assert np.array_equal(undo_rounding(shares), shares)
+
+
+def test_no_level_of_close_numbers_is_wider_than_the_last_bits():
+    near_one = 1 - np.arange(500) * 2.0**-24  # all numbers of float32 there
+    found = undo_rounding(near_one)
+    assert np.abs(found - near_one).max() < 2e-6
+    assert len(np.unique(found)) > 20
+
+
+def metrics_of(draw_shares, *, n, seed, kept=np.float64, noise=0.0):
+    """Metrics of shares of ten samples at two checkpoints, kept in a type and with noise."""
+    rng = np.random.default_rng(seed)
+    hard, frames = rng.random(n), []
+    for checkpoint in ("early", "late"):
+        correct, stated = draw_shares(rng, hard)
+        stated = (np.round(10 * stated) / 10 + noise * rng.normal(size=n)).astype(kept)
+        ids = [f"q{i}" for i in range(n)]
+        frames.append(
+            pd.DataFrame({"question_id": ids, "confidence": stated, "correct": correct}).assign(
+                checkpoint=checkpoint, train_dataset="quiz", estimator="mine", seed=0
+            )
+        )
+    metrics = evaluate(pd.concat(frames), ["early", "late"], min_contrast=1)
+    means = metrics[metrics["seed"] == "mean"]
+    return means.set_index(["conditioning", "scope", "metric"])["value"].sort_index()
+
+
+def knowing(rng, hard):
+    correct = rng.random(len(hard)) < 0.5
+    return correct, 0.7 * rng.random(len(hard)) + 0.3 * correct * rng.random(len(hard))
+
+
+def difficulty_only(rng, hard):
+    return rng.random(len(hard)) < hard, hard.clip(0.1, 0.9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("kept", [np.float16, np.float32])
+def test_shares_in_numbers_of_fewer_bits_have_the_same_metrics(kept, seed):
+    exact = metrics_of(knowing, n=300, seed=seed)
+    found = metrics_of(knowing, n=300, seed=seed, kept=kept)
+    pd.testing.assert_series_equal(found, exact, rtol=0, atol=1e-12)
+
+
+def test_noise_below_the_numbers_of_the_file_is_no_opinion():
+    of = metrics_of(difficulty_only, n=2000, seed=5, kept=np.float32, noise=1e-8)
+    for conditioning in ("odds", "fitted"):
+        found = of[conditioning, "contrast"]
+        assert found["auc"] == 0.5
+        for metric in ("delta", "delta0", "delta_balanced", "delta0_balanced"):
+            assert found[metric] == 0
+
+
+def test_the_fit_makes_nothing_of_noise():
+    """In double precision a difference of 1e-8 is there, and the fit sees the labels."""
+    of = metrics_of(difficulty_only, n=2000, seed=5, noise=1e-8)
+    assert abs(of["fitted", "contrast", "delta"]) < 1e-6
