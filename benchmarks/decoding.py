@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from scipy.stats import ks_2samp
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -24,6 +25,7 @@ from benchmarks.reference import generate
 from benchmarks.results import Growth, Measured, Result, show
 from benchmarks.smollm2 import city_questions, is_installed, load_smollm2, product_rate
 from persistcal.answers.decode import Beam, generate_beams
+from persistcal.answers.sampling import Sampling
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import set_threads
 from persistcal.models.pretraining import new_model
@@ -134,6 +136,51 @@ def against_generate(
         )
 
 
+def drawing(n_questions: int, vocab_size: int) -> Result:
+    """Compare a step of sampling with Gumbel noise from NumPy for every token."""
+    n = n_questions * N_BEAMS
+    logits = torch.randn(n, vocab_size, generator=torch.Generator().manual_seed(0)) * 3
+    sampling = Sampling(
+        [str(i) for i in range(n_questions)],
+        n_samples=N_BEAMS,
+        max_new_tokens=3,
+        temperature=1.0,
+        top_p=1.0,
+        seed=17,
+        ends=torch.zeros(vocab_size, dtype=torch.bool),
+    )
+    sampling.advance(logits[:n_questions])  # from here on a row for each sample
+    chance, rows = logits.softmax(dim=1), torch.arange(n)
+
+    def flat() -> Tensor:
+        noise = [
+            np.random.Generator(np.random.Philox(key=i)).gumbel(size=vocab_size) for i in rows
+        ]
+        return (chance.log() + torch.from_numpy(np.float32(noise))).argmax(dim=1)
+
+    def timed(draw: Callable[[], Tensor]) -> tuple[float, np.ndarray]:
+        draw()
+        start = time.process_time()
+        drawn = draw()
+        taken = time.process_time() - start
+        return taken, np.sort(chance[rows, drawn].log().numpy())
+
+    ours, here = timed(lambda: sampling._draw(chance, rows))
+    theirs, there = timed(flat)
+    apart = ks_2samp(here, there).statistic
+    return Result(
+        "drawing a token",
+        "NumPy's noise for all tokens",
+        ours,
+        theirs / ours,
+        float(apart),
+        2 / n**0.5,
+        None,
+        f"{n} rows of {vocab_size} tokens; log-probabilities of what is drawn, "
+        "Kolmogorov and Smirnov's distance.",
+    )
+
+
 def growth(quick: bool) -> Iterator[Growth]:
     """Yield how decoding grows with questions and with beams."""
     model, tokenizer, questions = atlas_sized(16 if quick else 256)
@@ -160,6 +207,7 @@ def measure(quick: bool) -> Iterator[Measured]:
     yield from against_generate("model of atlas' size", *atlas_sized(8 if quick else 64))
     if is_installed() and not quick:
         yield from against_generate("SmolLM2-135M", *smollm2(16))
+    yield drawing(*(8, 3000) if quick else (32, 100_278))
     yield from growth(quick)
 
 

@@ -9,6 +9,7 @@ entailment: ask a natural-language-inference model whether one answer entails an
 entailment_cache: what an entailment model said, on disk, shared by all jobs
 equivalence: which answers to a question mean the same, found with few comparisons
 equivalence_backends: the equivalence of answers that a study's config asks for
+noise: random numbers with an address, the same on any device
 predictions: the prediction of a checkpoint: its most probable candidate answer to a
     question
 prefix_cache: attention over a prefix that all rows of a batch share, stored and read once

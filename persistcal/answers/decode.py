@@ -272,7 +272,7 @@ def _encode(model: PreTrainedModel, tokens: list[int]) -> list[tuple[Tensor, Ten
         return []
     cache = PrefixCache([])
     ids = torch.tensor([tokens], device=model.device)
-    cache.forward(model, ids, torch.arange(len(tokens), device=model.device)[None])
+    cache.forward(model, ids, torch.arange(len(tokens), device=model.device)[None], first=0)
     return [(keys[:, 0], values[:, 0]) for keys, values in cache.own]
 
 
@@ -291,7 +291,7 @@ def _search(
     if width:
         # Padding stands at the end, where a causal model cannot see it ...
         place = torch.arange(width, device=model.device).expand(len(suffixes), -1)
-        cache.forward(model, ids[:, :-1], cache.n_prefix + place)
+        cache.forward(model, ids[:, :-1], cache.n_prefix + place, first=cache.n_prefix)
         # ... and is hidden from the tokens generated after it. A last token that is
         # encoded here already is fed once more below, so it is hidden as well.
         assert cache.positions is not None
@@ -299,9 +299,11 @@ def _search(
 
     token = ids.gather(1, lengths[:, None] - 1)
     position = cache.n_prefix + lengths - 1
+    first = cache.n_prefix + min(len(tokens) for tokens in suffixes) - 1
     while len(search.question):
-        logits = cache.forward(model, token, position[:, None])
+        logits = cache.forward(model, token, position[:, None], first=first)
         rows = search.advance(logits)
+        first += 1
         cache.select(rows)
         token, position = search.tokens[:, -1:], position[rows] + 1
 

@@ -46,7 +46,9 @@ class PrefixCache(Cache):
         """Number of tokens in the shared prefix."""
         return self.prefix[0][0].shape[1] if self.prefix else 0
 
-    def forward(self, model: PreTrainedModel, tokens: Tensor, positions: Tensor) -> Tensor:
+    def forward(
+        self, model: PreTrainedModel, tokens: Tensor, positions: Tensor, *, first: int
+    ) -> Tensor:
         """Run `model` on the next tokens of each row and remember their keys and values.
 
         Parameters
@@ -55,6 +57,8 @@ class PrefixCache(Cache):
             Inside `shared_prefix_attention`.
         tokens, positions : Tensor of shape (n_rows, n_tokens)
             Token ids and their positions in the whole text.
+        first : int
+            None of the positions is before it; asking the tensor waits for a GPU.
 
         Returns
         -------
@@ -62,7 +66,7 @@ class PrefixCache(Cache):
             Logits after the last token.
         """
         self.queries = positions
-        self.first_query = int(positions.min())
+        self.first_query = first
         before = [] if self.positions is None else [self.positions]
         self.positions = torch.cat([*before, positions], dim=1)
         output = model(

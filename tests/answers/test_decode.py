@@ -563,9 +563,10 @@ def test_beams_take_no_more_memory_than_is_reckoned(kind, tokenizer, monkeypatch
     model = random_model(kind, len(tokenizer))
     longest, forward = 0, PrefixCache.forward
 
-    def measured(cache, model, tokens, positions):
+    def measured(cache, model, tokens, positions, *, first):
         nonlocal longest
-        logits = forward(cache, model, tokens, positions)
+        assert first <= positions.min()
+        logits = forward(cache, model, tokens, positions, first=first)
         held = sum(part.nbytes for layer in cache.own for part in layer) + logits.nbytes
         longest = max(longest, held)
         return logits

@@ -16,7 +16,8 @@ from transformers import TopPLogitsWarper
 from persistcal import artifacts
 from persistcal.answers import decode
 from persistcal.answers.decode import Draw, generate_beams
-from persistcal.answers.sampling import Sampling, entropies, gumbel, nucleus, question_key
+from persistcal.answers.noise import gumbel, philox
+from persistcal.answers.sampling import BLOCK, Sampling, entropies, nucleus, question_key
 from persistcal.models.batches import Work
 from persistcal.models.vllm import VllmModel
 
@@ -186,24 +187,102 @@ def test_the_nucleus_is_that_of_transformers():
     logits = torch.randn(40, 30, generator=torch.Generator().manual_seed(0)) * 3
     for top_p in (0.05, 0.5, 0.9, 0.999):
         theirs = TopPLogitsWarper(top_p)(None, logits)
-        ours = nucleus(logits.log_softmax(-1), top_p)
-        assert torch.equal(ours > -torch.inf, theirs > -torch.inf)
+        ours = nucleus(logits.softmax(-1), top_p)
+        assert torch.equal(ours > 0, theirs > -torch.inf)
+
+
+# Counter, key and output of the generator's authors, from their library Random123.
+ONES = 0xFFFFFFFF
+KNOWN = [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((ONES,) * 4, (ONES,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
+
+
+def test_the_generator_gives_the_published_numbers():
+    counters, keys, expected = zip(*KNOWN, strict=True)
+    words = philox(torch.tensor(counters).unbind(1), torch.tensor(keys).unbind(1))
+    assert torch.equal(torch.stack(words, dim=1), torch.tensor(expected))
 
 
 def test_noise_is_gumbel_and_independent_between_addresses():
-    key = question_key(17, "Who?")
-    drawn = {
-        (k, sample, step): gumbel(k, sample, step, 2000)
-        for k in (key, question_key(17, "Where?"), question_key(18, "Who?"))
-        for sample in (0, 1)
-        for step in (0, 1)
-    }
-    values = np.array(list(drawn.values()))
+    """Between questions, seeds, samples, steps and neighbours."""
+    keys = [question_key(17, "Who?"), question_key(17, "Where?"), question_key(18, "Who?")]
+    keys, samples = torch.tensor(keys).repeat_interleave(2, dim=0), torch.arange(2).repeat(3)
+    values = torch.cat([gumbel(keys, samples, step, 2000) for step in (0, 1)]).numpy()
     assert kstest(values.ravel(), "gumbel_r").pvalue > 0.01
     # 12 rows of 2,000 numbers: correlations have a standard deviation of 0.022
     assert np.abs(np.corrcoef(values) - np.eye(12)).max() < 0.1
-    # a longer vocabulary goes on where a shorter one ends
-    assert np.array_equal(gumbel(key, 1, 1, 3000)[:2000], drawn[key, 1, 1])
+    for lag in range(1, 9):
+        assert abs(np.corrcoef(values[:, lag:].ravel(), values[:, :-lag].ravel())[0, 1]) < 0.03
+    # more numbers go on where fewer end, and a sample's are its own whatever is drawn with it
+    assert np.array_equal(gumbel(keys[3:4], samples[3:4], 1, 3001)[0, :2000], values[9])
+
+
+def test_the_bits_of_noise_are_even():
+    """Each of 32 bits of each word is set half of the time, and bytes are equally frequent."""
+    counter = torch.arange(40_000)
+    zero = torch.zeros_like(counter)
+    for word in philox((counter, zero, zero, zero), torch.tensor(question_key(1, "q"))):
+        bits = (word[:, None] >> torch.arange(32)) & 1
+        # 32 x 4 shares of 40,000 with a standard deviation of 0.0025
+        assert (bits.float().mean(0) - 0.5).abs().max() < 0.01
+        bytes_ = torch.stack([word >> shift & 255 for shift in (0, 8, 16, 24)]).ravel()
+        assert chisquare(np.bincount(bytes_.numpy(), minlength=256)).pvalue > 1e-3
+
+
+def test_tokens_of_several_blocks_are_as_frequent_as_they_are_probable():
+    """Two whole blocks and a part of one, some of whose tokens cannot occur."""
+    generator = torch.Generator().manual_seed(3)
+    logits = torch.randn(2 * BLOCK + 88, generator=generator)
+    logits[::7] = -torch.inf
+    n = 30_000
+    search = Sampling(
+        ["q"],
+        n_samples=n,
+        max_new_tokens=1,
+        temperature=0.9,
+        top_p=1.0,
+        seed=5,
+        ends=torch.zeros(len(logits), dtype=torch.bool),
+    )
+    search.advance(logits[None])
+    counts = np.bincount(search.finished_tokens[0, :, 0].numpy(), minlength=len(logits))
+    chance = (logits / 0.9).softmax(0).double().numpy()
+    assert counts[chance == 0].sum() == 0
+    usual = n * chance >= 5  # chi-squared needs as much
+    observed = [*counts[usual], counts[~usual].sum()]
+    expected = n * np.array([*chance[usual], chance[~usual].sum()])
+    assert chisquare(observed, expected / expected.sum() * n).pvalue > 0.01
+
+
+def test_models_that_nearly_agree_draw_nearly_the_same():
+    """Noise is shared, so samples part about as often as the probabilities do."""
+    generator = torch.Generator().manual_seed(4)
+    logits = torch.randn(1, 3000, generator=generator) * 3
+    drawn, chance = [], []
+    for weights in (logits, logits + 0.05 * torch.randn(1, 3000, generator=generator)):
+        search = Sampling(
+            ["q"],
+            n_samples=4000,
+            max_new_tokens=1,
+            temperature=1.0,
+            top_p=1.0,
+            seed=5,
+            ends=torch.zeros(3000, dtype=torch.bool),
+        )
+        search.advance(weights)
+        drawn.append(search.finished_tokens[0, :, 0])
+        chance.append(weights.softmax(1))
+    apart = (chance[0] - chance[1]).abs().sum().item() / 2
+    assert 0.01 < apart < 0.03
+    # the draw of a block and that in it part at most twice as often as their probabilities do
+    assert (drawn[0] != drawn[1]).float().mean() < 4 * apart
 
 
 def test_entropy_counts_impossible_tokens_as_nothing():
