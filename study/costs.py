@@ -100,6 +100,11 @@ def n_questions(config: Config, dataset: str, *splits: str) -> int:
     return sum(end - begin for begin, end in ranges) + sum(counts)
 
 
+def _n_asked(config: Config, job: Wildcards) -> int:
+    """Return how many questions of the job's dataset its model answers."""
+    return n_questions(config, job["dataset"], *Study(config).splits_asked(job["model"]))
+
+
 def _in_shard(config: Config, job: Wildcards, step: str, items: float) -> float:
     """Return how many of `items` a job of `step` has, which may be one of several shards."""
     return items / config[step]["shards"] if "shard" in job else items
@@ -153,8 +158,7 @@ def _fetch_checkpoint(config: Config, job: Wildcards) -> Cost:
 
 
 def _generate_beams(config: Config, job: Wildcards) -> Cost:
-    asked = n_questions(config, job["dataset"], "train", "test")
-    questions = _in_shard(config, job, "decoding", asked)
+    questions = _in_shard(config, job, "decoding", _n_asked(config, job))
     weights = weights_of(config, job["model"])
     gigabytes = questions * BYTES_PER_QUESTION / 1e9
     if not weights:
@@ -177,17 +181,18 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
 def _cluster_answers(config: Config, job: Wildcards) -> Cost:
     if config["equivalence"]["backend"] == "lexical":
         return Cost()
-    questions = n_questions(config, job["dataset"], "train", "test")
+    questions = _n_asked(config, job)
     return _on_gpus(config, ENTAILMENT_WEIGHTS, questions * PAIRS / PAIRS_PER_S)
 
 
 def _judge_answers(config: Config, job: Wildcards) -> Cost:
     if config["judge"]["backend"] == "lexical":
         return Cost()
-    questions = n_questions(config, job["dataset"], "train", "test")
+    questions = _n_asked(config, job)
     if config["judge"].get("together"):
         return Cost(requests=questions)
-    return Cost(requests=questions * (Study(config).judged_clusters or 0) * NEW_ANSWERS)
+    candidates = Study(config).judged_clusters or answers_each(config)
+    return Cost(requests=questions * candidates * NEW_ANSWERS)
 
 
 def _train_adapters(config: Config, job: Wildcards) -> Cost:

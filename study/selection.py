@@ -506,6 +506,10 @@ class Study:
 
     # Answers, judging and analyses
 
+    def splits_asked(self, model: str) -> list[str]:
+        """Return the splits whose questions `model` answers: of a verifier's backbone one."""
+        return ["train", "test"] if model in self.chosen["models"] else ["test"]
+
     @property
     def weighting(self) -> str:
         """How much each answer of a checkpoint to a question weighs among the others."""
@@ -514,11 +518,9 @@ class Study:
 
     @cached_property
     def judged_clusters(self) -> int | None:
-        """How many clusters of a question are judged: all that a recipe may read.
-
-        None means all, which costs nothing with the lexical judge.
-        """
-        if self.config["judge"]["backend"] == "lexical":
+        """How many clusters of a question are judged, the likeliest; None means all."""
+        judge = self.config["judge"]
+        if judge["backend"] == "lexical" or judge["clusters"] == "all":
             return None
         if self.has_own_answers:  # on which nothing is trained
             return 1

@@ -1,7 +1,7 @@
 """The prompts: few-shot questions and answers, and the request for a confidence."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -20,6 +20,30 @@ def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
     'Prompt: Capital of Peru?\nAnswer: Lima\n\nPrompt: Capital of Mali?\nAnswer: Bamako\n\n'
     """
     return "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer in examples)
+
+
+def few_shot_message(examples: Sequence[tuple[str, str]], question: str) -> str:
+    r"""Return the one message that asks a chat model `question`, as the paper's release does.
+
+    Examples
+    --------
+    >>> print(few_shot_message([("Capital of Peru?", "Lima")], "Capital of Chad?"))
+    Here are 1 examples of a prompt and its answer:
+    <BLANKLINE>
+    Prompt: Capital of Peru?
+    Answer: Lima
+    <BLANKLINE>
+    ---
+    <BLANKLINE>
+    Now answer this prompt with a concise phrase, as the examples do.
+    <BLANKLINE>
+    Prompt: Capital of Chad?
+    Answer:
+    """
+    shown = f"Here are {len(examples)} examples of a prompt and its answer:\n\n"
+    shown += few_shot_prefix(examples)
+    asked = "---\n\nNow answer this prompt with a concise phrase, as the examples do.\n\n"
+    return shown + asked + question_suffix(question)
 
 
 def few_shot_groups(

@@ -9,10 +9,11 @@ batch_record: what is known of a batch of requests on its way, on disk
 cache: replies on disk, each under the digest of its request, shared by all jobs
 client: ask a judge behind an OpenAI-compatible server: patiently, within bounds, in
     confidence
-labels: the labels of a judge: by a match against references, or read from a judge's reply
+labels: the labels of a judge: by a match against references, or read from a judge's words
 ledger: what judging will cost, said before it is spent, and a ceiling on it
-prompt: what is asked of a judge model, and how its reply is read: plain data, no network
+prompt: what is asked of a judge model: plain data, no network
 queue: the file in which a person labels what the judge would not or could not
+reply: how a judge's reply is read: plain data, no network
 rows: CSV files to which jobs append rows: one may be cut short, and people edit them
 run: judge candidates by a paid model, nothing twice, and by a person where that fails
 settings: what a study decides about a paid judge

@@ -11,7 +11,8 @@ from persistcal.judge.cache import LabelCache
 from persistcal.judge.client import JudgeServer, check_key
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import Ledger, check_ceiling, estimate
-from persistcal.judge.prompt import Body, Reply, check_labelled
+from persistcal.judge.prompt import Body
+from persistcal.judge.reply import Reply, check_labelled
 from persistcal.judge.settings import JudgeSettings
 
 log = logging.getLogger(__name__)

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 
 import openai
 
-from persistcal.judge.batch_record import ENDPOINT, Record
+from persistcal.judge.batch_record import Record
 from persistcal.judge.cache import LabelCache
 from persistcal.judge.client import LONGEST_TRANSFER_S, JudgeServer, ServerError, read_json
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import Ledger
-from persistcal.judge.prompt import (
+from persistcal.judge.prompt import asked_together
+from persistcal.judge.reply import (
     REFUSAL_CODES,
     BadReplyError,
     Reply,
-    asked_together,
     check_labelled,
     no_labels,
-    read_completion,
+    read_reply,
 )
 
 log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def read_line(line: str, wanted: set[str]) -> tuple[str, Reply | None, str, bool
         response = row.get("response") or {}
         body, status = response.get("body") or {}, int(response.get("status_code") or 0)
         if status == 200:
-            return key, read_completion(body, together), "", False
+            return key, read_reply(body, together), "", False
         error = row.get("error") or body.get("error") or {}
         error = error if isinstance(error, dict) else {"message": error}
         code, said = error.get("code"), f"{error.get('code')}: {error.get('message')}"
@@ -204,7 +204,7 @@ def submit(server: JudgeServer, record: Record) -> None:
             return batch
         raw = client.batches.with_raw_response.create(
             input_file_id=file_id,
-            endpoint=ENDPOINT,
+            endpoint=record.endpoint(),  # type: ignore[arg-type]
             completion_window="24h",
             metadata={LABEL: record.token},
         )

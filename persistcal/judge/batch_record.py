@@ -9,12 +9,9 @@ import json
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from persistcal.files import write_whole
-from persistcal.judge.prompt import Body
-
-ENDPOINT: Final = "/v1/chat/completions"
+from persistcal.judge.prompt import Body, endpoint_of
 
 
 class Record:
@@ -32,7 +29,8 @@ class Record:
         record = cls(folder, uuid.uuid4().hex)
         with record._lines.open("w", encoding="utf-8") as file:
             for key, body in bodies.items():
-                line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
+                url = f"/v1{endpoint_of(body)}"
+                line = {"custom_id": key, "method": "POST", "url": url, "body": body}
                 file.write(json.dumps(line) + "\n")
         record.save(None, cost)
         return record
@@ -62,6 +60,10 @@ class Record:
         """Return the requests by key."""
         lines = map(json.loads, self.upload().splitlines())
         return {line["custom_id"]: line["body"] for line in lines}
+
+    def endpoint(self) -> str:
+        """Return where its requests go, which is one place for all of a batch."""
+        return str(json.loads(self.upload().splitlines()[0])["url"])
 
     def exists(self) -> bool:
         """Whether no job has collected the batch yet."""

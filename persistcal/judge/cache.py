@@ -13,7 +13,8 @@ from filelock import FileLock, Timeout
 
 from persistcal.files import write_whole
 from persistcal.judge.labels import LABELS
-from persistcal.judge.prompt import Body, Reply, asked_together
+from persistcal.judge.prompt import Body, asked_together, messages_of
+from persistcal.judge.reply import Reply
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class LabelCache:
         """Keep `reply` under `key`, beside the user message of its request for readers."""
         path = self._path(key)
         labels = {"labels": reply.labels} if asked_together(key) else {"label": reply.labels[0]}
-        asked = body["messages"][-1]["content"]
+        asked = messages_of(body)[-1]["content"]
         entry = {**labels, "reason": reply.reason, "reply": reply.text, "asked": asked}
         write_whole(path, json.dumps(entry, ensure_ascii=False, indent=1))
 

@@ -28,15 +28,8 @@ from tenacity import (
 )
 
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.prompt import (
-    REFUSAL_CODES,
-    BadReplyError,
-    Body,
-    Reply,
-    asked_together,
-    no_labels,
-    read_completion,
-)
+from persistcal.judge.prompt import Body, asked_together, endpoint_of
+from persistcal.judge.reply import REFUSAL_CODES, BadReplyError, Reply, no_labels, read_reply
 
 LONGEST_BACKOFF_S = 60
 LONGEST_RETRY_AFTER_S = 600
@@ -344,17 +337,11 @@ class JudgeServer:
 
     def judge(self, key: str, body: Body) -> Reply:
         """Return the reply to the request `body`; what holds no label is left to a person."""
-        rest = {
-            name: value for name, value in body.items() if name not in ("model", "messages")
-        }
         together = asked_together(key)
 
         def ask(client: openai.OpenAI) -> Reply:
-            raw = client.chat.completions.with_raw_response.create(
-                model=body["model"], messages=body["messages"], extra_body=rest
-            )
-            content = raw.http_response.content
-            return read_json(content, lambda reply: read_completion(reply, together))
+            said = client.post(endpoint_of(body), body=body, cast_to=httpx2.Response)
+            return read_json(said.content, lambda reply: read_reply(reply, together))
 
         try:
             reply = self.call(ask)

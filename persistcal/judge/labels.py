@@ -3,10 +3,12 @@
 import re
 import string
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 CORRECT, INCORRECT, NOT_ATTEMPTED = "correct", "incorrect", "not_attempted"
 LABELS = (CORRECT, INCORRECT, NOT_ATTEMPTED)
+WORDS = {label: label for label in LABELS}
+LETTERS = {"r": CORRECT, "w": INCORRECT, "n": NOT_ATTEMPTED}
 
 ARTICLES = {"a", "an", "the"}
 SAME = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), "♯": "#", "⁄": "/", "&": " and "})
@@ -104,12 +106,12 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     return INCORRECT if set(said.split()) - ARTICLES else NOT_ATTEMPTED
 
 
-def parse_label(reply: str) -> str | None:
+def parse_label(reply: str, words: Mapping[str, str] = WORDS) -> str | None:
     """Read the label that is the whole of `reply`, or None when it is anything else.
 
     Case, surrounding white space, a final full stop and the underscore do not
     count; a label inside a sentence does not either, because the sentence may
-    say the opposite.
+    say the opposite. `words` are what stands for each label.
 
     Examples
     --------
@@ -117,12 +119,16 @@ def parse_label(reply: str) -> str | None:
     'not_attempted'
     >>> parse_label("It is not CORRECT") is None
     True
+    >>> parse_label("R", LETTERS)
+    'correct'
     """
     said = "_".join(reply.strip().removesuffix(".").casefold().split())
-    return said if said in LABELS else None
+    return words.get(said)
 
 
-def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
+def parse_labels(
+    reply: str, n: int, words: Mapping[str, str] = WORDS
+) -> tuple[str | None, ...]:
     r"""Read the labels of `n` candidates from the lines of `reply`, one line each, in order.
 
     Empty lines, and lines after the n-th, do not count. A line may begin with
@@ -151,9 +157,9 @@ def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
     in_step = True
     for number, line in enumerate(lines, start=1):
         if numbered := NUMBERED.fullmatch(line):
-            label = parse_label(numbered[2]) if numbered[1] == str(number) else None
+            label = parse_label(numbered[2], words) if numbered[1] == str(number) else None
         else:
-            label = parse_label(line) if in_step else None
+            label = parse_label(line, words) if in_step else None
         in_step = in_step and label is not None
         labels.append(label)
     return tuple(labels)

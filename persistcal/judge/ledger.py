@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.prompt import LIMITS, Body
+from persistcal.judge.prompt import LIMITS, Body, messages_of
 from persistcal.judge.rows import append_rows, parse_rows, read_lines
 
 log = logging.getLogger(__name__)
@@ -52,10 +52,10 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
     requests = input_tokens = output_tokens = 0
     for body in bodies:
         requests += 1
-        for message in body["messages"]:
+        for message in messages_of(body):
             size = len(message["content"].encode())
             input_tokens += -(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
-        limits = (body[name] for name in LIMITS if body.get(name))
+        limits = (body[name] for name in (*LIMITS, "max_output_tokens") if body.get(name))
         output_tokens += next(limits, TOKENS_OF_UNLIMITED_REPLY)
     cost = (input_tokens * price_input + output_tokens * price_output) / 1e6
     return Estimate(requests, input_tokens, output_tokens, cost)

@@ -1,24 +1,19 @@
-"""What is asked of a judge model, and how its reply is read: plain data, no network."""
+"""What is asked of a judge model: plain data, no network."""
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from persistcal.judge.labels import JudgeError, parse_label, parse_labels
+from persistcal.judge.labels import JudgeError
 
 PLACES = ("{question}", "{references}")
 ONE, TOGETHER = "{answer}", "{answers}"
 LIMITS = ("max_completion_tokens", "max_tokens")
-REFUSAL_CODES = {"content_filter", "content_policy_violation"}
-ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none will
+OF_CHAT = (*LIMITS, "reasoning_effort")  # fields that no response takes
 
 Body = dict[str, Any]
-
-
-class BadReplyError(ValueError):
-    """What a server replied is not what its interface promises."""
 
 
 class Candidate(NamedTuple):
@@ -27,25 +22,6 @@ class Candidate(NamedTuple):
     question: str
     references: tuple[str, ...]
     answer: str
-
-
-class Reply(NamedTuple):
-    """What a judge replied to one request.
-
-    Attributes
-    ----------
-    labels : tuple of (str or None)
-        A label of `persistcal.judge.labels.LABELS` per candidate of the request,
-        in its order; None where a person has to decide.
-    reason : {"", "refusal", "malformed"}
-        Why a label is missing.
-    text : str
-        The judge's own words.
-    """
-
-    labels: tuple[str | None, ...]
-    reason: str
-    text: str
 
 
 def candidate_of(question: str, references: Iterable[str], answer: str) -> Candidate:
@@ -79,27 +55,38 @@ def asked_together(key: str) -> int | None:
     return int(number) if number else None
 
 
-def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
-    """Split a prompt file into the system message and the user message.
+def endpoint_of(body: Body) -> str:
+    """Return where the request `body` goes, below the server's address."""
+    return "/responses" if "input" in body else "/chat/completions"
 
-    A line ``---`` parts them; the user message names each of ``{question}``,
-    ``{references}`` and `place`, which is ``{answer}`` or ``{answers}``.
+
+def messages_of(body: Body) -> list[dict[str, str]]:
+    """Return the messages of the request `body`, of which the user's is the last."""
+    return body["input"] if "input" in body else body["messages"]
+
+
+def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
+    """Split a prompt file at its line ``---``: the system message and the user's, by default.
+
+    The second part names each of ``{question}``, ``{references}`` and `place`, which is
+    ``{answer}`` or ``{answers}``.
 
     Raises
     ------
     JudgeError
         When the line or a place is missing.
     """
-    system, line, user = prompt.partition("\n---\n")
+    above, line, below = prompt.partition("\n---\n")
     if not line:
-        raise JudgeError(
-            "The judge's prompt has no line '---'; put one between the system message and the "
-            "user message."
-        )
+        raise JudgeError("The judge's prompt has no line '---' between its two parts; add it.")
+    _check_places(below, "below", place)
+    return above.strip(), below.strip()
+
+
+def _check_places(text: str, where: str, place: str) -> None:
     for name in (*PLACES, place):
-        if name not in user:
-            raise JudgeError(f"The judge's prompt lacks {name} below its line '---'; add it.")
-    return system.strip(), user.strip()
+        if name not in text:
+            raise JudgeError(f"The judge's prompt lacks {name} {where} its line '---'; add it.")
 
 
 def request_body(
@@ -109,8 +96,9 @@ def request_body(
     prompt: str,
     options: Mapping[str, Any],
     together: bool = False,
+    form: str = "chat",
 ) -> Body:
-    """Return the chat completion request that asks for the labels of `candidates`.
+    """Return the request that asks for the labels of `candidates`.
 
     Parameters
     ----------
@@ -127,11 +115,16 @@ def request_body(
         limit the length of the reply hold per candidate.
     together : bool, default=False
         Ask about all `candidates` at once.
+    form : {"chat", "released"}, default="chat"
+        "released" is a request as in the paper's release: a single message to the Responses
+        interface, with the list of candidates and a limit for the reply of four tokens per
+        candidate, at least 16. `prompt` then has a wording for one reference, a line
+        ``---``, and a wording for several, which stand there as Python prints a list.
 
     Raises
     ------
     JudgeError
-        When the candidates' question has no reference or the prompt is unfit.
+        When the candidates' question has no reference, or the prompt or an option is unfit.
     """
     question, references, answer = candidates[0]
     if not references:
@@ -139,77 +132,48 @@ def request_body(
             f"Question {question!r} has no reference answer to judge by; add one or "
             "exclude the question."
         )
+    fields = {name: value for name, value in options.items() if value is not None}
+    fields = {"model": model, "temperature": 0, **fields}
+    listed = "\n".join(f"{i}. {c.answer}" for i, c in enumerate(candidates, start=1))
+    if form == "released":
+        message = _released_message(prompt, question, references, listed)
+        if unfit := [name for name in OF_CHAT if name in fields]:
+            raise JudgeError(
+                f"judge.request.{unfit[0]} is a field of chat completions, which judge.form "
+                "released does not send; set it to null."
+            )
+        limit = max(4 * len(candidates) - 1 + 3, 16)
+        return {"input": [message], "max_output_tokens": limit, **fields}
     place = TOGETHER if together else ONE
     system, user = split_prompt(prompt, place)
-    listed = "\n".join(f"{i}. {c.answer}" for i, c in enumerate(candidates, start=1))
     values = {
         "{question}": question,
         "{references}": "\n".join(f"- {reference}" for reference in references),
         place: listed if together else answer,
     }
-    places = re.compile("|".join(map(re.escape, values)))
-    fields = {name: value for name, value in options.items() if value is not None}
     limits = {name: fields[name] * len(candidates) for name in LIMITS if name in fields}
-    return {
-        "model": model,
-        "messages": [
-            {"role": "system", "content": system},
-            {"role": "user", "content": places.sub(lambda match: values[match[0]], user)},
-        ],
-        "temperature": 0,
-        **fields,
-        **limits,
+    messages = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": _fill(user, values)},
+    ]
+    return {"messages": messages, **fields, **limits}
+
+
+def _released_message(
+    prompt: str, question: str, references: Sequence[str], listed: str
+) -> dict[str, str]:
+    one, several = split_prompt(prompt, TOGETHER)
+    _check_places(one, "above", TOGETHER)
+    many = len(references) > 1
+    values = {
+        "{question}": question,
+        "{references}": str(list(references)) if many else references[0],
+        TOGETHER: listed,
     }
+    return {"role": "user", "content": _fill(several if many else one, values)}
 
 
-def no_labels(together: int | None, reason: str, text: str) -> Reply:
-    """Return the reply that leaves every candidate of its request to a person."""
-    return Reply((None,) * (together or 1), reason, text)
-
-
-def read_completion(completion: object, together: int | None = None) -> Reply:
-    """Read the labels from a chat completion, as parsed from JSON.
-
-    Parameters
-    ----------
-    completion : object
-        Whatever a server sent.
-    together : int, optional
-        How many candidates were asked about together; see `asked_together`.
-
-    Raises
-    ------
-    BadReplyError
-        When it is no chat completion at all.
-    """
-    try:
-        choice = completion["choices"][0]  # type: ignore[index]
-        message = choice["message"]
-        refusal, text = message.get("refusal"), message.get("content")
-        finish = choice.get("finish_reason")
-    except (AttributeError, IndexError, KeyError, TypeError):
-        raise BadReplyError("not a chat completion") from None
-    words = next((said for said in (refusal, text) if said and isinstance(said, str)), "")
-    if refusal or finish == "content_filter":
-        return no_labels(together, "refusal", words)
-    if not isinstance(text, str):
-        return no_labels(together, "malformed", words)
-    labels = parse_labels(text, together) if together else (parse_label(text),)
-    return Reply(labels, "malformed" if None in labels else "", text)
-
-
-def check_labelled(replies: Collection[Reply]) -> None:
-    """Refuse the first `replies` of a judge that does not give labels at all.
-
-    Raises
-    ------
-    JudgeError
-        When there are 20 or more and none has a label.
-    """
-    if len(replies) < ENOUGH_TO_TELL or any(any(reply.labels) for reply in replies):
-        return
-    text = next(iter(replies)).text
-    raise JudgeError(
-        f"None of the judge's first {len(replies)} replies is a label; one is {text!r:.200}. "
-        "Check judge.model, judge.request and prompts.judge. None of these replies is kept."
-    )
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    """Put each of `values` in its place in one pass: a value may hold the name of a place."""
+    places = re.compile("|".join(map(re.escape, values)))
+    return places.sub(lambda match: values[match[0]], text)

@@ -10,20 +10,14 @@ from pathlib import Path
 
 from persistcal.judge.cache import LabelCache
 from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError
-from persistcal.judge.prompt import (
-    Body,
-    Candidate,
-    Reply,
-    candidate_id,
-    request_body,
-    request_key,
-)
+from persistcal.judge.prompt import Body, Candidate, candidate_id, request_body, request_key
 from persistcal.judge.queue import (
     Unresolved,
     append_unresolved,
     note_consulted,
     read_human_labels,
 )
+from persistcal.judge.reply import Reply
 from persistcal.judge.settings import JudgeSettings
 
 log = logging.getLogger(__name__)
@@ -68,18 +62,11 @@ def judge_candidates(
     queue = folder / "queue.csv"
     human = read_human_labels(queue)
     distinct = {candidate_id(candidate): candidate for candidate in candidates}
-    requests = {}
-    for group in _groups(distinct.values(), together=settings.together):
-        if any(candidate_id(candidate) not in human for candidate in group):
-            body = request_body(
-                group,
-                model=settings.model,
-                prompt=settings.prompt,
-                options=settings.request,
-                together=settings.together,
-            )
-            key = request_key(body, len(group) if settings.together else None)
-            requests[key] = (body, group)
+    requests = {
+        key: (body, group)
+        for key, (body, group) in requests_about(distinct.values(), settings).items()
+        if not human.keys() >= set(map(candidate_id, group))
+    }
     cache = LabelCache(folder)
     replies = _look_up(cache, requests)
     missing = {key: body for key, (body, _) in requests.items() if key not in replies}
@@ -119,14 +106,30 @@ def judge_candidates(
     ]
 
 
-def _groups(candidates: Iterable[Candidate], *, together: bool) -> list[list[Candidate]]:
-    """Return the candidates of each request: one, or all to a question, in their order."""
-    if not together:
-        return [[candidate] for candidate in candidates]
+def requests_about(
+    candidates: Iterable[Candidate], settings: JudgeSettings
+) -> dict[str, tuple[Body, list[Candidate]]]:
+    """Return the requests about distinct `candidates` by key, each with its own, in order.
+
+    A request is about one candidate or, `settings.together`, about all to a question.
+    """
     groups: dict[tuple, list[Candidate]] = {}
     for candidate in candidates:
-        groups.setdefault((candidate.question, candidate.references), []).append(candidate)
-    return list(groups.values())
+        asked = candidate[:2] if settings.together else candidate
+        groups.setdefault(asked, []).append(candidate)
+    listed = settings.together or settings.form == "released"
+    requests = {}
+    for group in groups.values():
+        body = request_body(
+            group,
+            model=settings.model,
+            prompt=settings.prompt,
+            options=settings.request,
+            together=settings.together,
+            form=settings.form,
+        )
+        requests[request_key(body, len(group) if listed else None)] = (body, group)
+    return requests
 
 
 def _say_who_waits(n: int, queue: Path, settings: JudgeSettings) -> None:

@@ -29,6 +29,8 @@ class JudgeSettings:
         Largest batch.
     together : bool
         Ask about all candidates of a question in one request.
+    form : {"chat", "released"}
+        See `persistcal.judge.prompt.request_body`.
     undecided : {"stop", "not_attempted"}
         What becomes of answers that wait for a person.
     """
@@ -50,4 +52,5 @@ class JudgeSettings:
     batch_requests: int = 50_000
     first_wait_s: float = 1
     together: bool = False
+    form: str = "chat"
     undecided: str = "stop"

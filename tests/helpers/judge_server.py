@@ -1,5 +1,6 @@
 """A judge behind HTTP, on the loopback, that misbehaves as it is told."""
 
+import ast
 import contextlib
 import json
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from persistcal.judge.prompt import candidate_of
+from persistcal.judge.prompt import candidate_of, messages_of
 from persistcal.judge.settings import JudgeSettings
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,8 @@ KEY = "sk-test-SECRET0123456789"
 ANSWER = re.compile(r"Candidate answer: (.*)")
 LISTED = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 REFERENCE = re.compile(r"^- (.*)$", re.MULTILINE)
+TRUTHS = re.compile(r"^Ground truth answers?: (.*)$", re.MULTILINE)
+RELEASED = (ROOT / "config/prompts/judge_released.txt").read_text(encoding="utf-8")
 
 
 def as_json(value, status=200, **headers):
@@ -36,6 +39,13 @@ def completion(content, refusal=None, finish_reason="stop"):
     message = {"role": "assistant", "content": content, "refusal": refusal}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     return {"id": "c", "object": "chat.completion", "choices": [choice]}
+
+
+def response(text, **changes):
+    """What the Responses interface sends: first what the model thought, then its words."""
+    parts = [{"type": "output_text", "text": text, "annotations": []}]
+    said = [{"type": "reasoning", "summary": []}, {"type": "message", "content": parts}]
+    return {"object": "response", "status": "completed", "output": said, **changes}
 
 
 def cut(request):
@@ -99,6 +109,7 @@ class FakeJudge:
         self.lock = threading.Lock()
         self.server = Server(host="127.0.0.1", threaded=True)
         self.server.expect_request("/v1/chat/completions").respond_with_handler(self.chat)
+        self.server.expect_request("/v1/responses").respond_with_handler(self.chat)
         self.server.expect_request("/v1/files", "POST").respond_with_handler(self.upload)
         self.server.expect_request("/v1/batches", "POST").respond_with_handler(self.submit)
         self.server.expect_request("/v1/batches", "GET").respond_with_handler(self.listed)
@@ -137,19 +148,24 @@ class FakeJudge:
         return JudgeSettings(**{**defaults, **changes})
 
     def grade(self, body):
-        """The completion, or Response, for one request."""
-        user = body["messages"][-1]["content"]
+        """The completion or response, or Response, for one request."""
+        user = messages_of(body)[-1]["content"]
         listed = LISTED.findall(user)
         answers = listed or [ANSWER.search(user)[1]]
         with self.lock:
             self.asked["|".join(answers)] += 1
-        labels = [self.label(answer in REFERENCE.findall(user)) for answer in answers]
+        said = "WR" if "input" in body else ["INCORRECT", "CORRECT"]
+        labels = [said[answer in self.references(user)] for answer in answers]
         lines = [f"{i}. {label}" for i, label in enumerate(labels, start=1)]
-        return self.replies.get(answers[0], completion("\n".join(lines if listed else labels)))
+        say = response if "input" in body else completion
+        return self.replies.get(answers[0], say("\n".join(lines if listed else labels)))
 
-    def label(self, right):
-        """The words for one answer."""
-        return "CORRECT" if right else "INCORRECT"
+    @staticmethod
+    def references(user):
+        """The answers that a message says are right: a line each, one, or Python's list."""
+        if not (truths := TRUTHS.search(user)):
+            return REFERENCE.findall(user)
+        return ast.literal_eval(truths[1]) if truths[1].startswith("[") else [truths[1]]
 
     def chat(self, request: Request):
         with self.lock:
@@ -162,6 +178,7 @@ class FakeJudge:
             if scripted is not None:
                 return reply_to(request, scripted)
             body = request.get_json()
+            assert ("input" in body) == request.path.endswith("/responses")
             assert body["temperature"] == 0
             assert body.get("reasoning_effort", "none") == "none"  # null is left out
             return reply_to(request, self.grade(body))
@@ -179,7 +196,8 @@ class FakeJudge:
 
     def submit(self, request: Request):
         asked = request.get_json()
-        assert asked["endpoint"] == "/v1/chat/completions"
+        lines = map(json.loads, self.files[asked["input_file_id"]].splitlines())
+        assert {line["url"] for line in lines} == {asked["endpoint"]}
         name = f"batch-{len(self.batches)}"
         self.batches[name] = {
             "id": name,

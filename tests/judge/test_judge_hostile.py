@@ -19,14 +19,9 @@ from persistcal.judge.cache import LabelCache
 from persistcal.judge.client import JudgeServer, redact, retry_after_s
 from persistcal.judge.labels import LABELS, JudgeError
 from persistcal.judge.ledger import COLUMNS, Ledger
-from persistcal.judge.prompt import (
-    BadReplyError,
-    Reply,
-    candidate_id,
-    candidate_of,
-    read_completion,
-)
+from persistcal.judge.prompt import candidate_id, candidate_of
 from persistcal.judge.queue import Unresolved, append_unresolved, read_human_labels
+from persistcal.judge.reply import BadReplyError, Reply, read_reply
 from persistcal.judge.rows import append_rows, parse_rows, read_lines
 from persistcal.judge.run import judge_candidates
 from study.check import ConfigError, check_config
@@ -312,7 +307,7 @@ JSON = st.recursive(
 @given(JSON, st.none() | st.integers(1, 3))
 def test_any_json_is_a_reply_or_a_bad_reply(said, together):
     try:
-        reply = read_completion(said, together)
+        reply = read_reply(said, together)
     except BadReplyError:
         return
     assert len(reply.labels) == (together or 1)
@@ -329,7 +324,7 @@ CHOICE = st.fixed_dictionaries(
 @given(st.builds(lambda choice: {"choices": [choice]}, CHOICE))
 def test_a_completion_of_the_right_shape_is_read(said):
     message = said["choices"][0]["message"]
-    reply = read_completion(said)
+    reply = read_reply(said)
     assert (reply.reason == "refusal") == bool(message["refusal"])
 
 

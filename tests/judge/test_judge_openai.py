@@ -567,7 +567,7 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
 
     def run(**changes):
         """Run the workflow and return the checkpoints whose judge jobs ran."""
-        judge = vars(fake.settings(**changes))
+        judge = {"clusters": "needed", **vars(fake.settings(**changes))}
         (tmp_path / "config.json").write_text(json.dumps({**rest, "judge": judge}))
         for path in tmp_path.glob("logs/**/*.log"):
             path.unlink()
@@ -604,5 +604,7 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     assert run() == []
     assert run(together=True) == ["a", "b"]
     assert {asked.count("|") for asked in fake.asked} == {0, 1}
+    assert run(form="released", request={}) == ["a", "b"]
+    assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # .snakemake too
     assert not [path for path in files if b"SECRET" in path.read_bytes()]

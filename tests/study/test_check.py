@@ -76,6 +76,10 @@ def test_what_answers_alone_cannot_do(study, message):
     ("overlay", "message"),
     [
         (
+            {"judge": {"form": "released"}},
+            r"judge\.request\.(reasoning_effort|max_completion_tokens) is .* set it to null",
+        ),
+        (
             {"study": {"pairs": [["phoenix", "starlin"]]}},
             "study.pairs names 'starlin'; did you mean 'starling'",
         ),

@@ -151,10 +151,15 @@ def test_estimators(estimator, gpus, seconds):
 
 
 def test_judge_requests():
-    cost = costs.expected_cost(PAPER, "judge_answers", BEAMS_7B)
-    assert cost.requests == pytest.approx(9961 * 2 * 0.4)
-    together = {**PAPER, "judge": {**PAPER["judge"], "together": True}}
-    assert costs.expected_cost(together, "judge_answers", BEAMS_7B).requests == 9961
+    def requests(job=BEAMS_7B, **changes):
+        config = {**PAPER, "judge": {**PAPER["judge"], **changes}}
+        return costs.expected_cost(config, "judge_answers", job).requests
+
+    assert requests() == 9961
+    assert requests(together=False) == pytest.approx(9961 * 10 * 0.4)  # at most all ten beams
+    assert requests(together=False, clusters="needed") == pytest.approx(9961 * 2 * 0.4)
+    backbone = {"model": "qwen3-8b", "checkpoint": "main", "dataset": "triviaqa"}
+    assert requests(backbone) == 4961  # no training questions
 
 
 def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():

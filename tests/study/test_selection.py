@@ -198,3 +198,20 @@ def test_the_questions_that_a_study_needs():
     chosen = {**CONFIG["study"], "estimators": ["sc"]}
     study = Study({**CONFIG, **prompts, "study": chosen})
     assert study.least_questions("quiz") == {"few_shot": 5, "train": 0}
+
+
+def test_all_candidates_are_judged_or_those_that_something_reads():
+    def judged(backend, clusters, **changes):
+        judge = {"backend": backend, "clusters": clusters}
+        return Study({**CONFIG, "judge": judge, **changes}).judged_clusters
+
+    assert judged("openai", "all") is judged("openai_batch", "all") is None
+    assert judged("lexical", "needed") is None
+    assert judged("openai", "needed") == 2
+    answers = CONFIG["study"] | {"answers": "mine.csv"}
+    assert judged("openai", "needed", study=answers) == 1
+
+
+def test_a_backbone_answers_no_training_questions():
+    assert STUDY.splits_asked("m") == ["train", "test"]
+    assert STUDY.splits_asked("backbone") == ["test"]

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from judge_server import ANSWER, KEY, FakeJudge, completion
+from judge_server import KEY, LISTED, FakeJudge, completion
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from workflow_runs import ROOT, snakemake
@@ -30,7 +30,6 @@ EVALUATION = {
     "marin-8b": ["phoenix", "deeper-starling"],
 }
 DATASETS_OF = {"domain_transfer": {"bioasq"}}  # other tables are about the other two
-JUDGED = 2  # clusters of a question: the most that a recipe learns from
 QUESTION = re.compile(r"^Question: (.*)$", re.MULTILINE)
 
 
@@ -51,8 +50,8 @@ class HashingJudge(FakeJudge):
         user = body["messages"][-1]["content"]
         with self.counting:
             self.requests[user] += 1
-        label = label_of(QUESTION.search(user)[1], ANSWER.search(user)[1])
-        return completion(label.replace("_", " ").upper())
+        labels = [label_of(QUESTION.search(user)[1], answer) for answer in LISTED.findall(user)]
+        return completion("\n".join(label.replace("_", " ").upper() for label in labels))
 
 
 class Study:
@@ -96,10 +95,10 @@ class Study:
             clusters = self.table("clusters" / place, artifacts.CLUSTERS)
             assert len(clusters) == len(clusters[["question_id", "answer"]].drop_duplicates())
             labels = artifacts.read(path, artifacts.LABELS)
-            asked = clusters[clusters["cluster"] < JUDGED]
-            assert len(labels) == len(asked) > 0
-            rows = labels.merge(asked, on=["question_id", "cluster"], validate="one_to_one")
-            parts.append(rows.merge(self.questions(path.stem), on="question_id"))
+            assert len(labels) == len(clusters) > 0
+            rows = labels.merge(clusters, on=["question_id", "cluster"], validate="one_to_one")
+            rows = rows.merge(self.questions(path.stem), on="question_id")
+            parts.append(rows.assign(place=str(place)))
         # 4 + 3 checkpoints on three datasets, and Qwen's own answers for the headroom
         assert len(parts) == 7 * 3 + 1
         return pd.concat(parts, ignore_index=True)
@@ -125,13 +124,10 @@ def test_snakemake_looks_for_jobs_when_one_has_ended(paper):
     assert paper.said.count("Ready jobs: ") < 2 * n_jobs
 
 
-def test_nothing_is_left_to_do_and_no_answer_is_judged_twice(paper):
-    judged = paper.judged()
+def test_nothing_is_left_to_do_and_no_question_is_judged_twice(paper):
     distinct = {
-        (question, tuple(references), " ".join(answer.split()))
-        for question, references, answer in judged[
-            ["question", "references", "answer"]
-        ].itertuples(index=False)
+        (question, *(" ".join(answer.split()) for answer in rows["answer"]))
+        for (_, question), rows in paper.judged().groupby(["place", "question"])
     }
     assert set(paper.judge.requests.values()) == {1}
     assert len(paper.judge.requests) == len(distinct) > 1000
@@ -148,6 +144,9 @@ def test_nothing_is_left_to_do_and_no_answer_is_judged_twice(paper):
 
 def test_labels_are_the_judges(paper):
     judged = paper.judged()
+    # the backbone answers what it is compared on
+    assert set(judged.loc[judged["place"].str.startswith("qwen"), "split"]) == {"test"}
+    assert set(judged["split"]) == {"train", "test"}
     assert set(judged["source"]) == {"gpt-5.4"}
     expected = [
         label_of(question, " ".join(answer.split()))

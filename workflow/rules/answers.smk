@@ -6,8 +6,10 @@ def examples_by_category(wildcards):
     return config["datasets"][wildcards.dataset]["source"] == "bioasq"
 
 
-def asks_in_chat(wildcards):
-    return config["models"][wildcards.model].get("chat", False)
+def chat_of(wildcards):
+    """How the model is asked through its chat template, empty where it is not."""
+    chat = config["models"][wildcards.model].get("chat", False)
+    return "turns" if chat is True else chat or ""
 
 
 DECODING = config["decoding"]
@@ -43,10 +45,10 @@ if study.runs_models:
             mem_mb=memory,
             runtime=runtime,
         params:
-            splits=["train", "test"],
+            splits=ask(study.splits_asked),
             few_shot=config["prompts"]["few_shot"],
             few_shot_by_category=examples_by_category,
-            chat=asks_in_chat,
+            chat=chat_of,
             backend=config["decoding"]["backend"],
             n_beams=DECODING["n_samples" if SAMPLES else "n_beams"],
             draw=DRAW if SAMPLES else None,

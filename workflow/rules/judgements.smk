@@ -15,6 +15,8 @@ AUDIT = config["analyses"]["audit"]
 ASKED = {}
 if config["judge"]["backend"] != "lexical":
     PROMPT = "judge_together" if config["judge"].get("together") else "judge"
+    if config["judge"].get("form") == "released":
+        PROMPT = "judge_released"
     ASKED = {
         "model": config["judge"]["model"],
         "prompt": read_prompt(config["prompts"][PROMPT], f"prompts.{PROMPT}"),

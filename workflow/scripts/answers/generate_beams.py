@@ -10,7 +10,12 @@ import pandas as pd
 from persistcal import artifacts
 from persistcal.answers.decode import Draw
 from persistcal.answers.decode import generate_beams as decode
-from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
+from persistcal.confidence.prompts import (
+    few_shot_groups,
+    few_shot_message,
+    few_shot_prefix,
+    question_suffix,
+)
 from persistcal.logs import log_to
 from persistcal.models.batches import Work, in_order
 from persistcal.models.chat import chat_prompt
@@ -33,7 +38,7 @@ def generate_beams(
     few_shot: int,
     few_shot_by_category: bool,
     threads: int,
-    chat: bool = False,
+    chat: str = "",
     backend: str = "transformers",
     draw: Mapping[str, Any] | None = None,
     shard: int = 0,
@@ -45,7 +50,8 @@ def generate_beams(
 
     The examples are the first `few_shot` questions of the split few_shot, of the
     question's own category if `few_shot_by_category`, each with its first reference. They
-    are text before the question or, if `chat`, earlier turns of a conversation.
+    are text before the question or, if `chat` is "turns", earlier turns of a conversation
+    or, if it is "one_message", in the user's message with the question.
     `backend`, "transformers" or "vllm", runs the model. `draw`, the values of a
     `persistcal.answers.decode.Draw`, makes them samples. Of `n_shards` parts of the work,
     `shard` is done. An interrupted run is continued if it had the same `code`, a digest.
@@ -63,9 +69,11 @@ def generate_beams(
     tokenizer = load_tokenizer(folder)
 
     def prompts(shown: list[tuple[str, str]], texts: list[str]) -> tuple[str, list[str]]:
+        in_chat = partial(chat_prompt, tokenizer, key="the model's chat")
+        if chat == "one_message":
+            return "", [in_chat(few_shot_message(shown, text)) for text in texts]
         if chat:
-            key = "the model's chat"
-            return "", [chat_prompt(tokenizer, text, shown, key=key) for text in texts]
+            return "", [in_chat(text, shown) for text in texts]
         return few_shot_prefix(shown), [question_suffix(text) for text in texts]
 
     # Before the weights, so that a tokenizer that cannot chat is refused at once.

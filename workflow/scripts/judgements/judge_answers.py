@@ -41,7 +41,7 @@ def judge_answers(
     judged_clusters : int, optional
         Judge so many of the most probable clusters of each question; all by default.
     judge : dict, optional
-        Fields of `persistcal.judge.settings.JudgeSettings`; lexical match by default.
+        The section of the config, with the prompt's text; lexical match by default.
     folder, noted : str
         A judge model's replies for all jobs, and what this job asked a person.
     """
@@ -89,7 +89,7 @@ def ask_judge(rows: list[tuple], judge: dict, folder: str, noted: str) -> list[t
     from persistcal.judge.run import judge_candidates
     from persistcal.judge.settings import JudgeSettings
 
-    settings = JudgeSettings(**judge)
+    settings = JudgeSettings(**{key: judge[key] for key in judge if key != "clusters"})
     key = os.environ.get(settings.api_key_env, "")
     candidates = [candidate_of(*row) for row in rows]
     return judge_candidates(candidates, folder, settings, noted=noted, api_key=key)

@@ -1,0 +1,93 @@
+"""How a chat model is asked, and what becomes of one that answers no training questions."""
+
+import generate_beams as script
+import pytest
+from adapter_files import questions_table
+from cluster_answers import cluster_answers
+from jobs import beams_job
+from judge_answers import judge_answers
+from records import write_record
+from tiny_models import tiny_model, tiny_tokenizer
+
+from persistcal import artifacts
+
+# The shape of Qwen3's template: an empty thought where thinking is off.
+CHAT = (
+    "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
+    "{% if enable_thinking is false %}<assistant><think></think>{% endif %}"
+)
+SHOWN = [("Which country is city 0 in?", "Norway"), ("Which country is city x1 in?", "Norway")]
+ASKED = "Which country is city xx2 in?"
+PAIRS = "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer in SHOWN)
+
+
+@pytest.fixture
+def study(tmp_path):
+    questions = questions_table(n_train=3, n_test=2)
+    questions.loc[:1, "split"] = "few_shot"
+    artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS)
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(tmp_path / "a")
+    tiny_model().save_pretrained(tmp_path / "a")
+    write_record(tmp_path / "a", tmp_path / "a.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("chat", "asked"),
+    [
+        (
+            "turns",
+            f"<user>{SHOWN[0][0]}</><assistant>Norway</><user>{SHOWN[1][0]}</>"
+            f"<assistant>Norway</><user>{ASKED}</><assistant><think></think>",
+        ),
+        (
+            "one_message",
+            "<user>Here are 2 examples of a prompt and its answer:\n\n"
+            f"{PAIRS}---\n\n"
+            "Now answer this prompt with a concise phrase, as the examples do.\n\n"
+            f"Prompt: {ASKED}\nAnswer:</><assistant><think></think>",
+        ),
+        (
+            "",
+            f"{PAIRS}Prompt: {ASKED}\nAnswer:",
+        ),
+    ],
+)
+def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
+    study, monkeypatch, chat, asked
+):
+    decode, texts = script.decode, []
+
+    def listen(model, tokenizer, prefix, suffixes, *, add_special_tokens, **settings):
+        assert add_special_tokens == (not chat)
+        texts.extend(prefix + suffix for suffix in suffixes)
+        return decode(
+            model,
+            tokenizer,
+            prefix,
+            suffixes,
+            add_special_tokens=add_special_tokens,
+            **settings,
+        )
+
+    monkeypatch.setattr(script, "decode", listen)
+    beams_job(study, study / "beams.parquet", few_shot=2, chat=chat, max_new_tokens=2)
+    assert texts[0] == asked
+    assert len(texts) == 3
+
+
+def test_without_training_questions_the_test_split_is_answered_and_judged(study):
+    questions, beams, clusters, labels, answers = (
+        str(study / f"{name}.parquet")
+        for name in ("questions", "beams", "clusters", "labels", "answers")
+    )
+    beams_job(study, beams, splits=["test"])
+    assert set(artifacts.read(beams, artifacts.BEAMS)["question_id"]) == {"q3", "q4"}
+    cluster_answers(
+        questions, beams, clusters, equivalence={"backend": "lexical"}, weighting="softmax"
+    )
+    judge_answers(questions, clusters, labels, answers)
+    judged = artifacts.read(answers, artifacts.ANSWERS)
+    assert set(judged["split"]) == {"test"} and set(judged["question_id"]) <= {"q3", "q4"}
