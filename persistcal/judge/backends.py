@@ -8,7 +8,8 @@ from pathlib import Path
 from persistcal.judge.batch import collect, find_submitted, submit, wait_for
 from persistcal.judge.batch_record import Record
 from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import JudgeServer, check_key
+from persistcal.judge.client import JudgeServer
+from persistcal.judge.key import check_key
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import Ledger, check_ceiling, estimate
 from persistcal.judge.prompt import Body

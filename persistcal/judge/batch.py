@@ -4,20 +4,19 @@ Any job, now or after a restart, can wait for a batch and collect it: all that
 is needed is in its `persistcal.judge.batch_record.Record`.
 """
 
-import functools
 import io
 import itertools
 import json
 import logging
 import time
+import urllib.parse
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
-
-import openai
 
 from persistcal.judge.batch_record import Record
 from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import LONGEST_TRANSFER_S, JudgeServer, ServerError, read_json
+from persistcal.judge.client import LONGEST_TRANSFER_S, JudgeServer, ServerError, in_json
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import Ledger
 from persistcal.judge.prompt import asked_together
@@ -157,19 +156,17 @@ def _public_batch(server: JudgeServer, said: Any) -> Batch:  # noqa: ANN401
     return batch
 
 
-def _search(client: openai.OpenAI, *, server: JudgeServer, token: str) -> Batch | None:
-    after: str | openai.Omit = openai.omit
+def _search(server: JudgeServer, token: str) -> Batch | None:
+    asked: dict[str, object] = {"limit": 100}
     for _ in range(SEARCHED_PAGES):
-        raw = client.batches.with_raw_response.list(limit=100, after=after)
-        batches, more = read_json(
-            raw.http_response.content, functools.partial(_read_page, server)
-        )
+        read = in_json(partial(_read_page, server))
+        batches, more = server.send("get", "/batches", read, options={"params": asked})
         for batch in batches:
             if batch.token == token:
                 return batch
         if not (batches and more):
             return None
-        after = batches[-1].id
+        asked["after"] = batches[-1].id
     return None
 
 
@@ -189,26 +186,29 @@ def _read_file(said: Any) -> str:  # noqa: ANN401
 
 def submit(server: JudgeServer, record: Record) -> None:
     """Upload the requests of `record`, have them run, and write down where."""
-
-    def upload(client: openai.OpenAI) -> str:
-        file = ("judge.jsonl", record.upload())
-        raw = client.files.with_raw_response.create(file=file, purpose="batch")
-        return read_json(raw.http_response.content, _read_file)
-
+    upload = partial(
+        server.send,
+        *("post", "/files", in_json(_read_file)),
+        body={"purpose": "batch"},
+        files=[("file", ("judge.jsonl", record.upload()))],
+        options={"headers": {"Content-Type": "multipart/form-data"}},
+    )
     file_id = server.call(upload, longest_s=LONGEST_TRANSFER_S)
+    about = {
+        "input_file_id": file_id,
+        "endpoint": record.endpoint(),
+        "completion_window": "24h",
+        "metadata": {LABEL: record.token},
+    }
     tries = itertools.count()
 
-    def create(client: openai.OpenAI) -> Batch:
+    def create() -> Batch:
         # a try whose reply was lost may have made the batch; a second one is paid twice
-        if next(tries) and (batch := _search(client, server=server, token=record.token)):
+        if next(tries) and (batch := _search(server, record.token)):
             return batch
-        raw = client.batches.with_raw_response.create(
-            input_file_id=file_id,
-            endpoint=record.endpoint(),  # type: ignore[arg-type]
-            completion_window="24h",
-            metadata={LABEL: record.token},
+        return server.send(
+            "post", "/batches", in_json(partial(_public_batch, server)), body=about
         )
-        return read_json(raw.http_response.content, functools.partial(_public_batch, server))
 
     batch = server.call(create)
     record.save(batch.id, record.state()[1])
@@ -217,7 +217,7 @@ def submit(server: JudgeServer, record: Record) -> None:
 
 def find_submitted(server: JudgeServer, record: Record) -> bool:
     """Whether `record`, whose submission was cut short, did reach the server."""
-    batch = server.call(functools.partial(_search, server=server, token=record.token))
+    batch = server.call(partial(_search, server, record.token))
     if batch:
         record.save(batch.id, record.state()[1])
         log.info("Found batch %s of an interrupted job", batch.id)
@@ -234,14 +234,12 @@ def wait_for(server: JudgeServer, record: Record, *, poll_s: float) -> Batch | N
     """
     batch_id = record.state()[0]
 
-    def fetch_state(client: openai.OpenAI) -> Batch:
-        raw = client.batches.with_raw_response.retrieve(str(batch_id))
-        return read_json(raw.http_response.content, functools.partial(_public_batch, server))
-
+    where = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
+    fetch = partial(server.send, "get", where, in_json(partial(_public_batch, server)))
     for _ in range(int(LONGEST_WAIT_S / poll_s) + 1):
         if batch_id is None or not record.exists():
             return None
-        batch = server.call(fetch_state)
+        batch = server.call(fetch)
         if batch.status in OVER:
             return batch
         log.info("Batch %s is %s: %s", batch_id, batch.status, server.quote(batch.progress))
@@ -293,12 +291,7 @@ def collect(
 
 def _lines(server: JudgeServer, batch: Batch) -> Iterator[str]:
     for file_id in batch.files:
-        content = server.call(
-            functools.partial(_content, file_id=file_id), longest_s=LONGEST_TRANSFER_S
-        )
-        for line in io.BytesIO(content):
+        where = f"/files/{urllib.parse.quote(file_id, safe='')}/content"
+        fetch = partial(server.send, "get", where, bytes)
+        for line in io.BytesIO(server.call(fetch, longest_s=LONGEST_TRANSFER_S)):
             yield line.decode("utf-8", errors="replace")
-
-
-def _content(client: openai.OpenAI, *, file_id: str) -> bytes:
-    return client.files.with_raw_response.content(file_id).http_response.content

@@ -2,17 +2,15 @@
 
 import contextlib
 import email.utils
-import html
 import json
 import logging
 import math
-import re
 import threading
 import time
-import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx2
@@ -27,6 +25,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from persistcal.judge.key import public_address, redact
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.prompt import Body, asked_together, endpoint_of
 from persistcal.judge.reply import REFUSAL_CODES, BadReplyError, Reply, no_labels, read_reply
@@ -37,8 +36,6 @@ LONGEST_TRANSFER_S = 3600  # of the files of a batch
 LARGEST_REPLY = 10_000_000  # bytes
 LARGEST_RESULTS = 500_000_000  # of a batch of 50,000
 LONGEST_QUOTE = 500  # characters of a server's words that are worth keeping
-KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
-PIECE = 8  # characters: so long a piece of the key is hidden too
 
 Result = TypeVar("Result")
 
@@ -58,62 +55,6 @@ class UnreadableError(ServerError):
 
 class NoReplyError(Exception):
     """The whole of a reply did not come in time."""
-
-
-def check_key(api_key: str, variable: str) -> None:
-    """Refuse a key that is empty or that no request could carry.
-
-    Raises
-    ------
-    JudgeError
-        Names the environment `variable`, and not the key.
-    """
-    if not api_key:
-        raise JudgeError(
-            f"The environment variable {variable} is empty; put the judge's key into it (any "
-            "text for a server without keys)."
-        )
-    for place, character in enumerate(api_key, start=1):
-        if not (character.isascii() and character.isprintable()):
-            name = unicodedata.name(character, f"U+{ord(character):04X}")
-            raise JudgeError(
-                f"The environment variable {variable} cannot be sent as a key: its character "
-                f"{place} is {name}; copy the key again without it."
-            )
-
-
-def redact(text: str, secret: str) -> str:
-    """Return `text` without `secret`, in the forms in which servers quote it.
-
-    Hidden are the secret, its forms in addresses, JSON and HTML, every piece of
-    it of eight characters or more (servers cut what they quote), and whatever
-    else looks like a key.
-
-    Examples
-    --------
-    >>> redact("Bearer 0123456789abcdef, or 0123456789…", "0123456789abcdef")
-    'Bearer [key], or [key]…'
-    """
-    quoted = urllib.parse.quote(secret, safe="")
-    forms = {secret, quoted, json.dumps(secret)[1:-1], html.escape(secret)}
-    for form in sorted(forms, key=len, reverse=True):
-        text = text.replace(form, "[key]")
-    pieces = {secret[i : i + PIECE] for i in range(len(secret) - PIECE + 1)}
-    hidden = [False] * len(text)
-    for i in range(len(text) - PIECE + 1):
-        if text[i : i + PIECE] in pieces:
-            hidden[i : i + PIECE] = [True] * PIECE
-    marked = "".join(
-        character if not hide else "[key]" if not (i and hidden[i - 1]) else ""
-        for i, (character, hide) in enumerate(zip(text, hidden, strict=True))
-    )
-    return KEY_SHAPE.sub("[key]", marked)
-
-
-def public_address(base_url: str) -> str:
-    """Return `base_url` without user name, password and query, for messages."""
-    parts = urllib.parse.urlsplit(base_url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def retry_after_s(error: BaseException | None) -> float | None:
@@ -144,22 +85,23 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, openai.APIConnectionError | BadReplyError | NoReplyError)
 
 
-def read_json(content: bytes, read: Callable[[Any], Result]) -> Result:
-    """Return what `read` makes of a server's reply, parsed from JSON.
+def in_json(read: Callable[[Any], Result]) -> Callable[[bytes], Result]:
+    """Let `read` read a reply that is parsed from JSON.
 
-    Raises
-    ------
-    BadReplyError
-        When it is no JSON, is nested too deeply to be read, or when `read` says
-        so; with the reply's own words.
+    What that gives raises BadReplyError, with the reply's own words, when it is no JSON, is
+    nested too deeply to be read, or when `read` says so.
     """
-    try:
-        return read(json.loads(content))
-    except BadReplyError as error:
-        why = str(error)
-    except (ValueError, RecursionError):
-        why = "not JSON"
-    raise BadReplyError(f"{why}: {content.decode(errors='replace')}")
+
+    def parse_and_read(content: bytes) -> Result:
+        try:
+            return read(json.loads(content))
+        except BadReplyError as error:
+            why = str(error)
+        except (ValueError, RecursionError):
+            why = "not JSON"
+        raise BadReplyError(f"{why}: {content.decode(errors='replace')}")
+
+    return parse_and_read
 
 
 class _Bounded(httpx2.SyncByteStream):
@@ -288,15 +230,31 @@ class JudgeServer:
         after = retry_after_s(state.outcome.exception()) if state.outcome else None
         return self._backoff(state) if after is None else after
 
-    def call(
-        self, request: Callable[[openai.OpenAI], Result], *, longest_s: float | None = None
+    def send(
+        self, method: str, path: str, read: Callable[[bytes], Result], **content: object
     ) -> Result:
-        """Return ``request(client)``, repeated while it fails for a reason that may pass.
+        """Return what `read` makes of the reply to one request, sent once.
+
+        Parameters
+        ----------
+        method : {"get", "post"}
+        path : str
+            Below the server's address.
+        read : callable
+            Raises BadReplyError for what is no such reply.
+        **content
+            What is sent, see `openai.OpenAI.post`.
+        """
+        ask = getattr(self._client, method)
+        return read(ask(path, cast_to=httpx2.Response, **content).content)
+
+    def call(self, request: Callable[[], Result], *, longest_s: float | None = None) -> Result:
+        """Return ``request()``, repeated while it fails for a reason that may pass.
 
         Parameters
         ----------
         request : callable
-            Sends one request and reads its reply, or raises BadReplyError.
+            Uses `send`.
         longest_s : float, optional
             Longest time for all of it; `timeout_s` by default.
 
@@ -315,7 +273,7 @@ class JudgeServer:
 
         def once() -> Result:
             try:
-                return _within(longest_s or self._timeout_s, lambda: request(self._client))
+                return _within(longest_s or self._timeout_s, request)
             except openai.APIConnectionError as error:
                 cause = error.__cause__
                 raise cause if isinstance(cause, BadReplyError) else error from None
@@ -338,13 +296,9 @@ class JudgeServer:
     def judge(self, key: str, body: Body) -> Reply:
         """Return the reply to the request `body`; what holds no label is left to a person."""
         together = asked_together(key)
-
-        def ask(client: openai.OpenAI) -> Reply:
-            said = client.post(endpoint_of(body), body=body, cast_to=httpx2.Response)
-            return read_json(said.content, lambda reply: read_reply(reply, together))
-
+        read = in_json(partial(read_reply, together=together))
         try:
-            reply = self.call(ask)
+            reply = self.call(partial(self.send, "post", endpoint_of(body), read, body=body))
         except UnreadableError as error:
             return no_labels(together, "malformed", error.said)
         except ServerError as error:

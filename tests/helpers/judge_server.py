@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import csv
 import json
 import re
 import socket
@@ -13,7 +14,10 @@ from pathlib import Path
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from persistcal.judge.labels import LABELS
+from persistcal.judge.ledger import Ledger
 from persistcal.judge.prompt import candidate_of, messages_of
+from persistcal.judge.run import judge_candidates
 from persistcal.judge.settings import JudgeSettings
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +97,10 @@ class FakeJudge:
 
     Attributes
     ----------
+    folder : Path
+        The folder of the judge whose jobs `ask`.
+    changed : dict
+        Settings of all jobs.
     asked : Counter
         How often each answer was to be graded, one by one or in batches.
     replies : dict
@@ -100,7 +108,8 @@ class FakeJudge:
         of its grade: a completion or a Response.
     """
 
-    def __init__(self):
+    def __init__(self, folder=None):
+        self.folder, self.changed = folder, {}
         self.asked, self.replies, self.next_replies = Counter(), {}, []
         self.times, self.busy, self.most_busy, self.delay_s = [], 0, 0, 0.0
         self.files, self.uploads, self.batches = {}, [], {}
@@ -145,7 +154,49 @@ class FakeJudge:
             "first_wait_s": 0.01,
             "undecided": "not_attempted",
         }
-        return JudgeSettings(**{**defaults, **changes})
+        return JudgeSettings(**{**defaults, **self.changed, **changes})
+
+    def ask(self, some, api_key=KEY, job="noted", **changes):
+        """What a job says of `some` candidates, a character each.
+
+        R, W and N are the judge's labels right, wrong and not attempted; r, w and n are a
+        person's; ? waits for one.
+        """
+        noted = self.folder / f"{job}.csv"
+        settings = self.settings(**changes)
+        labels = judge_candidates(some, self.folder, settings, noted=noted, api_key=api_key)
+        sources = {settings.model: "RWN", "human": "rwn", "queue": "  ?"}
+        return "".join(sources[source][LABELS.index(label)] for label, source in labels)
+
+    @property
+    def booked(self):
+        """How many requests the ledger holds."""
+        return Ledger(self.folder / "spending.csv").total()[0]
+
+    @property
+    def kept(self):
+        """How many replies the cache holds."""
+        return len(list(self.folder.glob("cache/*/*.json")))
+
+    @property
+    def waiting(self):
+        """The rows of the queue."""
+        with (self.folder / "queue.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def fill_in(self, **labels):
+        """Do what a person does: write labels beside answers."""
+        rows = self.waiting
+        for row in rows:
+            row["label"] = labels.get(row["answer"].replace(" ", "_"), row["label"])
+        with (self.folder / "queue.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def written(self):
+        """The contents of all files below the folder."""
+        return [path.read_bytes() for path in self.folder.rglob("*") if path.is_file()]
 
     def grade(self, body):
         """The completion or response, or Response, for one request."""
@@ -187,6 +238,7 @@ class FakeJudge:
                 self.busy -= 1
 
     def upload(self, request: Request):
+        assert request.form["purpose"] == "batch"
         name = f"file-{len(self.uploads)}"
         self.files[name] = request.files["file"].read()
         self.uploads.append(self.files[name].splitlines())

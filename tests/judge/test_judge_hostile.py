@@ -16,62 +16,41 @@ from werkzeug import Response
 from persistcal.judge import backends, client
 from persistcal.judge.batch import read_batch, read_results
 from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import JudgeServer, redact, retry_after_s
+from persistcal.judge.client import JudgeServer, retry_after_s
+from persistcal.judge.key import redact
 from persistcal.judge.labels import LABELS, JudgeError
 from persistcal.judge.ledger import COLUMNS, Ledger
 from persistcal.judge.prompt import candidate_id, candidate_of
 from persistcal.judge.queue import Unresolved, append_unresolved, read_human_labels
 from persistcal.judge.reply import BadReplyError, Reply, read_reply
 from persistcal.judge.rows import append_rows, parse_rows, read_lines
-from persistcal.judge.run import judge_candidates
 from study.check import ConfigError, check_config
 
-pytestmark = pytest.mark.slow
-
-RIGHT, WRONG = ("correct", "judge-1"), ("incorrect", "judge-1")
-WAITS = ("not_attempted", "queue")
 DEEP = "[" * 100_000
 
 
 @pytest.fixture
-def fake():
-    with FakeJudge() as judge:
-        yield judge
-
-
-def ask(fake, folder, some, api_key=KEY, **changes):
-    settings = fake.settings(**{"retries": 1, **changes})
-    return judge_candidates(some, folder, settings, noted=folder / "noted.csv", api_key=api_key)
-
-
-def n_booked(folder):
-    return Ledger(folder / "spending.csv").total()[0]
-
-
-def n_kept(folder):
-    return len(list(folder.glob("cache/*/*.json")))
-
-
-def texts_below(folder):
-    return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+def fake(fake):
+    fake.changed = {"retries": 1}
+    return fake
 
 
 # What was no reply is not kept as one ---------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["sk-\u200babcdefgh", "sk-abcdef\nhi", "sk-“abcdef”"])
-def test_a_key_that_cannot_be_sent_is_refused_and_nothing_kept(fake, tmp_path, key):
+def test_a_key_that_cannot_be_sent_is_refused_and_nothing_kept(fake, key):
     with pytest.raises(JudgeError, match=r"JUDGE_KEY cannot be sent.*character \d") as raised:
-        ask(fake, tmp_path, candidates(3), api_key=key)
+        fake.ask(candidates(3), api_key=key)
     assert "abcdef" not in str(raised.value)
-    assert (n_kept(tmp_path), n_booked(tmp_path)) == (0, 0)
-    assert ask(fake, tmp_path, candidates(3)) == [RIGHT, WRONG, RIGHT]
+    assert (fake.kept, fake.booked) == (0, 0)
+    assert fake.ask(candidates(3)) == "RWR"
 
 
 def test_a_request_that_cannot_be_sent_is_no_reply(fake, tmp_path):
     with pytest.raises(ValueError, match="float"):
-        ask(fake, tmp_path, candidates(3), request={"top_p": float("nan")})
-    assert (n_kept(tmp_path), n_booked(tmp_path)) == (0, 0)
+        fake.ask(candidates(3), request={"top_p": float("nan")})
+    assert (fake.kept, fake.booked) == (0, 0)
     assert not (tmp_path / "queue.csv").exists()
 
 
@@ -94,15 +73,15 @@ BAD = {
 
 
 @pytest.mark.parametrize("reply", BAD.values(), ids=BAD)
-def test_a_bad_reply_waits_for_a_person_and_the_others_are_kept(fake, tmp_path, reply):
+def test_a_bad_reply_waits_for_a_person_and_the_others_are_kept(fake, reply):
     fake.replies["fact 0"] = Response(reply, content_type="application/json; charset=zlib")
     some = candidates(6)
-    expected = [WAITS, WRONG, RIGHT, WRONG, RIGHT, WRONG]
-    assert ask(fake, tmp_path, some) == expected
+    expected = "?WRWRW"
+    assert fake.ask(some) == expected
     asked = fake.asked.total()
-    assert ask(fake, tmp_path, some) == expected
+    assert fake.ask(some) == expected
     assert fake.asked.total() == asked
-    assert (n_kept(tmp_path), n_booked(tmp_path)) == (6, 6)
+    assert (fake.kept, fake.booked) == (6, 6)
 
 
 @pytest.mark.parametrize(
@@ -110,20 +89,20 @@ def test_a_bad_reply_waits_for_a_person_and_the_others_are_kept(fake, tmp_path, 
     [["content_filter"], {"a": 1}, 7, "\ud800", "bad_reply"],
     ids=["list", "object", "number", "surrogate", "a word of ours"],
 )
-def test_an_odd_error_code_stops_with_a_sentence_and_keeps_the_others(fake, tmp_path, code):
-    ask(fake, tmp_path, candidates(3))
+def test_an_odd_error_code_stops_with_a_sentence_and_keeps_the_others(fake, code):
+    fake.ask(candidates(3))
     fake.replies["wrong 3"] = error(400, code, message="so\udcff")
     with pytest.raises(JudgeError, match=r"failed \(Error code: 400 - so\?\)"):
-        ask(fake, tmp_path, candidates(4))
-    assert (n_kept(tmp_path), n_booked(tmp_path)) == (3, 3)
+        fake.ask(candidates(4))
+    assert (fake.kept, fake.booked) == (3, 3)
 
 
 @pytest.mark.parametrize(
     "after", ["inf", "nan", "1e400", "-1e400", "Mon, 01 Jan 0001 00:00:00", "soon", "\x7f"]
 )
-def test_an_absurd_retry_after_counts_as_none(fake, tmp_path, after):
+def test_an_absurd_retry_after_counts_as_none(fake, after):
     fake.next_replies = [error(429, **{"Retry-After": after})] * 2
-    assert ask(fake, tmp_path, candidates(2), retries=9) == [RIGHT, WRONG]
+    assert fake.ask(candidates(2), retries=9) == "RW"
 
 
 @given(st.text(st.characters(codec="latin-1", exclude_categories=["Cc"])))
@@ -147,14 +126,14 @@ def test_compressed_and_endless_replies_are_bad(fake, tmp_path, monkeypatch):
     bomb = gzip.compress(b" " * 10**6)
     fake.replies["fact 0"] = Response(bomb, headers={"Content-Encoding": "gzip"})
     fake.replies["wrong 1"] = lambda request: Response(itertools.repeat(b" " * 1000))
-    assert ask(fake, tmp_path, candidates(4)) == [WAITS, WAITS, RIGHT, WRONG]
+    assert fake.ask(candidates(4)) == "??RW"
     queue = (tmp_path / "queue.csv").read_text()
     assert "compressed" in queue
     assert "more than 10000 bytes" in queue
 
 
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_reply_that_drips_has_a_time_limit(fake, tmp_path, start):
+def test_a_reply_that_drips_has_a_time_limit(fake, start):
     def drip(request):
         with by_hand(request) as connection:
             connection.sendall(start)
@@ -165,16 +144,14 @@ def test_a_reply_that_drips_has_a_time_limit(fake, tmp_path, start):
 
     fake.next_replies = [drip]
     begin = time.monotonic()
-    assert ask(fake, tmp_path, candidates(1), timeout_s=0.4) == [RIGHT]
+    assert fake.ask(candidates(1), timeout_s=0.4) == "R"
     assert time.monotonic() - begin < 3  # of the four seconds that it would drip
 
 
 # Failures on our side ----------------------------------------------------------------
 
 
-def test_what_keeps_one_reply_out_leaves_the_others_kept_and_booked(
-    fake, tmp_path, monkeypatch
-):
+def test_what_keeps_one_reply_out_leaves_the_others_kept_and_booked(fake, monkeypatch):
     keep = LabelCache.put
 
     def put(self, key, reply, body):
@@ -185,32 +162,32 @@ def test_what_keeps_one_reply_out_leaves_the_others_kept_and_booked(
     monkeypatch.setattr(LabelCache, "put", put)
     fake.delay_s = 0.05
     with pytest.raises(OSError, match="no space left"):
-        ask(fake, tmp_path, candidates(12), concurrency=6)
+        fake.ask(candidates(12), concurrency=6)
     monkeypatch.undo()
-    assert 5 <= n_kept(tmp_path) == fake.asked.total() - 1
-    assert n_booked(tmp_path) == fake.asked.total()
-    assert ask(fake, tmp_path, candidates(12)) == [RIGHT, WRONG] * 6
+    assert 5 <= fake.kept == fake.asked.total() - 1
+    assert fake.booked == fake.asked.total()
+    assert fake.ask(candidates(12)) == "RW" * 6
     assert fake.asked.total() == 13
 
 
-def test_replies_before_the_first_label_are_kept_when_the_server_fails(fake, tmp_path):
+def test_replies_before_the_first_label_are_kept_when_the_server_fails(fake):
     fake.replies = {"fact 0": completion("Hm"), "wrong 1": error(401)}
     with pytest.raises(JudgeError, match="failed"):
-        ask(fake, tmp_path, candidates(2), concurrency=1)
-    assert (n_kept(tmp_path), n_booked(tmp_path)) == (1, 1)
+        fake.ask(candidates(2), concurrency=1)
+    assert (fake.kept, fake.booked) == (1, 1)
 
 
-def test_replies_before_the_first_label_are_kept_as_soon_as_it_comes(fake, tmp_path):
+def test_replies_before_the_first_label_are_kept_as_soon_as_it_comes(fake):
     kept = []
     fake.replies = {"fact 0": completion("Hm"), "wrong 1": completion("Hm")}
     fake.replies["wrong 3"] = lambda request: (
-        kept.append(n_kept(tmp_path)) or as_json(completion("INCORRECT"))
+        kept.append(fake.kept) or as_json(completion("INCORRECT"))
     )
-    ask(fake, tmp_path, candidates(4), concurrency=1)
+    fake.ask(candidates(4), concurrency=1)
     assert kept == [3]  # two that were held, and the first label
 
 
-def test_an_interrupt_loses_no_reply_on_its_way(fake, tmp_path, monkeypatch):
+def test_an_interrupt_loses_no_reply_on_its_way(fake, monkeypatch):
     fake.delay_s = 0.3
 
     def interrupted(futures):
@@ -220,8 +197,8 @@ def test_an_interrupt_loses_no_reply_on_its_way(fake, tmp_path, monkeypatch):
 
     monkeypatch.setattr(client, "as_completed", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        ask(fake, tmp_path, candidates(20), concurrency=2)
-    assert 1 <= fake.asked.total() == n_kept(tmp_path) == n_booked(tmp_path) < 20
+        fake.ask(candidates(20), concurrency=2)
+    assert 1 <= fake.asked.total() == fake.kept == fake.booked < 20
 
 
 # Batches -------------------------------------------------------------------------------
@@ -241,19 +218,17 @@ def bad_lines(lines):
     ]
 
 
-def test_bad_lines_of_a_batch_wait_or_are_refused_and_the_others_are_kept(fake, tmp_path):
+def test_bad_lines_of_a_batch_wait_or_are_refused_and_the_others_are_kept(fake):
     fake.finishers = [lambda batch: [*bad_lines(fake.lines(batch)), *fake.lines(batch)[6:]]]
     with pytest.raises(JudgeError, match=r"refused batch .*content_filter"):
-        ask(fake, tmp_path, candidates(8), backend="openai_batch")  # a code that is a list
-    assert (n_kept(tmp_path), n_booked(tmp_path)) == (7, 7)
-    expected = [WAITS, WRONG, WAITS, WAITS, WAITS, WAITS, RIGHT, WRONG]
-    assert ask(fake, tmp_path, candidates(8), backend="openai_batch") == expected
-    assert n_booked(tmp_path) == 8
+        fake.ask(candidates(8), backend="openai_batch")  # a code that is a list
+    assert (fake.kept, fake.booked) == (7, 7)
+    expected = "?W????RW"
+    assert fake.ask(candidates(8), backend="openai_batch") == expected
+    assert fake.booked == 8
 
 
-def test_a_batch_whose_replies_cannot_all_be_kept_is_collected_again(
-    fake, tmp_path, monkeypatch
-):
+def test_a_batch_whose_replies_cannot_all_be_kept_is_collected_again(fake, monkeypatch):
     keep, failures = LabelCache.put, [OSError("no space left")]
 
     def put(self, key, reply, body):
@@ -263,14 +238,14 @@ def test_a_batch_whose_replies_cannot_all_be_kept_is_collected_again(
 
     monkeypatch.setattr(LabelCache, "put", put)
     with pytest.raises(OSError, match="no space"):
-        ask(fake, tmp_path, candidates(4), backend="openai_batch")
-    assert n_kept(tmp_path) == 3
-    assert ask(fake, tmp_path, candidates(4), backend="openai_batch") == [RIGHT, WRONG] * 2
+        fake.ask(candidates(4), backend="openai_batch")
+    assert fake.kept == 3
+    assert fake.ask(candidates(4), backend="openai_batch") == "RW" * 2
     assert len(fake.batches) == 1
-    assert n_booked(tmp_path) == 4
+    assert fake.booked == 4
 
 
-def test_odd_polls_are_asked_again(fake, tmp_path):
+def test_odd_polls_are_asked_again(fake):
     fine = {"id": "batch-0", "status": "in_progress"}
     odd = [[], DEEP, {**fine, "id": ["x"]}, {**fine, "status": None}, {**fine, "metadata": [1]}]
     odd += [
@@ -279,10 +254,7 @@ def test_odd_polls_are_asked_again(fake, tmp_path):
         {**fine, "id": KEY},
     ]
     fake.next_polls = [as_json(reply) if reply != DEEP else Response(DEEP) for reply in odd]
-    assert ask(fake, tmp_path, candidates(2), backend="openai_batch", retries=20) == [
-        RIGHT,
-        WRONG,
-    ]
+    assert fake.ask(candidates(2), backend="openai_batch", retries=20) == "RW"
     assert not fake.next_polls
 
 
@@ -292,8 +264,9 @@ JSON = st.recursive(
         st.lists(inside, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "choices message content refusal finish_reason custom_id response body error"
-                " code status_code id status metadata errors data request_counts".split()
+                "choices message content refusal finish_reason output type text custom_id"
+                " response body error code status_code id status metadata errors data"
+                " request_counts".split()
             )
             | st.text(),
             inside,
@@ -326,6 +299,15 @@ def test_a_completion_of_the_right_shape_is_read(said):
     message = said["choices"][0]["message"]
     reply = read_reply(said)
     assert (reply.reason == "refusal") == bool(message["refusal"])
+
+
+PARTS = st.lists(st.dictionaries(st.sampled_from(["text", "refusal"]), st.text()), max_size=3)
+
+
+@given(PARTS)
+def test_a_response_of_the_right_shape_is_read(parts):
+    reply = read_reply({"output": [{"type": "message", "content": parts}]}, 1)
+    assert (reply.reason == "refusal") == any(part.get("refusal") for part in parts)
 
 
 @given(
@@ -364,7 +346,7 @@ def waiting(n, **changes):
 
 def test_a_queue_cut_anywhere_stops_no_job_and_loses_no_whole_row(tmp_path):
     queue = tmp_path / "queue.csv"
-    rows = waiting(3)
+    rows = waiting(2)
     ids = [candidate_id(row.candidate) for row in rows]
     append_unresolved(queue, rows)
     whole = queue.read_bytes().replace(b'\r\n,"Q', b'\r\ncorrect,"Q')
@@ -375,7 +357,7 @@ def test_a_queue_cut_anywhere_stops_no_job_and_loses_no_whole_row(tmp_path):
         kept = [number for number, end in zip(ids, ends, strict=True) if end <= size]
         labels = read_human_labels(queue)
         assert {number for number in ids if number in labels} == {*kept}
-        assert append_unresolved(queue, rows) == 3 - len(kept)
+        assert append_unresolved(queue, rows) == 2 - len(kept)
         assert append_unresolved(queue, rows) == 0
         filled = queue.read_bytes().replace(b'\r\n,"Q', b'\r\nincorrect,"Q')
         queue.write_bytes(filled)
@@ -410,12 +392,12 @@ def test_a_cost_that_is_no_number_is_no_way_around_the_ceiling(tmp_path, cost):
 def test_a_field_above_the_limit_of_the_library_stops_no_job(fake, tmp_path):
     long = candidate_of("Q" * 200_000, ["r" * 200_000], "a" * 200_000)
     fake.replies["a" * 200_000] = completion("?" * 200_000)
-    assert ask(fake, tmp_path, [long], max_cost=99) == [WAITS]
-    assert ask(fake, tmp_path, [long], max_cost=99) == [WAITS]
+    assert fake.ask([long], max_cost=99) == "?"
+    assert fake.ask([long], max_cost=99) == "?"
     assert max(map(len, (tmp_path / "queue.csv").read_text().split(","))) < 32_767
     with (tmp_path / "queue.csv").open("a") as file:  # a person writes more than a person does
         file.write(f"correct,{'q' * 200_000},,,,,{candidate_id(long)}\r\n")
-    assert ask(fake, tmp_path, [long]) == [("correct", "human")]
+    assert fake.ask([long]) == "r"
 
 
 def test_a_failed_append_leaves_the_file_as_it_was(tmp_path, monkeypatch):
@@ -491,33 +473,52 @@ def test_no_piece_of_a_key_is_left(key, before, after, start, length):
     assert not [key[i : i + 8] for i in range(len(key) - 7) if key[i : i + 8] in said]
 
 
-def test_a_key_across_the_cut_is_hidden(fake, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("01234567", "[key]"),  # a piece of eight characters, all there is
+        ("x12345678", "x[key]"),
+        ("12345678x", "[key]x"),
+        ("1234567", "1234567"),
+        ("x0123456x789abcd", "x0123456x789abcd"),
+        ("12345678 9abcdef/", "[key] [key]"),
+        ("0123456789abcdef%2F", "[key]"),
+        ("0123456789abcdef/9abcdef/", "[key][key]"),
+        ("sk-abc…", "[key]…"),
+        ("task-1", "task-1"),
+    ],
+)
+def test_what_of_a_text_is_a_piece_of_a_key(text, hidden):
+    assert redact(text, "0123456789abcdef/") == hidden
+
+
+def test_a_key_across_the_cut_is_hidden(fake):
     key = "topsecret/0123+456789=abcdefghijk"
     for i, cut in enumerate(range(470, 501, 5)):
         fake.replies[candidates(7)[i].answer] = completion("x" * cut + key + "y" * 500)
-    ask(fake, tmp_path, candidates(7), api_key=key)
+    fake.ask(candidates(7), api_key=key)
     fake.replies["fact 0"] = error(400, "no", "z" * 440 + key.replace("/", "%2F"))
     with pytest.raises(JudgeError) as raised:
-        ask(fake, tmp_path, candidates(1), api_key=key, model="judge-2")
-    for text in [*texts_below(tmp_path), str(raised.value).encode()]:
+        fake.ask(candidates(1), api_key=key, model="judge-2")
+    for text in [*fake.written(), str(raised.value).encode()]:
         for i in range(len(key) - 7):
             assert key[i : i + 8].encode() not in text
 
 
-def test_a_server_that_names_its_batch_by_the_key_is_not_followed(fake, tmp_path):
+def test_a_server_that_names_its_batch_by_the_key_is_not_followed(fake):
     fake.next_batch_replies = [as_json({"id": f"b-{KEY}", "status": "in_progress"})]
-    assert ask(fake, tmp_path, candidates(2), backend="openai_batch") == [RIGHT, WRONG]
-    assert not [text for text in texts_below(tmp_path) if b"SECRET" in text]
+    assert fake.ask(candidates(2), backend="openai_batch") == "RW"
+    assert not [text for text in fake.written() if b"SECRET" in text]
 
 
-def test_a_password_in_the_address_is_refused_and_not_told(fake, tmp_path):
+def test_a_password_in_the_address_is_refused_and_not_told(fake):
     address = "http://user:hunter22@judge.example:8000/v1?key=hunter22"
     with pytest.raises(
         JudgeError, match=r"http://judge.example:8000/v1\) holds a user"
     ) as raised:
-        ask(fake, tmp_path, candidates(1), base_url=address)
+        fake.ask(candidates(1), base_url=address)
     assert "hunter22" not in str(raised.value)
-    assert (n_kept(tmp_path), n_booked(tmp_path)) == (0, 0)
+    assert (fake.kept, fake.booked) == (0, 0)
 
 
 def paper():
@@ -549,17 +550,17 @@ def test_a_config_without_what_a_paid_judge_needs_says_what(missing, says):
         check_config(config)
 
 
-def test_nothing_of_the_key_is_logged_at_any_level(fake, tmp_path, caplog):
+def test_nothing_of_the_key_is_logged_at_any_level(fake, caplog):
     caplog.set_level(0)
     for library in ("openai", "httpx2", "httpcore2"):
         client.logging.getLogger(library).setLevel(0)
     fake.next_replies = [error(500, KEY, KEY, **{"X-Request-Id": KEY, "Set-Cookie": KEY})]
-    assert ask(fake, tmp_path, candidates(2)) == [RIGHT, WRONG]
+    assert fake.ask(candidates(2)) == "RW"
     assert "SECRET" not in caplog.text
 
 
 def test_the_ledger_is_a_csv_file(fake, tmp_path):
-    ask(fake, tmp_path, candidates(2))
+    fake.ask(candidates(2))
     with (tmp_path / "spending.csv").open(newline="") as file:
         assert [row["what"] for row in csv.DictReader(file)] == ["asked"]
 

@@ -1,6 +1,5 @@
 """The judge behind HTTP, request by request, against a server that misbehaves."""
 
-import csv
 import json
 import os
 import signal
@@ -18,7 +17,6 @@ from judge_server import (
     KEY,
     PROMPT,
     ROOT,
-    FakeJudge,
     as_json,
     candidates,
     completion,
@@ -30,7 +28,7 @@ from werkzeug import Response
 
 from persistcal import artifacts
 from persistcal.judge.labels import JudgeError, parse_label
-from persistcal.judge.ledger import Ledger, estimate
+from persistcal.judge.ledger import estimate
 from persistcal.judge.prompt import candidate_id, candidate_of, request_body, split_prompt
 from persistcal.judge.queue import (
     Unresolved,
@@ -38,52 +36,18 @@ from persistcal.judge.queue import (
     human_labels_digest,
     read_human_labels,
 )
-from persistcal.judge.run import judge_candidates
 
 
-@pytest.fixture
-def fake():
-    with FakeJudge() as judge:
-        yield judge
-
-
-def ask(fake, folder, some, api_key=KEY, job="noted", **changes):
-    settings = fake.settings(**changes)
-    return judge_candidates(
-        some, folder, settings, noted=folder / f"{job}.csv", api_key=api_key
-    )
-
-
-def rows_of(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def fill_in(path, **labels):
-    """Do what a person does: write labels beside answers."""
-    rows = rows_of(path)
-    for row in rows:
-        row["label"] = labels.get(row["answer"].replace(" ", "_"), row["label"])
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-RIGHT, WRONG = ("correct", "judge-1"), ("incorrect", "judge-1")
-WAITS = ("not_attempted", "queue")
-
-
-def test_each_distinct_candidate_is_asked_once_and_kept(fake, tmp_path):
+def test_each_distinct_candidate_is_asked_once_and_kept(fake):
     some = candidates(10)
-    assert ask(fake, tmp_path, some * 2) == [RIGHT, WRONG] * 10
+    assert fake.ask(some * 2) == "RW" * 10
     assert set(fake.asked.values()) == {1}
     # another job of the study, with one candidate more; the judged ones need no key
-    assert ask(fake, tmp_path, [*some, candidates(11)[-1]]) == [RIGHT, WRONG] * 5 + [RIGHT]
-    assert ask(fake, tmp_path, some, api_key="") == [RIGHT, WRONG] * 5
+    assert fake.ask([*some, candidates(11)[-1]]) == "RW" * 5 + "R"
+    assert fake.ask(some, api_key="") == "RW" * 5
     assert fake.asked.total() == 11
     # another model has replies of its own
-    ask(fake, tmp_path, some, model="judge-2")
+    fake.ask(some, model="judge-2")
     assert fake.asked.total() == 21
 
 
@@ -104,7 +68,7 @@ def test_labels_are_read_strictly(reply, label):
     assert parse_label(reply) == label
 
 
-def test_storm_cut_connections_and_garbage_pass(fake, tmp_path):
+def test_storm_cut_connections_and_garbage_pass(fake):
     fake.next_replies = [
         error(429, "rate_limit_exceeded", **{"Retry-After": "0"}),
         error(500),
@@ -117,30 +81,29 @@ def test_storm_cut_connections_and_garbage_pass(fake, tmp_path):
         Response('{"choices": [', content_type="application/json"),
         as_json({"no": "choices"}),
     ] * 2
-    assert ask(fake, tmp_path, candidates(12), retries=20) == [RIGHT, WRONG] * 6
+    assert fake.ask(candidates(12), retries=20) == "RW" * 6
     assert set(fake.asked.values()) == {1}
     assert len(fake.times) == 12 + 20
-    requests, _ = Ledger(tmp_path / "spending.csv").total()
-    assert requests == 12
+    assert fake.booked == 12
 
 
 @pytest.mark.parametrize("header", [{"Retry-After": "1"}, {"Retry-After-Ms": "1000"}])
-def test_retry_after_is_honoured(fake, tmp_path, header):
+def test_retry_after_is_honoured(fake, header):
     fake.next_replies = [error(429, **header)]
-    assert ask(fake, tmp_path, candidates(1)) == [RIGHT]
+    assert fake.ask(candidates(1)) == "R"
     assert fake.times[1] - fake.times[0] >= 0.99
 
 
-def test_a_reply_that_takes_too_long_is_asked_for_again(fake, tmp_path):
+def test_a_reply_that_takes_too_long_is_asked_for_again(fake):
     fake.next_replies = [lambda request: time.sleep(1) or error(500)]
-    assert ask(fake, tmp_path, candidates(1), timeout_s=0.3) == [RIGHT]
+    assert fake.ask(candidates(1), timeout_s=0.3) == "R"
 
 
-def test_garbage_for_ever_is_left_to_a_person(fake, tmp_path):
+def test_garbage_for_ever_is_left_to_a_person(fake):
     fake.replies["fact 0"] = Response("<html>no</html>", content_type="text/html")
-    assert ask(fake, tmp_path, candidates(2)) == [WAITS, WRONG]
+    assert fake.ask(candidates(2)) == "?W"
     assert fake.asked == {"fact 0": 4, "wrong 1": 1}  # 1 + 3 retries
-    assert [row["reason"] for row in rows_of(tmp_path / "queue.csv")] == ["malformed"]
+    assert [row["reason"] for row in fake.waiting] == ["malformed"]
 
 
 @pytest.mark.parametrize(
@@ -153,46 +116,46 @@ def test_garbage_for_ever_is_left_to_a_person(fake, tmp_path):
         (error(500), 4),
     ],
 )
-def test_a_failure_that_stays_stops_and_keeps_what_was_judged(fake, tmp_path, reply, tries):
+def test_a_failure_that_stays_stops_and_keeps_what_was_judged(fake, reply, tries):
     some = candidates(3)
-    ask(fake, tmp_path, some[:2])
+    fake.ask(some[:2])
     fake.replies["fact 2"] = reply
     with pytest.raises(JudgeError, match=r"server at .* failed"):
-        ask(fake, tmp_path, some)
+        fake.ask(some)
     assert fake.asked == {"fact 0": 1, "wrong 1": 1, "fact 2": tries}
-    assert Ledger(tmp_path / "spending.csv").total()[0] == 2
+    assert fake.booked == 2
     del fake.replies["fact 2"]
-    assert ask(fake, tmp_path, some) == [RIGHT, WRONG, RIGHT]
+    assert fake.ask(some) == "RWR"
 
 
-def test_replies_on_their_way_are_kept_when_another_fails(fake, tmp_path):
+def test_replies_on_their_way_are_kept_when_another_fails(fake):
     fake.replies["fact 0"] = error(401)
     fake.replies["wrong 1"] = lambda request: (
         time.sleep(0.5) or as_json(completion("INCORRECT"))
     )
     with pytest.raises(JudgeError):
-        ask(fake, tmp_path, candidates(2))
-    assert ask(fake, tmp_path, candidates(2)[1:]) == [WRONG]
+        fake.ask(candidates(2))
+    assert fake.ask(candidates(2)[1:]) == "W"
     assert fake.asked["wrong 1"] == 1
 
 
-def test_concurrency_is_limited(fake, tmp_path):
+def test_concurrency_is_limited(fake):
     fake.delay_s = 0.05
-    ask(fake, tmp_path, candidates(12), concurrency=3)
+    fake.ask(candidates(12), concurrency=3)
     assert fake.most_busy == 3
 
 
-def test_two_jobs_at_once_ask_once_and_share_one_limit(fake, tmp_path):
+def test_two_jobs_at_once_ask_once_and_share_one_limit(fake):
     fake.delay_s = 0.05
     found = {}
 
     def job(name):
-        found[name] = ask(fake, tmp_path, candidates(8), concurrency=2)
+        found[name] = fake.ask(candidates(8), concurrency=2)
 
     jobs = [threading.Thread(target=job, args=(name,)) for name in "ab"]
     [thread.start() for thread in jobs]
     [thread.join(30) for thread in jobs]
-    assert found == {"a": [RIGHT, WRONG] * 4, "b": [RIGHT, WRONG] * 4}
+    assert found == {"a": "RW" * 4, "b": "RW" * 4}
     assert set(fake.asked.values()) == {1}
     assert fake.most_busy == 2
 
@@ -221,27 +184,19 @@ def test_a_killed_job_loses_no_reply_and_leaves_no_lock(fake, tmp_path):
     assert 8 <= len(fake.times) < 30
     # every reply that the job could keep is kept: only the one on its way, or the one
     # that had just come, may be asked for again
-    assert ask(fake, tmp_path, candidates(30)) == [RIGHT, WRONG] * 15
+    assert fake.ask(candidates(30)) == "RW" * 15
     assert 30 <= fake.asked.total() <= 32
 
 
-def test_a_damaged_cache_file_counts_as_missing(fake, tmp_path):
-    ask(fake, tmp_path, candidates(1))
-    (path,) = tmp_path.glob("cache/*/*.json")
-    path.write_text("")
-    assert ask(fake, tmp_path, candidates(1)) == [RIGHT]
-    assert fake.asked["fact 0"] == 2
-
-
-def test_refusals_wait_for_a_person_whose_label_wins(fake, tmp_path):
+def test_refusals_wait_for_a_person_whose_label_wins(fake):
     fake.replies["fact 0"] = completion(None, refusal="I cannot help with that.")
     fake.replies["wrong 1"] = error(400, "content_filter")
     fake.replies["fact 2"] = completion("It is =CORRECT, I think")
     fake.replies["wrong 3"] = completion("INCORR", finish_reason="length")
     fake.replies["fact 4"] = completion("", finish_reason="content_filter")
-    some, queue = candidates(6), tmp_path / "queue.csv"
-    assert ask(fake, tmp_path, some) == [WAITS] * 5 + [WRONG]
-    reasons = {row["answer"]: row["reason"] for row in rows_of(queue)}
+    some = candidates(6)
+    assert fake.ask(some) == "?" * 5 + "W"
+    reasons = {row["answer"]: row["reason"] for row in fake.waiting}
     assert reasons == {
         "fact 0": "refusal",
         "wrong 1": "refusal",
@@ -249,20 +204,20 @@ def test_refusals_wait_for_a_person_whose_label_wins(fake, tmp_path):
         "wrong 3": "malformed",
         "fact 4": "refusal",
     }
-    ask(fake, tmp_path, some)  # neither asked again nor queued again
-    assert len(rows_of(queue)) == 5
+    fake.ask(some)  # neither asked again nor queued again
+    assert len(fake.waiting) == 5
     assert fake.asked.total() == 6
 
-    fill_in(queue, fact_0="Correct", wrong_1="not attempted")
-    expected = [("correct", "human"), ("not_attempted", "human"), WAITS, WAITS, WAITS, WRONG]
-    assert ask(fake, tmp_path, some) == expected
+    fake.fill_in(fact_0="Correct", wrong_1="not attempted")
+    expected = "rn???W"
+    assert fake.ask(some) == expected
     # a person's label also holds for another judge, which is not asked
-    assert ask(fake, tmp_path, some[:2], model="judge-2") == expected[:2]
+    assert fake.ask(some[:2], model="judge-2") == expected[:2]
     assert fake.asked.total() == 6
     # and what a job appends leaves it as it is
     fake.replies["wrong 7"] = completion("?")
-    assert ask(fake, tmp_path, candidates(8)[6:]) == [RIGHT, WAITS]
-    assert ask(fake, tmp_path, some) == expected
+    assert fake.ask(candidates(8)[6:]) == "R?"
+    assert fake.ask(some) == expected
 
 
 def test_a_label_reruns_the_jobs_that_it_concerns_and_no_other(fake, tmp_path):
@@ -273,29 +228,29 @@ def test_a_label_reruns_the_jobs_that_it_concerns_and_no_other(fake, tmp_path):
         return [human_labels_digest(queue, tmp_path / f"{job}.csv") for job in "abc"]
 
     assert digests() == ["", "", ""]
-    ask(fake, tmp_path, some[:2], job="a")
-    ask(fake, tmp_path, some[:4], job="b")
+    fake.ask(some[:2], job="a")
+    fake.ask(some[:4], job="b")
     assert digests() == ["", "", ""]
-    fill_in(queue, fact_2="correct")
+    fake.fill_in(fact_2="correct")
     assert [bool(digest) for digest in digests()] == [False, True, False]
     # running the job again leaves its digest: the parameter that Snakemake has recorded
     before = digests()
-    assert ask(fake, tmp_path, some[:4], job="b")[2] == ("correct", "human")
+    assert fake.ask(some[:4], job="b")[2] == "r"
     # a job that finds the label there from its first run on has nothing to catch up with
-    ask(fake, tmp_path, some[2:], job="c")
+    fake.ask(some[2:], job="c")
     assert digests() == before
-    fill_in(queue, fact_2="incorrect")
+    fake.fill_in(fact_2="incorrect")
     assert digests()[0] == ""
     assert digests()[1] not in ("", before[1])
     assert digests()[2] != ""
-    fill_in(queue, fact_2="Correct.")  # the same, said otherwise
+    fake.fill_in(fact_2="Correct.")  # the same, said otherwise
     assert digests()[2] == ""
-    fill_in(queue, fact_2="")
+    fake.fill_in(fact_2="")
     assert [bool(digest) for digest in digests()] == [False, False, True]
-    fill_in(queue, fact_0="yes")  # no label, so the jobs that read it run and say so
+    fake.fill_in(fact_0="yes")  # no label, so the jobs that read it run and say so
     assert all(digests())
     with pytest.raises(JudgeError, match="has the label 'yes'"):
-        ask(fake, tmp_path, some[:2], job="a")
+        fake.ask(some[:2], job="a")
 
 
 def test_queue_survives_a_spreadsheet(fake, tmp_path):
@@ -303,7 +258,7 @@ def test_queue_survives_a_spreadsheet(fake, tmp_path):
     queue = tmp_path / "queue.csv"
     odd = candidate_of("Sum; of 1, 1?", ["two", 'the "2"'], "=1+1")
     append_unresolved(queue, [Unresolved(odd, "refusal", "-no")])
-    (row,) = rows_of(queue)
+    (row,) = fake.waiting
     assert row["answer"] == "'=1+1"
     assert row["references"] == 'two | the "2"'
     row["label"] = "incorrect"
@@ -338,17 +293,17 @@ def test_a_queue_filled_wrongly_says_where(tmp_path, text, says):
         read_human_labels(tmp_path / "queue.csv")
 
 
-def test_ceilings_hold_for_the_study_and_refuse_before_anything_is_sent(fake, tmp_path):
+def test_ceilings_hold_for_the_study_and_refuse_before_anything_is_sent(fake):
     some = candidates(10)
-    ask(fake, tmp_path, some[:6], max_requests=9)
+    fake.ask(some[:6], max_requests=9)
     with pytest.raises(
         JudgeError, match=r"4 more requests .*judge.max_requests 9; raise it to 10"
     ):
-        ask(fake, tmp_path, some, max_requests=9)
+        fake.ask(some, max_requests=9)
     with pytest.raises(JudgeError, match="max_cost"):
-        ask(fake, tmp_path, some, max_cost=0.001)
+        fake.ask(some, max_cost=0.001)
     assert fake.asked.total() == 6
-    assert ask(fake, tmp_path, some, max_requests=10) == [RIGHT, WRONG] * 5
+    assert fake.ask(some, max_requests=10) == "RW" * 5
 
 
 def test_estimate_by_hand():
@@ -388,18 +343,18 @@ def test_a_judge_that_never_gives_a_label_is_stopped_early(fake, tmp_path):
     some = candidates(60)
     fake.replies = dict.fromkeys((c.answer for c in some), completion("Sure! Let me think"))
     with pytest.raises(JudgeError, match="None of the judge's first 20 replies is a label"):
-        ask(fake, tmp_path, some)
+        fake.ask(some)
     assert fake.asked.total() < 40
     assert not list(tmp_path.glob("cache/*/*.json"))
     fake.replies = {}
-    assert ask(fake, tmp_path, some) == [RIGHT, WRONG] * 30
+    assert fake.ask(some) == "RW" * 30
 
 
-def test_no_key_and_no_reference_say_so(fake, tmp_path):
+def test_no_key_and_no_reference_say_so(fake):
     with pytest.raises(JudgeError, match="environment variable JUDGE_KEY is empty"):
-        ask(fake, tmp_path, candidates(1), api_key=" ")
+        fake.ask(candidates(1), api_key=" ")
     with pytest.raises(JudgeError, match="has no reference answer"):
-        ask(fake, tmp_path, [candidate_of("Q?", [], "a")])
+        fake.ask([candidate_of("Q?", [], "a")])
 
 
 # The script ------------------------------------------------------------------
@@ -512,12 +467,12 @@ def test_the_lexical_judge_needs_neither_library_nor_server(tmp_path):
     subprocess.run([sys.executable, "-c", code, *arguments], check=True, timeout=60)
 
 
-def test_a_missing_library_is_named(fake, tmp_path, monkeypatch):
+def test_a_missing_library_is_named(fake, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("persistcal.judge.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(Exception, match="needs the package openai: pip install") as raised:
-        ask(fake, tmp_path, candidates(1))
+        fake.ask(candidates(1))
     assert type(raised.value).__name__ == "JudgeError"
 
 
@@ -598,7 +553,8 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     assert (
         "1 answer waits for a person" in (tmp_path / "logs/judge_answers/m/b/d.log").read_text()
     )
-    fill_in(tmp_path / "results/judge/queue.csv", fact_2="correct")
+    fake.folder = tmp_path / "results" / "judge"
+    fake.fill_in(fact_2="correct")
     assert run(undecided="stop") == ["b"]
     assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
     assert run() == []

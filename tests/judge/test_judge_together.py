@@ -6,74 +6,53 @@ import numpy as np
 import pandas as pd
 import pytest
 from adapter_files import questions_table
-from judge_server import KEY, PROMPT, TOGETHER, FakeJudge, candidates, completion, error
+from judge_server import PROMPT, TOGETHER, candidates, completion, error
 
 from benchmarks import judge_label_noise
 from persistcal import artifacts
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.ledger import Ledger, estimate
+from persistcal.judge.ledger import estimate
 from persistcal.judge.prompt import candidate_of, request_body, request_key
 from persistcal.judge.queue import human_labels_digest
-from persistcal.judge.run import judge_candidates
 from persistcal.judge.settings import JudgeSettings
-
-RIGHT, WRONG = ("correct", "judge-1"), ("incorrect", "judge-1")
-WAITS = ("not_attempted", "queue")
 
 
 @pytest.fixture
-def fake():
-    with FakeJudge() as judge:
-        yield judge
+def fake(fake):
+    fake.changed = {"together": True, "prompt": TOGETHER}
+    return fake
 
 
-def ask(fake, folder, some, **changes):
-    together = {"together": True, "prompt": TOGETHER}
-    settings = fake.settings(**{**together, **changes})
-    return judge_candidates(some, folder, settings, noted=folder / "noted.csv", api_key=KEY)
-
-
-def one_by_one(fake, folder, some, **changes):
-    return ask(fake, folder, some, together=False, prompt=PROMPT, **changes)
+def one_by_one(fake, some, **changes):
+    return fake.ask(some, together=False, prompt=PROMPT, **changes)
 
 
 def answers_to(question, *answers):
     return [candidate_of(f"Question {question}?", [f"fact {question}"], a) for a in answers]
 
 
-def fill_in(queue, answer, label):
-    """Write the label into the row of `answer`."""
-    before = queue.read_text(encoding="utf-8")
-    assert before.count(f",{answer},") == 1
-    lines = [
-        f"{label}{line}" if f",{answer}," in line else line
-        for line in before.splitlines(keepends=True)
-    ]
-    queue.write_text("".join(lines), encoding="utf-8")
-
-
 @pytest.mark.parametrize("backend", ["openai", "openai_batch"])
-def test_one_request_asks_about_all_answers_to_a_question(fake, tmp_path, backend):
+def test_one_request_asks_about_all_answers_to_a_question(fake, backend):
     some = answers_to(0, "fact 0", "b", "c") + answers_to(1, "fact 1") + answers_to(2, "d", "e")
-    expected = [RIGHT, WRONG, WRONG, RIGHT, WRONG, WRONG]
-    assert ask(fake, tmp_path, some, backend=backend) == expected
+    expected = "RWWRWW"
+    assert fake.ask(some, backend=backend) == expected
     assert fake.asked == {"fact 0|b|c": 1, "fact 1": 1, "d|e": 1}
-    assert Ledger(tmp_path / "spending.csv").total()[0] == 3
+    assert fake.booked == 3
     # kept for both backends; and a checkpoint with the same answers is the same request
     for other in ("openai", "openai_batch"):
-        assert ask(fake, tmp_path, some, backend=other) == expected
+        assert fake.ask(some, backend=other) == expected
     assert fake.asked.total() == 3
     # another checkpoint's answers are judged anew, also one that was judged before
-    assert ask(fake, tmp_path, answers_to(0, "b", "fact 0"), backend=backend) == [WRONG, RIGHT]
+    assert fake.ask(answers_to(0, "b", "fact 0"), backend=backend) == "WR"
     assert fake.asked.total() == 4
     # and one by one has requests of its own
-    assert one_by_one(fake, tmp_path, some, backend=backend) == expected
+    assert one_by_one(fake, some, backend=backend) == expected
     assert fake.asked.total() == 10
 
 
-def test_the_same_answer_twice_is_one_line(fake, tmp_path):
+def test_the_same_answer_twice_is_one_line(fake):
     some = answers_to(0, "fact 0", "b") + answers_to(0, " b ", "fact  0")
-    assert ask(fake, tmp_path, some) == [RIGHT, WRONG, WRONG, RIGHT]
+    assert fake.ask(some) == "RWWR"
     assert fake.asked == {"fact 0|b": 1}
 
 
@@ -81,55 +60,52 @@ def test_the_same_answer_twice_is_one_line(fake, tmp_path):
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("CORRECT\nINCORRECT", [RIGHT, WRONG]),
-        ("1. CORRECT\n2. INCORRECT\n3. CORRECT\nThat is all.", [RIGHT, WRONG]),
-        ("CORRECT", [WAITS, WAITS]),
-        ("", [WAITS, WAITS]),
-        ("1. CORRECT\n2. It is INCORRECT", [RIGHT, WAITS]),
-        ("Labels:\nCORRECT\nINCORRECT", [WAITS, WAITS]),
+        ("CORRECT\nINCORRECT", "RW"),
+        ("1. CORRECT\n2. INCORRECT\n3. CORRECT\nThat is all.", "RW"),
+        ("CORRECT", "??"),
+        ("", "??"),
+        ("1. CORRECT\n2. It is INCORRECT", "R?"),
+        ("Labels:\nCORRECT\nINCORRECT", "??"),
     ],
 )
 def test_lines_too_many_too_few_and_unreadable(fake, tmp_path, reply, expected, backend):
     fake.replies["fact 0"] = completion(reply)
     some = answers_to(0, "fact 0", "b") + answers_to(1, "fact 1", "b")
     for _ in range(2):  # kept, so the second time is the same
-        assert ask(fake, tmp_path, some, backend=backend) == [*expected, RIGHT, WRONG]
+        assert fake.ask(some, backend=backend) == expected + "RW"
     assert fake.asked.total() == 2
-    queue = tmp_path / "queue.csv"
-    n_waiting = expected.count(WAITS)
-    assert queue.exists() == bool(n_waiting)
-    if n_waiting:
-        assert len(queue.read_text().splitlines()) == 1 + n_waiting
+    waiting = fake.waiting if (tmp_path / "queue.csv").exists() else []
+    assert len(waiting) == expected.count("?")
 
 
-def test_refusals_and_garbage_are_of_the_whole_question(fake, tmp_path):
+def test_refusals_and_garbage_are_of_the_whole_question(fake):
     fake.replies["a"] = completion(None, refusal="No.")
     fake.replies["b"] = error(400, "content_filter")
     fake.replies["c"] = {"no": "completion"}
     some = [c for i, first in enumerate("abcd") for c in answers_to(i, first, "x")]
-    assert ask(fake, tmp_path, some, retries=1) == [WAITS] * 6 + [WRONG] * 2
+    assert fake.ask(some, retries=1) == "?" * 6 + "W" * 2
 
 
-def test_a_person_overrides_single_answers(fake, tmp_path):
+def test_a_person_overrides_single_answers(fake):
     fake.replies["fact 0"] = completion("1. CORRECT\n2. Hm")
-    some, queue = answers_to(0, "fact 0", "b"), tmp_path / "queue.csv"
-    assert ask(fake, tmp_path, some) == [RIGHT, WAITS]
-    fill_in(queue, "b", "correct")
-    assert ask(fake, tmp_path, some) == [RIGHT, ("correct", "human")]
+    some = answers_to(0, "fact 0", "b")
+    assert fake.ask(some) == "R?"
+    fake.fill_in(b="correct")
+    assert fake.ask(some) == "Rr"
     assert fake.asked.total() == 1  # the request is as it was, and so is its reply
     # whoever judges, and with whichever answers it comes
     more = answers_to(0, "b", "fact 0")
-    assert ask(fake, tmp_path, more) == [("correct", "human"), RIGHT]
-    assert ask(fake, tmp_path, answers_to(0, "b")) == [("correct", "human")]
-    assert one_by_one(fake, tmp_path, answers_to(0, "b")) == [("correct", "human")]
+    assert fake.ask(more) == "rR"
+    assert fake.ask(answers_to(0, "b")) == "r"
+    assert one_by_one(fake, answers_to(0, "b")) == "r"
     assert fake.asked.total() == 2
 
 
-def test_ceilings_count_requests_and_the_length_of_replies(fake, tmp_path):
+def test_ceilings_count_requests_and_the_length_of_replies(fake):
     some = [c for i in range(4) for c in answers_to(i, "a", "b", "c")]
     with pytest.raises(JudgeError, match=r"needs 4 more requests .*at most 192 out"):
-        ask(fake, tmp_path, some, max_requests=3)  # 4 requests x 3 labels x 16 tokens
-    assert ask(fake, tmp_path, some, max_requests=4) == [WRONG] * 12
+        fake.ask(some, max_requests=3)  # 4 requests x 3 labels x 16 tokens
+    assert fake.ask(some, max_requests=4) == "W" * 12
 
 
 def test_the_request_by_hand():
@@ -162,21 +138,21 @@ def test_replies_that_were_paid_one_by_one_keep_their_keys():
 
 
 @pytest.mark.parametrize("backend", ["openai", "openai_batch"])
-def test_undecided_answers_stop_the_job_and_a_rerun_goes_on(fake, tmp_path, backend):
+def test_undecided_answers_stop_the_job_and_a_rerun_goes_on(fake, backend):
     fake.replies = {"fact 0": completion("?"), "wrong 1": completion(None, refusal="no")}
-    some, queue = candidates(5), tmp_path / "queue.csv"
+    some = candidates(5)
     stop = {"undecided": "stop", "backend": backend}
     for _ in range(2):
         with pytest.raises(JudgeError, match=r"^2 answers wait for a person: .*queue\.csv"):
-            one_by_one(fake, tmp_path, some, **stop)
+            one_by_one(fake, some, **stop)
     assert fake.asked.total() == 5
-    assert Ledger(tmp_path / "spending.csv").total()[0] == 5
-    fill_in(queue, "fact 0", "correct")
+    assert fake.booked == 5
+    fake.fill_in(fact_0="correct")
     with pytest.raises(JudgeError, match=r"^1 answer waits"):
-        one_by_one(fake, tmp_path, some, **stop)
-    fill_in(queue, "wrong 1", "not_attempted")
-    expected = [("correct", "human"), ("not_attempted", "human"), RIGHT, WRONG, RIGHT]
-    assert one_by_one(fake, tmp_path, some, **stop) == expected
+        one_by_one(fake, some, **stop)
+    fake.fill_in(wrong_1="not_attempted")
+    expected = "rnRWR"
+    assert one_by_one(fake, some, **stop) == expected
     assert fake.asked.total() == 5
 
 
@@ -194,10 +170,10 @@ def test_a_job_that_went_on_without_a_label_has_to_stop_when_told_to(fake, tmp_p
         return [human_labels_digest(queue, noted, stop=stop) for stop in (False, True)]
 
     assert digests() == ["", ""]
-    one_by_one(fake, tmp_path, candidates(2))
+    one_by_one(fake, candidates(2))
     goes_on, stops = digests()
     assert (goes_on, bool(stops)) == ("", True)
-    fill_in(queue, "fact 0", "correct")
+    fake.fill_in(fact_0="correct")
     assert digests()[0] == digests()[1] != stops
 
 

@@ -1,30 +1,18 @@
 """The judge asked as in the paper's release: one message, a line of one letter per answer."""
 
 import pytest
-from judge_server import KEY, RELEASED, FakeJudge, error, response
+from judge_server import RELEASED, error, response
 
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import estimate
 from persistcal.judge.prompt import candidate_of, request_body
 from persistcal.judge.reply import BadReplyError, read_reply
-from persistcal.judge.run import judge_candidates
-
-RIGHT, WRONG, SILENT = (
-    (f"{label}", "judge-1") for label in ("correct", "incorrect", "not_attempted")
-)
-WAITS = ("not_attempted", "queue")
 
 
 @pytest.fixture
-def fake():
-    with FakeJudge() as judge:
-        yield judge
-
-
-def ask(fake, folder, some, **changes):
-    form = {"form": "released", "together": True, "prompt": RELEASED, "request": {}}
-    settings = fake.settings(**{**form, **changes})
-    return judge_candidates(some, folder, settings, noted=folder / "noted.csv", api_key=KEY)
+def fake(fake):
+    fake.changed = {"form": "released", "together": True, "prompt": RELEASED, "request": {}}
+    return fake
 
 
 def answers_to(references, *answers):
@@ -32,15 +20,15 @@ def answers_to(references, *answers):
 
 
 @pytest.mark.parametrize("backend", ["openai", "openai_batch"])
-def test_one_letter_per_answer(fake, tmp_path, backend):
+def test_one_letter_per_answer(fake, backend):
     some = answers_to(["it's a", "b"], "b", "x", "it's a") + answers_to(["c"], "c", "y")
     fake.replies["c"] = response("1. n.\n2: R")
-    expected = [RIGHT, WRONG, RIGHT, SILENT, RIGHT]
+    expected = "RWRNR"
     for _ in range(2):
-        assert ask(fake, tmp_path, some, backend=backend) == expected
+        assert fake.ask(some, backend=backend) == expected
     assert fake.asked == {"b|x|it's a": 1, "c|y": 1}
     # asked one by one, each is a list of one
-    assert ask(fake, tmp_path, some[:2], backend=backend, together=False) == expected[:2]
+    assert fake.ask(some[:2], backend=backend, together=False) == expected[:2]
     assert fake.asked["x"] == 1
 
 
@@ -101,32 +89,32 @@ def test_fields_of_chat_completions_are_refused(field):
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (response("1. R\n2. W\n3. R\nThat is all."), [RIGHT, WRONG]),
-        (response("R\nN"), [RIGHT, SILENT]),
-        (response("1. R"), [WAITS, WAITS]),
-        (response("1. CORRECT\n2. W"), [WAITS, WRONG]),
-        (response("1. R\n2. ", status="incomplete"), [RIGHT, WAITS]),
-        (response("1. R\n2. W", incomplete_details={"reason": "content_filter"}), [WAITS] * 2),
-        (response("", output=[]), [WAITS, WAITS]),
+        (response("1. R\n2. W\n3. R\nThat is all."), "RW"),
+        (response("R\nN"), "RN"),
+        (response("1. R"), "??"),
+        (response("1. CORRECT\n2. W"), "?W"),
+        (response("1. R\n2. ", status="incomplete"), "R?"),
+        (response("1. R\n2. W", incomplete_details={"reason": "content_filter"}), "??"),
+        (response("", output=[]), "??"),
         (
             response("", output=[{"type": "message", "content": [{"refusal": "No."}]}]),
-            [WAITS] * 2,
+            "??",
         ),
-        (error(400, "content_filter"), [WAITS, WAITS]),
-        (response("1. R\n2. W", status="failed"), [WAITS, WAITS]),
+        (error(400, "content_filter"), "??"),
+        (response("1. R\n2. W", status="failed"), "??"),
     ],
 )
-def test_replies_that_cannot_be_read_wait_for_a_person(fake, tmp_path, said, expected):
+def test_replies_that_cannot_be_read_wait_for_a_person(fake, said, expected):
     fake.replies["a"] = said
     some = answers_to(["a"], "a", "b")
     for _ in range(2):
-        assert ask(fake, tmp_path, some, retries=0) == expected
+        assert fake.ask(some, retries=0) == expected
     assert fake.asked.total() == 1
 
 
-def test_a_response_that_failed_is_asked_again(fake, tmp_path):
+def test_a_response_that_failed_is_asked_again(fake):
     fake.next_replies = [response("1. W\n2. W", status="failed")]
-    assert ask(fake, tmp_path, answers_to(["a"], "a", "b")) == [RIGHT, WRONG]
+    assert fake.ask(answers_to(["a"], "a", "b")) == "RW"
     with pytest.raises(BadReplyError, match="failed"):
         read_reply(response("R", status="failed"))
 

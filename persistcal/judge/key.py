@@ -1,0 +1,68 @@
+"""A server's key: whether it can be sent, and texts without it."""
+
+import html
+import json
+import re
+import unicodedata
+import urllib.parse
+
+from persistcal.judge.labels import JudgeError
+
+KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
+PIECE = 8  # characters: so long a piece of the key is hidden too
+
+
+def check_key(api_key: str, variable: str) -> None:
+    """Refuse a key that is empty or that no request could carry.
+
+    Raises
+    ------
+    JudgeError
+        Names the environment `variable`, and not the key.
+    """
+    if not api_key:
+        raise JudgeError(
+            f"The environment variable {variable} is empty; put the judge's key into it (any "
+            "text for a server without keys)."
+        )
+    for place, character in enumerate(api_key, start=1):
+        if not (character.isascii() and character.isprintable()):
+            name = unicodedata.name(character, f"U+{ord(character):04X}")
+            raise JudgeError(
+                f"The environment variable {variable} cannot be sent as a key: its character "
+                f"{place} is {name}; copy the key again without it."
+            )
+
+
+def redact(text: str, secret: str) -> str:
+    """Return `text` without `secret`, in the forms in which servers quote it.
+
+    Hidden are the secret, its forms in addresses, JSON and HTML, every piece of
+    it of eight characters or more (servers cut what they quote), and whatever
+    else looks like a key.
+
+    Examples
+    --------
+    >>> redact("Bearer 0123456789abcdef, or 0123456789…", "0123456789abcdef")
+    'Bearer [key], or [key]…'
+    """
+    quoted = urllib.parse.quote(secret, safe="")
+    forms = {secret, quoted, json.dumps(secret)[1:-1], html.escape(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "[key]")
+    pieces = {secret[i : i + PIECE] for i in range(len(secret) - PIECE + 1)}
+    hidden = [False] * len(text)
+    for i in range(len(text) - PIECE + 1):
+        if text[i : i + PIECE] in pieces:
+            hidden[i : i + PIECE] = [True] * PIECE
+    marked = "".join(
+        character if not hide else "[key]" if not (i and hidden[i - 1]) else ""
+        for i, (character, hide) in enumerate(zip(text, hidden, strict=True))
+    )
+    return KEY_SHAPE.sub("[key]", marked)
+
+
+def public_address(base_url: str) -> str:
+    """Return `base_url` without user name, password and query, for messages."""
+    parts = urllib.parse.urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
