@@ -8,7 +8,7 @@ that autograd adds up their gradients over the models. Nothing else is trained.
 import json
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -22,8 +22,58 @@ from transformers import PreTrainedModel
 from persistcal.models import checks
 from persistcal.models.checkpoint import ADAPTER, CheckpointError
 from persistcal.models.sealed import read_sealed, seal
+from persistcal.training.lora_product import LoraLinear
 
-Adapter = dict[str, nn.Parameter]  # by name within the model, such as "….q_proj.lora_A"
+
+class Adapter(dict[str, nn.Parameter]):
+    """Parameters by name within the model, such as "….q_proj.lora_A": zeros of float32.
+
+    Those of a device lie one after another in one tensor, and so do their gradients: the
+    optimizer, norms and sums over ranks take as many kernels as for a single parameter.
+
+    Attributes
+    ----------
+    whole : list of Tensor
+        All parameters of a device, for each device; with gradients.
+
+    Examples
+    --------
+    >>> adapter = Adapter({"a": ((2, 2), "cpu"), "b": ((3,), "cpu")})
+    >>> adapter.whole[0].grad[4:] = 1.0
+    >>> adapter["b"].grad
+    tensor([1., 1., 1.])
+    """
+
+    def __init__(self, layout: Mapping[str, tuple[Sequence[int], torch.device | str]]) -> None:
+        places: dict[torch.device, list[str]] = {}
+        for name, (_, device) in layout.items():
+            places.setdefault(torch.device(device), []).append(name)
+        self._layout = {
+            device: {name: torch.Size(layout[name][0]) for name in names}
+            for device, names in places.items()
+        }
+        sizes = [sum(shape.numel() for shape in s.values()) for s in self._layout.values()]
+        self.whole = [torch.zeros(n, device=d) for n, d in zip(sizes, places, strict=True)]
+        for whole in self.whole:
+            whole.grad = torch.zeros_like(whole)
+        parts = self.parts(self.whole)
+        super().__init__((name, nn.Parameter(parts[name])) for name in layout)
+        self.clear_gradients()
+
+    def parts(self, whole: Iterable[Tensor]) -> dict[str, Tensor]:
+        """Return views of tensors like those of `whole`, by the parameters' names."""
+        views = {}
+        for tensor, shapes in zip(whole, self._layout.values(), strict=True):
+            pieces = tensor.split([shape.numel() for shape in shapes.values()])
+            for (name, shape), piece in zip(shapes.items(), pieces, strict=True):
+                views[name] = piece.view(shape)
+        return views
+
+    def clear_gradients(self) -> None:
+        """Set all gradients to zero."""
+        gradients = [cast(Tensor, whole.grad).zero_() for whole in self.whole]
+        for name, gradient in self.parts(gradients).items():
+            self[name].grad = gradient
 
 
 def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -> Adapter:
@@ -38,7 +88,7 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
 
     Returns
     -------
-    dict of str to Parameter
+    Adapter
         float32 whatever the dtype of the models; all zero until `initialise`.
 
     Raises
@@ -46,25 +96,25 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
     ValueError
         When two models do not have the same linear layers.
     """
-    shared: Adapter = {}
+    shared: Adapter | None = None
     for index, model in enumerate(models):
         model.requires_grad_(False)
         config = LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear")
+        config._register_custom_module({nn.Linear: LoraLinear})
         # On the meta device, because peft's own values are replaced at once.
         inject_adapter_in_model(config, model, low_cpu_mem_usage=True)
+        layers = {n: layer for n, layer in model.named_modules() if isinstance(layer, LoraLayer)}
         factors = {
             f"{name}.{part}": getattr(layer, part)["default"]
-            for name, layer in model.named_modules()
-            if isinstance(layer, LoraLayer)
+            for name, layer in layers.items()
             for part in ("lora_A", "lora_B")
         }
-        if index == 0:
-            for name, factor in factors.items():
-                layer = cast(LoraLayer, model.get_submodule(name.rpartition(".")[0]))
-                device = cast(Tensor, layer.get_base_layer().weight).device
-                zeros = torch.zeros(factor.weight.shape, device=device)
-                shared[name] = nn.Parameter(zeros)
         shapes = {name: factor.weight.shape for name, factor in factors.items()}
+        if shared is None:
+            places = {n: layer.get_base_layer().weight.device for n, layer in layers.items()}
+            shared = Adapter(
+                {n: (shape, places[n.rpartition(".")[0]]) for n, shape in shapes.items()}
+            )
         if shapes != {name: parameter.shape for name, parameter in shared.items()}:
             raise ValueError(
                 f"Checkpoint {index + 1} of the adapter does not have the linear layers of the "
@@ -72,11 +122,12 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
             )
         for name, factor in factors.items():
             factor.weight = shared[name]
+    assert shared is not None, "no models"
     return shared
 
 
 @torch.no_grad()
-def initialise(adapter: Adapter, seed: int) -> None:
+def initialise(adapter: Mapping[str, nn.Parameter], seed: int) -> None:
     r"""Set A to draws from U(-1/√n, 1/√n), n the layer's inputs, and B to zero.
 
     The draws depend on the seed and the parameter's name alone: not on torch's

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ def accumulate_gradients(
     divisor: float,
     micro_batch: int,
 ) -> dict[str, float]:
-    """Add the gradient of one step to the adapter; return each checkpoint's loss.
+    """Add the gradient of one step to the adapter's; return each checkpoint's loss.
 
     Parameters
     ----------
@@ -102,22 +102,25 @@ def accumulate_gradients(
     Returns
     -------
     dict of str to float
-        NaN for the first checkpoint whose loss or gradient is not finite, with which
-        the step ends.
+        NaN for the first checkpoint whose loss or gradient is not finite.
     """
-    losses = {}
+    standing = []  # loss of each checkpoint, and whether the gradient so far is finite
+    device = trainee.adapter.whole[0].device
     for checkpoint, model in trainee.models.items():
-        questions = batch[checkpoint]
-        total = torch.zeros((), device=model.device)
-        for part in _micro_batches(questions, trainee.tokens, micro_batch):
+        total = torch.zeros((), device=device)
+        for part in _micro_batches(batch[checkpoint], trainee.tokens, micro_batch):
             loss = question_losses(model, part, trainee.tokens, trainee.digits) / divisor
             loss.backward()
-            total += loss.detach().to(total.device)
-        losses[checkpoint] = total.item()
-        gradients = [p.grad for p in trainee.adapter.values() if p.grad is not None]
-        if not torch.isfinite(total + get_total_norm(gradients).to(total.device)):
-            return losses | {checkpoint: math.nan}
-    return losses
+            total += loss.detach().to(device)
+        norm = get_total_norm([cast(Tensor, whole.grad) for whole in trainee.adapter.whole])
+        standing += [total, norm.to(device)]
+    # Read at once, because each reading waits for the GPU.
+    losses, norms = torch.stack(standing).view(-1, 2).T.tolist()
+    found = dict(zip(trainee.models, losses, strict=True))
+    for checkpoint, norm in zip(found, norms, strict=True):
+        if not math.isfinite(found[checkpoint] + norm):
+            return found | {checkpoint: math.nan}
+    return found
 
 
 def joint_gradient(
@@ -150,8 +153,7 @@ def joint_gradient(
         When a single question does not fit.
     """
     while True:
-        for parameter in trainee.adapter.values():
-            parameter.grad = None
+        trainee.adapter.clear_gradients()
         losses, out_of_memory = {}, False
         try:
             losses = accumulate_gradients(
@@ -162,11 +164,7 @@ def joint_gradient(
         if out_of_memory:
             free_memory()
         notes = torch.tensor([float(out_of_memory), *(losses.get(name, 0.0) for name in batch)])
-        gradients = []
-        for parameter in trainee.adapter.values():
-            if parameter.grad is None:  # no question of this step has an answer here
-                parameter.grad = torch.zeros_like(parameter)
-            gradients.append(parameter.grad)
+        gradients = [cast(Tensor, whole.grad) for whole in trainee.adapter.whole]
         sum_over_ranks([*gradients, notes])
         if not notes[0]:
             return dict(zip(batch, notes[1:].tolist(), strict=True)), micro_batch

@@ -15,9 +15,11 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 def _tensors(adapter: Adapter, optimizer: AdamW) -> dict[str, Tensor]:
     moments = {
-        f"{name}.{moment}": optimizer.state[parameter][moment]
-        for name, parameter in adapter.items()
+        f"{name}.{moment}": part
         for moment in MOMENTS
+        for name, part in adapter.parts(
+            optimizer.state[whole][moment] for whole in adapter.whole
+        ).items()
     }
     return {name: parameter.detach() for name, parameter in adapter.items()} | moments
 
@@ -51,9 +53,9 @@ def restore(
     copy_from_first([standing])
     n_steps, micro_batch = standing.tolist()
     if n_steps:
-        for parameter in adapter.values():
-            moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
-            optimizer.state[parameter] = {"step": torch.tensor(float(n_steps)), **moments}
+        for whole in adapter.whole:
+            moments = {moment: torch.zeros_like(whole) for moment in MOMENTS}
+            optimizer.state[whole] = {"step": torch.tensor(float(n_steps)), **moments}
         tensors = _tensors(adapter, optimizer)
         if snapshot:
             for name, tensor in tensors.items():

@@ -120,7 +120,7 @@ def train_adapter(
         raise ValueError("No training question has an answer; check the split and the beams.")
     initialise(trainee.adapter, seed)
     optimizer = torch.optim.AdamW(
-        trainee.adapter.values(), lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
+        trainee.adapter.whole, lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
     )
     saved = work.read_snapshot(f"seed{seed}") if work else None
     done, rows, micro_batch = restore(trainee.adapter, optimizer, saved, micro_batch)
@@ -142,7 +142,7 @@ def train_adapter(
                 f"Step {step}: the loss or its gradient at checkpoint {bad[0]!r} is not finite "
                 f"(questions {', '.join(ids)}); lower the learning rate or use another dtype."
             )
-        clip_grad_norm_(trainee.adapter.values(), MAX_GRADIENT_NORM)
+        clip_grad_norm_(trainee.adapter.whole, MAX_GRADIENT_NORM)
         optimizer.step()
         loss = sum(losses.values()) * batch_size / len(ids)
         rows.append((step, loss, optimizer.param_groups[0]["lr"], time.perf_counter() - start))
