@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from persistcal.analyses.variance import RunningVariance
-from persistcal.confidence.packed_forward import pack
+from persistcal.confidence.packed_forward import Packed, pack
 from persistcal.pace import Pace
 
 
@@ -33,15 +33,13 @@ def blocks(model: PreTrainedModel) -> nn.ModuleList:
 
 
 @contextmanager
-def _outputs_at(
-    model: PreTrainedModel, rows: np.ndarray, columns: np.ndarray
-) -> Iterator[list[Tensor]]:
-    """Collect the output of each block at the given tokens alone, on the model's device."""
+def _last_outputs(model: PreTrainedModel, packed: Packed) -> Iterator[list[Tensor]]:
+    """Collect the output of each block at the last tokens alone, on the model's device."""
     outputs: list[Tensor] = []
 
     def keep(_block: nn.Module, _inputs: tuple, output: Tensor | tuple) -> None:
         hidden = output[0] if isinstance(output, tuple) else output
-        outputs.append(hidden[rows, columns].float().to(model.device))
+        outputs.append(packed.last_tokens(hidden).float().to(model.device))
 
     hooks = [block.register_forward_hook(keep) for block in blocks(model)]
     try:
@@ -73,10 +71,10 @@ def last_hidden_states(
     Tensor of float32, shape (n_layers, n_prompts, n_units)
     """
     packed = pack(model, prompts)
-    with _outputs_at(model, packed.row, packed.column) as outputs:
+    with _last_outputs(model, packed) as outputs:
         output = model.get_decoder()(**packed.inputs)
     if last_layer == "after_norm":
-        normed = output.last_hidden_state[packed.row, packed.column]
+        normed = packed.last_tokens(output.last_hidden_state)
         outputs[-1] = normed.float().to(model.device)
     return torch.stack(outputs)
 

@@ -9,7 +9,7 @@ from peft import PeftModel
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from persistcal.confidence.packing import Batch, pack_prompts
+from persistcal.confidence.packing import pack_prompts
 
 
 class Packed(NamedTuple):
@@ -19,25 +19,38 @@ class Packed(NamedTuple):
     ----------
     inputs : dict
         Keyword arguments of the model or its decoder.
-    row, column : ndarray of int64, shape (n_prompts,)
-        Where in the batch the last token of each prompt is.
+    ends : ndarray of int64, shape (2, n_prompts)
+        Row and column in the batch of the last token of each prompt.
+    ends_there : Tensor
+        The same on the model's device.
     """
 
     inputs: dict[str, Any]
-    row: np.ndarray
-    column: np.ndarray
+    ends: np.ndarray
+    ends_there: Tensor
+
+    def last_tokens(self, hidden: Tensor) -> Tensor:
+        """Return what `hidden` has, on any device, at the last token of each prompt."""
+        near = hidden.device == self.ends_there.device
+        row, column = self.ends_there if near else self.ends
+        return hidden[row, column]
 
 
-def _attention_mask(config: Any, batch: Batch, dtype: torch.dtype, device: torch.device) -> Any:  # noqa: ANN401
+def visible_tokens(until: Tensor) -> Tensor:
+    """Return whether a token of each row (second axis) sees another one (last axis)."""
+    place = torch.arange(until.shape[1], device=until.device)[:, None]
+    return (place.T <= place) & (place < until[:, None])
+
+
+def _attention_mask(config: Any, until: Tensor, positions: Tensor, dtype: torch.dtype) -> Any:  # noqa: ANN401
     def additive(visible: Tensor) -> Tensor:
-        blocked = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=device)
+        blocked = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=until.device)
         return torch.where(visible[:, None], torch.zeros_like(blocked), blocked)
 
-    visible = torch.from_numpy(batch.visible).to(device)
+    visible = visible_tokens(until)
     mask = additive(visible)
     if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
         return mask
-    positions = torch.from_numpy(batch.positions).to(device)
     distance = positions[:, :, None] - positions[:, None, :]
     near = additive(visible & (distance < config.sliding_window))
     return {"full_attention": mask, "sliding_attention": near}
@@ -50,19 +63,21 @@ def pack(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -
     short that attention is a small part of the work, see `pack_prompts`.
     """
     batch = pack_prompts(prompts, model.config.hidden_size)
-    token_ids, positions = (
-        torch.from_numpy(array).to(model.device) for array in (batch.token_ids, batch.positions)
-    )
+    rows = np.stack([batch.token_ids, batch.positions, batch.until])
+    ends = np.stack([batch.row, batch.column])
+    # At once, because each copy to a GPU waits for it.
+    sent = torch.from_numpy(np.concatenate([rows.ravel(), ends.ravel()])).to(model.device)
+    token_ids, positions, until = sent[: rows.size].view(rows.shape)
     mask = None  # plain causal attention, for which there are faster kernels
     if batch.branches:
-        mask = _attention_mask(model.config, batch, model.dtype, model.device)
+        mask = _attention_mask(model.config, until, positions, model.dtype)
     inputs = {
         "input_ids": token_ids,
         "attention_mask": mask,
         "position_ids": positions,
         "use_cache": False,
     }
-    return Packed(inputs, batch.row, batch.column)
+    return Packed(inputs, ends, sent[rows.size :].view(ends.shape))
 
 
 def check_close(model: PreTrainedModel | PeftModel, ours: Tensor, theirs: Tensor) -> None:

@@ -75,8 +75,8 @@ class Batch(NamedTuple):
     Attributes
     ----------
     token_ids, positions : ndarray of int64, shape (n_rows, length)
-    visible : ndarray of bool, shape (n_rows, length, length)
-        Whether a token (second axis) sees another one (last axis).
+    until : ndarray of int64, shape (n_rows, length)
+        Where in its row the descendants of each token end, which alone see it.
     row, column : ndarray of int64, shape (n_prompts,)
         Where the last token of each prompt is, in the order that they were given in.
     branches : bool
@@ -85,7 +85,7 @@ class Batch(NamedTuple):
 
     token_ids: np.ndarray
     positions: np.ndarray
-    visible: np.ndarray
+    until: np.ndarray
     row: np.ndarray
     column: np.ndarray
     branches: bool
@@ -140,11 +140,8 @@ def pack_prompts(prompts: Sequence[Sequence[int]], width: int) -> Batch:
     token_ids = padded([tree.token_ids for tree in trees], 0)
     positions = padded([tree.positions for tree in trees], 0)
     until = padded([tree.until for tree in trees], length)
-    place = np.arange(length)
-    causal = place <= place[:, None]
-    visible = causal & (place[:, None] < until[:, None, :])
     row, column = np.empty((2, len(prompts)), dtype=np.int64)
     row[order] = np.repeat(np.arange(len(trees)), [len(tree.ends) for tree in trees])
     column[order] = [end for tree in trees for end in tree.ends]
     branches = any(until != len(tree.token_ids) for tree in trees for until in tree.until)
-    return Batch(token_ids, positions, visible, row, column, branches)
+    return Batch(token_ids, positions, until, row, column, branches)

@@ -4,6 +4,7 @@ The next-token logits of the ten digits at the end of a confidence prompt, and
 nothing else of the vocabulary, make the confidence.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -46,6 +47,13 @@ def tokenise(
     )
 
 
+@functools.cache
+def _on_device(ids: tuple[int, ...], device: torch.device) -> Tensor:
+    """Return the same few token ids again and again, copied to a GPU once."""
+    with torch.inference_mode(False):
+        return torch.tensor(ids, device=device)
+
+
 def digit_logits(
     model: PreTrainedModel, prompts: Sequence[Sequence[int]], digits: Sequence[int]
 ) -> Tensor:
@@ -68,8 +76,9 @@ def digit_logits(
     """
     packed = pack(model, prompts)
     hidden = model.get_decoder()(**packed.inputs).last_hidden_state
-    head = model.get_output_embeddings().weight[list(digits)]
-    hidden = hidden[packed.row, packed.column]
+    weight = model.get_output_embeddings().weight
+    head = weight[_on_device(tuple(digits), weight.device)]
+    hidden = packed.last_tokens(hidden)
     return nn.functional.linear(hidden.to(head.device).float(), head.float())
 
 

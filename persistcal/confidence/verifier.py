@@ -77,7 +77,7 @@ def next_logits(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[i
 
     def last_tokens(_head: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
         [hidden] = inputs
-        return (hidden[packed.row, packed.column][None],)
+        return (packed.last_tokens(hidden)[None],)
 
     # Before the head, whose logits at all places would take more memory than all else.
     hook = model.get_output_embeddings().register_forward_pre_hook(last_tokens)

@@ -103,7 +103,9 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
         config._register_custom_module({nn.Linear: LoraLinear})
         # On the meta device, because peft's own values are replaced at once.
         inject_adapter_in_model(config, model, low_cpu_mem_usage=True)
-        layers = {n: layer for n, layer in model.named_modules() if isinstance(layer, LoraLayer)}
+        layers = {
+            n: layer for n, layer in model.named_modules() if isinstance(layer, LoraLayer)
+        }
         factors = {
             f"{name}.{part}": getattr(layer, part)["default"]
             for name, layer in layers.items()
@@ -111,7 +113,10 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
         }
         shapes = {name: factor.weight.shape for name, factor in factors.items()}
         if shared is None:
-            places = {n: layer.get_base_layer().weight.device for n, layer in layers.items()}
+            places = {
+                name: cast(Tensor, layer.get_base_layer().weight).device
+                for name, layer in layers.items()
+            }
             shared = Adapter(
                 {n: (shape, places[n.rpartition(".")[0]]) for n, shape in shapes.items()}
             )

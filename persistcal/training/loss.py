@@ -59,8 +59,9 @@ def question_losses(
     """
     prompts = [tokens[prompt] for q in questions for prompt in q.prompts]
     confidence = clamp_straight_through(confidence_of(digit_logits(model, prompts, digits)))
-    weights = confidence.new_tensor([weight for q in questions for weight in q.weights])
-    labels = confidence.new_tensor([label for q in questions for label in q.labels])
+    known = [[weight for q in questions for weight in q.weights]]
+    known += [[label for q in questions for label in q.labels]]
+    weights, labels = confidence.new_tensor(known)
     log_likelihood = labels * confidence.log() + (1 - labels) * (1 - confidence).log()
     return -(weights * log_likelihood).sum()
 

@@ -9,6 +9,7 @@ from tiny_models import TEMPLATE, TEXT, tiny_model, tiny_tokenizer
 from tokenizers import normalizers
 from transformers import GraniteConfig, GraniteForCausalLM, LlamaForCausalLM
 
+from persistcal.confidence.packed_forward import visible_tokens
 from persistcal.confidence.packing import make_tree, pack_prompts
 from persistcal.confidence.verbalised import (
     check_digit_logits,
@@ -64,16 +65,15 @@ def random_prompts(n, seed):
 def test_each_prompt_is_what_its_last_token_sees(n, width):
     prompts = random_prompts(n, seed=n)
     batch = pack_prompts(prompts, width)
+    visible = visible_tokens(torch.from_numpy(batch.until)).numpy()
     for prompt, row, column in zip(prompts, batch.row, batch.column, strict=True):
-        seen = np.flatnonzero(batch.visible[row, column])
+        seen = np.flatnonzero(visible[row, column])
         assert batch.token_ids[row, seen].tolist() == prompt
         assert batch.positions[row, seen].tolist() == list(range(len(prompt)))
         # So does every token on the way see what is before it, and nothing else.
         for place, token in enumerate(seen):
-            assert (
-                np.flatnonzero(batch.visible[row, token]).tolist() == seen[: place + 1].tolist()
-            )
-    assert batch.visible.any(-1).all()  # attention to nothing is not a number
+            assert np.flatnonzero(visible[row, token]).tolist() == seen[: place + 1].tolist()
+    assert visible.any(-1).all()  # attention to nothing is not a number
 
 
 def test_every_beginning_is_in_a_tree_once():
