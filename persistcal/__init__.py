@@ -22,5 +22,6 @@ provenance: tie a result to the code that made it
 questions/: questions and their reference answers: the datasets of the paper, of atlas, and
     one's own
 report/: tables and figures, and the study beside the paper
+store/: everything that touches files on behalf of the other rooms
 training/: train confidence adapters on several checkpoints jointly
 """

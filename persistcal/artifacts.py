@@ -2,14 +2,15 @@
 
 `read` and `write` refuse any other shape, so that a wrong table stops at the
 rule that made it and not three rules later. A parquet file carries a digest of what
-is in it, so that a bit that has flipped on a disk stops there too.
+is in it, so that a bit that has flipped on a disk stops there too, and says what it is
+about: of which model, checkpoint or dataset its rows are.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -33,12 +34,39 @@ class Table(NamedTuple):
         Columns in order; a field that is not nullable holds no missing values.
     key : tuple of str
         Columns whose values identify a row.
+    about : tuple of str
+        What each file says beside its columns, the same for all rows, such as the model
+        that the rows are of.
     """
 
     name: str
     rule: str
     schema: pa.Schema
     key: tuple[str, ...]
+    about: tuple[str, ...] = ()
+
+    def write(self, frame: pd.DataFrame, path: str, about: Mapping[str, Any]) -> None:
+        """Write `frame`, as CSV or parquet; columns that it lacks are taken from `about`.
+
+        Raises
+        ------
+        TableError
+            When its columns and `about` say different things of what it is about.
+        """
+        columns = [*self.about, *self.schema.names]
+        frame = frame.assign(**{n: about[n] for n in columns if n in about and n not in frame})
+        said = dict(about)
+        for name in self.about:
+            if name in frame.columns and (frame[name].astype(str) != str(about[name])).any():
+                raise TableError(
+                    f"{path}: {self.rule} was to write rows of {name} {about[name]!r} and also "
+                    f"has some of {frame[name].astype(str).unique().tolist()}."
+                )
+        frame = frame.drop(columns=[n for n in self.about if n not in self.schema.names])
+        if Path(path).suffix == ".csv":
+            write_csv(frame, path, self)
+        else:
+            write(frame, path, self, about=said)
 
 
 class TableError(ValueError):
@@ -51,6 +79,7 @@ def _schema(optional: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
 
 TEXT, INT, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 TEXTS = pa.list_(pa.string())
+ANSWERED = ("model", "checkpoint", "dataset")
 
 QUESTIONS = Table(
     "questions",
@@ -66,6 +95,7 @@ QUESTIONS = Table(
         excluded=FLAG,
     ),
     ("question_id",),
+    ("dataset",),
 )
 FACTS = Table(
     "facts",
@@ -80,6 +110,7 @@ FACTS = Table(
         split=TEXT,  # of the question that asks for it; "unused" where none does
     ),
     ("question_id",),
+    ("dataset",),
 )
 BEAMS = Table(
     "beams",
@@ -96,12 +127,14 @@ BEAMS = Table(
         entropy=REAL,
     ),
     ("question_id", "beam"),
+    ANSWERED,
 )
 CLUSTERS = Table(
     "clusters",
     "cluster_answers",
     _schema(question_id=TEXT, cluster=INT, answer=TEXT, probability=REAL, members=TEXTS),
     ("question_id", "cluster"),
+    ANSWERED,
 )
 ENTAILMENTS = Table(
     "entailments",
@@ -115,6 +148,7 @@ LABELS = Table(
     "judge_answers",
     _schema(question_id=TEXT, cluster=INT, label=TEXT, source=TEXT),
     ("question_id", "cluster"),
+    ANSWERED,
 )
 GIVEN_LABELS = Table(
     "given_labels",
@@ -122,6 +156,7 @@ GIVEN_LABELS = Table(
     # of answers that came with one; `answer` without case and full stops
     _schema(question_id=TEXT, answer=TEXT, label=TEXT),
     ("question_id", "answer"),
+    ("dataset",),
 )
 ANSWERS = Table(
     "answers",
@@ -136,12 +171,14 @@ ANSWERS = Table(
         correct=FLAG,
     ),
     ("question_id",),
+    ANSWERED,
 )
 TRAINING = Table(
     "training",
     "train_adapters",
     _schema(step=INT, loss=REAL, lr=REAL, seconds=REAL),
     ("step",),
+    ("model", "dataset", "recipe", "trained_on", "seed"),
 )
 SCORES = Table(
     "scores",
@@ -156,12 +193,14 @@ SCORES = Table(
         confidence=REAL,
     ),
     ("answers_of", "recipe", "trained_on", "train_dataset", "seed", "question_id"),
+    (*ANSWERED, "answers"),
 )
 VERIFIED = Table(
     "verified",
     "score_with_verifier",
     _schema(checkpoint=TEXT, question_id=TEXT, confidence=REAL),  # whose answer, and P(yes)
     ("checkpoint", "question_id"),
+    ("verifier", "model", "dataset"),
 )
 PREDICTIONS = Table(
     "predictions",
@@ -176,6 +215,7 @@ PREDICTIONS = Table(
         correct=FLAG,
     ),
     ("checkpoint", "question_id", "train_dataset", "estimator", "seed"),
+    ("model", "dataset"),
 )
 CONTRAST_SETS = Table(
     "contrast_sets",
@@ -267,6 +307,7 @@ REPLICATES = Table(
         drawn=TEXT,  # digest of what was drawn; replicates are paired where it is equal
     ),
     ("train_dataset", "estimator", "conditioning", "scope", "metric"),
+    ("model", "dataset"),
 )
 INTERVALS = Table(
     "intervals",
@@ -343,6 +384,7 @@ VARIANCES = Table(
     "measure_variance",
     _schema(question_id=TEXT, layer=INT, variance=REAL),  # layers from 1
     ("question_id", "layer"),
+    ANSWERED,
 )
 CONFOUNDS = Table(
     "confounds",
@@ -449,6 +491,37 @@ MISSING = Table(
 )
 
 
+# What scripts are annotated with: a frame that is read and written as one of these tables
+Questions = Annotated[pd.DataFrame, QUESTIONS]
+Facts = Annotated[pd.DataFrame, FACTS]
+Beams = Annotated[pd.DataFrame, BEAMS]
+Clusters = Annotated[pd.DataFrame, CLUSTERS]
+Entailments = Annotated[pd.DataFrame, ENTAILMENTS]
+Labels = Annotated[pd.DataFrame, LABELS]
+GivenLabels = Annotated[pd.DataFrame, GIVEN_LABELS]
+Answers = Annotated[pd.DataFrame, ANSWERS]
+Training = Annotated[pd.DataFrame, TRAINING]
+Scores = Annotated[pd.DataFrame, SCORES]
+Verified = Annotated[pd.DataFrame, VERIFIED]
+Predictions = Annotated[pd.DataFrame, PREDICTIONS]
+ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
+Metrics = Annotated[pd.DataFrame, METRICS]
+Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
+Replicates = Annotated[pd.DataFrame, REPLICATES]
+Intervals = Annotated[pd.DataFrame, INTERVALS]
+Accuracies = Annotated[pd.DataFrame, ACCURACIES]
+PaperComparison = Annotated[pd.DataFrame, PAPER_COMPARISON]
+Transfer = Annotated[pd.DataFrame, TRANSFER]
+Variances = Annotated[pd.DataFrame, VARIANCES]
+Confounds = Annotated[pd.DataFrame, CONFOUNDS]
+Pairs = Annotated[pd.DataFrame, PAIRS]
+Worlds = Annotated[pd.DataFrame, WORLDS]
+Headroom = Annotated[pd.DataFrame, HEADROOM]
+WeightSimilarities = Annotated[pd.DataFrame, WEIGHT_SIMILARITIES]
+AuditAgreements = Annotated[pd.DataFrame, AUDIT_AGREEMENTS]
+Missing = Annotated[pd.DataFrame, MISSING]
+
+
 def check(frame: pd.DataFrame, table: Table, where: str | Path) -> pa.Table:
     """Return `frame` as an arrow table of the shape of `table`.
 
@@ -520,6 +593,7 @@ def write(
     path: str | Path,
     table: Table,
     *,
+    about: Mapping[str, str] | None = None,
     sources: Mapping[str, str] | None = None,
 ) -> None:
     """Write `frame` to the parquet file `path`, whole or not at all.
@@ -530,11 +604,14 @@ def write(
     path : str or Path
     table : Table
         The shape that `frame` must have.
+    about : mapping of str to str, optional
+        What the rows are about; of it `table.about` is kept.
     sources : mapping of str to str, optional
         Of a user's own files that the table is made from, the SHA-256.
     """
     content = check(frame, table, path)
-    marks = {b"sha256": content_digest(content).encode()}
+    said = json.dumps({name: str(about[name]) for name in table.about}) if about else ""
+    marks = {b"sha256": _seal(content, said), b"about": said.encode()}
     if sources:
         marks[b"sources"] = json.dumps(dict(sources)).encode()
     with written_whole(path) as part:
@@ -544,10 +621,42 @@ def write(
 
 def read(path: str | Path, table: Table) -> pd.DataFrame:
     """Read the parquet file `path` and check that it is a `table`, as it was written."""
+    return _read(path, table)[0]
+
+
+def read_about(paths: str | Path | Sequence[str | Path], table: Table) -> pd.DataFrame:
+    """Read files of a `table` one below the other, with columns that say what each is about.
+
+    Raises
+    ------
+    TableError
+        When a file is no such table, or does not say what it is about.
+    """
+    several = [paths] if isinstance(paths, str | Path) else paths
+    frames = []
+    for path in several:
+        if Path(path).suffix == ".csv":
+            frames.append(read_csv(path, table))
+            continue
+        frame, about = _read(path, table)
+        if missing := [name for name in table.about if name not in about]:
+            raise TableError(
+                f"{path}: the file does not say of which {missing[0]} it is, as an earlier "
+                f"version wrote it; delete it, so that {table.rule} makes it again."
+            )
+        frames.append(frame.assign(**about)[[*about, *table.schema.names]])
+    columns = [*table.about, *table.schema.names]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def _read(path: str | Path, table: Table) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows of a parquet file, and what they are about."""
     try:
         content = pq.read_table(path, page_checksum_verification=True)
-        written = (content.schema.metadata or {}).get(b"sha256")
-        whole = not written or content_digest(content).encode() == written
+        marks = content.schema.metadata or {}
+        said = marks.get(b"about", b"").decode()
+        written = marks.get(b"sha256")
+        whole = not written or _seal(content, said) == written
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TableError(f"{path}: not a readable parquet file ({error}).") from error
     if not whole:
@@ -555,7 +664,14 @@ def read(path: str | Path, table: Table) -> pd.DataFrame:
             f"{path}: the file is damaged, its content is not what was written; delete it, so "
             f"that {table.rule} makes it again."
         )
-    return check(content.replace_schema_metadata(None).to_pandas(), table, path).to_pandas()
+    frame = check(content.replace_schema_metadata(None).to_pandas(), table, path).to_pandas()
+    return frame, json.loads(said or "{}")
+
+
+def _seal(content: pa.Table, about: str) -> bytes:
+    """Return a digest of the rows and of what they are about."""
+    rows = content_digest(content).encode()
+    return hashlib.sha256(rows + about.encode()).hexdigest().encode() if about else rows
 
 
 def sources(path: str | Path) -> dict[str, str]:

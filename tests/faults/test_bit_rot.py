@@ -132,7 +132,7 @@ def test_rules_that_read_a_users_file_keep_its_digest(tmp_path, caplog):
     file, made = tmp_path / "quiz.csv", tmp_path / "quiz.parquet"
     file.write_text("question,answers,split\nWhere?,Here,test\n")
     sizes = {"n_few_shot": 0, "n_train": 0, "n_test": 1, "seed": 1}
-    read_questions(str(file), str(made), least={"test": 1}, **sizes)
+    read_questions(str(file), str(made), dataset="quiz", least={"test": 1}, **sizes)
     assert artifacts.sources(made) == {str(file): sha256(file)}
     assert f"{file} has the SHA-256 {sha256(file)}" in caplog.messages
 

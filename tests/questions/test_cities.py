@@ -119,13 +119,12 @@ def test_splits_larger_than_the_data():
         split_questions(20, n_few_shot=2, n_train=5, n_test=14, seed=3)
 
 
-def test_prepare_atlas(tmp_path):
-    paths = [str(tmp_path / name) for name in ("questions.parquet", "facts.parquet")]
-    prepare_atlas(
-        *paths, n_few_shot=5, n_train=20, n_test=30, seed=17, min_city_population=1_000_000
+def test_prepare_atlas():
+    questions, facts = prepare_atlas(
+        n_few_shot=5, n_train=20, n_test=30, seed=17, min_city_population=1_000_000
     )
-    questions = artifacts.read(paths[0], artifacts.QUESTIONS)
-    facts = artifacts.read(paths[1], artifacts.FACTS)
+    artifacts.check(questions, artifacts.QUESTIONS, "questions")
+    artifacts.check(facts, artifacts.FACTS, "facts")
     assert questions["split"].value_counts()[["few_shot", "train", "test"]].tolist() == [
         5,
         20,

@@ -84,11 +84,10 @@ def test_families_have_their_sizes():
     assert {family(number) for number in (1, 56, 81, 86, 113, 118)} == {"Main group"}
 
 
-def test_prepare_elements(tmp_path):
-    paths = tmp_path / "questions.parquet", tmp_path / "facts.parquet"
-    prepare_elements(*paths, n_few_shot=5, n_test=600, seed=17)
-    questions = artifacts.read(paths[0], artifacts.QUESTIONS)
-    facts = artifacts.read(paths[1], artifacts.FACTS)
+def test_prepare_elements():
+    questions, facts = prepare_elements(n_few_shot=5, n_test=600, seed=17)
+    artifacts.check(questions, artifacts.QUESTIONS, "questions")
+    artifacts.check(facts, artifacts.FACTS, "facts")
     assert questions["split"].value_counts().to_dict() == {
         "test": 600,
         "unused": 159,
@@ -98,4 +97,4 @@ def test_prepare_elements(tmp_path):
     assert facts["split"].tolist() == questions["split"].tolist()
     assert questions["references"].str[0].tolist() == facts["answer"].tolist()
     with pytest.raises(ValueError, match="there are only 764 questions; lower"):
-        prepare_elements(*paths, n_few_shot=5, n_test=800, seed=17)
+        prepare_elements(n_few_shot=5, n_test=800, seed=17)

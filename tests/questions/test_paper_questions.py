@@ -23,8 +23,8 @@ def own_datasets_cache(tmp_path, monkeypatch):
     datasets.disable_progress_bars()
 
 
-def read(path):
-    table = artifacts.read(path, artifacts.QUESTIONS)
+def parts(table):
+    artifacts.check(table, artifacts.QUESTIONS, "questions")
     return table, table[table["split"] != "few_shot"], table[table["split"] == "few_shot"]
 
 
@@ -55,16 +55,8 @@ def triviaqa(tmp_path):
     )
 
     def prepare(train=(0, 50), test=(50, 93), expect=()):
-        path = tmp_path / "triviaqa.parquet"
-        prepare_triviaqa(
-            str(path),
-            repo=repo,
-            revision="0f7faf3",
-            train=train,
-            test=test,
-            expect=dict(expect),
-        )
-        return read(path)
+        how = {"repo": repo, "revision": "0f7faf3", "train": train, "test": test}
+        return parts(prepare_triviaqa(**how, expect=dict(expect)))
 
     return prepare
 
@@ -149,18 +141,10 @@ def jeopardy(tmp_path):
     repo = write_jeopardy(tmp_path / "jeopardy", CLUES)
 
     def prepare(categories, expect=()):
-        path = tmp_path / "jeopardy.parquet"
         (tmp_path / "categories.txt").write_text("".join(f"{name}\n" for name in categories))
-        prepare_jeopardy(
-            str(tmp_path / "categories.txt"),
-            str(path),
-            repo=repo,
-            revision="aebec90",
-            train=(0, 100),
-            test=(200, 305),
-            expect=dict(expect),
-        )
-        return read(path)
+        how = {"repo": repo, "revision": "aebec90", "train": (0, 100), "test": (200, 305)}
+        table = prepare_jeopardy(tmp_path / "categories.txt", **how, expect=dict(expect))
+        return parts(table)
 
     return prepare
 
@@ -225,10 +209,9 @@ ENTRIES = [e for pair in zip(FACTOIDS, [*LISTS, *OTHERS], strict=True) for e in 
 def bioasq(tmp_path):
     def prepare(entries, expect=()):
         (tmp_path / "training14b.json").write_text(json.dumps({"questions": entries}))
-        prepare_bioasq(
-            str(tmp_path / "training14b.json"), str(tmp_path / "b.parquet"), expect=dict(expect)
-        )
-        return read(tmp_path / "b.parquet")
+        paths = str(tmp_path / "training14b.json"), str(tmp_path / "b.parquet")
+        prepare_bioasq(*paths, dataset="bioasq", expect=dict(expect))
+        return parts(artifacts.read(paths[1], artifacts.QUESTIONS))
 
     return prepare
 
@@ -283,7 +266,7 @@ def test_the_papers_counts_fire_on_other_data(bioasq):
 
 def test_a_missing_bioasq_file_says_where_to_get_it(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.json: .*participants-area.*14b.*file"):
-        prepare_bioasq(str(tmp_path / "none.json"), "q", expect={})
+        prepare_bioasq(str(tmp_path / "none.json"), "q", dataset="bioasq", expect={})
 
 
 def test_a_bioasq_question_without_answer_is_named(bioasq):
@@ -312,4 +295,4 @@ def test_an_empty_answer_among_others_is_dropped(bioasq):
 def test_another_json_file(tmp_path):
     (tmp_path / "x.json").write_text('{"documents": []}')
     with pytest.raises(ValueError, match=r"x\.json: the key 'questions' is missing"):
-        prepare_bioasq(str(tmp_path / "x.json"), "q", expect={})
+        prepare_bioasq(str(tmp_path / "x.json"), "q", dataset="bioasq", expect={})

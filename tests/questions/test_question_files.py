@@ -26,7 +26,7 @@ def rows_of(content, kind=".csv"):
 def read(path, content):
     path.write_bytes(content)
     out = path.with_name("out.parquet")
-    read_questions(str(path), str(out), **NO_DRAW, least={})
+    read_questions(str(path), str(out), dataset="own", **NO_DRAW, least={})
     return artifacts.read(out, artifacts.QUESTIONS)
 
 

@@ -19,7 +19,7 @@ NO_DRAW = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
 
 def read(path, **draw):
     out = path.with_suffix(".out.parquet")
-    read_questions(str(path), str(out), **{**NO_DRAW, "least": {}, **draw})
+    read_questions(str(path), str(out), **{**NO_DRAW, "dataset": "own", "least": {}, **draw})
     return artifacts.read(out, artifacts.QUESTIONS)
 
 

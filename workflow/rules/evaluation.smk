@@ -84,10 +84,6 @@ def replicates_compared(wildcards):
     return of_each(REPLICATES, study.shown(wildcards.table))
 
 
-def rows_compared(wildcards):
-    return [list(row) for row in study.shown(wildcards.table)]
-
-
 def comparisons(wildcards):
     """The blocks of a table: what is tested, and nothing that is only printed."""
     places = dict.fromkeys(
@@ -111,7 +107,6 @@ rule compare_estimators:
     threads: 1
     params:
         comparisons=comparisons,
-        replicated=rows_compared,
         code=digest_of("evaluation/compare_estimators.py"),
     script:
         "../scripts/evaluation/compare_estimators.py"

@@ -24,6 +24,7 @@ def cluster_answers(
     equivalence: Mapping[str, Any],
     weighting: str,
     threads: int = 1,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write the clusters of the beams at `beams_path` to `clusters_path`.
 
@@ -37,6 +38,8 @@ def cluster_answers(
         See `persistcal.answers.equivalence_backends.open_equivalence`.
     weighting : {"softmax", "probability", "equal"}
         Weight of a beam, see `persistcal.answers.clusters.beam_weights`.
+    about : mapping of str to str, optional
+        Whose answers they are.
     """
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
     texts = dict(zip(questions["question_id"], questions["question"], strict=True))
@@ -64,7 +67,7 @@ def cluster_answers(
         for number, cluster in enumerate(candidates)
     ]
     table = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
-    artifacts.write(table, clusters_path, artifacts.CLUSTERS)
+    artifacts.write(table, clusters_path, artifacts.CLUSTERS, about=about)
     log.info("%d clusters of %d questions", len(table), len(answered))
     if n_empty := clustered.count([]):
         log.warning("%d questions have no answer in any beam", n_empty)
@@ -80,4 +83,5 @@ if __name__ == "__main__":
         equivalence=snakemake.params.equivalence,
         weighting=snakemake.params.weighting,
         threads=snakemake.threads,
+        about=dict(snakemake.wildcards.items()),
     )

@@ -43,6 +43,7 @@ def generate_beams(
     draw: Mapping[str, Any] | None = None,
     shard: int = 0,
     n_shards: int = 1,
+    about: Mapping[str, str] | None = None,
     code: str = "",
     **search: Any,  # noqa: ANN401
 ) -> None:
@@ -102,11 +103,12 @@ def generate_beams(
                 rows += [(question_id, rank, *beam) for rank, beam in enumerate(beams)]
         frame = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
         frame = in_order(frame, artifacts.BEAMS, list(asked["question_id"]))
-        artifacts.write(frame, beams_path, artifacts.BEAMS)
+        artifacts.write(frame, beams_path, artifacts.BEAMS, about=about)
     log.info("%d beams of %d questions", len(frame), frame["question_id"].nunique())
 
 
 if __name__ == "__main__":
     log_to(snakemake.log[0])
     paths = snakemake.input.checkpoint, snakemake.input.questions, snakemake.output.beams
-    generate_beams(*paths, threads=snakemake.threads, **dict(snakemake.params.items()))
+    settings = {**dict(snakemake.params.items()), "about": dict(snakemake.wildcards.items())}
+    generate_beams(*paths, threads=snakemake.threads, **settings)

@@ -1,5 +1,7 @@
 """Put the shards of a table together: what one job would have written."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from persistcal import artifacts
@@ -8,7 +10,12 @@ from persistcal.models.batches import in_order
 
 
 def merge_shards(
-    shard_paths: list[str], questions_path: str, merged_path: str, *, table: str
+    shard_paths: list[str],
+    questions_path: str,
+    merged_path: str,
+    *,
+    table: str,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write the rows of all shards to `merged_path`.
 
@@ -21,11 +28,14 @@ def merge_shards(
     merged_path : str
     table : {"BEAMS", "SCORES"}
         Name of the table in `persistcal.artifacts`.
+    about : mapping of str to str, optional
+        What its rows are about.
     """
     kind: artifacts.Table = getattr(artifacts, table)
     questions = artifacts.read(questions_path, artifacts.QUESTIONS).sort_values("index")
     rows = pd.concat([artifacts.read(path, kind) for path in shard_paths])
-    artifacts.write(in_order(rows, kind, questions["question_id"].tolist()), merged_path, kind)
+    merged = in_order(rows, kind, questions["question_id"].tolist())
+    artifacts.write(merged, merged_path, kind, about=about)
 
 
 if __name__ == "__main__":
@@ -35,4 +45,5 @@ if __name__ == "__main__":
         snakemake.input.questions,
         snakemake.output.merged,
         table=snakemake.params.table,
+        about=dict(snakemake.wildcards.items()),
     )

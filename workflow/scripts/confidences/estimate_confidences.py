@@ -44,6 +44,7 @@ def estimate_confidences(
     prompt: str = "",
     words: Sequence[str] | None = None,
     threads: int = 1,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write the predictions with the confidences that `function` gives them.
 
@@ -121,7 +122,7 @@ def estimate_confidences(
             log.info("%s fitted on %d answers", posthoc, len(labelled))
     columns = ["checkpoint", "question_id", "train_dataset", "seed", "confidence"]
     predictions = join_predictions(asked, confidences[columns], estimator)
-    artifacts.write(predictions, predictions_path, artifacts.PREDICTIONS)
+    artifacts.write(predictions, predictions_path, artifacts.PREDICTIONS, about=about)
     log.info(
         "%d predictions, mean confidence %.3f", len(asked), confidences["confidence"].mean()
     )
@@ -200,5 +201,6 @@ if __name__ == "__main__":
         checkpoint_paths=files.get("checkpoints"),
         entailment_model_path=files.get("entailment_model", ""),
         threads=snakemake.threads,
+        about=dict(snakemake.wildcards.items()),
         **settings,
     )

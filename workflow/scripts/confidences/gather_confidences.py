@@ -24,6 +24,7 @@ def gather_confidences(
     uses: Sequence[Mapping[str, str]],
     copies: bool,
     posthoc: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write the predictions of `evaluation` checkpoints with the confidences of `estimator`.
 
@@ -54,7 +55,7 @@ def gather_confidences(
         log.info("%s fitted on %d answers of %s", posthoc, len(labelled), ", ".join(earlier))
     asked = answers[answers["checkpoint"].isin(evaluation) & (answers["split"] == "test")]
     predictions = join_predictions(asked, confidences, estimator, copies=copies)
-    artifacts.write(predictions, predictions_path, artifacts.PREDICTIONS)
+    artifacts.write(predictions, predictions_path, artifacts.PREDICTIONS, about=about)
     log.info("%d predictions of %d answers", len(predictions), len(asked))
 
 
@@ -67,5 +68,6 @@ if __name__ == "__main__":
         snakemake.input.answers,
         snakemake.output.predictions,
         estimator=snakemake.wildcards.estimator,
+        about=dict(snakemake.wildcards.items()),
         **settings,
     )

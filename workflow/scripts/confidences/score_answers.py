@@ -1,6 +1,7 @@
 """Score answers with every adapter that is used at a checkpoint: confidences."""
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def score_answers(
     threads: int,
     shard: int = 0,
     n_shards: int = 1,
+    about: Mapping[str, str] | None = None,
     code: str = "",
 ) -> None:
     """Write the confidence of each adapter in the predictions on a split.
@@ -81,11 +83,12 @@ def score_answers(
             scores.append(rows)
             log.info("%s: mean confidence %.3f", key, rows["confidence"].mean())
         frame = in_order(pd.concat(scores), artifacts.SCORES, list(questions["question_id"]))
-        artifacts.write(frame, scores_path, artifacts.SCORES)
+        artifacts.write(frame, scores_path, artifacts.SCORES, about=about)
 
 
 if __name__ == "__main__":
     log_to(snakemake.log[0])
     files, settings = snakemake.input, dict(snakemake.params.items())
+    settings["about"] = dict(snakemake.wildcards.items())
     paths = files.checkpoint, files.questions, files.clusters, files.adapters
     score_answers(*paths, snakemake.output.scores, threads=snakemake.threads, **settings)

@@ -30,6 +30,7 @@ def score_with_verifier(
     prompt: str,
     settings: Mapping[str, Any],
     threads: int,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write the verifier's confidence in the predictions of checkpoints.
 
@@ -62,7 +63,10 @@ def score_with_verifier(
     confidence = word_probability(model, prompts, yes, batch_size=settings["batch_size"])
     verified = answers.merge(pairs.assign(confidence=confidence), validate="many_to_one")
     artifacts.write(
-        verified[artifacts.VERIFIED.schema.names], verified_path, artifacts.VERIFIED
+        verified[artifacts.VERIFIED.schema.names],
+        verified_path,
+        artifacts.VERIFIED,
+        about=about,
     )
     log.info("%d answers, %d of them distinct", len(verified), len(pairs))
 
@@ -79,4 +83,5 @@ if __name__ == "__main__":
         snakemake.output.verified,
         **params,
         threads=snakemake.threads,
+        about=dict(snakemake.wildcards.items()),
     )

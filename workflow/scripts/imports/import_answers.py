@@ -99,10 +99,9 @@ def import_answers(
             )
             labels = label_table(of_dataset)
             questions = question_table(of_dataset)
-            artifacts.write(questions, path, artifacts.QUESTIONS, sources=sources)
-            artifacts.write(
-                labels, labels_paths[dataset], artifacts.GIVEN_LABELS, sources=sources
-            )
+            how = {"about": {"dataset": dataset}, "sources": sources}
+            artifacts.write(questions, path, artifacts.QUESTIONS, **how)
+            artifacts.write(labels, labels_paths[dataset], artifacts.GIVEN_LABELS, **how)
             n = int((of_dataset["label"] == "").sum())
             log.info(
                 "%s: %d questions, %d answers, %d of them for the judge",
@@ -114,7 +113,8 @@ def import_answers(
     except ValueError as error:
         raise OwnAnswersError(f"{', '.join(sources)}: {error}.") from error
     for place, path in beams_paths.items():
-        artifacts.write(beams[place], path, artifacts.BEAMS, sources=sources)
+        about = dict(zip(("model", "checkpoint", "dataset"), place, strict=True))
+        artifacts.write(beams[place], path, artifacts.BEAMS, about=about, sources=sources)
 
 
 def read_answers(entry: Mapping[str, str], *, several: bool) -> pd.DataFrame:

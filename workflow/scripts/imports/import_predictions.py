@@ -39,15 +39,21 @@ def import_predictions(
     log.info("%s has the SHA-256 %s", file_path, sources[file_path])
     try:
         rows = collect_rows(read_batches(file_path), checkpoints=checkpoints, datasets=datasets)
-        answers: list[pd.DataFrame] = []
+        answers: list[tuple[dict[str, str], pd.DataFrame]] = []
         parts = zip(wanted, predictions_paths, split_rows(rows, wanted), strict=True)
-        for (model, _), path, chosen in parts:
+        for (model, dataset), path, chosen in parts:
+            about = {"model": model, "dataset": dataset}
             chosen_columns = chosen[artifacts.PREDICTIONS.schema.names]
-            artifacts.write(chosen_columns, path, artifacts.PREDICTIONS, sources=sources)
+            artifacts.write(
+                chosen_columns, path, artifacts.PREDICTIONS, about=about, sources=sources
+            )
             log.info("Wrote %s: %d predictions", path, len(chosen))
-            answers += imported_answers(chosen, checkpoints[model])
-        for path, rows in zip(answers_paths, answers, strict=True):
-            artifacts.write(rows, path, artifacts.ANSWERS)
+            of_each = zip(
+                checkpoints[model], imported_answers(chosen, checkpoints[model]), strict=True
+            )
+            answers += [({**about, "checkpoint": name}, rows) for name, rows in of_each]
+        for path, (about, rows) in zip(answers_paths, answers, strict=True):
+            artifacts.write(rows, path, artifacts.ANSWERS, about=about)
     except (OwnPredictionsError, pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the file's content

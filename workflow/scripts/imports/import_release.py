@@ -60,9 +60,10 @@ def import_release(
                 for checkpoint, revision in model.revisions.items():
                     read = read_candidates(root, name, model.repo, revision, dataset.splits)
                     beams, clusters, labels = candidates[key, checkpoint, name]
-                    artifacts.write(read.beams, beams, artifacts.BEAMS)
-                    artifacts.write(read.clusters, clusters, artifacts.CLUSTERS)
-                    artifacts.write(read.labels, labels, artifacts.LABELS)
+                    about = {"model": key, "checkpoint": checkpoint, "dataset": name}
+                    artifacts.write(read.beams, beams, artifacts.BEAMS, about=about)
+                    artifacts.write(read.clusters, clusters, artifacts.CLUSTERS, about=about)
+                    artifacts.write(read.labels, labels, artifacts.LABELS, about=about)
                     answers |= {(checkpoint, split): a for split, a in read.answers.items()}
                     missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
                 if key in models:
@@ -72,22 +73,30 @@ def import_release(
                     missing += [(key, name, *row) for row in estimated[key].missing]
             excluded = predictions.find_excluded(dataset, list(estimated.values()))
             questions = predictions.questions(name, dataset, excluded)
-            artifacts.write(questions, questions_path, artifacts.QUESTIONS)
+            about = {"dataset": name}
+            artifacts.write(questions, questions_path, artifacts.QUESTIONS, about=about)
             for key, estimates in estimated.items():
                 rows = predictions.predictions(
                     known[key], name, dataset, estimates, excluded, posthoc=posthoc
                 )
-                artifacts.write(rows, predicted[key, name], artifacts.PREDICTIONS)
+                about = {"model": key, "dataset": name}
+                path = predicted[key, name]
+                artifacts.write(rows, path, artifacts.PREDICTIONS, about=about)
                 of_each = imported_answers(rows, list(known[key].evaluation))
                 for checkpoint, table in zip(known[key].evaluation, of_each, strict=True):
-                    artifacts.write(table, answered[key, name, checkpoint], artifacts.ANSWERS)
+                    path, here = answered[key, name, checkpoint], {"checkpoint": checkpoint}
+                    artifacts.write(table, path, artifacts.ANSWERS, about={**about, **here})
                 for checkpoint in known[key].revisions:
                     rows = predictions.transfer_scores(
                         name, dataset, checkpoint, estimates, excluded
                     )
                     for recipe in recipes:
                         path = scores[(key, checkpoint, name), recipe]
-                        artifacts.write(rows[rows["recipe"] == recipe], path, artifacts.SCORES)
+                        here = {"checkpoint": checkpoint, "answers": "transfer"}
+                        of_recipe = rows[rows["recipe"] == recipe]
+                        artifacts.write(
+                            of_recipe, path, artifacts.SCORES, about={**about, **here}
+                        )
     frame = pd.DataFrame(missing, columns=artifacts.MISSING.schema.names)
     artifacts.write_csv(frame, missing_path, artifacts.MISSING)
     if missing:

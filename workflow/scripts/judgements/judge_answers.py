@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -25,6 +26,7 @@ def judge_answers(
     judge: dict | None = None,
     folder: str = "",
     noted: str = "",
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write the labels of the candidate answers, and the predictions with theirs.
 
@@ -44,6 +46,8 @@ def judge_answers(
         The section of the config, with the prompt's text; lexical match by default.
     folder, noted : str
         A judge model's replies for all jobs, and what this job asked a person.
+    about : mapping of str to str, optional
+        Whose answers they are.
     """
     table = artifacts.read(questions_path, artifacts.QUESTIONS)
     questions = table.set_index("question_id")
@@ -62,13 +66,13 @@ def judge_answers(
     labels = clusters[["question_id", "cluster"]].assign(
         label=[label for label, _ in judged], source=[source for _, source in judged]
     )
-    artifacts.write(labels, labels_path, artifacts.LABELS)
+    artifacts.write(labels, labels_path, artifacts.LABELS, about=about)
     predictions = pd.concat(
         take_predictions(table, clusters, split=split).assign(split=split)
         for split in ("train", "test")
     )
     answers = label_predictions(predictions, labels)[artifacts.ANSWERS.schema.names]
-    artifacts.write(answers, answers_path, artifacts.ANSWERS)
+    artifacts.write(answers, answers_path, artifacts.ANSWERS, about=about)
     log.info("Labels: %s", labels["label"].value_counts().to_dict())
 
 
@@ -108,4 +112,5 @@ if __name__ == "__main__":
         judge={**snakemake.config["judge"], **decides} if decides else None,
         folder=snakemake.params.folder,
         noted=snakemake.params.noted,
+        about=dict(snakemake.wildcards.items()),
     )

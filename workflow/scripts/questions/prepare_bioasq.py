@@ -13,7 +13,9 @@ from persistcal.questions.question_list import check_counts, count_questions
 log = logging.getLogger(__name__)
 
 
-def prepare_bioasq(file_path: str, questions_path: str, *, expect: dict[str, int]) -> None:
+def prepare_bioasq(
+    file_path: str, questions_path: str, *, dataset: str, expect: dict[str, int]
+) -> None:
     """Write the questions of BioASQ as the table QUESTIONS."""
     if not Path(file_path).is_file():
         raise FileNotFoundError(
@@ -33,7 +35,10 @@ def prepare_bioasq(file_path: str, questions_path: str, *, expect: dict[str, int
     except ValueError as error:
         raise ValueError(f"{file_path}: {error}.") from error
     digest = sha256(file_path)
-    artifacts.write(questions, questions_path, artifacts.QUESTIONS, sources={file_path: digest})
+    about, sources = {"dataset": dataset}, {file_path: digest}
+    artifacts.write(
+        questions, questions_path, artifacts.QUESTIONS, about=about, sources=sources
+    )
     log.info("%s has the SHA-256 %s", file_path, digest)
     log.info("Questions by type: %s", count_questions(questions))
 
@@ -43,5 +48,6 @@ if __name__ == "__main__":
     prepare_bioasq(
         snakemake.params.file,
         snakemake.output.questions,
+        dataset=snakemake.wildcards.dataset,
         expect=snakemake.params.expect,
     )

@@ -4,18 +4,16 @@ import logging
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.logs import log_to
+from persistcal.artifacts import FACTS, QUESTIONS, Facts, Questions
 from persistcal.questions.elements import load_facts
 from persistcal.questions.own import draw_splits
+from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
 
 
-def prepare_elements(
-    questions_path: str, facts_path: str, *, n_few_shot: int, n_test: int, seed: int
-) -> None:
-    """Write questions that only evaluate, and the same facts with their weights."""
+def prepare_elements(*, n_few_shot: int, n_test: int, seed: int) -> tuple[Questions, Facts]:
+    """Return questions that only evaluate, and the same facts with their weights."""
     facts = load_facts()
     table = pd.DataFrame(facts).assign(
         index=range(len(facts)),
@@ -27,19 +25,9 @@ def prepare_elements(
         category=lambda t: t["relation"],
         excluded=False,
     )
-    artifacts.write(
-        table[artifacts.QUESTIONS.schema.names], questions_path, artifacts.QUESTIONS
-    )
-    artifacts.write(table[artifacts.FACTS.schema.names], facts_path, artifacts.FACTS)
     log.info("Questions per split: %s", table["split"].value_counts().to_dict())
+    return table[QUESTIONS.schema.names], table[FACTS.schema.names]
 
 
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
-    prepare_elements(
-        snakemake.output.questions,
-        snakemake.output.facts,
-        n_few_shot=snakemake.params.n_few_shot,
-        n_test=snakemake.params.n_test,
-        seed=snakemake.params.seed,
-    )
+    run(prepare_elements, snakemake)

@@ -4,24 +4,18 @@ import logging
 
 from datasets import load_dataset
 
-from persistcal import artifacts
-from persistcal.logs import log_to
+from persistcal.artifacts import Questions
 from persistcal.questions.question_list import check_counts, count_questions
 from persistcal.questions.triviaqa import triviaqa_questions
+from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
 
 
 def prepare_triviaqa(
-    questions_path: str,
-    *,
-    repo: str,
-    revision: str,
-    train: list[int],
-    test: list[int],
-    expect: dict[str, int],
-) -> None:
-    """Write the questions of TriviaQA as the table QUESTIONS."""
+    *, repo: str, revision: str, train: list[int], test: list[int], expect: dict[str, int]
+) -> Questions:
+    """Return the questions of TriviaQA."""
     validation, training = load_dataset(
         repo, "rc.nocontext", split=["validation", "train"], revision=revision
     )
@@ -30,17 +24,9 @@ def prepare_triviaqa(
         check_counts(questions, expect)
     except ValueError as error:
         raise ValueError(f"{repo}: {error}.") from error
-    artifacts.write(questions, questions_path, artifacts.QUESTIONS)
     log.info("Questions without blacklisted ones: %s", count_questions(questions))
+    return questions
 
 
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
-    prepare_triviaqa(
-        snakemake.output.questions,
-        repo=snakemake.params.repo,
-        revision=snakemake.params.revision,
-        train=snakemake.params.train,
-        test=snakemake.params.test,
-        expect=snakemake.params.expect,
-    )
+    run(prepare_triviaqa, snakemake)

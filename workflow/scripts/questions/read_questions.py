@@ -18,6 +18,7 @@ def read_questions(
     file_path: str,
     questions_path: str,
     *,
+    dataset: str,
     n_few_shot: int,
     n_train: int,
     n_test: int,
@@ -35,7 +36,10 @@ def read_questions(
     except ValueError as error:
         raise ValueError(f"{file_path}: {error}.") from error
     digest = sha256(file_path)
-    artifacts.write(questions, questions_path, artifacts.QUESTIONS, sources={file_path: digest})
+    about, sources = {"dataset": dataset}, {file_path: digest}
+    artifacts.write(
+        questions, questions_path, artifacts.QUESTIONS, about=about, sources=sources
+    )
     log.info("%s has the SHA-256 %s", file_path, digest)
     log.info("Questions per split: %s", questions["split"].value_counts().to_dict())
 
@@ -45,6 +49,7 @@ if __name__ == "__main__":
     read_questions(
         snakemake.input.file,
         snakemake.output.questions,
+        dataset=snakemake.wildcards.dataset,
         n_few_shot=snakemake.params.n_few_shot,
         n_train=snakemake.params.n_train,
         n_test=snakemake.params.n_test,

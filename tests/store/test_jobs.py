@@ -1,0 +1,98 @@
+"""The runner: inputs by annotation, results whole or not at all, and what tables are about."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from persistcal import artifacts
+from persistcal.artifacts import Answers, Labels, Questions, TableError
+from persistcal.store.jobs import Job, execute, run
+
+LABELS = pd.DataFrame(
+    {"question_id": ["q1"], "cluster": [0], "label": ["correct"], "source": ["lexical"]}
+)
+
+
+def labels_at(path, **about):
+    artifacts.write(LABELS, path, artifacts.LABELS, about={"dataset": "quiz", **about})
+    return str(path)
+
+
+def job(tmp_path, inputs, outputs, **settings):
+    outputs = {name: str(tmp_path / file) for name, file in outputs.items()}
+    return Job(inputs, outputs, settings, threads=2)
+
+
+def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_path):
+    def collect(labels: Labels, notes: list[Path], *, split: str, threads: int) -> Labels:
+        assert labels["checkpoint"].tolist() == ["a", "b"]
+        assert labels["model"].tolist() == ["m", "m"]
+        assert [path.name for path in notes] == ["note.txt"]
+        assert (split, threads) == ("test", 2)
+        return labels[labels["checkpoint"] == "b"]
+
+    files = [labels_at(tmp_path / f"{c}.parquet", model="m", checkpoint=c) for c in "ab"]
+    inputs = {"labels": files, "notes": ["note.txt"], "unread": "x.parquet"}
+    about = {"model": "m", "checkpoint": "b", "dataset": "quiz"}
+    execute(collect, job(tmp_path, inputs, {"labels": "out.parquet"}, split="test", **about))
+    written = artifacts.read_about(tmp_path / "out.parquet", artifacts.LABELS)
+    pd.testing.assert_frame_equal(written, LABELS.assign(**about)[written.columns])
+    assert list(written.columns) == [*artifacts.LABELS.about, *LABELS.columns]
+
+
+def test_rows_of_something_else_are_refused_and_nothing_is_written(tmp_path):
+    def mistaken(labels: Labels) -> Labels:
+        return labels
+
+    files = labels_at(tmp_path / "a.parquet", model="m", checkpoint="a")
+    about = {"model": "m", "checkpoint": "b", "dataset": "quiz"}
+    with pytest.raises(TableError, match=r"out\.parquet: .*checkpoint 'b'.*\['a'\]"):
+        execute(mistaken, job(tmp_path, {"labels": files}, {"labels": "out.parquet"}, **about))
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_each_file_of_an_output_gets_its_own_rows(tmp_path):
+    def split() -> tuple[Labels, str]:
+        rows = [LABELS.assign(checkpoint=c, cluster=n) for n, c in enumerate("ab")]
+        return pd.concat(rows).assign(model="m", dataset="quiz"), "two"
+
+    paths = [str(tmp_path / f"{name}.parquet") for name in "abc"]
+    places = [{"model": "m", "checkpoint": c, "dataset": "quiz"} for c in "abc"]
+    outputs = {"labels": paths, "note": str(tmp_path / "note.txt")}
+    execute(split, Job({}, outputs, {"labels_of": places}, threads=1))
+    rows = [artifacts.read_about(path, artifacts.LABELS) for path in paths]
+    assert [frame["cluster"].tolist() for frame in rows] == [[0], [1], []]
+    assert (tmp_path / "note.txt").read_text() == "two"
+
+
+def test_a_table_that_does_not_say_what_it_is_about_is_refused(tmp_path):
+    artifacts.write(LABELS, tmp_path / "old.parquet", artifacts.LABELS)
+    with pytest.raises(TableError, match=r"old\.parquet: .*of which model.*judge_answers"):
+        artifacts.read_about(tmp_path / "old.parquet", artifacts.LABELS)
+
+
+def test_a_rule_that_lacks_what_its_function_needs_is_named(tmp_path):
+    def needy(answers: Answers, questions: Questions | None = None, *, seed: int) -> str:
+        return f"{seed} {questions}"
+
+    with pytest.raises(TypeError, match="needy needs 'answers', which its rule's inputs lack"):
+        execute(needy, job(tmp_path, {}, {"text": "t.txt"}))
+
+
+def test_run_takes_what_snakemake_gives_and_logs_to_its_log(tmp_path):
+    def say(job: Job, *, model: str, code: str = "none") -> str:
+        return f"{model} {code} {job.outputs['text']}"
+
+    named = SimpleNamespace(
+        input={},
+        output={"text": str(tmp_path / "t.txt")},
+        params={"code": "abc", "unused": 1},
+        wildcards={"model": "m"},
+        log=[str(tmp_path / "logs" / "say.log")],
+        threads=1,
+    )
+    run(say, named)
+    assert (tmp_path / "t.txt").read_text() == f"m abc {tmp_path / 't.txt'}"
+    assert (tmp_path / "logs" / "say.log").exists()
