@@ -1,7 +1,6 @@
 """Have requests judged, one by one or in batches, within the ceilings of a study."""
 
 import logging
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +10,9 @@ from persistcal.judge.cache import LabelCache
 from persistcal.judge.client import JudgeServer
 from persistcal.judge.key import check_key
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.ledger import Ledger, check_ceiling, estimate
+from persistcal.judge.ledger import Ledger, plan
+from persistcal.judge.one_by_one import ask_one_by_one
 from persistcal.judge.prompt import Body
-from persistcal.judge.reply import Reply, check_labelled
 from persistcal.judge.settings import JudgeSettings
 
 log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ def ask(bodies: Bodies, folder: Path, settings: JudgeSettings, api_key: str) -> 
     cache, ledger = LabelCache(folder), Ledger(folder / "spending.csv")
     if settings.backend == "openai":
         with cache.alone():
-            _ask_one_by_one(server, cache, ledger, _missing(bodies, cache), settings)
+            ask_one_by_one(server, cache, ledger, _missing(bodies, cache), settings)
     elif settings.backend == "openai_batch":
         _ask_in_batches(server, cache, ledger, bodies, folder / "batches", settings)
     else:
@@ -54,79 +53,6 @@ def ask(bodies: Bodies, folder: Path, settings: JudgeSettings, api_key: str) -> 
 
 def _missing(bodies: Bodies, cache: LabelCache) -> Bodies:
     return {key: body for key, body in bodies.items() if cache.get(key) is None}
-
-
-def _plan(bodies: Bodies, ledger: Ledger, settings: JudgeSettings) -> float:
-    """Return the estimated cost of one of `bodies`; refuse all of them above a ceiling."""
-    planned = estimate(
-        bodies.values(), price_input=settings.price_input, price_output=settings.price_output
-    )
-    log.info("About to ask %s: %s", settings.model, planned)
-    check_ceiling(
-        planned, ledger, max_requests=settings.max_requests, max_cost=settings.max_cost
-    )
-    return planned.cost / planned.requests
-
-
-def _ask_one_by_one(
-    server: JudgeServer,
-    cache: LabelCache,
-    ledger: Ledger,
-    bodies: Bodies,
-    settings: JudgeSettings,
-) -> None:
-    """Ask with several requests on their way at once; keep each reply as it comes."""
-    if not bodies:
-        return
-    cost = _plan(bodies, ledger, settings)
-    ledger.add(settings.model, len(bodies), cost * len(bodies), "asked")
-    replies = _Replies(cache, bodies)
-    try:
-        server.judge_all(bodies, replies.keep, concurrency=settings.concurrency)
-    finally:
-        try:
-            replies.keep_held()
-        finally:
-            lost = len(bodies) - replies.n
-            ledger.add(settings.model, -lost, -cost * lost, "not answered")
-            log.info("The judge replied to %d of %d requests", replies.n, len(bodies))
-
-
-class _Replies:
-    """Replies as they come, from several threads.
-
-    They go into the cache at once, but for those before the first label:
-    perhaps all are rubbish.
-    """
-
-    def __init__(self, cache: LabelCache, bodies: Bodies) -> None:
-        self._cache, self._bodies = cache, bodies
-        self._held: dict[str, Reply] = {}
-        self._labelled = self._rubbish = False
-        self._lock = threading.Lock()
-        self.n = 0
-
-    def keep(self, key: str, reply: Reply) -> None:
-        """Take one reply, and refuse to go on when none of the first has a label."""
-        with self._lock:
-            self.n += 1
-            self._labelled |= any(reply.labels)
-            if self._labelled or not self._rubbish:
-                self._held[key] = reply
-            if self._labelled:
-                self.keep_held()
-            elif not self._rubbish:
-                try:
-                    check_labelled(self._held.values())
-                except JudgeError:
-                    self._rubbish = True
-                    self._held.clear()
-                    raise
-
-    def keep_held(self) -> None:
-        """Keep what is held: a reply has a label, or none will come any more."""
-        held, self._held = self._held, {}
-        self._cache.put_all(held, self._bodies)
 
 
 def _ask_in_batches(
@@ -148,7 +74,7 @@ def _ask_in_batches(
             waiting = _on_their_way(server, ledger, folder)
             on_way = {key for keys in waiting.values() for key in keys}
             if new := {key: body for key, body in missing.items() if key not in on_way}:
-                cost = _plan(new, ledger, settings)
+                cost = plan(new, ledger, settings)
                 for part in _parts(new, settings.batch_requests):
                     ledger.add(settings.model, len(part), cost * len(part), "batch")
                     record = Record.create(folder, part, cost * len(part))

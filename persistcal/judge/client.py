@@ -1,4 +1,4 @@
-"""Ask a judge behind an OpenAI-compatible server: patiently, within bounds, in confidence."""
+"""Ask an OpenAI-compatible server, whatever it is: patiently, within bounds, in confidence."""
 
 import contextlib
 import email.utils
@@ -8,9 +8,8 @@ import math
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from functools import partial
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import httpx2
@@ -27,8 +26,7 @@ from tenacity import (
 
 from persistcal.judge.key import public_address, redact
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.prompt import Body, asked_together, endpoint_of
-from persistcal.judge.reply import REFUSAL_CODES, BadReplyError, Reply, no_labels, read_reply
+from persistcal.judge.reply import BadReplyError
 
 LONGEST_BACKOFF_S = 60
 LONGEST_RETRY_AFTER_S = 600
@@ -248,6 +246,10 @@ class JudgeServer:
         ask = getattr(self._client, method)
         return read(ask(path, cast_to=httpx2.Response, **content).content)
 
+    def stop(self) -> None:
+        """Repeat nothing any more."""
+        self._stop.set()
+
     def call(self, request: Callable[[], Result], *, longest_s: float | None = None) -> Result:
         """Return ``request()``, repeated while it fails for a reason that may pass.
 
@@ -292,55 +294,3 @@ class JudgeServer:
             said=said,
             code=code,
         )
-
-    def judge(self, key: str, body: Body) -> Reply:
-        """Return the reply to the request `body`; what holds no label is left to a person."""
-        together = asked_together(key)
-        read = in_json(partial(read_reply, together=together))
-        try:
-            reply = self.call(partial(self.send, "post", endpoint_of(body), read, body=body))
-        except UnreadableError as error:
-            return no_labels(together, "malformed", error.said)
-        except ServerError as error:
-            if error.code in REFUSAL_CODES:
-                return no_labels(together, "refusal", error.said)
-            raise
-        return reply._replace(text=self.quote(reply.text))
-
-    def judge_all(
-        self,
-        bodies: Mapping[str, Body],
-        keep: Callable[[str, Reply], None],
-        *,
-        concurrency: int,
-    ) -> None:
-        """Pass the key and reply of each of `bodies` to `keep` as they come.
-
-        After a failure, of the server or of `keep`, nothing new is asked, but
-        replies on their way are still kept before it is raised: they are paid for.
-        `keep` is called in the thread that got the reply, so not even an
-        interrupt of the main thread comes in between.
-        """
-        failure: BaseException | None = None
-        with ThreadPoolExecutor(concurrency) as pool:
-            asked = [
-                pool.submit(self._judge_and_keep, key, body, keep)
-                for key, body in bodies.items()
-            ]
-            try:
-                for done in as_completed(asked):
-                    if not done.cancelled() and (error := done.exception()):
-                        failure = failure or error
-                        self._give_up(asked)
-            finally:
-                self._give_up(asked)
-        if failure:
-            raise failure
-
-    def _judge_and_keep(self, key: str, body: Body, keep: Callable[[str, Reply], None]) -> None:
-        keep(key, self.judge(key, body))
-
-    def _give_up(self, asked: list[Future[None]]) -> None:
-        self._stop.set()
-        for future in asked:
-            future.cancel()

@@ -3,13 +3,14 @@
 import datetime
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.prompt import LIMITS, Body, messages_of
 from persistcal.judge.rows import append_rows, parse_rows, read_lines
+from persistcal.judge.settings import JudgeSettings
 
 log = logging.getLogger(__name__)
 
@@ -103,29 +104,32 @@ class Ledger:
         append_rows(self.path, [line] if self.path.exists() else [COLUMNS, line])
 
 
-def check_ceiling(
-    planned: Estimate, ledger: Ledger, *, max_requests: int, max_cost: float
-) -> None:
-    """Refuse to send `planned` when the study would go above a ceiling.
+def plan(bodies: Mapping[str, Body], ledger: Ledger, settings: JudgeSettings) -> float:
+    """Return the estimated cost of one of `bodies`; refuse all that go above a ceiling.
 
     Raises
     ------
     JudgeError
         Names the key of the ceiling and by how much it is too low.
     """
+    planned = estimate(
+        bodies.values(), price_input=settings.price_input, price_output=settings.price_output
+    )
+    log.info("About to ask %s: %s", settings.model, planned)
     requests, cost = ledger.total()
     expected = (
         f"Judging needs {planned.requests} more requests (about {planned.input_tokens} tokens "
         f"in, at most {planned.output_tokens} out, cost about {planned.cost:.2f}) after "
         f"{requests} so far (about {cost:.2f})"
     )
-    if requests + planned.requests > max_requests:
+    if requests + planned.requests > settings.max_requests:
         raise JudgeError(
-            f"{expected}, above judge.max_requests {max_requests}; raise it to "
+            f"{expected}, above judge.max_requests {settings.max_requests}; raise it to "
             f"{requests + planned.requests} or select fewer questions. Nothing was sent."
         )
-    if not cost + planned.cost <= max_cost:  # so that NaN is no ceiling to pass
+    if not cost + planned.cost <= settings.max_cost:  # so that NaN is no ceiling to pass
         raise JudgeError(
-            f"{expected}, above judge.max_cost {max_cost:g}; raise it to "
+            f"{expected}, above judge.max_cost {settings.max_cost:g}; raise it to "
             f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."
         )
+    return planned.cost / planned.requests

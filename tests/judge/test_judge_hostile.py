@@ -13,7 +13,7 @@ from judge_server import KEY, ROOT, FakeJudge, as_json, by_hand, candidates, com
 from snakemake.common.configfile import load_configfile
 from werkzeug import Response
 
-from persistcal.judge import backends, client
+from persistcal.judge import backends, client, one_by_one
 from persistcal.judge.batch import read_batch, read_results
 from persistcal.judge.cache import LabelCache
 from persistcal.judge.client import JudgeServer, retry_after_s
@@ -195,7 +195,7 @@ def test_an_interrupt_loses_no_reply_on_its_way(fake, monkeypatch):
             time.sleep(0.01)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(client, "as_completed", interrupted)
+    monkeypatch.setattr(one_by_one, "as_completed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fake.ask(candidates(20), concurrency=2)
     assert 1 <= fake.asked.total() == fake.kept == fake.booked < 20
