@@ -6,6 +6,7 @@ audit: an audit of the judge: a sheet for a person to fill in, and what it then 
 backends: have requests judged, one by one or in batches, within the ceilings of a study
 batch: ask a judge in batches: half the price, and an answer within a day
 batch_record: what is known of a batch of requests on its way, on disk
+batch_results: what a server says of a batch and its results: plain data, no network
 cache: replies on disk, each under the digest of its request, shared by all jobs
 client: ask an OpenAI-compatible server, whatever it is: patiently, within bounds, in
     confidence

@@ -2,7 +2,7 @@
 
 import generate_beams as script
 import pytest
-from adapter_files import questions_table
+from answer_tables import questions_table
 from cluster_answers import cluster_answers
 from jobs import beams_job
 from judge_answers import judge_answers

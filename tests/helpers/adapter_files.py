@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from answer_tables import questions_table
 from records import write_record
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
@@ -9,22 +10,6 @@ from persistcal import artifacts
 
 ANSWERS = ("Norway", "Peru, South America")
 SEEDS = [17, 18]
-
-
-def questions_table(n_train=18, n_test=6):
-    n = n_train + n_test
-    return pd.DataFrame(
-        {
-            "question_id": [f"q{i}" for i in range(n)],
-            "index": range(n),
-            "split": ["train"] * n_train + ["test"] * n_test,
-            "question": [f"Which country is city {'x' * (i % 5)}{i} in?" for i in range(n)],
-            "references": [["Norway"]] * n,
-            "any_of": False,
-            "category": "",
-            "excluded": False,
-        }
-    )
 
 
 def write_checkpoints(folder, names, layers=2, **sizes):

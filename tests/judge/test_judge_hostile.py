@@ -14,7 +14,7 @@ from snakemake.common.configfile import load_configfile
 from werkzeug import Response
 
 from persistcal.judge import backends, client, one_by_one
-from persistcal.judge.batch import read_batch, read_results
+from persistcal.judge.batch_results import read_batch, read_results
 from persistcal.judge.cache import LabelCache
 from persistcal.judge.client import JudgeServer, retry_after_s
 from persistcal.judge.key import redact

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import warm_python
 import yaml
+from answer_tables import questions_table
 from judge_answers import judge_answers
 from judge_server import (
     KEY,
@@ -27,7 +28,7 @@ from judge_server import (
 from werkzeug import Response
 
 from persistcal import artifacts
-from persistcal.judge.labels import JudgeError, parse_label
+from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import estimate
 from persistcal.judge.prompt import candidate_id, candidate_of, request_body, split_prompt
 from persistcal.judge.queue import (
@@ -49,23 +50,6 @@ def test_each_distinct_candidate_is_asked_once_and_kept(fake):
     # another model has replies of its own
     fake.ask(some, model="judge-2")
     assert fake.asked.total() == 21
-
-
-@pytest.mark.parametrize(
-    ("reply", "label"),
-    [
-        ("CORRECT", "correct"),
-        (" Incorrect.\n", "incorrect"),
-        ("NOT ATTEMPTED", "not_attempted"),
-        ("not_attempted", "not_attempted"),
-        ("The answer is CORRECT", None),
-        ("CORRECT INCORRECT", None),
-        ("A", None),
-        ("", None),
-    ],
-)
-def test_labels_are_read_strictly(reply, label):
-    assert parse_label(reply) == label
 
 
 def test_storm_cut_connections_and_garbage_pass(fake):
@@ -361,33 +345,22 @@ def test_no_key_and_no_reference_say_so(fake):
 
 
 def write_tables(folder, some):
-    ids = [f"q{i}" for i in range(len(some))]
-    questions = pd.DataFrame(
-        {
-            "question_id": ids,
-            "index": range(len(some)),
-            "split": "test",
-            "question": [c.question for c in some],
-            "references": [list(c.references) for c in some],
-            "any_of": False,
-            "category": "",
-            "excluded": False,
-        }
+    n = len(some)
+    questions = questions_table(n_train=0, n_test=n).assign(
+        question=[c.question for c in some], references=[list(c.references) for c in some]
     )
     clusters = pd.DataFrame(
         [
-            (question_id, number, text, 0.5, [text])
-            for question_id, candidate in zip(ids, some, strict=True)
+            (f"q{i}", number, text, 0.5, [text])
+            for i, candidate in enumerate(some)
             for number, text in enumerate([candidate.answer, "second", "third"])
         ],
         columns=artifacts.CLUSTERS.schema.names,
     )
     artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS)
     artifacts.write(clusters, folder / "clusters.parquet", artifacts.CLUSTERS)
-    return [
-        str(folder / f"{name}.parquet")
-        for name in ("questions", "clusters", "labels", "answers")
-    ]
+    names = ("questions", "clusters", "labels", "answers")
+    return [str(folder / f"{name}.parquet") for name in names]
 
 
 def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):

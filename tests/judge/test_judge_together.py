@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from adapter_files import questions_table
+from answer_tables import questions_table
 from judge_server import PROMPT, TOGETHER, candidates, completion, error
 
 from benchmarks import judge_label_noise
