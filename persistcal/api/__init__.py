@@ -8,5 +8,7 @@ Modules
 -------
 checkpoints: checkpoints in memory: their answers, their confidence, and adapters for them
 display: the table and the figure of a comparison, as a notebook shows them
+inputs: what a notebook hands over, as the rooms take it, or one sentence that says what is
+    wrong
 predictions: tables of predictions in, tables of metrics and tests out
 """

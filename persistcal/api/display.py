@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from persistcal.api.predictions import PLACE
+import numpy as np
+
+from persistcal.api.inputs import PLACE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +37,9 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
 
     from persistcal.report.cells import fill_cells
 
+    if conditioning not in set(metrics["conditioning"]):
+        raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
+    _check_same(metrics, tests)
     shown = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == conditioning)]
     full = metrics[(metrics["seed"] == "mean") & (metrics["scope"] == "full")]
     columns = {
@@ -78,6 +83,30 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
         lambda close: "text-decoration: underline" if close else ""
     )
     return laid_out("value").style.format("{:.3f}").apply(lambda _: css, axis=None)
+
+
+def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
+    """Refuse tests whose differences are not those of the metrics."""
+    from persistcal.evaluation.metrics import LOWER_IS_BETTER
+
+    place, about = [*PLACE, "train_dataset"], ["conditioning", "scope", "metric"]
+    means = metrics[metrics["seed"] == "mean"].set_index([*place, "estimator", *about])["value"]
+
+    def values(column: str) -> np.ndarray:
+        of = tests[[*place, column, *about]].itertuples(index=False, name=None)
+        return means.reindex(list(of)).to_numpy()
+
+    there = metrics.groupby(place)["estimator"].agg(set)
+    tested = tests.groupby(place)[["best", "other"]].agg(set)
+    sign = np.where(tests["metric"].isin(LOWER_IS_BETTER), -1, 1)
+    difference = sign * (values("best") - values("other")) if len(tests) else np.empty(0)
+    same = np.allclose(difference, tests["difference"], rtol=0, atol=1e-9, equal_nan=True)
+    several = there[there.map(len) > 1]
+    if not same or dict(several) != dict(tested["best"].combine(tested["other"], set.union)):
+        raise ValueError(
+            "metrics and tests are of different predictions: give what evaluate and compare "
+            "return for the same predictions, checkpoints, min_contrast and pairs."
+        )
 
 
 def figure(intervals: pd.DataFrame) -> Figure:

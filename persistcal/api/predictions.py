@@ -6,8 +6,10 @@ time, and no torch ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from persistcal.api.inputs import PLACE, ask, blocks, whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,36 +18,6 @@ if TYPE_CHECKING:
     from persistcal.evaluation.contrast import Pairs
     from persistcal.evaluation.significance import Replicates
 
-_NEEDED = ("checkpoint", "question_id", "estimator", "confidence", "correct")
-PLACE = ["model", "dataset"]
-
-
-def _blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """Yield the rows of each model and dataset, with the columns that may be left out."""
-    for name in _NEEDED:
-        if name not in predictions:
-            raise ValueError(
-                f"The predictions lack the column {name!r}: one row per answer that an "
-                f"estimator judged has {', '.join(_NEEDED)}."
-            )
-    rows = predictions.copy()
-    for name in [name for name in PLACE if name not in rows]:
-        rows[name] = name
-    if "seed" not in rows:
-        rows["seed"] = 0
-    if "train_dataset" not in rows:
-        rows["train_dataset"] = rows["dataset"]
-    for name in [*PLACE, "checkpoint", "question_id", "train_dataset", "estimator", "seed"]:
-        if (missing := rows[name].isna()).any():
-            raise ValueError(
-                f"The predictions have no {name} in {missing.sum()} row(s), first in row "
-                f"{missing.idxmax()}; fill it in or leave the rows out."
-            )
-        if name != "seed":
-            rows[name] = rows[name].astype(str)
-    for place, some in rows.groupby(PLACE, sort=False):
-        yield dict(zip(PLACE, map(str, place), strict=True)), some.drop(columns=PLACE)
-
 
 def _of_each(
     predictions: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]
@@ -53,7 +25,7 @@ def _of_each(
     import pandas as pd
 
     parts = []
-    for place, rows in _blocks(predictions):
+    for place, rows in blocks(predictions):
         made = make(rows)
         for column, value in reversed(place.items()):
             made.insert(0, column, value)
@@ -94,7 +66,8 @@ def evaluate(
     ------
     ValueError
         When a column is missing, a confidence is not in [0, 1], estimators are on different
-        questions, or an answer has two labels: with the first such rows.
+        questions, an answer has two labels, or checkpoints spell a question differently:
+        with the first such rows.
 
     Examples
     --------
@@ -109,10 +82,8 @@ def evaluate(
     """
     from persistcal.evaluation.evaluate import evaluate as of_one
 
-    return _of_each(
-        predictions,
-        lambda rows: of_one(rows, checkpoints, min_contrast=min_contrast, pairs=pairs),
-    )
+    names, how = ask(checkpoints, min_contrast, pairs)
+    return _of_each(predictions, lambda rows: of_one(rows, names, **how))
 
 
 def contrast_sets(
@@ -138,11 +109,12 @@ def contrast_sets(
     from persistcal.evaluation import contrast
     from persistcal.evaluation.arrange import arrange
 
+    names, how = ask(checkpoints, min_contrast, pairs)
+    how["pairs"] = contrast.choose_pairs(how["pairs"], names)
+
     def count(rows: pd.DataFrame) -> pd.DataFrame:
-        chosen = contrast.choose_pairs(pairs, checkpoints)
-        correct = arrange(rows, checkpoints).correct
-        sets = contrast.contrast_sets(correct, min_contrast=min_contrast, pairs=chosen)
-        return contrast.describe_sets(sets, checkpoints)
+        sets = contrast.contrast_sets(arrange(rows, names).correct, **how)
+        return contrast.describe_sets(sets, names)
 
     return _of_each(predictions, count)
 
@@ -195,19 +167,20 @@ def compare(
     from persistcal.evaluation import significance
     from persistcal.report.layout import EVERY, named_blocks
 
-    kept: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs}
+    names, how = ask(checkpoints, min_contrast, pairs)
+    how["n_replicates"] = whole_number("n_replicates", n_replicates)
+    how["seed"] = whole_number("seed", seed, least=0)
 
     def replicate(rows: pd.DataFrame) -> Replicates:
-        how = {**kept, "n_replicates": n_replicates, "seed": seed}
-        return significance.replicate_metrics(rows, checkpoints, **how)
+        return significance.replicate_metrics(rows, names, **how)
 
-    drawn = [(place, replicate(rows)) for place, rows in _blocks(predictions)]
+    drawn = [(place, replicate(rows)) for place, rows in blocks(predictions)]
     tests, intervals = [], []
     for place, replicates in drawn:
         trained_on = dict.fromkeys(train for train, _ in replicates.estimators)
         everything = [[(train, EVERY)] for train in trained_on]
-        blocks = named_blocks(everything, replicates.estimators, place["dataset"])
-        tests.append(significance.compare_blocks(replicates, blocks).assign(**place))
+        compared = named_blocks(everything, replicates.estimators, place["dataset"])
+        tests.append(significance.compare_blocks(replicates, compared).assign(**place))
         intervals.append(significance.intervals(replicates).assign(**place))
     return Comparison(_stacked(tests), _stacked(intervals))
 

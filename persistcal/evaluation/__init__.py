@@ -13,6 +13,8 @@ evaluate: all metrics of the predictions of one model and dataset
 loops: loops over answers for many replicates at once, compiled by numba
 metrics: every metric of confidences, once: under weights, of which the plain metric has
     ones
+question_ids: whether checkpoints are about the same questions, and call them by the same
+    names
 reliability: reliability diagrams: accuracy as a smooth function of confidence, with a
     bootstrap band
 replicates: bootstrap replicates as a table, so that each estimator's can be made on its own

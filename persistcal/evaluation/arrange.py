@@ -62,13 +62,26 @@ def _refuse(rows: pd.DataFrame, what: str, remedy: str) -> PredictionsError:
     return PredictionsError(f"{what} in {len(rows)} row(s) ({first}): {remedy}.")
 
 
-def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> None:
+def _numbers(column: pd.Series) -> pd.Series:
+    """Return a column of any type as numbers, NaN for what is none."""
+    if not pd.api.types.is_numeric_dtype(column):
+        column = pd.to_numeric(column.astype(object), errors="coerce")
+    return pd.Series(column.to_numpy(float, na_value=np.nan), column.index)
+
+
+def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:
+    """Return the predictions with numbers as such."""
+    given = predictions
+
     def refuse_where(wrong: pd.Series, what: str, remedy: str) -> None:
         if wrong.any():
-            raise _refuse(predictions[wrong], what, remedy)
+            raise _refuse(given[wrong], what, remedy)
 
     if predictions.empty:
         raise PredictionsError("There are no predictions: give at least one row.")
+    numbers = {name: _numbers(given[name]) for name in ("confidence", "correct", "seed")}
+    predictions = given.assign(**numbers)
+    refuse_where(predictions["seed"] % 1 != 0, "The seed is no whole number", "number the runs")
     refuse_where(
         ~predictions["confidence"].between(0, 1),
         "The confidence is not a number in [0, 1]",
@@ -88,6 +101,7 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> None
         "A second prediction for the same checkpoint, question, estimator and seed",
         "keep one",
     )
+    return predictions
 
 
 def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
@@ -115,7 +129,7 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
         whether an answer is correct. The message shows the first such rows.
     """
     predictions = predictions.reset_index(drop=True)
-    _check_values(predictions, checkpoints)
+    predictions = _check_values(predictions, checkpoints)
     keys = ["train_dataset", "estimator", "seed"]
     groups = predictions.groupby(keys, sort=True)
     distinct = groups[keys].head(1).sort_values(keys)

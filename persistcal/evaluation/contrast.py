@@ -49,7 +49,8 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
     Raises
     ------
     ValueError
-        When a listed pair has the later checkpoint first, or one checkpoint twice.
+        When `pairs` is none of these, or a listed pair has the later checkpoint first or
+        one checkpoint twice.
 
     Examples
     --------
@@ -65,12 +66,18 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
         return list(pairwise(places))
     if pairs == "first":
         return [(0, later) for later in places[1:]]
+    # The text "ab" would be taken as the pair of "a" and "b".
+    if isinstance(pairs, str) or any(isinstance(p, str) or len(p) != 2 for p in pairs):
+        raise ValueError(
+            f"pairs is {pairs!r}, but it may be 'all', 'adjacent', 'first', or a list of pairs "
+            "of checkpoints."
+        )
     place = {name: number for number, name in enumerate(checkpoints)}
     chosen = [(place[a], place[b]) for a, b in pairs if a in place and b in place]
     for earlier, later in chosen:
         if earlier >= later:
             raise ValueError(
-                f"study.pairs lists ({checkpoints[earlier]}, {checkpoints[later]}): name two "
+                f"pairs lists ({checkpoints[earlier]}, {checkpoints[later]}): name two "
                 f"checkpoints, the earlier one first, in the order {', '.join(checkpoints)}."
             )
     return sorted(set(chosen))

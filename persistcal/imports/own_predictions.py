@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from persistcal.csv_text import decode, delimiter_of
+from persistcal.evaluation.question_ids import other_spellings, partly_shared
 
 log = logging.getLogger(__name__)
 
@@ -126,8 +127,8 @@ def split_rows(rows: pd.DataFrame, wanted: Iterable[tuple[str, str]]) -> Iterato
     Raises
     ------
     OwnPredictionsError
-        When there are none of one, or two rows are about the same checkpoint,
-        question, training dataset, estimator and seed.
+        When there are none of one, two rows are about the same checkpoint, question,
+        training dataset, estimator and seed, or checkpoints spell a question differently.
     """
     key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
     for model, dataset in wanted:
@@ -145,6 +146,16 @@ def split_rows(rows: pd.DataFrame, wanted: Iterable[tuple[str, str]]) -> Iterato
                 f"{twice.sum()} rows repeat another: rows {numbers} are both of "
                 f"{', '.join(f'{name} {again[name]}' for name in key)}; keep one"
             )
+        if len(clash := other_spellings(chosen)):
+            first = zip(clash["row"].head(4), clash["question_id"], strict=False)
+            shown = [f"row {row}: {name!r}" for row, name in first]
+            raise OwnPredictionsError(
+                f"{clash.index.nunique()} questions have another question_id at another "
+                f"checkpoint ({', '.join(shown)}); write each in one way"
+            )
+        by_checkpoint = chosen.groupby("checkpoint", sort=False, observed=True)["question_id"]
+        if partly := partly_shared({str(c): ids for c, ids in by_checkpoint}):
+            log.warning("%s, %s: %s", model, dataset, partly)
         yield chosen
 
 

@@ -95,11 +95,145 @@ def test_estimators_of_several_training_sets_have_a_block_each(predictions):
         (lambda p: p.assign(seed=np.nan), "no seed in 1440 row"),
         (lambda p: p.assign(confidence=p["confidence"] * 100), r"not a number in \[0, 1\]"),
         (lambda p: p.drop(columns="seed"), "A second prediction for the same"),
+        (lambda p: p.head(0), "hold no row"),
+        (lambda p: pd.concat([p, p["correct"]], axis=1), "column 'correct' twice"),
+        (
+            lambda p: pd.concat([p.assign(seed="1"), p.assign(seed="01")]),
+            "A second prediction for the same",
+        ),
+        (lambda p: p.assign(seed=p["seed"] + 0.5), "seed is no whole number"),
+        (lambda p: p.assign(confidence="0,5"), r"not a number in \[0, 1\] in 1440 row"),
+        (
+            lambda p: p.assign(confidence=p["confidence"].astype("Float64").mask(p.index == 7)),
+            r"not a number in \[0, 1\] in 1 row\(s\) \(row 7: ",
+        ),
+        (lambda p: p.assign(correct=p["correct"].map(str)), "neither 0 nor 1"),
     ],
 )
 def test_unclear_predictions_are_refused(predictions, change, message):
     with pytest.raises(ValueError, match=message):
         evaluate(change(predictions), CHECKPOINTS, **HOW)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: p.assign(confidence=p["confidence"].astype("category")),
+        lambda p: p.assign(confidence=p["confidence"].map(repr)),
+        lambda p: p.assign(correct=p["correct"].map(int).astype("category")),
+        lambda p: p.assign(correct=p["correct"].astype("boolean"), seed=p["seed"].map(str)),
+    ],
+)
+def test_numbers_of_any_type_are_the_same_numbers(predictions, change):
+    found = evaluate(change(predictions), CHECKPOINTS, **HOW)
+    pd.testing.assert_frame_equal(found, evaluate(predictions, CHECKPOINTS, **HOW))
+
+
+def test_checkpoints_may_be_numbers(predictions):
+    steps = dict(zip(CHECKPOINTS, [1000, 2000, 10000], strict=True))
+    numbered = predictions.assign(checkpoint=predictions["checkpoint"].map(steps))
+    pairs = [[1000, 10000]]
+    found = evaluate(numbered, list(steps.values()), min_contrast=5, pairs=pairs)
+    pairs = [["a", "c"]]
+    expected = evaluate(predictions, CHECKPOINTS, min_contrast=5, pairs=pairs)
+    pd.testing.assert_frame_equal(found, expected)
+    with pytest.raises(ValueError, match=r"not an evaluation checkpoint.*list it with 1, 2 in"):
+        evaluate(numbered, [1, 2], **HOW)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pairs": [("a", "zz")]}, "names the checkpoint 'zz', which is none of a, b, c"),
+        ({"pairs": ["ab"]}, "pairs is .'ab'., but it may be 'all'"),
+        ({"pairs": "every"}, "pairs is 'every', but it may be 'all'"),
+        ({"pairs": [("a", "b", "c")]}, "but it may be 'all'"),
+        ({"pairs": [("b", "a")]}, "the earlier one first"),
+        ({"min_contrast": float("nan")}, "min_contrast is nan; give a whole number"),
+        ({"min_contrast": 0}, "min_contrast is 0"),
+        ({"min_contrast": 2.5}, "min_contrast is 2.5"),
+        ({"min_contrast": "5"}, "min_contrast is '5'"),
+        ({"checkpoints": "abc"}, "is the text 'abc'"),
+        ({"checkpoints": ["a", "b", "b"]}, "each evaluation checkpoint once"),
+        ({"checkpoints": []}, "each evaluation checkpoint once"),
+    ],
+)
+@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare])
+def test_unclear_settings_are_refused(predictions, function, settings, message):
+    with pytest.raises(ValueError, match=message):
+        function(predictions, **{"checkpoints": CHECKPOINTS, "min_contrast": 5, **settings})
+
+
+def test_replicates_are_counted_in_whole_numbers(predictions):
+    for settings in ({"n_replicates": 0}, {"n_replicates": 10.5}, {"seed": -1}):
+        with pytest.raises(ValueError, match="give a whole number of at least"):
+            compare(predictions, CHECKPOINTS, min_contrast=5, **settings)
+
+
+OTHER_SPELLINGS = {
+    "as a float": lambda ids: ids.str[1:].astype(int).astype(str) + ".0",
+    "with a space": lambda ids: ids + " ",
+    "without leading zeros": lambda ids: "q" + ids.str[1:].astype(int).astype(str),
+}
+
+
+@pytest.mark.parametrize("spell", OTHER_SPELLINGS.values(), ids=list(OTHER_SPELLINGS))
+def test_a_question_has_one_name_at_all_checkpoints(predictions, spell):
+    rows = predictions
+    if spell is OTHER_SPELLINGS["as a float"]:
+        rows = rows.assign(question_id=rows["question_id"].str[1:])
+    last = rows["checkpoint"] == "c"
+    mixed = rows.assign(
+        question_id=rows["question_id"].mask(last, spell(predictions["question_id"]))
+    )
+    for function in (evaluate, contrast_sets, compare):
+        with pytest.raises(ValueError, match=r"80 questions have another question_id at"):
+            function(mixed, CHECKPOINTS, **HOW)
+
+
+def test_whole_numbers_and_fractions_are_two_spellings():
+    """A column that held a missing value at one checkpoint comes back with fractions."""
+    rows = make_predictions(n=20)
+    number = rows["question_id"].str[1:].astype(int)
+    mixed = rows.assign(
+        question_id=number.astype(object).mask(rows["checkpoint"] == "b", number * 1.0)
+    )
+    with pytest.raises(ValueError, match=r"20 questions .*'0', '0.0'"):
+        evaluate(mixed, CHECKPOINTS, min_contrast=1)
+
+
+def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions, caplog):
+    kept = (predictions["checkpoint"] != "b") | (predictions["question_id"] > "q0009")
+    for function in (evaluate, contrast_sets, compare):
+        function(
+            predictions,
+            CHECKPOINTS,
+            **HOW,
+            **({"n_replicates": 2} if function is compare else {}),
+        )
+    assert not caplog.messages
+    contrast_sets(predictions[kept], CHECKPOINTS, **HOW)
+    assert caplog.messages == [
+        "model, dataset: only 70 of 80 questions are at every checkpoint (a 80, b 70, c 80): a "
+        "contrast set holds those that both of its checkpoints have"
+    ]
+
+
+def test_tests_of_other_predictions_are_refused(predictions):
+    how = {**HOW, "n_replicates": 20}
+    metrics = evaluate(predictions, CHECKPOINTS, **HOW)
+    for others in (
+        make_predictions(n=80, seed=1),
+        predictions[predictions["estimator"] != "own"],
+        pd.concat([predictions, make_predictions(n=60).assign(model="more")]).fillna(
+            {"model": "model"}
+        ),
+    ):
+        tests = compare(others, CHECKPOINTS, **how).tests
+        with pytest.raises(ValueError, match="of different predictions"):
+            table(metrics, tests)
+    with pytest.raises(ValueError, match="conditioning is 'none'"):
+        table(metrics, compare(predictions, CHECKPOINTS, **how).tests, conditioning="none")
 
 
 def test_smooth_ece_refuses_what_would_be_broadcast():

@@ -136,7 +136,7 @@ def test_pairs_are_chosen_by_name():
     # of a pair that another model has, and of one that is listed twice
     listed = [["b", "d"], ["a", "c"], ["a", "z"], ["b", "d"]]
     assert choose_pairs(listed, names) == [(0, 2), (1, 3)]
-    with pytest.raises(ValueError, match=r"study.pairs lists \(d, b\).*earlier one first"):
+    with pytest.raises(ValueError, match=r"pairs lists \(d, b\).*earlier one first"):
         choose_pairs([["d", "b"]], names)
 
 

@@ -202,6 +202,34 @@ def test_repeated_rows_are_refused(tmp_path):
         run(tmp_path, frame)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("1", "1.0"), ("1", "01"), ("7", " 7"), ("caf\u00e9", "cafe\u0301"), ("q", "q\u200b")],
+)
+def test_a_question_with_two_names_is_refused_with_its_rows(tmp_path, one, other):
+    names = {("001", "a"): one, ("001", "b"): other, ("002", "a"): "x", ("002", "b"): "x"}
+    frame = good()
+    places = zip(frame["question_id"], frame["checkpoint"], strict=True)
+    frame = frame.assign(question_id=[names[place] for place in places])
+    message = re.escape(f"(row 1: {one!r}, row 3: {other!r}); write each")
+    with pytest.raises(OwnPredictionsError, match=message):
+        run(tmp_path, frame, suffix=".parquet")
+
+
+def test_names_that_are_both_at_each_checkpoint_are_of_two_questions(tmp_path):
+    frame = good().assign(question_id=["1", "01"] * 4)
+    assert set(run(tmp_path, frame)[0]["question_id"]) == {"1", "01"}
+
+
+def test_questions_that_a_checkpoint_lacks_are_counted(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    run(tmp_path, good().drop(index=2))  # question 001 at checkpoint b of m1
+    assert caplog.messages == [
+        "m1, quiz: only 1 of 2 questions are at every checkpoint (a 2, b 1): a contrast set "
+        "holds those that both of its checkpoints have"
+    ]
+
+
 def test_unknown_missing_and_repeated_columns_are_refused(tmp_path):
     with pytest.raises(ValueError, match="unknown column 'prob'; predictions may hold only"):
         run(tmp_path, good().assign(prob=1))

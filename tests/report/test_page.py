@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from synthetic_study import NAMES, invent, write_page
 
+from persistcal import artifacts
 from persistcal.evaluation.significance import Replicates
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
 from persistcal.report.page.analyses import Analyses
@@ -405,6 +406,19 @@ def test_the_same_study_makes_the_same_page(tmp_path, page):
     again = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert held(again, "study-data") == held(page, "study-data")
     assert held(again, "explorer-data") == held(page, "explorer-data")
+
+
+def test_what_checkpoints_share_is_said(tmp_path, page):
+    assert "questions are at every checkpoint" not in page
+    made = invent(tmp_path / "out", with_texts=False)
+    for path in made["files"]["predictions"]:
+        rows = artifacts.read(path, artifacts.PREDICTIONS)
+        lacking = (rows["checkpoint"] == "c3") & (rows["question_id"] < "q00010")
+        artifacts.write(rows[~lacking], path, artifacts.PREDICTIONS)
+    write_page(tmp_path, made)
+    line = "only 50 of 60 questions are at every checkpoint (c2 60, c3 50, c4 60)"
+    assert line in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert line in (tmp_path / "summary.txt").read_text(encoding="utf-8")
 
 
 def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path):

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from persistcal.evaluation.arrange import ABSENT
+from persistcal.evaluation.question_ids import partly_shared
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.study import Study, part_label
 
@@ -90,6 +92,10 @@ def missing(study: Study, kept: Sequence[bool]) -> list[str]:
     lines = []
     for part, whole in zip(study.parts, kept, strict=True):
         name = part_label(part, study.labels)
+        answered = part.answers.correct != ABSENT
+        ids = [part.answers.questions[some] for some in answered]
+        if partly := partly_shared(dict(zip(part.answers.checkpoints, ids, strict=True))):
+            lines.append(f"{name}: {partly}.")
         small = [pair for pair in part.pairs if not pair.kept]
         if small:
             pairs = ", ".join(
