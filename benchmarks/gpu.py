@@ -43,8 +43,9 @@ from persistcal.confidence.prompts import (
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models.tokenization import train_tokenizer
 from persistcal.training.data import TrainingQuestion
+from persistcal.training.launch import end_with_parent, launch
 from persistcal.training.lora import initialise, share_adapter
-from persistcal.training.ranks import own_share
+from persistcal.training.ranks import join, own_share
 from persistcal.training.train import Trainee, train_adapter
 
 HERE = Path(__file__).parent
@@ -149,7 +150,7 @@ class Bench(NamedTuple):
 
     def peak(self) -> tuple[float, float]:
         """Return the FLOPs and the bytes per second of a large product and a large copy."""
-        n = 8192 if self.device == "cuda" else 256
+        n = 2 * self.shape.hidden_size
         one = torch.randn(n, n, device=self.device, dtype=self.shape.dtype)
         product, _ = self.timed(lambda: [one @ one for _ in range(10)])
         copy, _ = self.timed(lambda: [one.clone() for _ in range(10)])
@@ -299,27 +300,29 @@ def _trained(bench: Bench, names: list[str], every: list[str]) -> list[torch.Ten
 def ranks(bench: Bench) -> Iterator[Row]:
     """Train with two processes on one device, over gloo, as one process does.
 
-    NCCL takes one process a GPU, so it is used where there are two.
+    NCCL takes one process a GPU, so where there are two `launch` starts the processes over it.
     """
     several = bench.device == "cuda" and torch.cuda.device_count() > 1
     backend = "nccl" if several else "gloo"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [sys.executable, "-m", "benchmarks.gpu", "--part", "rank", *_arguments(bench)]
     folder = Path(os.environ.get("TMPDIR", "/tmp"), f"persistcal-ranks-{os.getpid()}")
     folder.mkdir()
-    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    common |= {"RANKS_FOLDER": str(folder), "RANKS_BACKEND": backend}
-    processes = [
-        subprocess.Popen(
-            words,
-            env={**os.environ, **common, "RANK": str(rank)}
-            | ({"CUDA_VISIBLE_DEVICES": str(rank)} if several else {}),
-        )
-        for rank in range(2)
-    ]
-    status = [process.wait() for process in processes]
+    os.environ |= {"RANKS_FOLDER": str(folder), "RANKS_BACKEND": backend}
+    words = ["-m", "benchmarks.gpu", "--part", "rank", *_arguments(bench)]
+    if several:
+        launch(words, n_ranks=2)  # which raises where one fails
+        status = [0, 0]
+    else:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        processes = [
+            subprocess.Popen(
+                [sys.executable, *words], env={**os.environ, **common, "RANK": str(rank)}
+            )
+            for rank in range(2)
+        ]
+        status = [process.wait() for process in processes]
     yield Row("ranks", f"two processes over {backend}", f"status {status}", not any(status))
     if not any(status):
         first, second = (torch.load(folder / f"{rank}.pt") for rank in range(2))
@@ -335,7 +338,11 @@ def ranks(bench: Bench) -> Iterator[Row]:
 
 def rank(bench: Bench) -> Iterator[Row]:
     """Be one of two processes."""
-    dist.init_process_group(os.environ["RANKS_BACKEND"])
+    if os.environ["RANKS_BACKEND"] == "nccl":
+        end_with_parent()
+        join(timeout_min=1)
+    else:
+        dist.init_process_group("gloo")
     names = ["a", "b"]
     adapter = _trained(bench, list(own_share(names)), names)
     torch.save(adapter, Path(os.environ["RANKS_FOLDER"], f"{dist.get_rank()}.pt"))

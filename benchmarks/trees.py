@@ -35,8 +35,8 @@ Prompts = Sequence[Sequence[int]]
 
 def alone(model, digits, questions: Sequence[Prompts]) -> Tensor:
     """Return logits with a forward pass for each prompt, of the whole vocabulary."""
-    passes = [model(torch.tensor([p])).logits[0, -1, digits] for row in questions for p in row]
-    return torch.stack(passes)
+    prompts = [torch.tensor([p], device=model.device) for row in questions for p in row]
+    return torch.stack([model(ids).logits[0, -1, digits] for ids in prompts])
 
 
 def by_question(model, digits, questions: Sequence[Prompts]) -> Tensor:

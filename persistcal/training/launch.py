@@ -1,5 +1,8 @@
 """Start the ranks of a computation, log what they print, and end them together.
 
+CUDA reads CUDA_VISIBLE_DEVICES once, as soon as anything asks whether there is a GPU. So it
+is set before the Python of a rank starts, and this module imports no torch in a rank.
+
 `torchrun` would start those of one machine as well, but they outlive it when it is killed,
 and of one that dies it leaves a table and status 1 instead of a sentence: both were tried.
 """
@@ -70,15 +73,15 @@ def launch(
     Parameters
     ----------
     program : sequence of str
-        File and arguments. It calls `persistcal.training.ranks.join` and `end_with_parent`,
-        and finds the package as this process does.
+        File and arguments. It calls `end_with_parent`, `read_srun` before it imports torch,
+        and `persistcal.training.ranks.join`; it finds the package as this process does.
     n_ranks, n_nodes : int
-        Every node runs equally many ranks.
+        Every node runs equally many ranks, and has as many GPUs as this one.
 
     Raises
     ------
     ValueError
-        When `n_ranks` is not a multiple of `n_nodes`.
+        When `n_ranks` is not a multiple of `n_nodes`, or a node has fewer GPUs than ranks.
     RuntimeError
         When a rank fails; the others are ended first.
     """
@@ -92,22 +95,24 @@ def launch(
     shared |= {"MASTER_PORT": str(_free_port())}
     shared |= {"LOCAL_WORLD_SIZE": str(n_ranks // n_nodes), "MASTER_ADDR": "127.0.0.1"}
     command = [sys.executable, "-u", *program]
+    gpus = visible_gpus()
     if n_nodes > 1:
         # srun runs its first task on the first node, where the script of a job runs.
         shared["MASTER_ADDR"] = socket.gethostname()
+        if gpus:  # for where SLURM does not name the GPUs of each node itself
+            shared["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         sizes = [f"--nodes={n_nodes}", f"--ntasks={n_ranks}"]
         spread = f"--ntasks-per-node={n_ranks // n_nodes}"
         calls = {
             "srun": (["srun", *sizes, spread, "--kill-on-bad-exit=1", *command], shared),
         }
     else:
-        calls = {
-            f"rank {n}": (
-                command,
-                shared | {"RANK": str(n), "LOCAL_RANK": str(n), "WORLD_SIZE": str(n_ranks)},
-            )
-            for n in range(n_ranks)
-        }
+        calls = {}
+        for n in range(n_ranks):
+            own = {"RANK": str(n), "LOCAL_RANK": str(n), "WORLD_SIZE": str(n_ranks)}
+            if gpus:
+                own["CUDA_VISIBLE_DEVICES"] = ",".join(split_gpus(gpus, n, n_ranks))
+            calls[f"rank {n}"] = (command, shared | own)
     processes: dict[str, subprocess.Popen] = {}
     reader, writer = os.pipe()
     complaints: list[str] = []  # of srun, which itself ends with another status
@@ -127,6 +132,56 @@ def launch(
     if failed:
         failed = next(iter(complaints), failed)
         raise RuntimeError(f"{failed}; the others have been ended. The log says more above.")
+
+
+def visible_gpus() -> Sequence[str]:
+    """Return the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    import torch
+
+    n_gpus = torch.cuda.device_count()  # asks the driver's monitor, which does not start CUDA
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",")[:n_gpus] if visible else [*map(str, range(n_gpus))]
+
+
+def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
+    """Return the GPUs of one of `n_ranks` ranks: equally many, next to each other.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer GPUs than ranks.
+
+    Examples
+    --------
+    >>> split_gpus(["0", "1", "2", "3", "4"], rank=1, n_ranks=2)
+    ['2', '3']
+    """
+    each = len(gpus) // n_ranks
+    if each == 0:
+        raise ValueError(
+            f"{n_ranks} ranks on one machine need as many GPUs, and there are {len(gpus)}; "
+            "ask for more GPUs or fewer ranks."
+        )
+    return gpus[rank * each : (rank + 1) * each]
+
+
+def read_srun() -> None:
+    """Set a rank's variables, those of torchrun, and its GPUs where srun has started it.
+
+    Raises
+    ------
+    ValueError
+        When its node has fewer GPUs than ranks.
+    """
+    if "RANK" in os.environ:
+        return
+    names = {"RANK": "PROCID", "WORLD_SIZE": "NTASKS", "LOCAL_RANK": "LOCALID"}
+    os.environ |= {ours: os.environ[f"SLURM_{theirs}"] for ours, theirs in names.items()}
+    if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
+        rank, n_ranks = (int(os.environ[f"LOCAL_{name}"]) for name in ("RANK", "WORLD_SIZE"))
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(
+            split_gpus(visible.split(","), rank, n_ranks)
+        )
 
 
 def end_with_parent() -> None:

@@ -3,7 +3,6 @@
 A process that is alone is rank 0 of 1, and nothing here does anything then.
 """
 
-import os
 from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
@@ -77,60 +76,22 @@ def _device() -> torch.device:
 
 
 def join(timeout_min: float) -> None:
-    """Become one of the ranks that the environment describes, with GPUs of its own.
+    """Become one of the ranks that the environment describes, in torchrun's variables.
 
-    The variables are those of torchrun; srun's are understood too.
+    On GPUs each rank sees its own ones only: `persistcal.training.launch` sees to that.
 
     Parameters
     ----------
     timeout_min : float
         Minutes that a rank waits for the others before it fails: for one that hangs, and
         long enough for the slowest to load its models. One that ends is noticed at once.
-
-    Raises
-    ------
-    ValueError
-        When a machine has fewer GPUs than ranks.
     """
-    for name, of_slurm in {
-        "RANK": "SLURM_PROCID",
-        "WORLD_SIZE": "SLURM_NTASKS",
-        "LOCAL_RANK": "SLURM_LOCALID",
-    }.items():
-        if name not in os.environ:
-            os.environ[name] = os.environ[of_slurm]
-    rank, n_local = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     on_gpus = torch.cuda.is_available()
-    if on_gpus:
-        # Before CUDA starts in this process, which then sees no others.
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        gpus = visible.split(",") if visible else [*map(str, range(torch.cuda.device_count()))]
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(split_gpus(gpus, rank, n_local))
     dist.init_process_group(
-        "nccl" if on_gpus else "gloo", timeout=timedelta(minutes=timeout_min)
+        "nccl" if on_gpus else "gloo",
+        timeout=timedelta(minutes=timeout_min),
+        device_id=torch.device("cuda", 0) if on_gpus else None,
     )
-
-
-def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
-    """Return the GPUs of one of `n_ranks` ranks: equally many, next to each other.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer GPUs than ranks.
-
-    Examples
-    --------
-    >>> split_gpus(["0", "1", "2", "3", "4"], rank=1, n_ranks=2)
-    ['2', '3']
-    """
-    each = len(gpus) // n_ranks
-    if each == 0:
-        raise ValueError(
-            f"{n_ranks} ranks on one machine need as many GPUs, and there are {len(gpus)}; "
-            "ask for more GPUs or fewer ranks."
-        )
-    return gpus[rank * each : (rank + 1) * each]
 
 
 def leave() -> None:

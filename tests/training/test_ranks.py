@@ -20,8 +20,7 @@ from train_adapters import train_adapters
 
 from persistcal import artifacts
 from persistcal.training import ranks
-from persistcal.training.launch import call_on_ranks, launch
-from persistcal.training.ranks import split_gpus
+from persistcal.training.launch import call_on_ranks, launch, split_gpus
 
 pytestmark = pytest.mark.slow
 
@@ -220,8 +219,9 @@ def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(socket, "gethostname", lambda: "127.0.0.1")
     rank = tmp_path / "rank.py"
     rank.write_text(
-        "import sys\nimport torch\nfrom persistcal.training import launch, ranks\n"
-        "launch.end_with_parent()\n"
+        "import sys\nfrom persistcal.training import launch\n"
+        "launch.end_with_parent()\nlaunch.read_srun()\n"
+        "import torch\nfrom persistcal.training import ranks\n"
         "ranks.join(10)\nx = torch.tensor([10.0**ranks.index()])\nranks.sum_over_ranks([x])\n"
         "sys.stdout.write(f'sum {x.item()}\\n')\nranks.leave()\n"
     )
@@ -230,6 +230,47 @@ def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
     called = (tmp_path / "called").read_text()
     for option in ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--kill-on-bad-exit=1"):
         assert option in called
+
+
+SAYS_ITS_GPUS = """
+import os, sys
+from persistcal.training import launch
+launch.end_with_parent()
+launch.read_srun()
+assert "torch" not in sys.modules
+print("rank", os.environ["RANK"], "has", os.environ.get("CUDA_VISIBLE_DEVICES"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("n_gpus", "visible", "n_ranks", "n_nodes", "expected"),
+    [
+        (2, None, 2, 1, ["0", "1"]),
+        (5, "3,5,7,8,9", 2, 1, ["3,5", "7,8"]),
+        # The driver takes names up to the first one that it does not know.
+        (2, "GPU-a,GPU-b,none", 2, 1, ["GPU-a", "GPU-b"]),
+        (0, None, 2, 1, ["None", "None"]),
+        (0, "", 2, 1, ["", ""]),
+        (4, None, 4, 2, ["0,1", "2,3", "0,1", "2,3"]),
+        (2, "4,6", 4, 2, ["4", "6", "4", "6"]),
+    ],
+)
+def test_each_rank_starts_with_gpus_of_its_own(
+    n_gpus, visible, n_ranks, n_nodes, expected, tmp_path, monkeypatch, caplog
+):
+    """On one machine, or on two nodes that the fake srun pretends; each sees the same GPUs."""
+    caplog.set_level(logging.INFO)
+    (tmp_path / "srun").write_text(FAKE_SRUN)
+    (tmp_path / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_gpus)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    (tmp_path / "rank.py").write_text(SAYS_ITS_GPUS)
+    launch([str(tmp_path / "rank.py")], n_ranks=n_ranks, n_nodes=n_nodes)
+    said = [f"rank {rank} has {gpus}" for rank, gpus in enumerate(expected)]
+    assert sorted(line.rstrip() for line in caplog.messages) == [line.rstrip() for line in said]
 
 
 def test_what_srun_says_of_a_dead_rank_is_passed_on(tmp_path, monkeypatch):
@@ -266,7 +307,8 @@ def test_ranks_must_be_a_multiple_of_the_nodes():
         launch(["program.py"], n_ranks=3, n_nodes=2)
 
 
-def test_more_ranks_than_gpus_are_refused():
+def test_more_ranks_than_gpus_are_refused(monkeypatch):
     assert split_gpus(["0", "1", "2", "3"], rank=1, n_ranks=2) == ["2", "3"]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(ValueError, match="3 ranks on one machine need as many GPUs"):
-        split_gpus(["0", "1"], rank=0, n_ranks=3)
+        launch(["program.py"], n_ranks=3)

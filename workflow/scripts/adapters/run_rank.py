@@ -13,11 +13,13 @@ import platform
 import sys
 from pathlib import Path
 
-from persistcal.training import launch, ranks
+from persistcal.training import launch
 
 
 def run_rank(script_path: str, arguments: list, settings: dict, timeout_min: float) -> None:
     """Join the other ranks and call the function of the script at `script_path`."""
+    from persistcal.training import ranks  # and torch, when `read_srun` has been called
+
     ranks.join(timeout_min)
     name = Path(script_path).stem
     logging.basicConfig(
@@ -40,4 +42,5 @@ def run_rank(script_path: str, arguments: list, settings: dict, timeout_min: flo
 
 if __name__ == "__main__":
     launch.end_with_parent()
+    launch.read_srun()
     run_rank(sys.argv[1], *json.loads(sys.argv[2]))

@@ -1,0 +1,53 @@
+"""Ranks take a GPU each, and train there what one process does."""
+
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+from adapter_files import adapter_paths, training_call, write_checkpoints
+from safetensors.torch import load_file
+from train_adapters import train_adapters
+
+from persistcal.training.launch import call_on_ranks, launch, visible_gpus
+
+SCRIPT = str(Path(__file__).parents[2] / "workflow/scripts/adapters/train_adapters.py")
+JOINS = """
+from persistcal.training import launch
+launch.end_with_parent()
+from persistcal.training import ranks
+ranks.join(1)
+"""
+
+
+def test_two_ranks_on_two_gpus_train_the_same_adapters(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    names = ["a", "b"]
+    write_checkpoints(tmp_path, names, n_train=6)
+    adapters = {}
+    for n_ranks in (1, 2):
+        to = tmp_path / str(n_ranks)
+        paths, settings = training_call(tmp_path, names, to, epochs=1)
+        call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=n_ranks, timeout_min=5)
+        adapters[n_ranks] = [load_file(path) for path in adapter_paths(to)]
+    assert "rank 1 INFO Models run on cuda" in caplog.messages
+    torch.testing.assert_close(adapters[2], adapters[1], rtol=0, atol=1e-4)
+
+
+def test_ranks_that_share_a_gpu_are_refused(tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr("persistcal.training.launch.split_gpus", lambda gpus, *_: gpus)
+    (tmp_path / "rank.py").write_text(JOINS)
+    with pytest.raises(RuntimeError, match="ended with status 1"):
+        launch([str(tmp_path / "rank.py")], n_ranks=2)
+    assert "Duplicate GPU detected" in caplog.text
+
+
+def test_gpus_are_counted_without_starting_cuda(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "_initialized", False)
+    monkeypatch.setattr(torch.cuda, "_cached_device_count", None)
+    for name in ("_cuda_getDeviceCount", "_cuda_init"):
+        monkeypatch.setattr(torch._C, name, None)
+    assert visible_gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert visible_gpus() == ["1"]
