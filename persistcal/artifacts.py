@@ -656,13 +656,14 @@ def _read(path: str | Path, table: Table) -> tuple[pd.DataFrame, dict[str, str]]
         marks = content.schema.metadata or {}
         said = marks.get(b"about", b"").decode()
         written = marks.get(b"sha256")
-        whole = not written or _seal(content, said) == written
+        whole = _seal(content, said) == written
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TableError(f"{path}: not a readable parquet file ({error}).") from error
     if not whole:
+        what = "its content is not what was written" if written else "it has lost its digest"
         raise TableError(
-            f"{path}: the file is damaged, its content is not what was written; delete it, so "
-            f"that {table.rule} makes it again."
+            f"{path}: the file is damaged or of another program, as {what}; delete it, so that "
+            f"{table.rule} makes it again."
         )
     frame = check(content.replace_schema_metadata(None).to_pandas(), table, path).to_pandas()
     return frame, json.loads(said or "{}")

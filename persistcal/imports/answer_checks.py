@@ -15,7 +15,7 @@ def check_questions(rows: pd.DataFrame, dataset: str) -> None:
     Raises
     ------
     OwnAnswersError
-        When a question has two texts, references or splits, or a checkpoint lacks a
+        When a question has two texts, references, splits or ids, or a checkpoint lacks a
         question that another one answered in the same split.
     """
     for name in ("question", "references", "split"):
@@ -29,6 +29,16 @@ def check_questions(rows: pd.DataFrame, dataset: str) -> None:
                 name,
                 "a question has one; give another question another question_id",
             )
+    named = rows.drop_duplicates("question_id")
+    if (again := named.duplicated("question")).any():
+        text = named.loc[again, "question"].iloc[0]
+        raise refuse(
+            f"{again.sum()} questions of {dataset} stand under several ids, so that they would "
+            f"count several times, the first is {text!r}",
+            named[named["question"] == text],
+            "question_id",
+            "keep one of them, or write into the questions what tells them apart",
+        )
     for split, part in rows.groupby("split", sort=False):
         asked: dict[str, set[str]] = {}
         for model, checkpoint, question in part[[*CHECKPOINT, "question_id"]].itertuples(

@@ -4,6 +4,7 @@ What a row must hold is checked here; what several rows must agree on is in
 `persistcal.imports.answer_checks`.
 """
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from persistcal.answers.equivalence import normalise
 from persistcal.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.judge.labels import LABELS
 from persistcal.questions.own import plain_text
+
+log = logging.getLogger(__name__)
 
 NAMES = ("model", "checkpoint", "dataset", "question_id")
 NEEDED = (*NAMES, "question", "references", "answer")
@@ -246,12 +249,27 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     OwnAnswersError
-        When two rows give the same answer to a question different labels. Answers that
-        differ in case and full stops only are the same.
+        When two rows give the same answer to a question different labels, or an empty
+        answer is called correct. Answers that differ in case and full stops only are the
+        same.
     """
     given = rows[rows["label"] != ""]
     given = given.assign(answer=given["answer"].map(normalise))
-    given = given[given["answer"] != ""]
+    empty = given["answer"] == ""
+    if (wrong := empty & (given["label"] == "correct")).any():
+        raise refuse(
+            "an answer that says nothing is labelled correct",
+            given[wrong],
+            None,
+            "where nothing was said nothing is evaluated; correct the answer or its label",
+        )
+    if empty.any():
+        log.warning(
+            "%d labels of answers that say nothing are not used: these are no answers, and "
+            "are evaluated neither as right nor as wrong",
+            empty.sum(),
+        )
+    given = given[~empty]
     key = ["question_id", "answer"]
     kinds = given.groupby(key)["label"].transform("nunique")
     if (kinds > 1).any():

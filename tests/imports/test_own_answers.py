@@ -178,6 +178,22 @@ def test_labels_that_disagree_about_the_same_answer(tmp_path):
         run(tmp_path, rows)
 
 
+def test_a_question_under_several_ids(tmp_path):
+    rows = [{**row, "question": "Where is it?", "references": ["Oslo"]} for row in good()]
+    expected = r"1 questions .* under several ids.*\(row 1: 'q0', row 3: 'q1'\); keep one"
+    with pytest.raises(OwnAnswersError, match=expected):
+        run(tmp_path, rows)
+
+
+def test_labels_of_answers_that_say_nothing(tmp_path, caplog):
+    rows = change(good(), answer=" . ", label="incorrect")
+    run(tmp_path, rows)
+    assert caplog.messages[0].startswith("1 labels of answers that say nothing are not used")
+    expected = r"says nothing is labelled correct \(row 6\); where nothing was said"
+    with pytest.raises(OwnAnswersError, match=expected):
+        run(tmp_path, change(good(), answer="", label="correct"))
+
+
 def test_a_mean_in_place_of_a_sum(tmp_path):
     rows = [{**row, "token_logprobs": [-0.5, -0.5], "logprob": -0.5} for row in good()]
     with pytest.raises(

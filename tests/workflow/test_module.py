@@ -126,6 +126,12 @@ def asked(dry_run):
     return set(found.split(", "))
 
 
+def test_a_key_that_stands_twice_in_the_modules_config_is_refused(own):
+    folder = outer(own, indented(own / "config.yaml") + "  results: other\n")
+    text = run(folder, "-n", check=False)
+    assert "outer.yaml: pc.results stands in line " in text and "write it once" in text
+
+
 def test_a_prefix_is_refused(own):
     write = outer(own, indented(own / "config.yaml"), further="    prefix:\n        'x'")
     text = run(write, "-n", check=False)

@@ -27,7 +27,7 @@ if workflow.storage_settings.default_storage_provider:
 
 config = over_defaults(config, ROOT)
 try:
-    refuse_repeated_keys(workflow.overwrite_configfiles or [])
+    refuse_repeated_keys(workflow.configfiles)  # a module's lie in somebody else's
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
