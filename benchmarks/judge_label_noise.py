@@ -4,12 +4,12 @@ A judge finds right what equals a reference, but is wrong at random, independent
 request. It is asked about the answers of four checkpoints one by one (a request per distinct
 question and answer) and together (a request per question and checkpoint), about the two
 likeliest candidates or about all. The checkpoints either know what they know (each gives the
-first one's predictions, and other second answers), or drift, or are those of a study. Printed
-is the mean size of a pair's contrast set, in percent of the questions. Run in the root of the
+first one's predictions, and other second answers), or drift, or are those of atlas. Printed is
+the mean size of a pair's contrast set, in percent of the questions. Run in the root of the
 repository, the second after `make demo`:
 
     python -m benchmarks.judge_label_noise
-    python -m benchmarks.judge_label_noise results/atlas atlas p40 p50 p90 p100
+    python -m benchmarks.judge_label_noise results/atlas
 """
 
 import itertools
@@ -29,6 +29,7 @@ N_QUESTIONS, N_CHECKPOINTS, ERROR_RATES = 400, 4, (0.0, 0.01, 0.02, 0.05)
 N_JUDGES = 20  # that make mistakes of their own, over whom everything is a mean
 KNOWN, GAINED_OR_LOST, OTHER_MISTAKE = 0.5, 0.15, 0.5  # shares, the last two a checkpoint
 PROMPTS = Path("config/prompts")
+MODEL, CHECKPOINTS = "atlas", ("p40", "p50", "p90", "p100")
 NEEDED, ALL = 2, None  # candidates of a question
 WAYS = {"one by one": (False, NEEDED), "together": (True, NEEDED), "all together": (True, ALL)}
 
@@ -57,14 +58,14 @@ def made_up_answers(*, drift: bool) -> list[Answered]:
     return checkpoints
 
 
-def answers_of(results: Path, model: str, checkpoints: Sequence[str]) -> list[Answered]:
-    """Return a study's candidates to the test questions that all `checkpoints` answer."""
-    dataset = f"{model}.parquet"  # atlas answers the questions of the same name
+def answers_of(results: Path, checkpoints: Sequence[str] = CHECKPOINTS) -> list[Answered]:
+    """Return atlas' candidates to the test questions that all `checkpoints` answer."""
+    dataset = f"{MODEL}.parquet"  # of the same name
     table = artifacts.read(results / "questions" / dataset, artifacts.QUESTIONS)
     asked = table[(table["split"] == "test") & ~table["excluded"]].set_index("question_id")
     answered = []
     for checkpoint in checkpoints:
-        path = results / "clusters" / model / checkpoint / dataset
+        path = results / "clusters" / MODEL / checkpoint / dataset
         clusters = artifacts.read(path, artifacts.CLUSTERS).sort_values("cluster")
         groups = clusters.groupby("question_id")["answer"].agg(list)
         answered.append(groups[groups.index.isin(asked.index)])
@@ -134,8 +135,7 @@ def report(title: str, checkpoints: list[Answered]) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        folder, model, *names = sys.argv[1:]
-        report(f"{model} in {folder}", answers_of(Path(folder), model, names))
+        report(f"atlas in {sys.argv[1]}", answers_of(Path(sys.argv[1])))
     else:
         report("knowledge stays", made_up_answers(drift=False))
         report("knowledge drifts", made_up_answers(drift=True))

@@ -18,9 +18,7 @@ from tenacity import (
     RetryCallState,
     Retrying,
     retry_if_exception,
-    sleep_using_event,
     stop_after_attempt,
-    stop_when_event_set,
     wait_exponential_jitter,
 )
 
@@ -228,6 +226,10 @@ class JudgeServer:
         after = retry_after_s(state.outcome.exception()) if state.outcome else None
         return self._backoff(state) if after is None else after
 
+    def _sleep(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise NoReplyError("not repeated, because another request has failed")
+
     def send(
         self, method: str, path: str, read: Callable[[bytes], Result], **content: object
     ) -> Result:
@@ -267,9 +269,9 @@ class JudgeServer:
         """
         patiently = Retrying(
             retry=retry_if_exception(is_transient),
-            stop=stop_after_attempt(self._retries + 1) | stop_when_event_set(self._stop),
+            stop=stop_after_attempt(self._retries + 1),
             wait=self._wait,
-            sleep=sleep_using_event(self._stop),
+            sleep=self._sleep,
             reraise=True,
         )
 

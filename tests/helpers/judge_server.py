@@ -113,7 +113,7 @@ class FakeJudge:
         self.asked, self.replies, self.next_replies = Counter(), {}, []
         self.times, self.busy, self.most_busy, self.delay_s = [], 0, 0, 0.0
         self.files, self.uploads, self.batches = {}, [], {}
-        self.finishers, self.polls_needed = [], 0
+        self.finishers, self.polls_needed, self.page = [], 0, 100
         self.next_batch_replies, self.next_polls, self.polled = [], [], Counter()
         self.lock = threading.Lock()
         self.server = Server(host="127.0.0.1", threaded=True)
@@ -169,9 +169,14 @@ class FakeJudge:
         return "".join(sources[source][LABELS.index(label)] for label, source in labels)
 
     @property
+    def spent(self):
+        """How many requests the ledger holds, and what they are to cost."""
+        return Ledger(self.folder / "spending.csv").total()
+
+    @property
     def booked(self):
         """How many requests the ledger holds."""
-        return Ledger(self.folder / "spending.csv").total()[0]
+        return self.spent[0]
 
     @property
     def kept(self):
@@ -265,7 +270,11 @@ class FakeJudge:
 
     def listed(self, request: Request):
         newest = list(self.batches.values())[::-1]
-        return as_json({"object": "list", "data": newest, "has_more": False})
+        before = [batch["id"] for batch in newest]
+        start = before.index(request.args["after"]) + 1 if "after" in request.args else 0
+        page = newest[start : start + self.page]
+        more = start + self.page < len(newest)
+        return as_json({"object": "list", "data": page, "has_more": more})
 
     def lines(self, batch):
         """A result line for each request of the batch."""
@@ -300,4 +309,11 @@ class FakeJudge:
                 batch[f"{kind}_file_id"] = f"{batch['id']}-{kind}"
 
     def content(self, request: Request):
-        return Response(self.files[request.path.split("/")[3]])
+        content = self.files[request.path.split("/")[3]]
+
+        def parts():
+            for start in range(0, len(content), len(content) // 5 + 1):
+                time.sleep(self.delay_s)
+                yield content[start : start + len(content) // 5 + 1]
+
+        return Response(parts())

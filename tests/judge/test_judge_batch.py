@@ -15,14 +15,21 @@ from judge_server import (
 )
 from werkzeug import Response
 
-from persistcal.judge import batch
+from persistcal.judge import backends, batch, client
 from persistcal.judge.labels import JudgeError
+from persistcal.judge.ledger import estimate
+from persistcal.judge.run import requests_about
 
 
 @pytest.fixture
 def fake(fake):
     fake.changed = {"backend": "openai_batch"}
     return fake
+
+
+def planned_cost(fake, n):
+    bodies = [body for body, _ in requests_about(candidates(n), fake.settings()).values()]
+    return estimate(bodies, price_input=2.5, price_output=15).cost
 
 
 def failed_line(line, status, code):
@@ -55,6 +62,27 @@ def test_one_batch_for_all_that_is_new(fake, tmp_path):
 def test_large_sets_are_split(fake):
     assert fake.ask(candidates(10), batch_requests=4) == "RW" * 5
     assert [len(lines) for lines in fake.uploads] == [4, 4, 2]
+
+
+def test_uploads_are_no_longer_than_a_server_takes(fake, monkeypatch):
+    some = candidates(6)
+    settings = fake.settings()
+    sizes = [len(str(body)) for body, _ in requests_about(some, settings).values()]
+    for most, expected in [(2 * max(sizes) + 50, [2, 2, 2]), (1, [1] * 6)]:
+        fake.uploads.clear()
+        monkeypatch.setattr(backends, "LARGEST_UPLOAD", most)
+        assert fake.ask(some, model=f"judge-{most}") == "RW" * 3
+        assert [len(lines) for lines in fake.uploads] == expected
+
+
+def test_results_may_be_longer_than_a_reply_and_take_longer(fake, monkeypatch):
+    monkeypatch.setattr(client, "LARGEST_REPLY", 1000)
+    fake.delay_s = 0.2  # five times, of which none is too long
+    assert fake.ask(candidates(20), timeout_s=0.7) == "RW" * 10
+    assert len(fake.files["batch-0-output"]) > 1000
+    monkeypatch.setattr(client, "LARGEST_RESULTS", 1000)
+    with pytest.raises(JudgeError, match="more than 1000 bytes"):
+        fake.ask(candidates(20), model="judge-2", retries=0)
 
 
 def test_results_in_any_order_with_strangers_duplicates_and_rubbish(fake, tmp_path):
@@ -104,7 +132,7 @@ def test_batches_that_always_expire_stop(fake):
     with pytest.raises(JudgeError, match="2 requests have no reply after 3 rounds"):
         fake.ask(candidates(2))
     assert len(fake.batches) == 3
-    assert fake.booked == 0
+    assert fake.spent == (0, pytest.approx(0))
 
 
 def test_a_refused_request_stops_after_the_good_ones_are_kept(fake):
@@ -117,6 +145,7 @@ def test_a_refused_request_stops_after_the_good_ones_are_kept(fake):
         fake.ask(candidates(3))
     assert fake.ask(candidates(3)) == "RWR"
     assert fake.asked == {"fact 0": 2, "wrong 1": 1, "fact 2": 1}
+    assert fake.spent == (3, pytest.approx(planned_cost(fake, 3)))
 
 
 def test_a_failed_batch_says_why(fake):
@@ -186,6 +215,19 @@ def test_a_submission_cut_short_is_found_or_repeated(fake, reached):
     assert len(fake.batches) == 1
     assert set(fake.asked.values()) == {1}
     assert fake.booked == 4
+
+
+@pytest.mark.parametrize(("pages", "submitted"), [(10, 4), (3, 5)])
+def test_a_submission_is_looked_for_among_so_many_batches(fake, monkeypatch, pages, submitted):
+    monkeypatch.setattr(batch, "SEARCHED_PAGES", pages)
+    fake.page = 1
+    fake.next_batch_replies = [error(400, "unlucky")]
+    with pytest.raises(JudgeError, match="400"):
+        fake.ask(candidates(4))
+    others = {f"other-{i}": {"id": f"other-{i}", "status": "completed"} for i in range(3)}
+    fake.batches |= others  # of somebody else, and newer
+    assert fake.ask(candidates(4)) == "RW" * 2
+    assert len(fake.batches) == submitted
 
 
 def test_a_batch_whose_reply_was_lost_is_not_submitted_twice(fake):

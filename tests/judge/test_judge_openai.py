@@ -7,7 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
+import httpx2
 import pandas as pd
 import pytest
 import warm_python
@@ -28,6 +31,7 @@ from judge_server import (
 from werkzeug import Response
 
 from persistcal import artifacts
+from persistcal.judge import client
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import estimate
 from persistcal.judge.prompt import candidate_id, candidate_of, request_body, split_prompt
@@ -71,11 +75,63 @@ def test_storm_cut_connections_and_garbage_pass(fake):
     assert fake.booked == 12
 
 
-@pytest.mark.parametrize("header", [{"Retry-After": "1"}, {"Retry-After-Ms": "1000"}])
-def test_retry_after_is_honoured(fake, header):
-    fake.next_replies = [error(429, **header)]
+def test_retry_after_is_honoured(fake):
+    fake.next_replies = [error(429, **{"Retry-After": "0.3"})]
     assert fake.ask(candidates(1)) == "R"
-    assert fake.times[1] - fake.times[0] >= 0.99
+    assert fake.times[1] - fake.times[0] >= 0.29
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7),
+        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=300))}, 300),
+        ({"retry-after": "Sun, 06 Nov 1994 08:49:37 GMT"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_what_a_server_asks_to_wait(headers, wait):
+    failure = client.openai.RateLimitError(
+        "",
+        response=httpx2.Response(429, headers=headers, request=httpx2.Request("GET", "x:")),
+        body=None,
+    )
+    assert client.retry_after_s(failure) == (
+        wait if wait is None else pytest.approx(wait, abs=60 * (wait == 300))
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "passes"),
+    [(status, "", True) for status in (408, 409, 429, 500, 503)]
+    + [(status, "", False) for status in (400, 401, 404, 422, 499)]
+    + [(429, "600", True), (429, "601", False), (401, "1", False)],
+)
+def test_what_may_pass(status, after, passes):
+    answer = httpx2.Response(
+        status, headers={"retry-after": after}, request=httpx2.Request("GET", "x:")
+    )
+    failure = client.openai.APIStatusError("", response=answer, body=None)
+    assert client.is_transient(failure) == passes
+
+
+def test_nothing_is_repeated_when_another_request_has_failed(fake):
+    fake.replies["fact 0"] = error(429, **{"Retry-After": "60"})
+    fake.replies["wrong 1"] = lambda request: time.sleep(0.3) or error(401)
+    begin = time.monotonic()
+    with pytest.raises(JudgeError, match="failed"):
+        fake.ask(candidates(2))
+    assert time.monotonic() - begin < 30
+    assert fake.asked == {"fact 0": 1, "wrong 1": 1}
+
+
+def test_a_judge_without_a_bill_needs_no_money(fake):
+    fake.ask(candidates(2), price_input=0, price_output=0, max_cost=0)
+    assert fake.spent == (2, 0)
 
 
 def test_a_reply_that_takes_too_long_is_asked_for_again(fake):
@@ -103,11 +159,13 @@ def test_garbage_for_ever_is_left_to_a_person(fake):
 def test_a_failure_that_stays_stops_and_keeps_what_was_judged(fake, reply, tries):
     some = candidates(3)
     fake.ask(some[:2])
+    before = fake.spent
+    assert before[0] == 2 and before[1] > 0
     fake.replies["fact 2"] = reply
     with pytest.raises(JudgeError, match=r"server at .* failed"):
         fake.ask(some)
     assert fake.asked == {"fact 0": 1, "wrong 1": 1, "fact 2": tries}
-    assert fake.booked == 2
+    assert fake.spent == pytest.approx(before)
     del fake.replies["fact 2"]
     assert fake.ask(some) == "RWR"
 

@@ -201,16 +201,16 @@ def test_label_noise_is_measured_on_the_answers_of_a_study(tmp_path):
     questions = questions_table(n_train=1, n_test=3)
     questions.loc[3, "excluded"] = True
     (tmp_path / "questions").mkdir()
-    artifacts.write(questions, tmp_path / "questions" / "m.parquet", artifacts.QUESTIONS)
+    artifacts.write(questions, tmp_path / "questions" / "atlas.parquet", artifacts.QUESTIONS)
     for checkpoint, answers in {"a": ["Norway", "Peru"], "b": ["Peru"]}.items():
         rows = [
             (f"q{i}", n, text, 0.4, [text]) for i in range(4) for n, text in enumerate(answers)
         ]
         clusters = pd.DataFrame(rows[::-1], columns=artifacts.CLUSTERS.schema.names)
-        path = tmp_path / "clusters" / "m" / checkpoint / "m.parquet"
+        path = tmp_path / "clusters" / "atlas" / checkpoint / "atlas.parquet"
         path.parent.mkdir(parents=True)
         artifacts.write(clusters, path, artifacts.CLUSTERS)
-    answered = judge_label_noise.answers_of(tmp_path, "m", ["a", "b"])
+    answered = judge_label_noise.answers_of(tmp_path, ["a", "b"])
     texts = [[[c.answer for c in candidates] for candidates in one] for one in answered]
     assert texts == [[["Norway", "Peru"]] * 2, [["Peru"]] * 2]
     correct, n_requests = judge_label_noise.judge(answered, 0, together=True)
