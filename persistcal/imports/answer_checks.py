@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from persistcal.imports.own_answers import OwnAnswersError, refuse
 
+MOST_MASS = 1.01  # of the beams of a question; more is no rounding
 CHECKPOINT = ["model", "checkpoint"]
 
 
@@ -121,12 +123,45 @@ def check_splits(
 
 
 def check_weights(rows: pd.DataFrame, strategy: str) -> None:
-    """Refuse beams without the log-probabilities that they weigh by."""
-    if strategy == "beams" and (lacking := rows["logprob"].isna()).any():
+    """Refuse what cannot be beams, where the study's strategy is that they are.
+
+    Raises
+    ------
+    OwnAnswersError
+        When log-probabilities are missing, a question has the same beam twice, or its
+        beams are more probable together than 1: samples, which weigh equally.
+    """
+    if strategy != "beams":
+        return
+    remedy = "set decoding.strategy to sample if the answers were drawn at random"
+    if (lacking := rows["logprob"].isna()).any():
         raise refuse(
             "decoding.strategy is beams, which weigh by their log-probability, but logprob is "
             "missing",
             rows[lacking],
             None,
-            "add it, or set decoding.strategy to sample if the answers were drawn at random",
+            f"add it, or {remedy}",
+        )
+    question = [*CHECKPOINT, "dataset", "question_id"]
+    same = [*question, "answer", "logprob"]
+    if (again := rows.duplicated(same)).any():
+        first = rows[(rows[same] == rows.loc[again, same].iloc[0]).all(axis=1)]
+        raise refuse(
+            "decoding.strategy is beams, which are all different, but an answer to question "
+            f"{first['question_id'].iloc[0]!r} is there {len(first)} times with the logprob "
+            f"{first['logprob'].iloc[0]:g}",
+            first,
+            "answer",
+            f"{remedy}, or give each beam once and its logprob with all digits",
+        )
+    mass = rows.assign(mass=np.exp(rows["logprob"])).groupby(question)["mass"].sum()
+    if (mass > MOST_MASS).any():
+        *_, name = mass.idxmax()
+        of_question = (rows[question] == mass.idxmax()).all(axis=1)
+        raise refuse(
+            f"decoding.strategy is beams, but those of question {name!r} have probabilities "
+            f"that sum to {mass.max():.3g}",
+            rows[of_question],
+            "logprob",
+            f"{remedy}, or give logprob as the sum over an answer's tokens, not their mean",
         )

@@ -14,7 +14,7 @@ import pandas as pd
 from persistcal.answers.equivalence import normalise
 from persistcal.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.judge.labels import LABELS
-from persistcal.questions.own import plain_text
+from persistcal.questions.own import plain_text, reference_texts
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,8 @@ def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
         ]
     _refuse_empty(tidy, "question", "fill it in")
     tidy["references"] = [
-        _references(value, n) for value, n in zip(columns["references"], number, strict=True)
+        reference_texts(value, "references", n, one_line=False)
+        for value, n in zip(columns["references"], number, strict=True)
     ]
     _refuse_empty(tidy, "references", "give at least one accepted answer")
     nothing = [None] * len(rows)
@@ -134,12 +135,6 @@ def _is_missing(value: object) -> bool:
 def _refuse_empty(tidy: pd.DataFrame, name: str, remedy: str) -> None:
     if (empty := tidy[name].map(len) == 0).any():
         raise refuse(f"{name} is empty", tidy[empty], None, remedy)
-
-
-def _references(value: object, row: int) -> tuple[str, ...]:
-    several = value if isinstance(value, list) else [value]
-    texts = [plain_text(text, "references", row, one_line=False) for text in several]
-    return tuple(text for text in texts if text)
 
 
 def _samples(tidy: pd.DataFrame, values: Sequence[Any]) -> list[int | None]:

@@ -1,5 +1,6 @@
 """Questions of one's own: from a table as users keep it to QUESTIONS."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,8 @@ from persistcal.artifacts import QUESTIONS
 
 SPLITS = ("train", "test", "few_shot", "unused")
 KNOWN = {"question", "answers", "id", "category", "split"}
+# What lists of texts and of numbers look like as text: ["UK"], ['a' 'b'], [-2,7], []
+_LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
 
 
 def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
@@ -41,15 +44,36 @@ def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> 
     return text
 
 
+def reference_texts(
+    value: object, name: str, row: int, *, one_line: bool = True
+) -> tuple[str, ...]:
+    """Return the texts of a list, or the one text, without those that are empty.
+
+    Raises
+    ------
+    ValueError
+        As `plain_text`, and when a text by itself is that of a list, as Python prints one:
+        nobody knows whether it is several answers or one in brackets.
+    """
+    if isinstance(value, str) and _LIST.fullmatch(value.strip()):
+        raise ValueError(
+            f"column {name!r} of row {row} is the text of a list, {value!r}; give several "
+            "answers as a list in JSONL or parquet, and an answer in brackets as a list of it "
+            "alone"
+        )
+    several = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+    texts = [plain_text(text, name, row, one_line=one_line) for text in several]
+    return tuple(text for text in texts if text)
+
+
 def _references(answers: object, row: int) -> list[str]:
-    several = list(answers) if isinstance(answers, list | tuple | np.ndarray) else [answers]
-    references = [text for answer in several if (text := plain_text(answer, "answers", row))]
+    references = reference_texts(answers, "answers", row)
     if not references:
         raise ValueError(
             f"column 'answers' of row {row} holds no answer; give at least one accepted answer "
             "or remove the row"
         )
-    return references
+    return list(references)
 
 
 def _ids(ids: Sequence[str]) -> list[str]:

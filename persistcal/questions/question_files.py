@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-import re
 import zlib
 from collections.abc import Collection, Iterator
 
@@ -14,12 +13,9 @@ import pyarrow.parquet as pq
 
 from persistcal.csv_text import decode, delimiter_of
 
-# ['a', 'b'] or ["a"]: how pandas writes a list into a CSV file
-_LIST = re.compile(r"\[\s*(['\"]).*\1\s*\]", re.DOTALL)
-
 
 def read_rows(
-    content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] | None = None
+    content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:
     """Return the rows of a file, numbers in CSV and JSON as the text that they are there.
 
@@ -32,8 +28,7 @@ def read_rows(
     known : collection of str
         Names that columns may have, by which a CSV file's delimiter is known.
     lists : collection of str, optional
-        Columns in which a CSV field that begins with ``[`` is a JSON list. Without it no
-        column may hold lists.
+        Columns in which a CSV field that begins with ``[`` is a JSON list.
 
     Raises
     ------
@@ -66,7 +61,7 @@ def _parquet(content: bytes) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=table.column_names, dtype=object)
 
 
-def _csv(text: str, known: Collection[str], lists: Collection[str] | None) -> pd.DataFrame:
+def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFrame:
     rows = _csv_lines(text, delimiter_of(text, known))
     _, names = next(rows, (0, []))
     fields: list[list[object]] = []
@@ -76,20 +71,12 @@ def _csv(text: str, known: Collection[str], lists: Collection[str] | None) -> pd
                 f"line {line} has {len(row)} fields, but the heading has {len(names)}; put a "
                 "text that holds the delimiter in double quotes"
             )
-        if lists is not None:
-            fields.append(
-                [
-                    _json_list(f, n, line) if n in lists else f
-                    for n, f in zip(names, row, strict=True)
-                ]
-            )
-            continue
-        if any(_LIST.fullmatch(field.strip()) for field in row):
-            raise ValueError(
-                f"line {line} holds a list written as text; give several answers as JSONL or "
-                "parquet"
-            )
-        fields.append(list(row))
+        fields.append(
+            [
+                _json_list(field, name, line) if name in lists else field
+                for name, field in zip(names, row, strict=True)
+            ]
+        )
     return pd.DataFrame(fields, columns=names, dtype=object)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from import_answers import import_answers
+from import_answers import import_answers, read_answers
 from judge_answers import judge_answers
 
 from persistcal import artifacts
@@ -91,7 +91,7 @@ def test_a_study_that_is_written_out_comes_back_as_it_was(tmp_path):
     rng = np.random.default_rng(17)
     rows = good(n_questions=30, n_samples=10)
     for row in rows:
-        row["logprob"] = -float(rng.exponential())
+        row["logprob"] = -float(rng.exponential()) - 3  # ten are less than 1 together
         row["answer"] = rng.choice(["Oslo", "Lima", "", 'Côte d\'Ivoire, "CI"'])
     for kind in ("jsonl", "csv", "parquet"):
         _, beams = run(tmp_path, rows, kind=kind, strategy="beams")
@@ -161,6 +161,8 @@ def without(rows, column):
         (change(good(), answer=None), r"answer is missing \(row 6\); give an empty text"),
         (change(good(), label="right"), r"label is not valid \(row 6: 'right'"),
         (change(good(), references=[]), r"references is empty \(row 6\)"),
+        (change(good(), references="['red', 'zz']"), r"'references' of row 6 is the text of a list"),
+        (change(good(), references='["UK"]'), r"""row 6 is the text of a list, '\["UK"\]'; give"""),
         (change(good(), lable="x"), r"unknown column 'lable'"),
         (without(good(), "question_id"), r"column 'question_id' is missing"),
     ],
@@ -225,6 +227,35 @@ def test_what_estimators_and_the_strategy_lack(tmp_path):
         OwnAnswersError, match=r"estimators.posthoc needs answers .* train split"
     ):
         run(tmp_path, good(), splits=train)
+
+
+def test_references_in_parquet_that_are_the_text_of_a_list(tmp_path):
+    rows = pd.DataFrame(good()).assign(references="['Oslo', 'Oslo city']")
+    rows.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(OwnAnswersError, match="'references' of row 1 is the text of a list"):
+        read_answers({"file": str(tmp_path / "a.parquet")}, several=False)
+    rows["references"] = [["['Oslo', 'Oslo city']"]] * len(rows)  # so that it is one answer
+    rows.to_parquet(tmp_path / "a.parquet")
+    read = read_answers({"file": str(tmp_path / "a.parquet")}, several=False)
+    assert read["references"].iloc[0] == ("['Oslo', 'Oslo city']",)
+
+
+def test_samples_are_not_taken_for_beams(tmp_path):
+    """The file says what was drawn; by default its answers would weigh as beams do."""
+    samples = change(good(), answer="Oslo", logprob=-0.25)  # rows 5 and 6 are the same
+    with pytest.raises(
+        OwnAnswersError,
+        match=r"question 'q0' is there 2 times with the logprob -0.25 \(row 5: 'Oslo', row 6: "
+        r"'Oslo'\); set decoding.strategy to sample",
+    ):
+        run(tmp_path, samples, strategy="beams")
+    run(tmp_path, samples, strategy="sample")
+    # exp(-0.25) + exp(-0.5) = 0.779 + 0.607
+    with pytest.raises(
+        OwnAnswersError,
+        match=r"'q[01]' have probabilities that sum to 1.39 \(.*; set decoding.strategy to",
+    ):
+        run(tmp_path, good(), strategy="beams")
 
 
 def lm_eval_line(doc_id, filter_name="none", **changes):

@@ -33,14 +33,12 @@ def read(path, content):
 # What hypothesis makes of text: any character that a file can hold, but no line break
 # and no space around it, both of which are not kept.
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12).map(str.strip)
-# A list written as text is refused in CSV; it has tests of its own.
-CSV_TEXTS = TEXTS.filter(lambda text: not text.startswith("["))
 ANSWERS = TEXTS.filter(bool)
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(*[CSV_TEXTS] * 5), min_size=1, max_size=5),
+    st.lists(st.tuples(*[TEXTS] * 5), min_size=1, max_size=5),
     st.sampled_from(",;\t"),
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),
@@ -152,8 +150,31 @@ def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
             "is not a whole gzip file",
         ),
         ("q.csv", b"question,answers,answers\na,b,c\n", "column 'answers' is there twice"),
-        ("q.csv", b'question,answers\nWhy?,"[""a"", ""b""]"\n', "line 2 holds a list written"),
-        ("q.csv", b"question,answers\nWhy?,\"['a', 'b']\"\n", "line 2 holds a list written"),
+        (
+            "q.csv",
+            b'question,answers,split\nWhy?,"[""a"", ""b""]",test\n',
+            "'answers' of row 1 is",
+        ),
+        (
+            "q.csv",
+            b"question,answers,split\nWhy?,\"['a', 'b']\",test\n",
+            "is the text of a list",
+        ),
+        (
+            "q.jsonl",
+            b'{"question": "a", "answers": "[\'red\', \'zz\']"}',
+            "the text of a list, ",
+        ),
+        (
+            "q.jsonl",
+            b'{"question": "a", "answers": "[\'a\' \'b\']"}',
+            "answers as a list in JSONL",
+        ),
+        (
+            "q.jsonl",
+            b'{"question": "a", "answers": "[-2,7]"}',
+            "brackets as a list of it alone",
+        ),
         ("q.csv", b"", "column 'question' is missing"),
         ("q.csv", b"question,answers\n", "no question is of the split test"),
         ("q.jsonl", b'{"question": "a"}\n["b"]\n', "line 2 is not a JSON object; write"),
