@@ -163,10 +163,13 @@ class Study:
                     needed.setdefault("test", f"estimators.{name}")
         return needed
 
-    def known_checkpoints(self, model: str) -> list[str]:
-        """Return all checkpoints of `model` that the config names."""
+    def known_checkpoints(self, model: str) -> dict[str, bool]:
+        """Return all checkpoints that the config names; whether each may equal another one."""
         catalogue = self.config["models"][model].get("checkpoints", {})
-        return list(dict.fromkeys([*self.group(model, "all"), *catalogue]))
+        return {
+            name: catalogue.get(name, {}).get("allow_identical_weights", False)
+            for name in [*self.group(model, "all"), *catalogue]
+        }
 
     def described(self, model: str) -> dict[str, dict[str, Any]]:
         """Return what the config says of each checkpoint of `model` that answers."""

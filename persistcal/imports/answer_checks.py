@@ -96,6 +96,34 @@ def check_numbers(rows: pd.DataFrame, dataset: str) -> None:
             )
 
 
+def check_distinct(
+    rows: pd.DataFrame, dataset: str, known: Mapping[str, Mapping[str, bool]]
+) -> None:
+    """Refuse answers of one dataset that are the same at two checkpoints of a model.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    dataset : str
+    known : mapping
+        By model and checkpoint, whether it may be the same as another one.
+    """
+    by_content: dict[tuple, str] = {}
+    for (model, checkpoint), part in rows.groupby(CHECKPOINT, sort=False):
+        said = zip(part["question_id"], part["answer"], part["logprob"].map(str), strict=True)
+        other = by_content.setdefault((model, *sorted(said)), str(checkpoint))
+        allowed = known[str(model)]
+        if other != checkpoint and not (allowed[str(checkpoint)] or allowed[other]):
+            raise refuse(
+                f"all answers to {dataset} of checkpoint {checkpoint} of {model} are those of "
+                f"{other}, as of a file that was given twice",
+                part,
+                "answer",
+                "give each checkpoint its own, or if they are meant to be equal set "
+                f"models.{model}.checkpoints.{checkpoint}.allow_identical_weights",
+            )
+
+
 def check_splits(
     rows: pd.DataFrame, dataset: str, needed: Mapping[tuple[str, str], Mapping[str, str]]
 ) -> None:

@@ -6,31 +6,38 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from persistcal.imports.own_answers import OwnAnswersError
+from persistcal.judge.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
+    from inspect_ai.model import ChatCompletionChoice
+
+SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: INCORRECT}
 
 
-def inspect_rows(path: Path) -> pd.DataFrame:
+def inspect_rows(path: Path, *, labelled: bool = False) -> pd.DataFrame:
     """Return the answers of a log of Inspect as rows of one's own answers.
 
     Parameters
     ----------
     path : Path
-        A `.eval` file. Each epoch of a sample is a sample here.
+        A `.eval` file. Each choice of each epoch of a sample is a sample here.
+    labelled : bool, default=False
+        Whether to take the log's own score for a label.
 
     Returns
     -------
     DataFrame
         Columns question_id, question (the last message of the user), references (the
-        targets), sample (the epoch), answer (the completion) and, where every completion
-        has them, token_logprobs. Scores are not read: labels are the judge's.
+        targets), sample (the epoch, or the number of the choice over all epochs), answer
+        (the completion) and, where every completion has them, token_logprobs; label, where
+        it is `labelled`.
 
     Raises
     ------
     OwnAnswersError
-        When Inspect is not installed, the run did not end well, or its samples have no
-        free text.
+        When Inspect is not installed, the run did not end well, its samples have no
+        free text or were stopped by a limit, or no score says whether an answer is right.
     """
     try:
         from inspect_ai.log import read_eval_log
@@ -47,28 +54,55 @@ def inspect_rows(path: Path) -> pd.DataFrame:
         )
     samples = log.samples or []
     for sample in samples:
-        where = f"sample {sample.id!r}, epoch {sample.epoch}"
-        if sample.error is not None:
-            raise OwnAnswersError(f"{where} ended with an error; run inspect eval-retry")
-        if sample.choices:
-            raise OwnAnswersError(
-                f"{where} has choices; only tasks whose answers are free text can be read"
-            )
-    rows = pd.DataFrame([_row(sample) for sample in samples])
+        _check(sample, labelled=labelled)
+    most = max((len(sample.output.choices) for sample in samples), default=1)
+    rows = pd.DataFrame(
+        [
+            _row(sample, (sample.epoch - 1) * most + number, choice, labelled=labelled)
+            for sample in samples
+            for number, choice in enumerate(sample.output.choices, start=1)
+        ]
+    )
     if "token_logprobs" in rows and rows["token_logprobs"].isna().all():
         rows = rows.drop(columns="token_logprobs")
-    return rows
+    return rows if labelled else rows.drop(columns="label", errors="ignore")
 
 
-def _row(sample: "EvalSample") -> dict[str, Any]:
+def _check(sample: "EvalSample", *, labelled: bool) -> None:
+    where = f"sample {sample.id!r}, epoch {sample.epoch}"
+    if sample.error is not None:
+        raise OwnAnswersError(f"{where} ended with an error; run inspect eval-retry")
+    if sample.limit is not None:
+        raise OwnAnswersError(
+            f"{where} was stopped by its {sample.limit.type} limit ({sample.limit.limit:g}), "
+            "so what it says may be no answer; raise the limit and run it again"
+        )
+    if sample.choices:
+        raise OwnAnswersError(
+            f"{where} has choices; only tasks whose answers are free text can be read"
+        )
+    if not sample.output.choices:
+        raise OwnAnswersError(f"{where} has no output of a model; its solver must generate")
+    if labelled and len(sample.output.choices) > 1:
+        raise OwnAnswersError(
+            f"{where} has {len(sample.output.choices)} completions and one score, so "
+            "`labels: log` cannot tell them apart; let the judge label, or use epochs"
+        )
+
+
+def _row(
+    sample: "EvalSample", number: int, choice: "ChatCompletionChoice", *, labelled: bool
+) -> dict[str, Any]:
     target = sample.target
+    tokens = choice.logprobs.content if choice.logprobs else None
     return {
         "question_id": str(sample.id),
         "question": _question(sample),
         "references": [target] if isinstance(target, str) else list(target),
-        "sample": str(sample.epoch),
-        "answer": sample.output.completion,
-        "token_logprobs": _logprobs(sample),
+        "sample": str(number),
+        "answer": choice.message.text,
+        "token_logprobs": None if tokens is None else [token.logprob for token in tokens],
+        "label": _label(sample) if labelled else "",
     }
 
 
@@ -81,8 +115,12 @@ def _question(sample: "EvalSample") -> str:
     return asked[-1]
 
 
-def _logprobs(sample: "EvalSample") -> list[float] | None:
-    choices = sample.output.choices
-    if not choices or choices[0].logprobs is None:
-        return None
-    return [token.logprob for token in choices[0].logprobs.content]
+def _label(sample: "EvalSample") -> str:
+    """Return what the one score of a sample says of its answer."""
+    values = [score.value for score in (sample.scores or {}).values()]
+    if len(values) == 1 and isinstance(values[0], str | int | float) and values[0] in SCORES:
+        return SCORES[values[0]]
+    raise OwnAnswersError(
+        f"sample {sample.id!r}, epoch {sample.epoch} has the scores {values}, but `labels: "
+        "log` needs one, of C, I, N, 1 or 0; let the judge label"
+    )

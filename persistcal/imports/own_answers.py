@@ -5,6 +5,7 @@ What a row must hold is checked here; what several rows must agree on is in
 """
 
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ OPTIONAL = ("sample", "logprob", "token_logprobs", "label", "split")
 KNOWN = (*NEEDED, *OPTIONAL)
 LISTS = ("references", "token_logprobs")  # what a CSV file gives as a JSON list
 SPLITS = ("train", "test")
+_SAMPLE = re.compile(r"\d{1,18}")  # what a column of whole numbers can hold
 ROUNDING = 1e-5  # by which a sum of log-probabilities may pass 0
 UNEQUAL = 1e-3  # relative; more is no rounding of a sum
 
@@ -145,10 +147,12 @@ def _samples(tidy: pd.DataFrame, values: Sequence[Any]) -> list[int | None]:
         raise refuse(
             "sample is empty, but not in every row", tidy[~there], None, "number all or none"
         )
-    whole = pd.Series([str(value).strip().isdecimal() for value in values])
+    whole = pd.Series([bool(_SAMPLE.fullmatch(str(value).strip())) for value in values])
     if not whole.all():
         shown = tidy.assign(sample=list(values))[~whole]
-        raise refuse("sample is no whole number", shown, "sample", "give 0, 1, 2, …")
+        raise refuse(
+            "sample is no whole number of up to 18 digits", shown, "sample", "give 0, 1, 2, …"
+        )
     return [int(value) for value in values]
 
 
@@ -232,10 +236,13 @@ def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
     beams = rows.assign(
         beam=rows.groupby("question_id").cumcount()
         if rows["sample"].isna().all()
-        else rows["sample"],
+        else rows["sample"].astype(int),
         text=rows["answer"],
     )
-    return beams.reindex(columns=BEAMS.schema.names)
+    # Ties go to the first of a question's answers: by number, not by the order of the file.
+    questions, _ = pd.factorize(beams["question_id"])
+    order = np.lexsort((beams["beam"], questions))
+    return beams.iloc[order].reindex(columns=BEAMS.schema.names)
 
 
 def label_table(rows: pd.DataFrame) -> pd.DataFrame:

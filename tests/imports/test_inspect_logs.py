@@ -10,26 +10,36 @@ from persistcal.imports.own_answers import OwnAnswersError
 SAID = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 
 
-def write_log(folder, *, error=False, choices=None, logprobs=True):
-    """Have Inspect ask its mock model two questions in two epochs; return the log's path."""
+def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
+    """Have Inspect ask its mock model two questions in two epochs; return the log's path.
+
+    The model gives `n` completions at once.
+    """
     inspect = pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     from inspect_ai import dataset, model, solver
 
     given = iter(["Paris", "Rome", "Lyon", "Rome"])
+    task.setdefault("epochs", 2)
+    limited = "message_limit" in task
 
     def output(text):
         tokens = [model.Logprob(token=text, logprob=-0.5), model.Logprob(token=".", logprob=-1)]
-        choice = model.ChatCompletionChoice(
-            message=model.ChatMessageAssistant(content=text),
-            logprobs=model.Logprobs(content=tokens) if logprobs else None,
-        )
-        return model.ModelOutput(model="mock", choices=[choice])
+        said = [
+            model.ChatCompletionChoice(
+                message=model.ChatMessageAssistant(content=text + "." * number),
+                logprobs=model.Logprobs(content=tokens) if logprobs else None,
+            )
+            for number in range(n)
+        ]
+        return model.ModelOutput(model="mock", choices=said)
 
     @solver.solver
     def asked():
         async def solve(state, generate):
             if error:
                 raise RuntimeError("no answer")
+            if limited:  # one more than there may be
+                state.messages += [model.ChatMessageUser(content="Well?")] * 2
             state.output = output(next(given))
             return state
 
@@ -40,7 +50,7 @@ def write_log(folder, *, error=False, choices=None, logprobs=True):
         dataset.Sample(id="q1", input="Capital of France?", target="Paris", choices=choices),
         dataset.Sample(id=2, input=[message], target=["Rome", "Roma"], choices=choices),
     ]
-    task = inspect.Task(dataset=dataset.MemoryDataset(samples), solver=asked(), epochs=2)
+    task = inspect.Task(dataset=dataset.MemoryDataset(samples), solver=asked(), **task)
     (log,) = inspect.eval(
         task, model="mockllm/model", log_dir=str(folder), display="none", max_samples=1
     )
@@ -81,3 +91,32 @@ def test_without_inspect_it_is_named(tmp_path, monkeypatch):
     (tmp_path / "a.eval").write_bytes(b"PK")
     with pytest.raises(OwnAnswersError, match=r"a\.eval: is a log of Inspect.*inspect-ai"):
         read_answers({"file": str(tmp_path / "a.eval"), **SAID}, several=False)
+
+
+def test_every_completion_of_a_sample_arrives(tmp_path):
+    rows = read_answers({"file": write_log(tmp_path, n=5), **SAID}, several=False)
+    of_one = rows[rows["question_id"] == "2"].sort_values("sample")
+    assert of_one["sample"].tolist() == list(range(1, 11))  # two epochs of five
+    assert of_one["answer"].tolist() == [f"Rome{'.' * n}" for n in range(5)] * 2
+
+
+def test_a_sample_that_a_limit_stopped_is_refused(tmp_path):
+    path = write_log(tmp_path, message_limit=2)
+    with pytest.raises(OwnAnswersError, match=r"was stopped by its message limit \(2\), so"):
+        read_answers({"file": path, **SAID}, several=False)
+
+
+def test_the_scores_of_the_log_as_labels(tmp_path):
+    """Inspect's `match` looks for the target at the end: Lyon is wrong, said in one epoch."""
+    scorer = pytest.importorskip("inspect_ai.scorer", reason="inspect-ai is not installed")
+    path = write_log(tmp_path, scorer=scorer.match())
+    rows = read_answers({"file": path, **SAID, "labels": "log"}, several=False)
+    labels = dict(zip(rows["answer"], rows["label"], strict=True))
+    assert labels == {"Paris": "correct", "Rome": "correct", "Lyon": "incorrect"}
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_without_one_score_for_each_answer_there_are_no_labels(tmp_path, n):
+    said = {1: r"has the scores \[\], but", 2: "has 2 completions and one score"}[n]
+    with pytest.raises(OwnAnswersError, match=said):
+        read_answers({"file": write_log(tmp_path, n=n), **SAID, "labels": "log"}, several=False)

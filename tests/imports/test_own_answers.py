@@ -1,7 +1,6 @@
 """Answers that were generated elsewhere: what arrives in the tables, what is refused."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -35,7 +34,17 @@ def good(n_questions=2, n_samples=2):
     ]
 
 
-def run(folder, rows, *, kind="jsonl", strategy="sample", needs=None, splits=None, text=None):
+def run(
+    folder,
+    rows,
+    *,
+    kind="jsonl",
+    strategy="sample",
+    needs=None,
+    splits=None,
+    text=None,
+    identical=True,
+):
     path = folder / f"answers.{kind}"
     if text is not None:
         path.write_text(text)
@@ -59,7 +68,7 @@ def run(folder, rows, *, kind="jsonl", strategy="sample", needs=None, splits=Non
         {place: str(folder / f"{place[1]}.parquet") for place in PLACES},
         {"quiz": str(folder / "given.parquet")},
         strategy=strategy,
-        known={"m1": ["a", "b", "z"]},
+        known={"m1": dict.fromkeys("abz", identical)},
         datasets=["quiz"],
         splits=splits or {place: {"test": "models.m1.evaluation"} for place in PLACES},
         needs=needs or {},
@@ -156,13 +165,14 @@ def without(rows, column):
         (change(good(), logprob="-inf"), r"logprob is not valid \(row 6: '-inf'\)"),
         (change(good(), logprob=None), r"logprob is missing, but not in every row \(row 6"),
         (change(good(), sample=0), r"sample 0 of question 'q0' .* there twice .*row 5, row 6"),
-        (change(good(), sample="x"), r"sample is no whole number \(row 6: 'x'\)"),
+        (change(good(), sample="x"), r"sample is no whole number of .* \(row 6: 'x'\)"),
+        (change(good(), sample=2**63), r"sample is no whole number of up to 18 digits \(row 6"),
         (good()[:7], r"'q1' of quiz has 1 answers at checkpoint b of m1, others have 2"),
         (change(good(), answer=None), r"answer is missing \(row 6\); give an empty text"),
         (change(good(), label="right"), r"label is not valid \(row 6: 'right'"),
         (change(good(), references=[]), r"references is empty \(row 6\)"),
-        (change(good(), references="['red', 'zz']"), r"'references' of row 6 is the text of a list"),
-        (change(good(), references='["UK"]'), r"""row 6 is the text of a list, '\["UK"\]'; give"""),
+        (change(good(), references="['red', 'zz']"), r"of row 6 is the text of a list"),
+        (change(good(), references='["UK"]'), r"""of row 6 is the text .*'\["UK"\]'"""),
         (change(good(), lable="x"), r"unknown column 'lable'"),
         (without(good(), "question_id"), r"column 'question_id' is missing"),
     ],
@@ -258,68 +268,20 @@ def test_samples_are_not_taken_for_beams(tmp_path):
         run(tmp_path, good(), strategy="beams")
 
 
-def lm_eval_line(doc_id, filter_name="none", **changes):
-    return {
-        "doc_id": doc_id,
-        "doc": {"question": f"Where is {doc_id}?"},
-        "target": "['Oslo', 'Oslo city']",
-        "arguments": {"gen_args_0": {"arg_0": "prompt", "arg_1": {"until": ["\n"]}}},
-        "resps": [[" Oslo", " Lima"]],
-        "filtered_resps": ["Oslo"],
-        "filter": filter_name,
-        **changes,
-    }
+def test_ties_between_samples_go_by_their_numbers(tmp_path):
+    """Of two texts that were said once each, sample 0 stands for both, wherever its row is."""
+    rows = [{**row, "answer": f"Oslo {row['sample']}"} for row in good()]
+    _, beams = run(tmp_path, rows[::-1])
+    assert beams["a"]["beam"].tolist() == [0, 1] * 2
+    assert beams["a"]["text"].tolist() == ["Oslo 0", "Oslo 1"] * 2
+    assert beams["a"]["question_id"].tolist() == ["q1", "q1", "q0", "q0"]
 
 
-def read_log(folder, lines):
-    places = dict(zip(PLACES, ("a", "b"), strict=True))
-    entries = []
-    for checkpoint in "ab":
-        path = folder / f"samples_{checkpoint}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        names = {"model": "m1", "checkpoint": checkpoint, "dataset": "quiz"}
-        entries.append({"file": str(path), **names})
-    import_answers(
-        entries,
-        {"quiz": str(folder / "questions.parquet")},
-        {place: str(folder / f"{name}.parquet") for place, name in places.items()},
-        {"quiz": str(folder / "given.parquet")},
-        strategy="sample",
-        known={"m1": ["a", "b"]},
-        datasets=["quiz"],
-        splits={place: {"test": "models.m1.evaluation"} for place in PLACES},
-        needs={},
-    )
-
-
-def test_sample_logs_of_lm_evaluation_harness(tmp_path):
-    lines = [lm_eval_line(i, name) for name in ("strict", "loose") for i in range(2)]
-    read_log(tmp_path, lines)
-    questions = artifacts.read(tmp_path / "questions.parquet", artifacts.QUESTIONS)
-    assert [list(r) for r in questions["references"]] == [["Oslo", "Oslo city"]] * 2
-    beams = artifacts.read(tmp_path / "b.parquet", artifacts.BEAMS)
-    assert beams["text"].tolist() == ["Oslo", "Lima"] * 2
-
-
-def test_a_log_that_lm_evaluation_harness_wrote(tmp_path):
-    """Version 0.4.13, a task with `repeats: 3` and two documents, its model `dummy`."""
-    log = Path(__file__).with_name("lm_eval_samples.jsonl")
-    read_log(tmp_path, [json.loads(line) for line in log.read_text().splitlines()])
-    questions = artifacts.read(tmp_path / "questions.parquet", artifacts.QUESTIONS)
-    assert questions["question"].tolist() == [
-        "Which country is Oslo in?",
-        "Which country is Lima in?",
-    ]
-    references = [list(accepted) for accepted in questions["references"]]
-    assert references == [["Norway", "Kingdom of Norway"], ["Peru"]]
-    beams = artifacts.read(tmp_path / "a.parquet", artifacts.BEAMS)
-    assert beams[["question_id", "beam", "text"]].values.tolist() == [
-        [name, sample, "lol"] for name in "01" for sample in range(3)
-    ]
-
-
-def test_a_log_of_a_task_without_free_text(tmp_path):
-    scored = {f"gen_args_{i}": {"arg_0": "prompt", "arg_1": f" {i}"} for i in range(2)}
-    line = lm_eval_line(0, arguments=scored, resps=[[["-3.2", "False"]], [["-1.0", "True"]]])
-    with pytest.raises(OwnAnswersError, match="row 1 is of a task without free text"):
-        read_log(tmp_path, [line])
+def test_the_same_answers_for_two_checkpoints(tmp_path):
+    with pytest.raises(
+        OwnAnswersError,
+        match=r"answers to quiz of checkpoint b of m1 are those of a, .* \(row 5: .* set "
+        r"models\.m1\.checkpoints\.b\.allow_identical_weights",
+    ):
+        run(tmp_path, good()[:4] + good()[:3:-1], identical=False)
+    run(tmp_path, change(good(), answer="Lima"), identical=False)

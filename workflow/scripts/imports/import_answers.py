@@ -11,6 +11,7 @@ from persistcal import artifacts
 from persistcal.confidence.needs import check_needs
 from persistcal.files import sha256
 from persistcal.imports.answer_checks import (
+    check_distinct,
     check_numbers,
     check_questions,
     check_splits,
@@ -21,6 +22,7 @@ from persistcal.imports.lm_eval_logs import is_lm_eval_log, lm_eval_rows
 from persistcal.imports.own_answers import (
     KNOWN,
     LISTS,
+    NAMES,
     OwnAnswersError,
     beam_table,
     label_table,
@@ -45,7 +47,7 @@ def import_answers(
     labels_paths: Mapping[str, str],
     *,
     strategy: str,
-    known: Mapping[str, Collection[str]],
+    known: Mapping[str, Mapping[str, bool]],
     datasets: Collection[str],
     splits: Mapping[Place, Mapping[str, str]],
     needs: Mapping[str, tuple[str, ...]],
@@ -55,7 +57,8 @@ def import_answers(
     Parameters
     ----------
     entries : sequence of mapping
-        Key `file`, and of `model`, `checkpoint` and `dataset` what its rows do not say.
+        Key `file`, of `model`, `checkpoint` and `dataset` what its rows do not say, and of
+        a log's `filter` and `labels` what to take from it.
     questions_paths, labels_paths : mapping
         Tables QUESTIONS and GIVEN_LABELS, by dataset.
     beams_paths : mapping
@@ -63,7 +66,8 @@ def import_answers(
     strategy : {"beams", "sample"}
         How the answers were made.
     known, datasets : mapping, collection
-        Checkpoints of each model, and datasets, that the config has.
+        Checkpoints of each model, and whether each may be equal to another one; and
+        datasets, that the config has.
     splits : mapping
         By place and split, what needs answers to it.
     needs : mapping
@@ -92,6 +96,7 @@ def import_answers(
             of_dataset = rows[rows["dataset"] == dataset]
             check_questions(of_dataset, dataset)
             check_numbers(of_dataset, dataset)
+            check_distinct(of_dataset, dataset, known)
             check_splits(
                 of_dataset,
                 dataset,
@@ -120,15 +125,24 @@ def import_answers(
 def read_answers(entry: Mapping[str, str], *, several: bool) -> pd.DataFrame:
     """Return the answers of one file, whoever wrote it, each row checked for itself."""
     path = Path(entry["file"])
-    said = {name: value for name, value in entry.items() if name != "file"}
+    said = {name: value for name, value in entry.items() if name in NAMES}
     kind = Path(path.name.removesuffix(".gz")).suffix
+    labelled = entry.get("labels") == "log"
     try:
         if kind == ".eval":
-            rows = inspect_rows(path)
+            rows, log_of = inspect_rows(path, labelled=labelled), "Inspect"
         else:
             rows = read_rows(path.read_bytes(), kind, known=KNOWN, lists=LISTS)
-        if is_lm_eval_log(rows.columns):
-            rows = lm_eval_rows(rows)
+            log_of = "lm-evaluation-harness" if is_lm_eval_log(rows.columns) else ""
+        if log_of == "lm-evaluation-harness":
+            rows = lm_eval_rows(rows, filtered=entry.get("filter"), labelled=labelled)
+        elif "filter" in entry or (labelled and not log_of):
+            key, of = (
+                ("filter", "lm-evaluation-harness")
+                if "filter" in entry
+                else ("labels", "lm-evaluation-harness or Inspect")
+            )
+            raise OwnAnswersError(f"is no log of {of}; remove {key} from its entry")
         for name, value in said.items():
             if name in rows.columns:
                 raise OwnAnswersError(
