@@ -1,8 +1,12 @@
 """The prediction of a checkpoint: its most probable candidate answer to a question."""
 
+import logging
+
 import pandas as pd
 
 from persistcal.judge.labels import CORRECT
+
+log = logging.getLogger(__name__)
 
 
 def take_predictions(
@@ -37,3 +41,13 @@ def label_predictions(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.Dat
     first = labels.loc[labels["cluster"] == 0, ["question_id", "label"]]
     joined = predictions.merge(first, on="question_id", validate="one_to_one")
     return joined.assign(correct=joined["label"] == CORRECT).drop(columns="label")
+
+
+def warn_if_none_is_correct(correct: pd.Series, what: str) -> None:
+    """Log a warning where there are labels of `what` and none is that an answer is correct."""
+    if len(correct) and not correct.any():
+        log.warning(
+            "None of %d %s is correct; see whether answers and references have the same form",
+            len(correct),
+            what,
+        )

@@ -138,10 +138,8 @@ def collect(
     Raises
     ------
     JudgeError
-        When the server refused the batch, or a request for good, or when no
-        reply has a label.
-    OSError
-        When a reply cannot be kept; the others are, and the batch stays known.
+        When the server refused the batch, or a request for good, when no reply has a
+        label, or when one cannot be kept; the others are, and the batch stays known.
     """
     if not record.exists():
         return  # another job was faster

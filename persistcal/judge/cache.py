@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from persistcal.files import write_whole
-from persistcal.judge.labels import LABELS
+from persistcal.judge.labels import LABELS, JudgeError
 from persistcal.judge.prompt import Body, asked_together, messages_of
 from persistcal.judge.reply import Reply
 
@@ -71,6 +71,12 @@ class LabelCache:
                 self.put(key, reply, bodies[key])
             except Exception as error:
                 failures.append(error)
+        if failures and isinstance(failures[0], OSError):
+            why = failures[0].strerror or failures[0]
+            raise JudgeError(
+                f"{len(failures)} replies of the judge cannot be kept in {self._folder} "
+                f"({why}); make room there and run again, which asks for these once more."
+            ) from failures[0]
         if failures:
             raise failures[0]
 

@@ -140,6 +140,19 @@ def test_given_labels_are_taken_and_the_judge_labels_the_rest(tmp_path):
     ]
 
 
+def test_a_checkpoint_without_a_correct_answer_is_warned_of(tmp_path, caplog):
+    """As chains of thought are, compared with short references."""
+    run(tmp_path, good())
+    clusters = pd.DataFrame(
+        [(f"q{i}", 0, "So it is Oslo", 1.0, ["So it is Oslo"]) for i in range(2)],
+        columns=artifacts.CLUSTERS.schema.names,
+    )
+    artifacts.write(clusters, tmp_path / "clusters.parquet", artifacts.CLUSTERS)
+    files = ("questions", "clusters", "labels", "answers", "given")
+    judge_answers(*(str(tmp_path / f"{name}.parquet") for name in files))
+    assert "None of 2 answers is correct; see whether answers" in caplog.text
+
+
 def change(rows, **values):
     """Change the row that is 6th in the file: question q0, second sample, checkpoint b."""
     rows[5] |= values

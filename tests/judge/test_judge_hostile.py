@@ -1,6 +1,7 @@
 """The judge's server and its files at their worst: nothing paid is lost, no secret is told."""
 
 import csv
+import errno
 import gzip
 import itertools
 import json
@@ -156,12 +157,15 @@ def test_what_keeps_one_reply_out_leaves_the_others_kept_and_booked(fake, monkey
 
     def put(self, key, reply, body):
         if "fact 4" in body["messages"][-1]["content"]:
-            raise OSError("no space left")
+            raise OSError(errno.ENOSPC, "No space left on device")
         keep(self, key, reply, body)
 
     monkeypatch.setattr(LabelCache, "put", put)
     fake.delay_s = 0.05
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(
+        JudgeError,
+        match=r"1 replies of the judge cannot be kept in .* \(No space left on device\); make",
+    ):
         fake.ask(candidates(12), concurrency=6)
     monkeypatch.undo()
     assert 5 <= fake.kept == fake.asked.total() - 1

@@ -6,6 +6,7 @@ import time
 
 from synthetic_study import NAMES, invent, write_page
 
+from persistcal import artifacts
 from tools.end_of_run import end_of_run
 
 
@@ -19,6 +20,19 @@ def test_the_summary_is_the_pages_in_plain_text(tmp_path):
     assert len(rows) == len(NAMES)
     assert sum("*" in row for row in rows) >= 1
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_checkpoint_without_a_correct_answer_is_named(tmp_path):
+    made = invent(tmp_path / "out", with_texts=False)
+    for path in made["files"]["predictions"]:
+        rows = artifacts.read(path, artifacts.PREDICTIONS)
+        rows["correct"] &= rows["checkpoint"] != "c3"
+        artifacts.write(rows, path, artifacts.PREDICTIONS)
+    made["files"].pop("accuracies", None)
+    write_page(tmp_path, made)
+    said = "No answer of 75% is correct; see"  # the label of c3
+    assert said in (tmp_path / "summary.txt").read_text(encoding="utf-8")
+    assert said in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_run_ends_with_its_own_jobs_only(tmp_path):

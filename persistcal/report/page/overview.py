@@ -39,6 +39,16 @@ def sentences(study: Study) -> list[dict[str, str]]:
             if compared and compared.scope == "full":
                 text += " No contrast set is large enough to say whether it follows knowledge."
             said.append({"about": about, "text": text})
+        if wrong := [
+            study.checkpoints[part.model][name].label
+            for name, correct in zip(part.checkpoints, part.correct, strict=True)
+            if not (correct == 1).any()
+        ]:
+            text = (
+                f"No answer of {', '.join(wrong)} is correct; see whether answers and "
+                "references have the same form."
+            )
+            said.append({"about": part_label(part, study.labels), "text": text})
     return said
 
 

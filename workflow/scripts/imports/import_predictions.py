@@ -10,6 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from persistcal import artifacts
+from persistcal.answers.predictions import warn_if_none_is_correct
 from persistcal.csv_text import encoding_of
 from persistcal.files import sha256
 from persistcal.imports.answers import imported_answers
@@ -54,6 +55,7 @@ def import_predictions(
             answers += [({**about, "checkpoint": name}, rows) for name, rows in of_each]
         for path, (about, rows) in zip(answers_paths, answers, strict=True):
             artifacts.write(rows, path, artifacts.ANSWERS, about=about)
+            warn_if_none_is_correct(rows["correct"], f"answers in {path}")
     except (OwnPredictionsError, pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the file's content

@@ -8,7 +8,11 @@ import pandas as pd
 
 from persistcal import artifacts
 from persistcal.answers.equivalence import normalise
-from persistcal.answers.predictions import label_predictions, take_predictions
+from persistcal.answers.predictions import (
+    label_predictions,
+    take_predictions,
+    warn_if_none_is_correct,
+)
 from persistcal.judge.labels import judge_lexically
 from persistcal.logs import log_to
 
@@ -74,6 +78,7 @@ def judge_answers(
     answers = label_predictions(predictions, labels)[artifacts.ANSWERS.schema.names]
     artifacts.write(answers, answers_path, artifacts.ANSWERS, about=about)
     log.info("Labels: %s", labels["label"].value_counts().to_dict())
+    warn_if_none_is_correct(answers["correct"], "answers")
 
 
 def given_labels(clusters: pd.DataFrame, path: str) -> list[str | None]:
