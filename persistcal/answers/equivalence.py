@@ -4,6 +4,7 @@ Comparisons of all questions are asked together, in rounds, because models are
 fast on batches.
 """
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -24,16 +25,32 @@ class Pair(NamedTuple):
 
 Comparison = Callable[[Sequence[Pair]], Sequence[bool]]
 
+# Soft hyphen, zero-width characters, marks of direction, byte order mark
+UNSEEN = dict.fromkeys(
+    [0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF]
+)
+
+
+def one_form(text: str) -> str:
+    """Return `text` as it is seen: composed letters (NFC), and no characters without a width.
+
+    Examples
+    --------
+    >>> one_form("Cafe\u0301\u200b") == "Caf\u00e9"
+    True
+    """
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(UNSEEN))
+
 
 def normalise(answer: str) -> str:
-    """Lower-case `answer` without full stops: what counts as identical.
+    """Lower-case `answer` without full stops, in one form: what counts as identical.
 
     Examples
     --------
     >>> normalise(" U.S.A. ")
     'usa'
     """
-    return " ".join(answer.lower().replace(".", "").split())
+    return " ".join(one_form(answer).lower().replace(".", "").split())
 
 
 def identical(pairs: Sequence[Pair]) -> list[bool]:

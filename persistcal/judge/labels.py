@@ -5,6 +5,8 @@ import string
 import unicodedata
 from collections.abc import Iterable, Mapping
 
+from persistcal.answers.equivalence import one_form
+
 CORRECT, INCORRECT, NOT_ATTEMPTED = "correct", "incorrect", "not_attempted"
 LABELS = (CORRECT, INCORRECT, NOT_ATTEMPTED)
 WORDS = {label: label for label in LABELS}
@@ -53,7 +55,7 @@ def normalise_answer(text: str) -> str:
     >>> normalise_answer("−1,234.5")
     '-1234.5'
     """
-    plain = THOUSANDS.sub(lambda number: re.sub(r"\D", "", number[0]), text)
+    plain = THOUSANDS.sub(lambda number: re.sub(r"\D", "", number[0]), one_form(text))
     plain = FRACTION.sub(" ", RAISED.sub("^", " ".join(plain.split())))
     plain = unicodedata.normalize("NFKD", plain).casefold().translate(SAME)
     plain = "".join(c for c in plain if not unicodedata.combining(c))
@@ -71,7 +73,7 @@ def _is_punctuation(character: str) -> bool:
 
 
 def _as_written(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    return " ".join(one_form(text).casefold().split())
 
 
 def judge_lexically(answer: str, references: Iterable[str]) -> str:

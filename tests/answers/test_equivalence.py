@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from persistcal.answers.entailment_cache import EntailmentCache
 from persistcal.answers.equivalence import Pair, group_answers, identical, mutual_entailment
+from persistcal.judge.labels import judge_lexically
 
 # Three of them are identical after normalisation, and two more.
 ANSWERS = ["Oslo", "oslo.", "OSLO", "Bergen", "bergen.", "Norway", "a town", "the capital"]
@@ -179,3 +180,19 @@ def test_lexical_equivalence_needs_no_torch():
     )
     path = {"PYTHONPATH": ".:workflow/scripts/answers:workflow/scripts/confidences"}
     assert subprocess.run([sys.executable, "-c", code], env=path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Cote d\u2019Ivoire".replace("o", "o\u0302", 1),  # NFD
+        "C\u00f4te d\u2019Ivoire",  # NFC
+        "\ufeffC\u00f4te\u200b d\u2019Iv\u00adoire\u200e.",
+    ],
+)
+def test_what_looks_the_same_is_one_answer_for_equivalence_and_judge(said):
+    reference = "C\u00f4te d\u2019Ivoire"
+    assert identical([Pair("Where?", said, reference)]) == [True]
+    assert judge_lexically(said, [reference]) == "correct"
+    assert judge_lexically(reference, [said]) == "correct"
+    assert identical([Pair("Where?", said, "Cote d\u2019Ivoire")]) == [False]
