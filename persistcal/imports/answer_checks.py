@@ -184,12 +184,12 @@ def check_weights(rows: pd.DataFrame, strategy: str) -> None:
         )
     mass = rows.assign(mass=np.exp(rows["logprob"])).groupby(question)["mass"].sum()
     if (mass > MOST_MASS).any():
-        *_, name = mass.idxmax()
-        of_question = (rows[question] == mass.idxmax()).all(axis=1)
+        of_question = rows[(rows[question] == mass.idxmax()).all(axis=1)]
         raise refuse(
-            f"decoding.strategy is beams, but those of question {name!r} have probabilities "
-            f"that sum to {mass.max():.3g}",
-            rows[of_question],
+            "decoding.strategy is beams, but those of question "
+            f"{of_question['question_id'].iloc[0]!r} have probabilities that sum to "
+            f"{mass.max():.3g}",
+            of_question,
             "logprob",
             f"{remedy}, or give logprob as the sum over an answer's tokens, not their mean",
         )

@@ -50,7 +50,10 @@ def lm_eval_rows(
         writes it, lines of a document disagree, the filter covers only some documents, or
         no score says whether the answer is right.
     """
-    lines = [line | {"row": row} for row, line in enumerate(log.to_dict("records"), start=1)]
+    lines = [
+        {**{str(key): value for key, value in line.items()}, "row": row}
+        for row, line in enumerate(log.to_dict("records"), start=1)
+    ]
     for line in lines:
         _refuse_choices(line)
     rows = []
