@@ -75,7 +75,7 @@ class LabelCache:
             why = failures[0].strerror or failures[0]
             raise JudgeError(
                 f"{len(failures)} replies of the judge cannot be kept in {self._folder} "
-                f"({why}); make room there and run again, which asks for these once more."
+                f"({why}); make room there and run again."
             ) from failures[0]
         if failures:
             raise failures[0]

@@ -241,7 +241,7 @@ def test_a_batch_whose_replies_cannot_all_be_kept_is_collected_again(fake, monke
         keep(self, key, reply, body)
 
     monkeypatch.setattr(LabelCache, "put", put)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(JudgeError, match=r"cannot be kept in .* \(no space left\); make room"):
         fake.ask(candidates(4), backend="openai_batch")
     assert fake.kept == 3
     assert fake.ask(candidates(4), backend="openai_batch") == "RW" * 2
