@@ -138,7 +138,7 @@ def test_no_train_answers():
         confounds.measure_confounds(answers(), known()[[]], ["first", "second"], **HOW)
 
 
-def test_script(tmp_path):
+def test_script():
     ids = known().index
     table = pd.DataFrame(
         {
@@ -152,34 +152,20 @@ def test_script(tmp_path):
             "excluded": False,
         }
     )
-    artifacts.write(table, tmp_path / "d.parquet", artifacts.QUESTIONS)
-    paths = []
-    for checkpoint, rows in answers().groupby("checkpoint"):
-        paths.append(str(tmp_path / f"{checkpoint}.parquet"))
-        rows = rows.assign(answer="x", probability=0.5)[artifacts.ANSWERS.schema.names]
-        artifacts.write(rows, paths[-1], artifacts.ANSWERS)
+    given = answers().assign(model="m", dataset="d")
+    about = table.assign(dataset="d"), artifacts.empty(artifacts.FACTS).assign(dataset=[])
     how = {
-        "answers": [("m", "first", "d"), ("m", "second", "d")],
         "min_contrast": {"d": 1},
         "pairs": "all",
         "n_replicates": 20,
         "seed": 1,
         "labels": {"models": {"m": "Model & Co"}, "datasets": {"d": "Quiz"}},
     }
-    files = [{"d": str(tmp_path / "d.parquet")}, {}, tmp_path / "t.tex", tmp_path / "t.csv"]
-    measure_confounds(paths, *map(lambda f: f if isinstance(f, dict) else str(f), files), **how)
-    rows = artifacts.read_csv(tmp_path / "t.csv", artifacts.CONFOUNDS)
+    text, rows = measure_confounds(given, *about, **how)
     assert rows["attribute"].tolist() == ["category"]
     assert rows["delta0_balanced"].tolist() == pytest.approx([(1 / 3 + 3 / 5) / 2])
-    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
     assert r"\textit{Model \& Co, Quiz}" in text and "Category & 2 & 0.467 & [" in text
-    artifacts.write(
-        artifacts.read(paths[0], artifacts.ANSWERS).query("split == 'test'"),
-        paths[0],
-        artifacts.ANSWERS,
-    )
+    lost = given[(given["checkpoint"] == "second") | (given["split"] == "test")]
     with pytest.raises(ValueError, match=r"m, d: .*take 'd' out of analyses.confounds"):
-        measure_confounds(
-            paths, *map(lambda f: f if isinstance(f, dict) else str(f), files), **how
-        )
+        measure_confounds(lost, *about, **how)
     assert np.isfinite(rows["full_auc"]).all()

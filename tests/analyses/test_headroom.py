@@ -71,27 +71,22 @@ def test_contrast_questions_are_of_kept_pairs():
 
 def test_from_files_to_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, table in ANSWERS.items():
-        artifacts.write(table, name, artifacts.ANSWERS)
-    # The backbone knows q0 and q5, is wrong on q1 and q3, and does not answer q4.
-    artifacts.write(answers([1, 0, 1, 0, None, 1]), "backbone", artifacts.ANSWERS)
-    rows = to_table(replicates([0.75, 0.6, 0.7], [0.7, 0.6, 0.6]), "alike")
-    for name in ("gcm", "oracle"):
-        artifacts.write(rows[rows["estimator"] == name], name, artifacts.REPLICATES)
-    measure_headroom(
-        *(["x", "y", "z"], "gcm", "oracle", "backbone", "headroom.csv"),
-        model="m",
+    measured = measure_headroom(
+        pd.concat([table.assign(checkpoint=name) for name, table in ANSWERS.items()]),
+        # The backbone knows q0 and q5, is wrong on q1 and q3, and does not answer q4.
+        answers([1, 0, 1, 0, None, 1]),
+        to_table(replicates([0.75, 0.6, 0.7], [0.7, 0.6, 0.6]), "alike"),
         dataset="d",
         checkpoints=["x", "y", "z"],
         min_contrast=3,
         pairs="all",
-        verifier="gcm",
-        oracle="oracle",
+        compared=("gcm", "oracle"),
     )
+    place = {"model": "m", "dataset": "d"}
+    artifacts.HEADROOM.write(measured, "headroom.csv", place)
     (row,) = artifacts.read_csv("headroom.csv", artifacts.HEADROOM).to_dict("records")
     assert row == {
-        "model": "m",
-        "dataset": "d",
+        **place,
         # replicates 0 and -0.1: their quantiles are linear between them
         "headroom": pytest.approx(-0.05),
         "lower_2_5pct": pytest.approx(-0.0975),

@@ -82,34 +82,27 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     n = 30
-    expected = {}
+    expected, answered, scored = {}, [], []
     for checkpoint in CHECKPOINTS:
         correct = rng.random(n) < 0.5
         table = answers(correct).assign(split="test", answer="a", probability=0.5)
         table = table[table["question_id"] != "q3"]  # no answer, or excluded
         train = table.head(2).assign(question_id=["t1", "t2"], split="train")
-        table = pd.concat([table, train])[artifacts.ANSWERS.schema.names]
-        artifacts.write(table, f"answers/{checkpoint}", artifacts.ANSWERS)
+        answered.append(pd.concat([table, train]).assign(checkpoint=checkpoint))
         for recipe, names in NAMES.items():
-            scored = []
             for name in names:
                 values = rng.random(n).round(1)
                 scored.append(score_rows(checkpoint, values, recipe, name))
                 asked = np.arange(n) != 3
                 expected[recipe, name, checkpoint] = by_counting(values[asked], correct[asked])
-            artifacts.write(
-                pd.concat(scored), f"scores/{checkpoint}/{recipe}", artifacts.SCORES
-            )
-    measure_transfer(
-        [f"answers/{c}" for c in CHECKPOINTS],
-        [f"scores/{c}/{recipe}" for c in CHECKPOINTS for recipe in NAMES],
-        "transfer.csv",
-        model="m",
+    matrix = measure_transfer(
+        pd.concat(answered),
+        pd.concat(scored),
         dataset="quiz",
         checkpoints=CHECKPOINTS,
         sets=NAMES,
     )
-    matrix = artifacts.read_csv("transfer.csv", artifacts.TRANSFER)
+    artifacts.TRANSFER.write(matrix, "transfer.csv", {"model": "m", "dataset": "quiz"})
     assert set(matrix["n"]) == {n - 1}
     found = matrix.set_index(["recipe", "trained_on", "checkpoint"])["auc"].to_dict()
     assert found == pytest.approx(expected)

@@ -1,5 +1,6 @@
 """Variance of hidden states over seeds, against all of them held at once."""
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,6 +29,7 @@ from persistcal.analyses.variance import (
     variance_table,
 )
 from persistcal.confidence.prompts import confidence_prompt
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.training.lora import adapter_files, initialise, share_adapter
 
 torch.set_num_threads(1)
@@ -190,20 +192,17 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
             "members": [[answer] for answer in answers],
         }
     )
-    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
-    artifacts.write(clusters, "clusters.parquet", artifacts.CLUSTERS)
-    measure_variance(
-        "early.json",
-        "questions.parquet",
-        "clusters.parquet",
-        paths,
-        "variances.parquet",
+    found = measure_variance(
+        Checkpoint.read("early.json"),
+        questions,
+        clusters,
+        [Path(path) for path in paths],
         prompt=TEMPLATE,
         last_layer="after_norm",
         batch_size=batch_size,
         threads=1,
     )
-    found = artifacts.read("variances.parquet", artifacts.VARIANCES)
+    artifacts.check(found, artifacts.VARIANCES, "variances")
     wide = found.pivot(index="question_id", columns="layer", values="variance")
     assert wide.columns.tolist() == [1, 2] and wide.index.tolist() == [
         f"q{i}" for i in range(7)
@@ -213,19 +212,15 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
     np.testing.assert_allclose(wide, expected, rtol=1e-3)
 
     later = found.assign(variance=found["variance"] * np.where(found["layer"] == 1, 2, 0.5))
-    artifacts.write(later, "later.parquet", artifacts.VARIANCES)
-    correlate_variance(
-        ["variances.parquet", "later.parquet"],
-        "table.tex",
-        "table.csv",
-        measured=[("m", "early", "quiz"), ("m", "late", "quiz")],
+    both = pd.concat([found.assign(checkpoint="early"), later.assign(checkpoint="late")])
+    text, csv = correlate_variance(
+        both.assign(model="m", dataset="quiz"),
         labels={"models": {"m": "Model m"}, "datasets": {"quiz": "Quiz"}},
         last_layer="after_norm",
     )
-    table = pd.read_csv("table.csv")
+    table = pd.read_csv(io.StringIO(csv))
     assert table["layer"].tolist() == [1, 2] and table["n"].tolist() == [7, 7]
     np.testing.assert_allclose(table[["mean_rho", "median_rho"]], [[1, 1], [-1, -1]])
-    text = Path("table.tex").read_text()
     assert "Layer & Mean $\\rho$ & Median $\\rho$ \\\\\n\\midrule\n1 & 1.000 & 1.000" in text
     assert "2 & $-$1.000" in text and "Model m, Quiz" in text
     assert "The last layer is taken after the model's final norm." in text

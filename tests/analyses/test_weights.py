@@ -38,13 +38,9 @@ def save(name, shards, dtype=torch.bfloat16, **changed):
 
 
 def compare():
-    compare_weights(
-        [f"{name}.json" for name in CHECKPOINTS],
-        "similarities.csv",
-        model="m",
-        checkpoints=CHECKPOINTS,
-        threads=1,
-    )
+    records = [Checkpoint.read(f"{name}.json") for name in CHECKPOINTS]
+    rows = compare_weights(records, checkpoints=CHECKPOINTS, threads=1)
+    artifacts.WEIGHT_SIMILARITIES.write(rows, "similarities.csv", {"model": "m"})
     return artifacts.read_csv("similarities.csv", artifacts.WEIGHT_SIMILARITIES)
 
 

@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 from summarise_worlds import summarise_worlds
 
-from persistcal import artifacts
 from persistcal.analyses.worlds import spread_over_worlds
 
 VALUES = {"m-1": 0.2, "m-2": 0.5, "m-3": 0.8, "other": 0.9}
@@ -58,18 +57,14 @@ def test_undefined_in_one_world():
     assert rows.loc[("full", "auc"), "mean"] == pytest.approx(0.35)
 
 
-def test_script(tmp_path):
-    files = [str(tmp_path / name) for name in ("metrics.csv", "t.tex", "t.csv")]
-    artifacts.write_csv(metrics(), files[0], artifacts.METRICS)
+def test_script():
     how = {
         "names": {"m": "Model"},
         "labels": {"datasets": {"d": "Quiz"}, "estimators": {"e": "Guess & go"}},
     }
-    summarise_worlds(*files, worlds={"m": ["m-1", "m-3"]}, **how)
-    rows = artifacts.read_csv(files[2], artifacts.WORLDS)
+    text, rows = summarise_worlds(metrics(), worlds={"m": ["m-1", "m-3"]}, **how)
     assert set(rows["n"]) == {2}
-    text = (tmp_path / "t.tex").read_text(encoding="utf-8")
     # .2 and .8: sd = .6 / sqrt(2)
     assert r"Guess \& go & 0.500 $\pm$ 0.424 & " in text
-    with pytest.raises(ValueError, match=r"metrics\.csv: no metrics of model 'm-9'"):
-        summarise_worlds(*files, worlds={"m": ["m-1", "m-9"]}, **how)
+    with pytest.raises(ValueError, match="no metrics of model 'm-9'"):
+        summarise_worlds(metrics(), worlds={"m": ["m-1", "m-9"]}, **how)

@@ -236,7 +236,7 @@ def test_empty_contrast_table_is_refused(others):
         )
 
 
-def test_compute_accuracies(tmp_path):
+def test_compute_accuracies():
     questions = pd.DataFrame(
         {
             "question_id": list("abcdef"),
@@ -247,17 +247,16 @@ def test_compute_accuracies(tmp_path):
             "any_of": True,
             "category": "",
             "excluded": [False] * 5 + [True],
+            "dataset": "d",
         }
     )
-    artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS)
 
-    def label(name, rows):
+    def label(checkpoint, rows):
         frame = pd.DataFrame(rows, columns=["question_id", "cluster", "label"])
-        artifacts.write(frame.assign(source="lexical"), tmp_path / name, artifacts.LABELS)
-        return str(tmp_path / name)
+        return frame.assign(model="m", checkpoint=checkpoint, dataset="d")
 
     tested = label(
-        "tested.parquet",
+        "x",
         [
             ("a", 0, "correct"),  # train
             ("b", 0, "correct"),
@@ -267,25 +266,16 @@ def test_compute_accuracies(tmp_path):
             ("f", 0, "correct"),  # excluded
         ],
     )
-    trained = label("trained.parquet", [("a", 0, "correct")])
-    out = tmp_path / "accuracies.csv"
-    compute_accuracies(
-        {"d": str(tmp_path / "questions.parquet")},
-        [tested, trained],
-        str(out),
-        answers=[("m", "x", "d"), ("m", "y", "d")],
-    )
-    found = artifacts.read_csv(out, artifacts.ACCURACIES)
+    trained = label("y", [("a", 0, "correct")])
+    found = compute_accuracies(questions, pd.concat([tested, trained]))
+    assert found["checkpoint"].tolist() == ["x", "y"]
     # b is right; c, d and e (which has no answer) are not: 1 of 4.
     assert found[["split", "accuracy", "n"]].to_numpy().tolist() == [
         ["test", 0.25, 4],
         ["train", 1.0, 1],
     ]
-    with pytest.raises(ValueError, match=r"none\.parquet: no label belongs"):
-        none = label("none.parquet", [("f", 0, "correct")])
-        compute_accuracies(
-            {"d": str(tmp_path / "questions.parquet")}, [none], "", answers=[("m", "x", "d")]
-        )
+    with pytest.raises(ValueError, match="m z, d: no label belongs"):
+        compute_accuracies(questions, label("z", [("f", 0, "correct")]))
 
 
 def test_escape_covers_every_special_character():

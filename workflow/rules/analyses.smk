@@ -21,8 +21,6 @@ rule compute_accuracies:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        datasets=DATASETS,
-        answers=[list(judged) for judged in JUDGED],
         code=digest_of("analyses/compute_accuracies.py"),
     script:
         "../scripts/analyses/compute_accuracies.py"
@@ -70,9 +68,6 @@ rule measure_confounds:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        answers=[list(answered) for answered in ANSWERS_CONFOUNDED],
-        datasets=DATASETS_CONFOUNDED,
-        with_facts=WITH_FACTS,
         min_contrast={
             d: config["datasets"][d]["min_contrast"] for d in DATASETS_CONFOUNDED
         },
@@ -210,7 +205,6 @@ rule correlate_variance:
         "../../envs/cpu.yaml"
     threads: 1
     params:
-        measured=[list(measured) for measured in VARIANCES_MEASURED],
         labels=PLACES,
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         code=digest_of("analyses/correlate_variance.py"),
@@ -224,8 +218,10 @@ HEADROOM = config["analyses"]["gcm_headroom"]
 rule measure_headroom:
     input:
         answers=for_each(study.evaluation, ANSWERS),
-        verifier=REPLICATES.replace("{estimator}", HEADROOM["verifier"]),
-        oracle=REPLICATES.replace("{estimator}", HEADROOM["oracle"]),
+        replicates=[
+            REPLICATES.replace("{estimator}", HEADROOM[name])
+            for name in ("verifier", "oracle")
+        ],
         backbone=ANSWERS.format(**HEADROOM["backbone"], dataset="{dataset}"),
     output:
         headroom=f"{RESULTS}/headroom/{{model}}/{{dataset}}.csv",
@@ -238,8 +234,7 @@ rule measure_headroom:
         checkpoints=ask(study.evaluation),
         min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
         pairs=config["study"]["pairs"],
-        verifier=HEADROOM["verifier"],
-        oracle=HEADROOM["oracle"],
+        compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
         code=digest_of("analyses/measure_headroom.py"),
     script:
         "../scripts/analyses/measure_headroom.py"
@@ -247,7 +242,7 @@ rule measure_headroom:
 
 rule compare_weights:
     input:
-        checkpoints=for_each(study.checkpoints, CHECKPOINT),
+        records=for_each(study.checkpoints, CHECKPOINT),
     output:
         similarities=f"{RESULTS}/weight_similarities/{{model}}.csv",
     log:

@@ -1,45 +1,39 @@
 """Measure what baselines get that know a checkpoint's accuracy on groups of questions."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.analyses.confounds import attributes
-from persistcal.analyses.confounds import measure_confounds as measure
+from persistcal.analyses import confounds
+from persistcal.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions
 from persistcal.evaluation.contrast import Pairs
-from persistcal.logs import log_to
 from persistcal.report.analysis_tables import confounds_table
+from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
 
 
 def measure_confounds(
-    answers_paths: Sequence[str],
-    questions_paths: Mapping[str, str],
-    facts_paths: Mapping[str, str],
-    tex_path: str,
-    csv_path: str,
+    answers: Answers,
+    questions: Questions,
+    facts: Facts,
     *,
-    answers: Sequence[tuple[str, str, str]],
     min_contrast: Mapping[str, int],
     pairs: Pairs,
     n_replicates: int,
     seed: int,
     labels: Mapping[str, Mapping[str, str]],
-) -> None:
-    """Write the table CONFOUNDS to `csv_path`, and as LaTeX to `tex_path`.
+) -> tuple[str, Confounds]:
+    """Return what each attribute of a question gives alone, as a LaTeX table and as rows.
 
     Parameters
     ----------
-    answers_paths : sequence of str
-        Tables ANSWERS of evaluation checkpoints.
-    questions_paths, facts_paths : mapping
-        By dataset a table QUESTIONS and, where its questions ask for facts, FACTS.
-    answers : sequence of (model, checkpoint, dataset)
-        Whose answers each of `answers_paths` is about, checkpoints in order.
+    answers : Answers
+        Of evaluation checkpoints, in order.
+    questions, facts : Questions, Facts
+        Of each dataset and, where its questions ask for facts, those.
     min_contrast : mapping of str to int
         By dataset.
     pairs, n_replicates, seed
@@ -47,58 +41,29 @@ def measure_confounds(
     labels : mapping
         What is printed for each of `models` and `datasets`.
     """
-    known = {}
-    for dataset, path in questions_paths.items():
-        facts = facts_paths.get(dataset)
-        known[dataset] = attributes(
-            artifacts.read(path, artifacts.QUESTIONS),
-            artifacts.read(facts, artifacts.FACTS) if facts else None,
+    how: dict[str, Any] = {"pairs": pairs, "n_replicates": n_replicates, "seed": seed}
+    parts = []
+    for key, given in answers.groupby(["model", "dataset"], sort=False):
+        model, dataset = map(str, key)
+        of_dataset = facts[facts["dataset"] == dataset]
+        known = confounds.attributes(
+            questions[questions["dataset"] == dataset], None if of_dataset.empty else of_dataset
         )
-    frames: dict[tuple[str, str], dict[str, pd.DataFrame]] = {}
-    for path, (model, checkpoint, dataset) in zip(answers_paths, answers, strict=True):
-        frames.setdefault((model, dataset), {})[checkpoint] = artifacts.read(
-            path, artifacts.ANSWERS
-        )
-    rows = []
-    for (model, dataset), by_checkpoint in frames.items():
-        together = pd.concat([f.assign(checkpoint=c) for c, f in by_checkpoint.items()])
+        checkpoints = list(given["checkpoint"].unique())
+        how["min_contrast"] = min_contrast[dataset]
         try:
-            found = measure(
-                together,
-                known[dataset],
-                list(by_checkpoint),
-                min_contrast=min_contrast[dataset],
-                pairs=pairs,
-                n_replicates=n_replicates,
-                seed=seed,
-            )
+            found = confounds.measure_confounds(given, known, checkpoints, **how)
         except ValueError as error:
             raise ValueError(
                 f"{model}, {dataset}: {error}; take {dataset!r} out of "
                 "analyses.confounds.datasets."
             ) from error
-        rows.append(found.assign(model=model, dataset=dataset))
+        parts.append(found.assign(model=model, dataset=dataset))
         for row in found.itertuples():
             log.info("%s, %s, %s: Δ₀ᵇ %.3f", model, dataset, row.attribute, row.delta0_balanced)
-    table = pd.concat(rows)[artifacts.CONFOUNDS.schema.names]
-    text = confounds_table(table, **labels, label="confounds")
-    Path(tex_path).write_text(text, encoding="utf-8")
-    artifacts.write_csv(table, csv_path, artifacts.CONFOUNDS)
+    rows = pd.concat(parts)[CONFOUNDS.schema.names]
+    return confounds_table(rows, **labels, label="confounds"), rows
 
 
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
-    files, params = snakemake.input, snakemake.params
-    measure_confounds(
-        files.answers,
-        dict(zip(params.datasets, files.questions, strict=True)),
-        dict(zip(params.with_facts, files.facts, strict=True)),
-        snakemake.output.tex,
-        snakemake.output.csv,
-        answers=params.answers,
-        min_contrast=params.min_contrast,
-        pairs=params.pairs,
-        n_replicates=params.n_replicates,
-        seed=params.seed,
-        labels=params.labels,
-    )
+    run(measure_confounds, snakemake)
