@@ -136,6 +136,7 @@ rule all:
             [
                 rules.collect_all_metrics.output,
                 rules.collect_all_significance.output,
+                rules.compare_all_with_paper.output,
                 reports_of_analyses(),
                 rules.make_full_page.output.page,
             ]

@@ -337,7 +337,7 @@ PAPER_COMPARISON = Table(
     "paper_comparison",
     "compare_with_paper",
     _schema(
-        ("difference", "lower", "upper", "inside", "ours"),
+        ("difference", "lower", "upper", "inside", "ours", "bold", "underline"),
         table=TEXT,
         model=TEXT,
         dataset=TEXT,
@@ -352,6 +352,11 @@ PAPER_COMPARISON = Table(
         lower=REAL,  # our 95 % bootstrap interval
         upper=REAL,
         inside=FLAG,
+        bold=FLAG,  # best of its block
+        paper_bold=FLAG,
+        underline=FLAG,  # not significantly worse
+        paper_underline=FLAG,
+        settings=TEXT,
     ),
     (
         "table",

@@ -1,7 +1,7 @@
 """The cells of a table of results, and which of them are best."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -18,6 +18,13 @@ from persistcal.report.layout import (
 
 TIE = 1e-5  # values as close as this are equal, as in the paper
 Column = tuple[str, str, str]  # conditioning, scope, metric
+
+
+class Marks(NamedTuple):
+    """How a cell is printed."""
+
+    bold: bool = False
+    underline: bool = False
 
 
 def fill_cells(
@@ -50,7 +57,8 @@ def fill_cells(
     DataFrame
         Columns `model`, `dataset`, `train_dataset` (of the section), `block` (from
         0), `estimator`, `conditioning`, `scope`, `metric`, `value` (NaN: there is
-        none), `bold` (best of its block), `underline` (not significantly worse).
+        none), `bold` (best of its block), `underline` (not significantly worse than
+        the best; of several best that may be so too).
 
     Raises
     ------
@@ -81,7 +89,7 @@ def fill_cells(
                 of = {
                     member: values.get(member, {}).get(column, float("nan")) for member in shown
                 }
-                marks = _mark(of, column[2], _not_significant(tested, column))
+                marks = _marks(of, column[2], _not_significant(tested, column))
                 cells += [
                     {
                         **section._asdict(),
@@ -89,8 +97,8 @@ def fill_cells(
                         "estimator": member[1],
                         **dict(zip(("conditioning", "scope", "metric"), column, strict=True)),
                         "value": value,
-                        "bold": marks[member] == "bold",
-                        "underline": marks[member] == "underline",
+                        "bold": marks[member].bold,
+                        "underline": marks[member].underline,
                     }
                     for member, value in of.items()
                 ]
@@ -133,24 +141,22 @@ def _not_significant(tests: pd.DataFrame | None, column: Column) -> set[tuple[st
     return set(zip(rows["best"], rows["other"], strict=True))
 
 
-def _mark(
+def _marks(
     values: Mapping[Member, float], metric: str, close: Collection[tuple[str, str]]
-) -> dict[Member, str]:
+) -> dict[Member, Marks]:
     """Mark the best of `values` bold, and underline those not significantly worse.
 
-    The unrounded values decide; those within `TIE` of the best are all bold. Where there
-    is nothing to compare with, nothing is marked.
+    The unrounded values decide; those within `TIE` of the best are all bold, and those
+    of them that the test did not take for the best may be underlined as well, as in the
+    paper. Where there is nothing to compare with, nothing is marked.
     """
     sign = -1 if metric in LOWER_IS_BETTER else 1
     there = {member: sign * value for member, value in values.items() if value == value}
     if len(there) < 2:
-        return dict.fromkeys(values, "")
+        return dict.fromkeys(values, Marks())
     best = [member for member in there if there[member] >= max(there.values()) - TIE]
-
-    def mark(member: Member) -> str:
-        if member in best:
-            return "bold"
-        near = any((first[1], member[1]) in close for first in best)
-        return "underline" if member in there and near else ""
-
-    return {member: mark(member) for member in values}
+    near = {other for first, other in close if first in {estimator for _, estimator in best}}
+    return {
+        member: Marks(member in best, member in there and member[1] in near)
+        for member in values
+    }

@@ -174,7 +174,7 @@ def _texts(block: pd.DataFrame, with_model: bool) -> dict[str, dict[tuple[str, .
         text = number(cell["value"])
         if cell["bold"]:
             text = rf"\textbf{{{text}}}"
-        elif cell["underline"]:
+        if cell["underline"]:
             text = rf"\underline{{{text}}}"
         column = (cell["scope"], cell["metric"])
         key = (cell["model"], *column) if with_model else column

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from persistcal import artifacts
+
 # Label in the paper -> name of the table here, less the dataset.
 TABLES = {
     "oracle-vs-methods-abridged": "oracle_vs_methods_abridged",
@@ -81,8 +83,9 @@ def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns `table`, `model` and `dataset` (the paper's labels), `train_dataset`
-        (label; the evaluated dataset where nothing is trained), `estimator`,
-        `conditioning`, `scope`, `metric`, `paper`, `bold`, `underline`.
+        (label, of the section in which the cell is printed), `trained_on` (the same,
+        but the evaluated dataset where nothing is trained), `estimator`,
+        `conditioning`, `scope`, `metric`, `paper`, `paper_bold`, `paper_underline`.
 
     Raises
     ------
@@ -101,7 +104,8 @@ def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
             "table": tables,
             "model": printed["model"],
             "dataset": printed["eval_dataset"],
-            "train_dataset": printed["train_dataset"].mask(
+            "train_dataset": printed["train_dataset"],
+            "trained_on": printed["train_dataset"].mask(
                 names.isin(UNTRAINED), printed["eval_dataset"]
             ),
             "estimator": names,
@@ -109,8 +113,8 @@ def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
             "scope": printed["scope"],
             "metric": printed["metric"],
             "paper": printed["value"].astype(float),
-            "bold": printed["bold"].astype(bool),
-            "underline": printed["underline"].astype(bool),
+            "paper_bold": printed["bold"].astype(bool),
+            "paper_underline": printed["underline"].astype(bool),
         }
     )
 
@@ -118,11 +122,13 @@ def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
 def compare(
     cells: pd.DataFrame,
     intervals: pd.DataFrame,
+    shown: pd.DataFrame,
     *,
     models: Mapping[str, str],
     datasets: Mapping[str, str],
+    settings: str,
 ) -> pd.DataFrame:
-    """Put a study's numbers beside the paper's, for the cells that both have.
+    """Put a study's numbers and marks beside the paper's, for the cells that both have.
 
     Parameters
     ----------
@@ -130,33 +136,61 @@ def compare(
         As from `paper_cells`.
     intervals : DataFrame
         Table `persistcal.artifacts.INTERVALS`.
+    shown : DataFrame
+        Cells of the study's tables, as from `persistcal.report.cells.fill_cells` with
+        the column `table`.
     models, datasets : mapping
         Labels by key of the study; a label that the paper also has matches.
+    settings : str
+        With which the study was made.
 
     Returns
     -------
     DataFrame
         Table `persistcal.artifacts.PAPER_COMPARISON`, in the paper's order. A cell is
         `inside` when the printed number, give or take its rounding, lies in our
-        interval; without an interval it is neither inside nor outside.
+        interval; without an interval it is neither inside nor outside. Marks are
+        those of the study's table of the same name, and empty where that does not
+        hold the estimators that the paper's does.
     """
     model_keys = {label: key for key, label in models.items()}
     dataset_keys = {label: key for key, label in datasets.items()}
-    # What is not trained is printed once for each dataset that others are trained on.
-    once = cells.drop_duplicates(CELL)
-    theirs = once.assign(
-        model=once["model"].map(model_keys),
-        dataset=once["dataset"].map(dataset_keys),
-        train_dataset=once["train_dataset"].map(dataset_keys),
+    theirs = cells.assign(
+        model=cells["model"].map(model_keys),
+        **{
+            column: cells[column].map(dataset_keys)
+            for column in ("dataset", "train_dataset", "trained_on")
+        },
     )
     ours = intervals.rename(
-        columns={"value": "ours", "lower_2_5pct": "lower", "upper_97_5pct": "upper"}
+        columns={
+            "train_dataset": "trained_on",
+            "value": "ours",
+            "lower_2_5pct": "lower",
+            "upper_97_5pct": "upper",
+        }
     )
-    both = theirs.merge(ours, on=CELL[1:], how="inner", validate="many_to_one")
+    stored = [name if name != "train_dataset" else "trained_on" for name in CELL[1:]]
+    both = theirs.merge(ours, on=stored, how="inner", validate="many_to_one")
+    both = both.merge(_marks(shown, theirs), on=CELL, how="left", validate="one_to_one")
     half = 0.0005  # the paper prints three decimals
     inside = (both["lower"] - half <= both["paper"]) & (both["paper"] <= both["upper"] + half)
     known = both["lower"].notna() & both["upper"].notna()
     return both.assign(
         difference=both["ours"] - both["paper"],
         inside=inside.astype("boolean").where(known),
-    )[[*CELL, "ours", "paper", "difference", "lower", "upper", "inside"]]
+        settings=settings,
+    )[list(artifacts.PAPER_COMPARISON.schema.names)]
+
+
+def _marks(shown: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """Return the marks of those columns of tables that hold the paper's estimators."""
+    column = [name for name in CELL if name != "estimator"]
+    ours, printed = (
+        cells.groupby(column)["estimator"].agg(frozenset).rename(name).reset_index()
+        for name, cells in (("ours", shown.dropna(subset="value")), ("printed", theirs))
+    )
+    both = ours.merge(printed, on=column)
+    alike = both.loc[both["ours"] == both["printed"], column]
+    marks = shown[[*CELL, "bold", "underline"]].merge(alike, on=column)
+    return marks.astype({"bold": "boolean", "underline": "boolean"})

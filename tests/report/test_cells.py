@@ -102,9 +102,26 @@ def test_unrounded_values_decide_and_equal_ones_are_all_bold():
         ("b", "auc"): "bold",
         ("c", "auc"): "",
         ("a", "brier"): "bold",
-        ("b", "brier"): "bold",
+        ("b", "brier"): "boldunderline",
         ("c", "brier"): "underline",
     }
+
+
+def test_of_several_best_those_that_the_test_did_not_start_from_may_be_underlined_too():
+    # a and b are equal to 1e-5; b is the better one by a hair, c is near it too
+    cells = fill(
+        {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
+        ("contrast", "auc", "b", "a", False),
+        ("contrast", "auc", "b", "c", False),
+    )
+    of_auc = {name: mark for (name, metric), mark in marks(cells).items() if metric == "auc"}
+    assert of_auc == {"a": "boldunderline", "b": "bold", "c": "underline"}
+    # a that is better for certain by less than 1e-5 is bold only
+    cells = fill(
+        {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
+        ("contrast", "auc", "b", "a", True),
+    )
+    assert marks(cells)["a", "auc"] == marks(cells)["b", "auc"] == "bold"
 
 
 def test_missing_values_are_not_marked():

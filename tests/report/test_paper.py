@@ -15,19 +15,7 @@ from persistcal.report.paper import CELL, TABLES, compare, paper_cells
 PAPER = Path("resources/paper/results.csv")
 MODELS = ["olmo3-7b", "marin-8b", "olmo3-32b"]
 DATASETS = {"triviaqa": [], "jeopardy": [], "bioasq": ["triviaqa", "jeopardy"]}
-# The paper underlines these bold cells as well; here a bold cell is never underlined.
-ALSO_UNDERLINED = {
-    ("oracle_vs_methods", "olmo3-32b", "triviaqa", "self_consistency", "full", "auc"),
-    ("oracle_vs_methods_fitted", "olmo3-32b", "triviaqa", "self_consistency", "full", "auc"),
-    (
-        "checkpoints_and_answers_jeopardy",
-        "marin-8b",
-        "jeopardy",
-        "oracle_1answer",
-        "contrast",
-        "auc",
-    ),
-}
+STORED = [name if name != "train_dataset" else "trained_on" for name in CELL]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +51,8 @@ def test_every_cell_has_one_name(cells):
     assert len(cells) == 2042
     # In the transfer table self-consistency is printed below both training datasets,
     # although nothing is trained: 3 models x 10 metrics are there twice.
-    twice = cells[cells.duplicated(CELL)]
+    assert not cells.duplicated(CELL).any()
+    twice = cells[cells.duplicated(STORED)]
     assert len(twice) == 30
     assert set(twice["table"]) == {"domain_transfer"}
     assert set(twice["estimator"]) == {"self_consistency"}
@@ -71,21 +60,45 @@ def test_every_cell_has_one_name(cells):
 
 
 def test_the_same_quantity_is_the_same_number_in_every_table(cells):
-    numbers = cells.groupby(CELL[1:])["paper"]
+    numbers = cells.groupby(STORED[1:])["paper"]
     assert len(numbers) == 1420
     assert (numbers.nunique() == 1).all()
 
 
 def test_the_whole_paper_is_compared_cell_by_cell(cells, tmp_path):
-    numbers = cells.drop_duplicates(CELL[1:])[[*CELL[1:], "paper"]]
-    ours = numbers.rename(columns={"paper": "value"}).assign(
-        lower_2_5pct=numbers["paper"] - 0.1, upper_97_5pct=numbers["paper"] + 0.1
-    )
+    numbers = cells.drop_duplicates(STORED[1:])[[*STORED[1:], "paper"]]
+    ours = numbers.rename(columns={"paper": "value", "trained_on": "train_dataset"})
+    ours["lower_2_5pct"], ours["upper_97_5pct"] = ours["value"] - 0.1, ours["value"] + 0.1
     names = [{name: name for name in cells[column]} for column in ("model", "dataset")]
-    comparison = compare(cells, ours, models=names[0], datasets=names[1])
+    shown = cells.rename(columns={"paper_bold": "bold", "paper_underline": "underline"})
+    shown = shown.assign(value=shown["paper"])
+    # Of one column the mark of one cell is another, and one of the estimators has no value.
+    column = shown["table"].eq("gcm") & shown["model"].eq("Marin 8B")
+    column &= shown["dataset"].eq("Jeopardy") & shown["metric"].eq("delta")
+    lacks = column & shown["scope"].eq("contrast") & shown["estimator"].eq("gcm")
+    shown.loc[lacks, "value"] = float("nan")
+    other = shown["table"].eq("domain_transfer") & shown["model"].eq("Olmo 3 7B")
+    other &= shown["train_dataset"].eq("Jeopardy") & shown["metric"].eq("delta0")
+    other &= shown["estimator"].eq("self_consistency")
+    shown.loc[other, "underline"] = ~shown.loc[other, "underline"]
+    comparison = compare(
+        cells, ours, shown, models=names[0], datasets=names[1], settings="a: 1"
+    )
     artifacts.write_csv(comparison, tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
-    assert len(comparison) == 2042 - 30  # those that are printed twice count once
-    assert comparison["inside"].all()
+    comparison = artifacts.read_csv(tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
+    assert len(comparison) == 2042
+    assert comparison["inside"].all() and set(comparison["settings"]) == {"a: 1"}
+    unmarked = comparison["bold"].isna()
+    assert (unmarked == comparison["underline"].isna()).all()
+    assert unmarked.sum() == 3 == column.sum()  # all of that column of the table
+    assert set(comparison.loc[unmarked, "table"]) == {"gcm"}
+    marked = comparison[~unmarked]
+    assert (marked["bold"] == marked["paper_bold"]).all()
+    wrong = marked[marked["underline"] != marked["paper_underline"]]
+    assert wrong[["table", "model", "train_dataset", "estimator"]].to_numpy().tolist() == [
+        ["domain_transfer", "Olmo 3 7B", "Jeopardy", "self_consistency"]
+    ]
+    assert (comparison["paper_bold"] & comparison["paper_underline"]).sum() == 3
 
 
 def test_unknown_method_is_refused(printed):
@@ -98,9 +111,15 @@ def as_study(cells, printed, table):
 
     A bold cell gets the hair by which it is better than another of equal rounding.
     """
-    hair = 2 * TIE * cells["bold"] * cells["metric"].map({"brier": -1, "smece": -1}).fillna(1)
+    hair = (
+        2
+        * TIE
+        * cells["paper_bold"]
+        * cells["metric"].map({"brier": -1, "smece": -1}).fillna(1)
+    )
     metrics = cells.assign(value=cells["paper"] + hair, seed="mean")
-    metrics = metrics.drop_duplicates(CELL[1:])[[*CELL[1:], "value", "seed"]]
+    metrics = metrics.drop_duplicates(STORED[1:])[[*STORED[1:], "value", "seed"]]
+    metrics = metrics.rename(columns={"trained_on": "train_dataset"})
 
     tests = []
     for section in sections(table, MODELS, DATASETS):
@@ -113,21 +132,24 @@ def as_study(cells, printed, table):
             compared = members(block, section)
             rows = of_section[of_section["estimator"].isin([e for _, e in compared])]
             for (scope, metric), column in rows.groupby(["scope", "metric"]):
-                for best in column.loc[column["bold"] == 1, "estimator"]:
-                    tests += [
-                        {
-                            "model": section.model,
-                            "dataset": section.dataset,
-                            "block": block_name(compared, section.dataset),
-                            "conditioning": row.conditioning,
-                            "scope": scope,
-                            "metric": metric,
-                            "best": best,
-                            "other": row.estimator,
-                            "significant": not row.underline,
-                        }
-                        for row in column.itertuples()
-                    ]
+                # of several best the test starts from the one that is not underlined
+                bold = (column["bold"] == 1) & (column["underline"] == 0)
+                best = column.loc[bold, "estimator"].iloc[0]
+                tests += [
+                    {
+                        "model": section.model,
+                        "dataset": section.dataset,
+                        "block": block_name(compared, section.dataset),
+                        "conditioning": row.conditioning,
+                        "scope": scope,
+                        "metric": metric,
+                        "best": best,
+                        "other": row.estimator,
+                        "significant": not row.underline,
+                    }
+                    for row in column.itertuples()
+                    if row.estimator != best
+                ]
     return metrics, pd.DataFrame(tests)
 
 
@@ -152,17 +174,8 @@ def test_the_papers_numbers_give_the_papers_tables(name, keyed, config):
     )
     assert len(both) == len(made)
     assert (both["value"].round(3) == both["printed"]).all()
-    different = both[
-        (both["bold"] != both["bold_printed"])
-        | (both["underline"] != both["underline_printed"])
-    ]
-    found = {
-        (name, *row)
-        for row in different[["model", "dataset", "estimator", "scope", "metric"]].itertuples(
-            index=False, name=None
-        )
-    }
-    assert found == {cell for cell in ALSO_UNDERLINED if cell[0] == name}
+    assert (both["bold"] == both["bold_printed"]).all()
+    assert (both["underline"] == both["underline_printed"]).all()
 
 
 def study(value, lower, upper):
@@ -195,12 +208,11 @@ def study(value, lower, upper):
 )
 def test_compare(cells, lower, upper, inside):
     # The paper prints 0.795 for oracle training of Olmo 3 7B on TriviaQA, in 5 tables.
-    found = compare(
-        cells,
-        study(0.8, lower, upper),
-        models={"olmo": "Olmo 3 7B"},
-        datasets={"trivia": "TriviaQA"},
-    )
+    ours = study(0.8, lower, upper)
+    shown = ours.assign(table="gcm", bold=True, underline=False)  # without its other rows
+    labels = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
+    found = compare(cells, ours, shown, **labels, settings="")
+    assert found["bold"].isna().all()
     assert found["table"].tolist() == [
         "oracle_vs_methods_abridged",
         "multi_vs_single_abridged",
@@ -218,12 +230,24 @@ def test_compare(cells, lower, upper, inside):
 
 
 def test_compare_with_paper(tmp_path):
-    artifacts.write_csv(study(0.8, 0.79, 0.81), tmp_path / "intervals.csv", artifacts.INTERVALS)
+    ours, out = tmp_path / "intervals.csv", tmp_path / "paper_comparison.csv"
+    artifacts.write_csv(study(0.8, 0.79, 0.81), ours, artifacts.INTERVALS)
     labels = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
-    out = tmp_path / "paper_comparison.csv"
-    compare_with_paper(str(tmp_path / "intervals.csv"), str(PAPER), str(out), labels=labels)
-    assert len(artifacts.read_csv(out, artifacts.PAPER_COMPARISON)) == 6
+    marks = {"gcm": (1, 0), "oracle": (1, 1), "gcm_posthoc": (0, 0)}
+    cells = pd.concat(
+        study(0.8, 0.79, 0.81).assign(estimator=name, bold=bold == 1, underline=near == 1)
+        for name, (bold, near) in marks.items()
+    )
+    cells.insert(0, "table", "gcm")
+    cells.to_csv(tmp_path / "gcm.csv", index=False)
+    paths = str(ours), [str(tmp_path / "gcm.csv")], str(PAPER), str(out)
+    compare_with_paper(*paths, labels=labels, settings="judge.together: false")
+    written = artifacts.read_csv(out, artifacts.PAPER_COMPARISON)
+    assert len(written) == 6 and set(written["settings"]) == {"judge.together: false"}
+    marked = written.dropna(subset="bold")
+    assert marked[["table", "estimator"]].to_numpy().tolist() == [["gcm", "oracle"]]
+    assert marked["bold"].all() and marked["underline"].all()
 
     labels["datasets"]["trivia"] = "Another dataset"
-    compare_with_paper(str(tmp_path / "intervals.csv"), str(PAPER), str(out), labels=labels)
+    compare_with_paper(*paths, labels=labels, settings="")
     assert artifacts.read_csv(out, artifacts.PAPER_COMPARISON).empty

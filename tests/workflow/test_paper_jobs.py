@@ -87,6 +87,7 @@ ALL = {
     "compare_estimators": 8 + 2 * 2,
     "collect_all_metrics": 1,
     "collect_all_significance": 1,
+    "compare_all_with_paper": 1,
     # ten tables, of which two are made for each of the sets with a train split
     "make_table": 8 + 2 * 2,
     "measure_transfer": 2,

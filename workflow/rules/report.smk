@@ -1,5 +1,7 @@
 """Tables and figures, and the study beside the paper."""
 
+from study.released import settings_compared
+
 EVALUATED_LABELS = {
     **study.labels,
     "estimators": {
@@ -101,6 +103,7 @@ rule make_contrast_table:
 rule compare_with_paper:
     input:
         intervals=rules.collect_significance.output.intervals,
+        tables=expand(rules.make_table.output.csv, table=TABLES),
         paper=find_file("resources/paper/results.csv"),
     output:
         comparison=f"{RESULTS}/paper_comparison.csv",
@@ -111,9 +114,23 @@ rule compare_with_paper:
     threads: 1
     params:
         labels=study.labels,
+        settings=settings_compared(config, ROOT),
         code=digest_of("report/compare_with_paper.py"),
     script:
         "../scripts/report/compare_with_paper.py"
+
+
+use rule compare_with_paper as compare_all_with_paper with:
+    input:
+        intervals=rules.collect_all_significance.output.intervals,
+        tables=expand(
+            rules.make_table.output.csv, table=[*TABLES, *study.further_tables]
+        ),
+        paper=find_file("resources/paper/results.csv"),
+    output:
+        comparison=f"{RESULTS}/all/paper_comparison.csv",
+    log:
+        f"{LOGS}/compare_all_with_paper.log",
 
 
 rule draw_full_vs_contrast:

@@ -11,7 +11,7 @@ from persistcal.report.page.study import Study
 from persistcal.report.page.tables import result_grids
 
 WIDTH = 100
-MARKS = {"best": "*", "near": "~", "": " "}
+MARKS = {"best": "*", "best near": "*", "near": "~", "": " "}
 
 
 def summary(study: Study) -> str:

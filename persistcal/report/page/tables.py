@@ -61,8 +61,8 @@ def result_grids(
     list of dict
         Each with `title`, `columns` (dicts of `group`, `label`, `lower_is_better`) and
         `blocks` (dicts of `title` and `rows`); a row has `label`, `indent`,
-        `estimator` and `cells`: dicts of `value`, `text`, `mark` (best, near or
-        nothing) and `interval`.
+        `estimator` and `cells`: dicts of `value`, `text`, `mark` (best, near, both
+        or nothing) and `interval`.
     """
     key = ["model", "dataset", "train_dataset", "estimator", "conditioning", "scope", "metric"]
     bounds = {
@@ -137,7 +137,7 @@ def _cell(cell: Mapping[Any, Any], bounds: Mapping[tuple, tuple]) -> dict[str, A
     return {
         "value": value,
         "text": short(value),
-        "mark": "best" if cell["bold"] else "near" if cell["underline"] else "",
+        "mark": " ".join(["best"] * cell["bold"] + ["near"] * cell["underline"]),
         "interval": f"{short(low)} to {short(high)}" if low == low and high == high else "",
     }
 

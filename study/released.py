@@ -1,0 +1,38 @@
+"""The choices by which the paper, its released code and a study can differ."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from snakemake.common.configfile import load_configfile
+
+OVERLAY = "config/as_released.yaml"
+
+
+def settings_compared(config: Mapping[str, Any], project: Path) -> str:
+    """Return what `config` says of each choice that `config/as_released.yaml` makes.
+
+    Of results that were made elsewhere it is those choices that are made here.
+    """
+    chosen, switches = {}, load_configfile(project / OVERLAY)
+    del switches["results"]
+    for place in _places(switches):
+        value: Any = config
+        for key in place:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        chosen[place] = value
+    study = config["study"]
+    if study["predictions"]:
+        return f"study.predictions: {study['predictions']}"
+    if study["source"] == "release":
+        chosen = {place: value for place, value in chosen.items() if "posthoc" in place}
+    return "; ".join(f"{'.'.join(at)}: {json.dumps(value)}" for at, value in chosen.items())
+
+
+def _places(node: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            yield from ((key, *place) for place in _places(value))
+        else:
+            yield (key,)
