@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from persistcal.confidence.verbalised import MARGIN, confidence_of, digit_logits
+from persistcal.confidence.verbalised import MARGIN, Head, confidence_of, digit_logits
 from persistcal.models.batches import Work, in_batches
 from persistcal.pace import Pace
 
@@ -18,6 +18,7 @@ def score_answers(
     digits: Sequence[int],
     *,
     batch_size: int,
+    head: Head = "float32",
     work: Work = Work(),  # noqa: B008 - immutable
 ) -> np.ndarray:
     """Return the verbalised confidence at the end of each prompt.
@@ -32,6 +33,8 @@ def score_answers(
         Token ids of the ten digits.
     batch_size : int
         Prompts in a forward pass; results do not depend on it beyond rounding.
+    head : {"float32", "model"}
+        As for `persistcal.confidence.verbalised.digit_logits`.
     work : Work, optional
         Which batches are scored, all by default, and what keeps their scores.
 
@@ -50,7 +53,7 @@ def score_answers(
     """
 
     def score(batch: list[int]) -> list[float]:
-        logits = digit_logits(model, [prompts[i] for i in batch], digits)
+        logits = digit_logits(model, [prompts[i] for i in batch], digits, head)
         return confidence_of(logits).double().tolist()
 
     # Those that begin alike go into one batch.

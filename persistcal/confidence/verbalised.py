@@ -6,6 +6,7 @@ nothing else of the vocabulary, make the confidence.
 
 import functools
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from persistcal.confidence.packed_forward import check_close, pack
 
 MARGIN = 1e-6  # confidences stay this far from 0 and 1
+Head = Literal["float32", "model"]  # in which the digits' logits are computed
 
 
 def digit_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
@@ -55,7 +57,10 @@ def _on_device(ids: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def digit_logits(
-    model: PreTrainedModel, prompts: Sequence[Sequence[int]], digits: Sequence[int]
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    digits: Sequence[int],
+    head: Head = "float32",
 ) -> Tensor:
     """Return the logits of the ten digits after each prompt.
 
@@ -67,6 +72,9 @@ def digit_logits(
         Token ids. What prompts have in common at their start is encoded once.
     digits : sequence of int
         Token ids of `digit_tokens`.
+    head : {"float32", "model"}
+        Whether the last layer's weights are applied in float32, or in the dtype of the
+        model, to whose precision its own logits are rounded.
 
     Returns
     -------
@@ -76,10 +84,12 @@ def digit_logits(
     """
     packed = pack(model, prompts)
     hidden = model.get_decoder()(**packed.inputs).last_hidden_state
-    weight = model.get_output_embeddings().weight
-    head = weight[_on_device(tuple(digits), weight.device)]
-    hidden = packed.last_tokens(hidden)
-    return nn.functional.linear(hidden.to(head.device).float(), head.float())
+    weights = model.get_output_embeddings().weight
+    weights = weights[_on_device(tuple(digits), weights.device)]
+    hidden = packed.last_tokens(hidden).to(weights.device)
+    if head == "float32":
+        hidden, weights = hidden.float(), weights.float()
+    return nn.functional.linear(hidden.to(weights.dtype), weights).float()
 
 
 def confidence_of(logits: Tensor) -> Tensor:

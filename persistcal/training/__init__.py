@@ -8,6 +8,7 @@ lora: one LoRA adapter in several models at once: the same parameters, not copie
 loss: the gradient of one training step, over checkpoints, micro-batches and ranks
 ranks: one computation in several processes: ranks that sum their gradients
 schedule: when training sees which question, and at which learning rate
+streams: what is drawn by a seed: the order of questions, and random labels
 state: where a training stands: adapter, optimizer and history, to save and to go on from
 train: train one confidence adapter on several checkpoints of a model jointly
 """

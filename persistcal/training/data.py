@@ -5,12 +5,12 @@ are the judge's; `recipe_data` turns that into one list of questions each.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from persistcal.confidence.prompts import confidence_prompt
+from persistcal.training.streams import Streams, random_labels
 
 
 class TrainingQuestion(NamedTuple):
@@ -126,13 +126,14 @@ def pool_sources(sources: Sequence[Questions]) -> Questions:
     }
 
 
-def randomise_labels(source: Questions, *, checkpoint: str, seed: int) -> Questions:
+def randomise_labels(
+    source: Questions, *, checkpoint: str, seed: int, streams: Streams = "own"
+) -> Questions:
     """Return `source` with independent fair coin flips as labels."""
-    flips = np.random.default_rng([seed, *checkpoint.encode()])
+    n = sum(len(question.labels) for question in source.values())
+    flips = iter(random_labels(n, checkpoint, seed, streams).tolist())
     return {
-        question_id: question._replace(
-            labels=tuple(flips.integers(0, 2, len(question.labels)).astype(float).tolist())
-        )
+        question_id: question._replace(labels=tuple(next(flips) for _ in question.labels))
         for question_id, question in source.items()
     }
 
@@ -144,6 +145,7 @@ def recipe_data(
     data: str,
     labels: str,
     seed: int,
+    streams: Streams = "own",
 ) -> dict[str, Questions]:
     """Return the questions that each training checkpoint sees.
 
@@ -158,7 +160,9 @@ def recipe_data(
     labels : {"judged", "random_later"}
         "random_later" replaces the labels of the last checkpoint by coin flips.
     seed : int
-        Of the coin flips, which also depend on the checkpoint.
+        Of the coin flips.
+    streams : {"own", "released"}
+        See `persistcal.training.streams`.
 
     Raises
     ------
@@ -179,7 +183,8 @@ def recipe_data(
         raise ValueError(f"A recipe's data must be own, first or pooled, not {data!r}.")
     if labels == "random_later":
         later = checkpoints[-1]
-        seen[later] = randomise_labels(seen[later], checkpoint=later, seed=seed)
+        how: dict[str, Any] = {"checkpoint": later, "seed": seed, "streams": streams}
+        seen[later] = randomise_labels(seen[later], **how)
     elif labels != "judged":
         raise ValueError(f"A recipe's labels must be judged or random_later, not {labels!r}.")
     return seen

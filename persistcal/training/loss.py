@@ -10,7 +10,12 @@ from torch import Tensor
 from torch.nn.utils import get_total_norm
 from transformers import PreTrainedModel
 
-from persistcal.confidence.verbalised import clamp_straight_through, confidence_of, digit_logits
+from persistcal.confidence.verbalised import (
+    Head,
+    clamp_straight_through,
+    confidence_of,
+    digit_logits,
+)
 from persistcal.models.batches import free_memory
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import Adapter
@@ -32,12 +37,15 @@ class Trainee(NamedTuple):
         Token ids of every prompt.
     digits : sequence of int
         Token ids of the ten digits.
+    head : {"float32", "model"}
+        As for `persistcal.confidence.verbalised.digit_logits`.
     """
 
     models: Mapping[str, PreTrainedModel]
     adapter: Adapter
     tokens: Mapping[str, list[int]]
     digits: Sequence[int]
+    head: Head = "float32"
 
 
 def question_losses(
@@ -45,6 +53,7 @@ def question_losses(
     questions: Sequence[TrainingQuestion],
     tokens: Mapping[str, list[int]],
     digits: Sequence[int],
+    head: Head = "float32",
 ) -> Tensor:
     """Return the summed loss of `questions`: weighted binary cross-entropies.
 
@@ -56,9 +65,12 @@ def question_losses(
         Token ids of every prompt.
     digits : sequence of int
         Token ids of the ten digits.
+    head : {"float32", "model"}
+        As for `persistcal.confidence.verbalised.digit_logits`.
     """
     prompts = [tokens[prompt] for q in questions for prompt in q.prompts]
-    confidence = clamp_straight_through(confidence_of(digit_logits(model, prompts, digits)))
+    logits = digit_logits(model, prompts, digits, head)
+    confidence = clamp_straight_through(confidence_of(logits))
     known = [[weight for q in questions for weight in q.weights]]
     known += [[label for q in questions for label in q.labels]]
     weights, labels = confidence.new_tensor(known)
@@ -110,7 +122,7 @@ def accumulate_gradients(
     for checkpoint, model in trainee.models.items():
         total = torch.zeros((), device=device)
         for part in _micro_batches(batch[checkpoint], trainee.tokens, micro_batch):
-            loss = question_losses(model, part, trainee.tokens, trainee.digits) / divisor
+            loss = question_losses(model, part, *trainee[2:]) / divisor
             loss.backward()
             total += loss.detach().to(device)
         norm = get_total_norm([cast(Tensor, whole.grad) for whole in trainee.adapter.whole])

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Container, Sequence
 
-import numpy as np
+from persistcal.training.streams import Streams, question_order
 
 
 def learning_rate(step: int, n_steps: int, peak: float) -> float:
@@ -33,6 +33,7 @@ def question_batches(
     seed: int,
     epochs: int,
     batch_size: int,
+    streams: Streams = "own",
 ) -> list[list[str]]:
     """Return the questions of every step, epoch after epoch.
 
@@ -47,6 +48,8 @@ def question_batches(
         after shuffling, which leaves the order of the rest as it was.
     seed, epochs, batch_size : int
         The last batch of an epoch may be smaller than `batch_size`.
+    streams : {"own", "released"}
+        See `persistcal.training.streams`.
 
     Examples
     --------
@@ -58,7 +61,7 @@ def question_batches(
     """
     batches = []
     for epoch in range(epochs):
-        order = np.random.default_rng(seed + epoch).permutation(len(question_ids))
+        order = question_order(len(question_ids), seed + epoch, streams)
         visited = [question_ids[i] for i in order if question_ids[i] in answered]
         batches += [
             visited[start : start + batch_size] for start in range(0, len(visited), batch_size)

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grad_norm_
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, tokenise
+from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens, tokenise
 from persistcal.models.progress import Progress
 from persistcal.pace import Pace
 from persistcal.training.data import Questions
@@ -20,6 +20,7 @@ from persistcal.training.loss import Trainee, joint_gradient
 from persistcal.training.ranks import check_equal, index
 from persistcal.training.schedule import learning_rate, question_batches
 from persistcal.training.state import restore, take_snapshot
+from persistcal.training.streams import Streams
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ def prepare(
     *,
     rank: int,
     alpha: int,
+    head: Head = "float32",
 ) -> Trainee:
     """Put one adapter into all `models`, in place, and tokenise the prompts of `sources`.
 
@@ -54,7 +56,7 @@ def prepare(
     for model in models.values():
         check_digit_logits(model, examples, digits)
     check_equal("linear layers", [(name, p.shape) for name, p in adapter.items()])
-    return Trainee(models, adapter, tokens, digits)
+    return Trainee(models, adapter, tokens, digits, head)
 
 
 def train_adapter(
@@ -67,6 +69,7 @@ def train_adapter(
     epochs: int,
     batch_size: int,
     micro_batch: int,
+    streams: Streams = "own",
     work: Progress | None = None,
 ) -> pd.DataFrame:
     r"""Train the adapter of `trainee` from the initialisation of `seed`.
@@ -94,6 +97,8 @@ def train_adapter(
         The learning rate is the peak of `persistcal.training.schedule.learning_rate`.
     micro_batch : int
         Candidates in a forward pass at most; halved where they do not fit into memory.
+    streams : {"own", "released"}
+        See `persistcal.training.streams`.
     work : Progress, optional
         Where the state is saved and read from; of several ranks only the first has it.
 
@@ -114,11 +119,16 @@ def train_adapter(
     """
     answered = {question_id for questions in data.values() for question_id in questions}
     batches = question_batches(
-        question_ids, answered, seed=seed, epochs=epochs, batch_size=batch_size
+        question_ids,
+        answered,
+        seed=seed,
+        epochs=epochs,
+        batch_size=batch_size,
+        streams=streams,
     )
     if not batches:
         raise ValueError("No training question has an answer; check the split and the beams.")
-    initialise(trainee.adapter, seed)
+    initialise(trainee.adapter, seed, streams)
     optimizer = torch.optim.AdamW(
         trainee.adapter.whole, lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
     )

@@ -14,9 +14,11 @@ from train_adapters import train_adapters
 
 from persistcal import artifacts
 from persistcal.answers.predictions import take_predictions
+from persistcal.confidence import scoring
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
-from persistcal.confidence.verbalised import digit_tokens
+from persistcal.confidence.verbalised import digit_logits, digit_tokens
+from persistcal.training import data, lora, loss, schedule
 
 torch.set_num_threads(1)
 
@@ -77,7 +79,8 @@ def adapter_path(folder, seed):
 
 def train(folder, **changes):
     checkpoints, seeds = ["early", "late"], [17, 18]
-    recipe = {"data": "own", "answers": 2, "labels": "judged"} | changes
+    recipe = {"data": "own", "answers": 2, "labels": "judged", "head": "float32"}
+    recipe |= {"random_streams": "own"} | changes
     train_adapters(
         [f"{name}.json" for name in checkpoints],
         "questions.parquet",
@@ -130,6 +133,7 @@ def test_training_and_scoring_from_files(study):
         split="test",
         prompt=TEMPLATE,
         batch_size=4,
+        head="float32",
         threads=1,
     )
     scores = artifacts.read("scores.parquet", artifacts.SCORES)
@@ -146,6 +150,65 @@ def test_training_and_scoring_from_files(study):
     chosen = scores[(scores["answers_of"] == "early") & (scores["seed"] == 18)]
     assert chosen["question_id"].tolist() == answers["question_id"].tolist()
     np.testing.assert_allclose(chosen["confidence"], expected, rtol=0, atol=1e-6)
+
+
+def test_the_head_reaches_every_forward_pass(study, monkeypatch):
+    """In float32, of which the checkpoints are here, both heads give the same bits."""
+    asked = []
+
+    def noted(model, prompts, digits, head="none"):
+        asked.append(head)
+        return digit_logits(model, prompts, digits, head)
+
+    train("own")
+    monkeypatch.setattr(loss, "digit_logits", noted)
+    train("model", head="model")
+    assert asked and set(asked) == {"model"}
+    for seed in (17, 18):
+        both = [(study / adapter_path(f, seed)).read_bytes() for f in ("own", "model")]
+        assert both[0] == both[1]
+    monkeypatch.setattr(scoring, "digit_logits", noted)
+    del asked[:]
+    key = {"answers_of": "early", "recipe": "own", "trained_on": "both", "seed": 17}
+    score_answers_script(
+        "early.json",
+        "questions.parquet",
+        ["clusters/early.parquet"],
+        [adapter_path("own", 17)],
+        "scores.parquet",
+        answers_of=["early"],
+        adapters=[{**key, "train_dataset": "atlas"}],
+        split="test",
+        prompt=TEMPLATE,
+        batch_size=4,
+        head="model",
+        threads=1,
+    )
+    assert asked and set(asked) == {"model"}
+
+
+def test_released_streams_reach_all_that_is_drawn(study, monkeypatch):
+    drawn = {}
+    for module, name in ((lora, "_initialise_like_peft"), (schedule, "question_order")):
+        monkeypatch.setattr(module, name, noted(drawn, name, getattr(module, name)))
+    monkeypatch.setattr(data, "random_labels", noted(drawn, "labels", data.random_labels))
+    train("own", labels="random_later")
+    assert set(drawn["labels"] + drawn["question_order"]) == {"own"} and len(drawn) == 2
+    drawn.clear()
+    train("released", labels="random_later", random_streams="released")
+    assert drawn["_initialise_like_peft"] == [17, 18]
+    assert drawn["question_order"] == ["released"] * 4  # two seeds, two epochs
+    assert drawn["labels"] == ["released"] * 2
+
+
+def noted(calls, name, function):
+    """`function`, which notes the last argument of each call."""
+
+    def call(*arguments):
+        calls.setdefault(name, []).append(arguments[-1])
+        return function(*arguments)
+
+    return call
 
 
 def test_digits_are_checked_before_anything_is_loaded(study):

@@ -1,6 +1,7 @@
 """Verbalised confidence against the full forward pass of each prompt alone."""
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from transformers import GraniteConfig, GraniteForCausalLM, LlamaForCausalLM
 from persistcal.confidence.packed_forward import visible_tokens
 from persistcal.confidence.packing import make_tree, pack_prompts
 from persistcal.confidence.verbalised import (
+    Head,
     check_digit_logits,
     clamp_straight_through,
     confidence_of,
@@ -52,6 +54,32 @@ def test_packed_logits_equal_those_of_each_prompt_alone(kind, chosen):
         )
     assert theirs.std() > 0.1  # else the comparison says little
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_logits_of_the_models_own_head_are_its_own(kind):
+    """In bfloat16: rounded to 8 bits, and the very logits of the full forward pass."""
+    model, tokenizer = tiny_model(kind, dtype=torch.bfloat16), tiny_tokenizer()
+    digits, prompts = digit_tokens(tokenizer), [row[0] for row in token_rows(tokenizer)]
+    with torch.inference_mode():
+        for prompt in prompts:  # alone, so that both see the same hidden state
+            own = digit_logits(model, [prompt], digits, "model")
+            full = model(torch.tensor([prompt])).logits[:, -1, digits]
+            assert full.dtype == torch.bfloat16 and own.dtype == torch.float32
+            # at most one of 2^-8 apart, where sums are made in another order
+            torch.testing.assert_close(own, full.float(), rtol=2**-7, atol=0)
+            assert torch.equal(own, own.bfloat16().float())
+            exact = digit_logits(model, [prompt], digits)
+            assert not torch.equal(exact, exact.bfloat16().float())
+            torch.testing.assert_close(own, exact, rtol=2**-8, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_in_float32_both_heads_are_the_same_bits(kind):
+    model, tokenizer = tiny_model(kind), tiny_tokenizer()
+    prompts = [prompt for row in token_rows(tokenizer) for prompt in row]
+    heads = [digit_logits(model, prompts, digit_tokens(tokenizer), h) for h in get_args(Head)]
+    assert torch.equal(*heads)
 
 
 def random_prompts(n, seed):

@@ -59,6 +59,8 @@ def training_call(folder, names, to, **changes):
         "rank": 4,
         "alpha": 8,
         "micro_batch": 32,
+        "head": "float32",
+        "random_streams": "own",
         "threads": 1,
     }
     return paths, settings | changes

@@ -12,7 +12,7 @@ from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
-from persistcal.confidence.verbalised import digit_tokens
+from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_tokens
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import adapter_files, initialise, share_adapter
 from persistcal.training.loss import accumulate_gradients
@@ -108,6 +108,56 @@ def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind, tokenizer):
         total = sum(gradients[key] for _, gradients in separate.values()) / 48
         torch.testing.assert_close(parameter.grad, total, rtol=1e-3, atol=1e-6)
     assert max(p.grad.abs().max() for p in trainee.adapter.values()) > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+@pytest.mark.parametrize("seed", [17, 18])
+def test_released_streams_draw_the_adapter_that_peft_does(kind, seed):
+    """After torch.manual_seed, as the released code makes the first checkpoint's adapter."""
+    model = tiny_model(kind)
+    config = LoraConfig(
+        r=RANK,
+        lora_alpha=ALPHA,
+        target_modules="all-linear",
+        lora_dropout=0.0,
+        bias="none",
+        task_type="CAUSAL_LM",
+    )
+    torch.manual_seed(seed)
+    drawn = {
+        name.removeprefix("base_model.model.").removesuffix(".default.weight"): parameter
+        for name, parameter in get_peft_model(model, config).named_parameters()
+        if parameter.requires_grad
+    }
+    adapter = share_adapter([tiny_model(kind, s) for s in range(2)], rank=RANK, alpha=ALPHA)
+    before = torch.get_rng_state()
+    initialise(adapter, seed, "released")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert adapter.keys() == drawn.keys()
+    for name, parameter in adapter.items():
+        assert torch.equal(parameter, drawn[name]), name
+    assert any(name.endswith("lora_A") and p.abs().min() > 0 for name, p in adapter.items())
+    initialise(adapter, seed)
+    assert not any(torch.equal(p, drawn[n]) for n, p in adapter.items() if "lora_A" in n)
+
+
+@pytest.mark.parametrize("head", ["float32", "model"])
+def test_the_loss_is_that_of_the_logits_of_the_head(head, tokenizer):
+    model, data = tiny_model(dtype=torch.bfloat16), toy_data(3)
+    digits, expected = digit_tokens(tokenizer), 0.0
+    trainee = prepare({"a": model}, tokenizer, [data], rank=RANK, alpha=ALPHA, head=head)
+    for question in data.values():
+        with torch.inference_mode():
+            prompts = [trainee.tokens[prompt] for prompt in question.prompts]
+            logits = digit_logits(model, prompts, digits)
+        if head == "model":  # whose own logits are rounded
+            logits = logits.bfloat16().float()
+        p = confidence_of(logits).tolist()
+        for confidence, weight, label in zip(p, *question[1:], strict=True):
+            expected -= weight * math.log(confidence if label else 1 - confidence)
+    batch = {"a": list(data.values())}
+    losses = accumulate_gradients(trainee, batch, divisor=1, micro_batch=2)
+    assert losses["a"] == pytest.approx(expected, rel=1e-3 if head == "model" else 1e-5)
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 4, 100])

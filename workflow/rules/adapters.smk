@@ -82,6 +82,8 @@ for recipe in study.recipes:
             epochs=study.recipe(recipe)["epochs"],
             lr=study.recipe(recipe)["learning_rate"],
             batch_size=config["training"]["batch_size"],
+            random_streams=config["training"]["random_streams"],
+            head=config["scoring"]["head"],
             rank=config["training"]["rank"],
             alpha=config["training"]["alpha"],
             micro_batch=config["training"]["micro_batch"],

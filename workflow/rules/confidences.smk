@@ -65,6 +65,7 @@ rule score_answers:
         split=split_to_score,
         prompt=confidence_prompt,
         batch_size=config["scoring"]["batch_size"],
+        head=config["scoring"]["head"],
         shard=shard_number,
         n_shards=config["scoring"]["shards"],
         code=digest_of("confidences/score_answers.py"),

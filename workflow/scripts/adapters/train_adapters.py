@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from persistcal import artifacts
-from persistcal.confidence.verbalised import digit_tokens
+from persistcal.confidence.verbalised import Head, digit_tokens
 from persistcal.files import write_whole
 from persistcal.logs import log_to
 from persistcal.models import load
@@ -17,6 +17,7 @@ from persistcal.training import ranks, train
 from persistcal.training.data import recipe_data, training_ids, training_questions
 from persistcal.training.launch import call_on_ranks
 from persistcal.training.lora import adapter_files
+from persistcal.training.streams import Streams
 
 
 def train_adapters(
@@ -35,6 +36,8 @@ def train_adapters(
     prompt: str,
     rank: int,
     alpha: int,
+    head: Head,
+    random_streams: Streams,
     threads: int,
     code: str = "",
     **training: Any,  # noqa: ANN401
@@ -64,13 +67,16 @@ def train_adapters(
         name: load.open_model(record)
         for name, record in ranks.own_share([*zip(checkpoints, records, strict=True)])
     }
-    trainee = train.prepare(bases, tokenizer, sources.values(), rank=rank, alpha=alpha)
+    lora: dict[str, Any] = {"rank": rank, "alpha": alpha}
+    trainee = train.prepare(bases, tokenizer, sources.values(), **lora, head=head)
+    recipe: dict[str, Any] = {"data": data, "labels": labels, "streams": random_streams}
     with Progress(adapter_paths[0], inputs, settings) if first else nullcontext() as work:
         for seed, path in zip(seeds, adapter_paths, strict=True):
-            seen = recipe_data(sources, checkpoints, data=data, labels=labels, seed=seed)
-            how, ids = {**training, "seed": seed, "work": work}, training_ids(questions)
+            seen = recipe_data(sources, checkpoints, **recipe, seed=seed)
+            how = {**training, "seed": seed, "streams": random_streams, "work": work}
+            ids = training_ids(questions)
             history = train.train_adapter(trainee, seen, ids, **how)
-            files = adapter_files(trainee.adapter, rank=rank, alpha=alpha, base_model=base)
+            files = adapter_files(trainee.adapter, **lora, base_model=base)
             if first:
                 artifacts.write(
                     history, Path(path).with_name("training.parquet"), artifacts.TRAINING

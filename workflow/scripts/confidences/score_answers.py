@@ -12,7 +12,7 @@ from persistcal import artifacts
 from persistcal.answers.predictions import take_predictions
 from persistcal.confidence import scoring
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
+from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens
 from persistcal.logs import log_to
 from persistcal.models import load
 from persistcal.models.batches import Work, in_order
@@ -35,6 +35,7 @@ def score_answers(
     split: str,
     prompt: str,
     batch_size: int,
+    head: Head,
     threads: int,
     shard: int = 0,
     n_shards: int = 1,
@@ -70,7 +71,7 @@ def score_answers(
     model = load.open_model(checkpoint)
     check_digit_logits(model, tokens[answers_of[0]][:2], digits)
     with Progress(scores_path, inputs, settings) as progress:
-        how: dict[str, Any] = {"digits": digits, "batch_size": batch_size}
+        how: dict[str, Any] = {"digits": digits, "batch_size": batch_size, "head": head}
         for n, (key, path) in enumerate(zip(adapters, adapter_paths, strict=True)):
             name = key["answers_of"]
             adapted = load_adapter(model, Path(path).parent)  # in place

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -27,7 +28,7 @@ def compare_with_paper(
     """
     printed = pd.read_csv(paper_path, keep_default_na=False)
     intervals = artifacts.read_csv(intervals_path, artifacts.INTERVALS)
-    plain = {"keep_default_na": False, "na_values": {"value": [""]}}
+    plain: dict[str, Any] = {"keep_default_na": False, "na_values": {"value": [""]}}
     comparison = compare(
         paper_cells(printed),
         intervals,
