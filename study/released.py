@@ -15,9 +15,8 @@ def settings_compared(config: Mapping[str, Any], project: Path) -> str:
 
     Of results that were made elsewhere it is those choices that are made here.
     """
-    chosen, switches = {}, load_configfile(project / OVERLAY)
-    del switches["results"]
-    for place in _places(switches):
+    chosen = {}
+    for place in _places(load_configfile(project / OVERLAY)):
         value: Any = config
         for key in place:
             value = value.get(key) if isinstance(value, Mapping) else None
