@@ -33,7 +33,8 @@ from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedTokenizerBase
 from benchmarks.decoding import made_up_questions
 from benchmarks.reference import generate
 from benchmarks.trees import alone, as_trees, score, train
-from persistcal.answers.decode import bytes_of_a_beam, generate_beams
+from persistcal.answers import decode
+from persistcal.answers.decode import bytes_of_a_question, generate_beams
 from persistcal.confidence.packing import make_tree
 from persistcal.confidence.prompts import (
     confidence_prompt,
@@ -226,9 +227,9 @@ def equality(bench: Bench) -> Iterator[Row]:
 def little_memory(bench: Bench, model: torch.nn.Module, n_fit: int) -> Iterator[None]:
     """Leave room for some questions only; on a CPU, refuse as if there were no more."""
     if bench.device == "cuda":
-        n_tokens = 40 + bench.shape.n_tokens
+        n_tokens = 40 + bench.shape.n_beams * bench.shape.n_tokens
         total = torch.cuda.mem_get_info()[1]
-        room = n_fit * bench.shape.n_beams * bytes_of_a_beam(model, n_tokens)
+        room = n_fit * bytes_of_a_question(model, n_tokens, bench.shape.n_beams)
         torch.cuda.set_per_process_memory_fraction(
             (torch.cuda.memory_reserved() + room) / total
         )
@@ -238,15 +239,18 @@ def little_memory(bench: Bench, model: torch.nn.Module, n_fit: int) -> Iterator[
             torch.cuda.set_per_process_memory_fraction(1.0)
         return
 
-    def refuse(_: torch.nn.Module, inputs: tuple[torch.Tensor]) -> None:
-        if len(inputs[0]) > n_fit * bench.shape.n_beams:
-            raise torch.OutOfMemoryError("simulated")
+    search = decode._search
 
-    hook = model.get_decoder().layers[0].register_forward_pre_hook(refuse)
+    def refuse(model: Any, shared: Any, suffixes: list[list[int]], found: Any) -> None:
+        if len(suffixes) > n_fit:
+            raise torch.OutOfMemoryError("simulated")
+        search(model, shared, suffixes, found)
+
+    decode._search = refuse
     try:
         yield
     finally:
-        hook.remove()
+        decode._search = search
 
 
 def memory(bench: Bench) -> Iterator[Row]:

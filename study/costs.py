@@ -24,7 +24,6 @@ LIVE_STEPS = 10  # until a beam has ended, on average; SmolLM2 on cities: 2
 BATCH, TYPICAL = 128, 30  # as in persistcal.answers.decode, where the batch size is "auto"
 KEY_VALUE_BYTES = 2 * 32 * 4096 * BYTES_PER_WEIGHT  # of a token, in 32 layers of 4,096 units
 LOGITS_BYTES = 5 * 4 * 100_000  # of a beam's next token
-TOUCHED = 3  # times that a step moves keys and values: copied (read, written), attended to
 INSTRUCTION_TOKENS = 30  # before the question, with which all confidence prompts begin
 QUESTION_TOKENS = 45
 CANDIDATE_TOKENS = 15  # a candidate answer and what follows it
@@ -147,8 +146,8 @@ def questions_at_once(config: Config) -> int:
     settings = config["decoding"]
     if settings["batch_size"] != "auto":
         return settings["batch_size"]
-    tokens = QUESTION_TOKENS + min(TYPICAL, settings["max_new_tokens"])
-    per_question = answers_each(config) * (tokens * KEY_VALUE_BYTES + LOGITS_BYTES)
+    tokens = QUESTION_TOKENS + answers_each(config) * min(TYPICAL, settings["max_new_tokens"])
+    per_question = tokens * KEY_VALUE_BYTES + answers_each(config) * LOGITS_BYTES
     fit = max(1, min(BATCH, int(settings["memory_gb"] * 1e9 / per_question)))
     return ceil(BATCH / ceil(BATCH / fit))  # on average: batches of BATCH are cut into parts
 
@@ -166,14 +165,13 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
     settings = config["decoding"]
     steps, live = (min(n, settings["max_new_tokens"]) for n in (STEPS, LIVE_STEPS))
     passes = ceil(questions / questions_at_once(config)) * steps
-    # a token is computed, and its beam's keys and values moved
+    # a token is computed, and the keys and values of its question's tree are read
     flops = 2 * weights * questions * (QUESTION_TOKENS + answers_each(config) * live)
-    moved = questions * answers_each(config) * live
-    moved *= (QUESTION_TOKENS + live) * KEY_VALUE_BYTES
+    read = questions * live * (QUESTION_TOKENS + answers_each(config) * live) * KEY_VALUE_BYTES
     seconds = (
         passes * (STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH)
         + flops / FLOPS
-        + TOUCHED * moved / BANDWIDTH
+        + read / BANDWIDTH
     )
     return _on_gpus(config, weights, seconds, gigabytes=gigabytes)
 

@@ -12,7 +12,7 @@ equivalence_backends: the equivalence of answers that a study's config asks for
 noise: random numbers with an address, the same on any device
 predictions: the prediction of a checkpoint: its most probable candidate answer to a
     question
-prefix_cache: attention over a prefix that all rows of a batch share, stored and read once
 sampling: samples of a model's answers, whose randomness has an address: question, sample and
     step
+token_trees: attention over a shared prefix and a tree of tokens for each question
 """

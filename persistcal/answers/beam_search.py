@@ -46,6 +46,8 @@ class BeamSearch:
         is NaN where it is not known. At first each question has one empty beam.
     tokens : Tensor of shape (n_rows, n_steps)
         Tokens generated so far by each live beam.
+    left : list of int
+        How many live beams each question has, where the program can see it at once.
     finished_score : Tensor of shape (n_questions, n_beams)
         From the best; -inf where fewer beams have finished.
     finished_entropy : Tensor of shape (n_questions, n_beams)
@@ -67,6 +69,7 @@ class BeamSearch:
         self.max_new_tokens, self.ends = max_new_tokens, ends
         self.question = torch.arange(n_questions, device=device)
         self.rank = torch.zeros_like(self.question)
+        self.left = [1] * n_questions
         self.score = torch.zeros(n_questions, device=device)
         self.entropy = torch.zeros_like(self.score)
         self.tokens = self.question.new_empty(n_questions, 0)
@@ -130,7 +133,10 @@ class BeamSearch:
         self._finish(ended, self.entropy[parent[top]], tokens)
 
         score, index = score.masked_fill(ends, -torch.inf).topk(n_beams)
-        self.question, self.rank = (score > self.finished_score[:, -1:]).nonzero(as_tuple=True)
+        live = score > self.finished_score[:, -1:]
+        self.left = live.sum(dim=1).tolist()  # waits for a GPU, so it is asked once
+        place = live.flatten().nonzero_static(size=sum(self.left))[:, 0]
+        self.question, self.rank = place // n_beams, place % n_beams
         kept = index[self.question, self.rank]
         self.score = score[self.question, self.rank]
         parent, token = parent[self.question, kept], token[self.question, kept]

@@ -11,8 +11,13 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.prefix_cache import NOWHERE, PrefixCache, shared_prefix_attention
 from persistcal.answers.sampling import Sampling
+from persistcal.answers.token_trees import (
+    Layer,
+    PrefixCache,
+    Trees,
+    shared_prefix_attention,
+)
 from persistcal.models.batches import Work, in_batches, warn_of_little_memory
 from persistcal.models.vllm import VllmModel
 
@@ -70,7 +75,7 @@ def generate_beams(
     n_beams: int = 10,
     max_new_tokens: int = 100,
     batch_size: int | Literal["auto"] = "auto",
-    memory_gb: float = 32.0,
+    memory_gb: float = 16.0,
     add_special_tokens: bool = True,
     draw: Draw | None = None,
     progress: Callable[[int], object] | None = None,
@@ -104,7 +109,7 @@ def generate_beams(
     batch_size : int or "auto"
         Questions decoded together; "auto" takes as many as should fit into `memory_gb`,
         `BATCH` at most.
-    memory_gb : float, default=32.0
+    memory_gb : float, default=16.0
         Memory in GB for keys, values and logits. It is a setting, not what happens to be
         free, because in bfloat16 what is decoded together shows in the last bits.
     add_special_tokens : bool, default=True
@@ -176,8 +181,9 @@ def generate_beams(
     at_once = None
     with _searching(model, prompts, n_shared) as run:
         if batch_size == "auto" and not isinstance(model, VllmModel):
-            n_tokens = len(prompts[by_length[-1]]) - n_shared + min(max_new_tokens, TYPICAL)
-            per_question = n_beams * bytes_of_a_beam(model, n_tokens)
+            own = len(prompts[by_length[-1]]) - n_shared
+            n_tokens = own + n_beams * min(max_new_tokens, TYPICAL)
+            per_question = bytes_of_a_question(model, n_tokens, n_beams)
             at_once = max(1, min(BATCH, len(prompts), int(memory_gb * 1e9 / per_question)))
             warn_of_little_memory(model.device, at_once * per_question)
         answers = in_batches(
@@ -191,19 +197,19 @@ def generate_beams(
     return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
 
 
-def bytes_of_a_beam(model: PreTrainedModel, n_tokens: int) -> int:
-    """Return the memory that a beam takes.
+def bytes_of_a_question(model: PreTrainedModel, n_tokens: int, n_beams: int) -> int:
+    """Return the memory that a question takes.
 
-    It has the keys and values of `n_tokens` tokens of its own, and the logits of its next
-    token: as the model gives them, and in float32 before and after their sum, and for
-    their entropy.
+    Its tree has the keys and values of `n_tokens` tokens, and each beam the logits of its
+    next token: as the model gives them, and in float32 before and after their sum, and
+    for their entropy.
     """
     config = model.config
     heads = config.num_attention_heads
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
     n_kv = getattr(config, "num_key_value_heads", None) or heads
     per_token = 2 * config.num_hidden_layers * n_kv * head_dim * model.dtype.itemsize
-    return n_tokens * per_token + 5 * 4 * config.vocab_size
+    return n_tokens * per_token + n_beams * 5 * 4 * config.vocab_size
 
 
 @contextmanager
@@ -266,46 +272,38 @@ def _ending_tokens(
     return ends.to(model.device)
 
 
-def _encode(model: PreTrainedModel, tokens: list[int]) -> list[tuple[Tensor, Tensor]]:
+def _encode(model: PreTrainedModel, tokens: list[int]) -> list[Layer]:
     """Return each layer's keys and values of `tokens`, for `PrefixCache`."""
     if not tokens:
         return []
-    cache = PrefixCache([])
-    ids = torch.tensor([tokens], device=model.device)
-    cache.forward(model, ids, torch.arange(len(tokens), device=model.device)[None], first=0)
-    return [(keys[:, 0], values[:, 0]) for keys, values in cache.own]
+    ids = torch.tensor(tokens, device=model.device)
+    trees = Trees(1, model.device)
+    trees.plant(torch.zeros_like(ids), torch.arange(len(ids), device=ids.device), [len(ids)])
+    PrefixCache([], trees).forward(model, ids, rows=ids.new_zeros(1))
+    return [(keys[:, 0], values[:, 0]) for keys, values in trees.layers]
 
 
 def _search(
-    model: PreTrainedModel,
-    shared: list[tuple[Tensor, Tensor]],
-    suffixes: list[list[int]],
-    search: Search,
+    model: PreTrainedModel, shared: list[Layer], suffixes: list[list[int]], search: Search
 ) -> None:
     """Run `search` on the questions whose tokens after the shared ones are `suffixes`."""
-    cache = PrefixCache(shared)
-    lengths = torch.tensor([len(tokens) for tokens in suffixes], device=model.device)
-    width = max(len(tokens) for tokens in suffixes) - 1
-    padded = [tokens + [0] * (width + 1 - len(tokens)) for tokens in suffixes]
-    ids = torch.tensor(padded, device=model.device)
-    if width:
-        # Padding stands at the end, where a causal model cannot see it ...
-        place = torch.arange(width, device=model.device).expand(len(suffixes), -1)
-        cache.forward(model, ids[:, :-1], cache.n_prefix + place, first=cache.n_prefix)
-        # ... and is hidden from the tokens generated after it. A last token that is
-        # encoded here already is fed once more below, so it is hidden as well.
-        assert cache.positions is not None
-        cache.positions = cache.positions.masked_fill(place >= lengths[:, None] - 1, NOWHERE)
-
-    token = ids.gather(1, lengths[:, None] - 1)
-    position = cache.n_prefix + lengths - 1
-    first = cache.n_prefix + min(len(tokens) for tokens in suffixes) - 1
+    trees = Trees(len(suffixes), model.device)
+    cache = PrefixCache(shared, trees)
+    lengths = [len(tokens) for tokens in suffixes]
+    places = [
+        (question, place, token)
+        for question, tokens in enumerate(suffixes)
+        for place, token in enumerate(tokens)
+    ]
+    question, place, token = torch.tensor(list(zip(*places, strict=True)), device=model.device)
+    trees.plant(question, cache.n_prefix + place, lengths)
+    last = torch.tensor(lengths, device=model.device).cumsum(0) - 1
+    rows = last[search.advance(cache.forward(model, token, rows=last))]
+    cache.first_query += min(lengths) - 1
     while len(search.question):
-        logits = cache.forward(model, token, position[:, None], first=first)
-        rows = search.advance(logits)
-        first += 1
-        cache.select(rows)
-        token, position = search.tokens[:, -1:], position[rows] + 1
+        cache.first_query += 1
+        trees.grow(search.question, rows, search.left)
+        rows = search.advance(cache.forward(model, search.tokens[:, -1]))
 
 
 def _beams(

@@ -50,6 +50,8 @@ class Sampling:
         from, both of the model as it is: at temperature 1, nothing cut. Before the
         first step each question has one row.
     tokens : Tensor of shape (n_rows, n_steps)
+    left : list of int
+        How many answers of each question go on, where the program can see it at once.
     finished_score, finished_entropy : Tensor of shape (n_questions, n_samples)
         Of the answers that have ended, by number of the sample; -inf and 0 before.
     finished_tokens : Tensor of shape (n_questions, n_samples, n_steps)
@@ -77,6 +79,7 @@ class Sampling:
         self._keys = torch.tensor([question_key(seed, text) for text in texts], device=device)
         self.question = torch.arange(len(texts), device=device)
         self.sample = torch.zeros_like(self.question)
+        self.left = [1] * len(texts)
         self.score = torch.zeros(len(texts), device=device)
         self.entropy = torch.zeros_like(self.score)
         self.tokens = self.question.new_empty(len(texts), 0)
@@ -110,10 +113,6 @@ class Sampling:
         self.question = self.question[parent]
         token = self._draw(chance, parent)
         self.score = self.score[parent] + logprob[parent, token]
-        if not self.score.isfinite().all():
-            raise FloatingPointError(
-                "The model's logits are not finite, so nothing can be drawn; use another dtype."
-            )
         self.entropy = self.entropy[parent] + entropy[parent]
         self.tokens = torch.cat([self.tokens[parent], token[:, None]], dim=1)
 
@@ -127,7 +126,15 @@ class Sampling:
         self.finished_tokens[(*at, slice(self.tokens.shape[1]))] = self.tokens.masked_fill(
             goes_on[:, None], -1
         )
-        rows = goes_on.nonzero()[:, 0]  # waits for a GPU, so it is asked once
+        counts = self.question.new_zeros(len(self._keys) + 1)
+        counts.index_add_(0, self.question, goes_on.long())
+        counts[-1:] += self.score.isfinite().logical_not().sum()
+        *self.left, n_wrong = counts.tolist()  # waits for a GPU, so it is asked once
+        if n_wrong:
+            raise FloatingPointError(
+                "The model's logits are not finite, so nothing can be drawn; use another dtype."
+            )
+        rows = goes_on.nonzero_static(size=sum(self.left))[:, 0]
         for name in ("question", "sample", "score", "entropy", "tokens"):
             setattr(self, name, getattr(self, name)[rows])
         return parent[rows]

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import ceil
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -129,7 +130,8 @@ def in_batches(
     at_once = min(batch_size, at_once or batch_size)
 
     def in_parts(batch: list[int]) -> list:
-        parts = (batch[start : start + at_once] for start in range(0, len(batch), at_once))
+        size = ceil(len(batch) / ceil(len(batch) / at_once))  # of equal parts
+        parts = (batch[start : start + size] for start in range(0, len(batch), size))
         return [result for part in parts for result in in_halves(compute, part)]
 
     results: dict[int, Any] = {}

@@ -26,7 +26,7 @@ from persistcal import artifacts
 from persistcal.answers import decode
 from persistcal.answers.beam_search import BeamSearch
 from persistcal.answers.decode import Beam, _ending_tokens, generate_beams
-from persistcal.answers.prefix_cache import PrefixCache
+from persistcal.answers.token_trees import PrefixCache, Trees
 from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
 
 pytestmark = pytest.mark.slow
@@ -388,10 +388,12 @@ def test_the_prefix_goes_through_the_model_once(tokenizer):
     n_shared = in_common.index(False)
     assert n_shared > 15
     assert shapes[0] == (1, n_shared)
-    # Then each batch of 3, 3 and 2: its longest question but one token, and single tokens.
-    wide = [shape for shape in shapes[1:] if shape[1] > 1]
-    assert wide == [(n, lengths[end] - n_shared - 1) for n, end in [(3, 2), (3, 5), (2, 7)]]
-    assert all(n_rows <= 30 for n_rows, _ in shapes)
+    # Then of each batch of 3, 3 and 2 all other tokens of the questions, and one for each beam.
+    own = [length - n_shared for length in lengths]
+    first = [(1, sum(own[start : start + 3])) for start in (0, 3, 6)]
+    assert shapes[1] == first[0]
+    assert set(first) <= set(shapes[1:])
+    assert all(n_rows == 1 and n <= 30 for n_rows, n in set(shapes[1:]) - set(first))
     assert done == [3, 3, 2]
 
 
@@ -563,12 +565,12 @@ def test_beams_take_no_more_memory_than_is_reckoned(kind, tokenizer, monkeypatch
     model = random_model(kind, len(tokenizer))
     longest, forward = 0, PrefixCache.forward
 
-    def measured(cache, model, tokens, positions, *, first):
+    def measured(cache, model, tokens, rows=None):
         nonlocal longest
-        assert first <= positions.min()
-        logits = forward(cache, model, tokens, positions, first=first)
-        held = sum(part.nbytes for layer in cache.own for part in layer) + logits.nbytes
-        longest = max(longest, held)
+        assert cache.first_query <= cache.trees.position.min()
+        logits = forward(cache, model, tokens, rows)
+        held = sum(part.nbytes for layer in cache.trees.layers for part in layer)
+        longest = max(longest, held + logits.nbytes)
         return logits
 
     monkeypatch.setattr(PrefixCache, "forward", measured)
@@ -576,7 +578,39 @@ def test_beams_take_no_more_memory_than_is_reckoned(kind, tokenizer, monkeypatch
     generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 5, **sizes, batch_size=5)
     alone = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]
     n_own = len(alone[0]) - decode._n_common([prompt[:-1] for prompt in alone])
-    assert longest <= 5 * 4 * decode.bytes_of_a_beam(model, n_own + 30)
+    assert longest <= 5 * decode.bytes_of_a_question(model, n_own + 4 * 30, 4)
+    # half of what it takes where each beam has keys and values of its own
+    assert longest < 0.5 * 5 * 4 * decode.bytes_of_a_question(model, n_own + 30, 1)
+
+
+def test_keys_and_values_are_appended_and_not_copied(tokenizer, monkeypatch):
+    """Tokens written, pruned trees included, against a cache that copies each beam's."""
+    written = copied = 0
+    store, prune, grow = Trees.store, Trees._prune, Trees.grow
+
+    def counted_store(trees, layer, keys, values):
+        nonlocal written
+        store(trees, layer, keys, values)
+        written += keys.shape[1] if layer == 0 else 0
+
+    def counted_prune(trees, *how):
+        nonlocal written
+        prune(trees, *how)
+        written += len(trees.questions) * trees.width
+
+    def counted_grow(trees, *how):
+        nonlocal copied
+        grow(trees, *how)
+        copied += int(trees.seen.sum())
+
+    for name, counted in (("store", counted_store), ("_prune", counted_prune)):
+        monkeypatch.setattr(Trees, name, counted)
+    monkeypatch.setattr(Trees, "grow", counted_grow)
+    model = random_model("llama", len(tokenizer))
+    boost(model, _ending_tokens(model, tokenizer, [0]), -9.0)  # so that answers are long
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=30)
+    assert copied > 8 * 10 * 20 * 20  # eight questions, ten beams, long answers
+    assert written < copied / 5
 
 
 def test_parts_that_fit_into_the_memory_give_the_same_beams(tokenizer, monkeypatch):
@@ -589,8 +623,8 @@ def test_parts_that_fit_into_the_memory_give_the_same_beams(tokenizer, monkeypat
     monkeypatch.setattr(decode, "_search", counted)
     how = {"n_beams": 4, "max_new_tokens": 8}
     whole = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how)
-    monkeypatch.setattr(decode, "bytes_of_a_beam", lambda *_: 80e6)
-    # 1 GB holds three questions of four beams of 80 MB
+    monkeypatch.setattr(decode, "bytes_of_a_question", lambda *_: 320e6)
+    # 1 GB holds three questions of 320 MB
     parts = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how, memory_gb=1)
     assert sizes == [8, 3, 3, 2]
     for beams, others in zip(whole, parts, strict=True):

@@ -153,8 +153,8 @@ def test_free_memory_does_not_decide_what_is_decoded_together(in_bfloat16, monke
         with monkeypatch.context() as patch:
             together = spy_on_search(patch)
             output = in_bfloat16 / f"beams{free}"
-            # A token takes 2 layers x 2 x 16 x 2 bytes; 3 beams of up to 60, and their logits
-            # of 300 x 20 bytes, take about 40 kB: four questions fit
+            # A token takes 2 layers x 2 x 16 x 2 bytes; a tree of about 60, and the logits of
+            # 3 beams, 300 x 20 bytes each, take about 27 kB: seven questions fit
             beams_job(in_bfloat16, output, batch_size="auto", memory_gb=1.9e-4)
             found.append((together, output.read_bytes()))
     assert found[0] == found[1]

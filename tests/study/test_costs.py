@@ -34,14 +34,14 @@ ORACLE_32B = {
 
 def test_beams():
     cost = costs.expected_cost(PAPER, "generate_beams", BEAMS_32B)
-    # Ten beams of 45 + 30 tokens, of 524,288 bytes each, and 2 MB of logits are 0.413 GB a
-    # question. 32 GB hold 77 of them, so batches of 128 are cut into two parts, of 64 on
-    # average: 9,961 questions are 156 passes of 30 steps.
+    # A tree of 45 + 10 x 30 tokens, of 524,288 bytes each, and ten times 2 MB of logits are
+    # 0.201 GB a question. 16 GB hold 79 of them, so batches of 128 are cut into two parts, of
+    # 64: 9,961 questions are 156 passes of 30 steps.
     steps = 156 * 30 * (0.02 + 0.0644)
-    # 45 tokens of the question and 10 of each beam are computed; each of these steps moves the
-    # keys and values of 55 tokens three times
+    # 45 tokens of the question and 10 of each beam are computed; each of these steps reads the
+    # keys and values of up to 145 tokens
     computed = 2 * 32.2e9 * 9961 * (45 + 100) / 150e12
-    moved = 3 * 9961 * 100 * 55 * 524_288 / 1e12
+    moved = 9961 * 10 * 145 * 524_288 / 1e12
     seconds = steps + computed + moved + 64.4
     assert cost.gpus == 2
     assert cost.hours == pytest.approx(seconds / 3600)
@@ -50,10 +50,10 @@ def test_beams():
 
 def test_what_fits_is_divided_as_decoding_does():
     assert (costs.BATCH, costs.TYPICAL) == (decode.BATCH, decode.TYPICAL)
-    # 32 GB hold 77 questions of 0.413 GB: two parts of 128
+    # 16 GB hold 79 questions of 0.201 GB: two parts of 128
     assert costs.questions_at_once(PAPER) == 64
-    # 16 GB hold 38: four parts
-    less = PAPER | {"decoding": PAPER["decoding"] | {"memory_gb": 16}}
+    # 8 GB hold 39: four parts
+    less = PAPER | {"decoding": PAPER["decoding"] | {"memory_gb": 8}}
     assert costs.questions_at_once(less) == 32
     assert costs.questions_at_once(PAPER | {"decoding": {"batch_size": 5}}) == 5
 

@@ -1,0 +1,294 @@
+"""Attention over a shared prefix and a tree of tokens for each question.
+
+The few-shot examples are the same for every question and beam: their keys and values are
+kept once. A question's beams share its tokens and, up to where they part, what was generated:
+so a question has one tree, to which every step appends a token for each beam, and no beam's
+keys and values are ever copied. All beams of a question attend to its whole tree in one matrix
+product, and a mask hides what is not on a beam's own path.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+import torch
+from torch import Tensor
+from transformers import AttentionInterface, Cache, PreTrainedModel
+
+STEPS = 8  # for which a tree has room when it is made or pruned
+
+Layer = tuple[Tensor, Tensor]
+
+
+class Trees:
+    """Trees of tokens, one for each question of a search, all appended to step by step.
+
+    Attributes
+    ----------
+    layers : list of (Tensor, Tensor)
+        For each layer the keys and values, each of shape (n_kv_heads, n_questions,
+        capacity, head_dim), of which the first `width` places of each tree are in use.
+    questions : Tensor of shape (n_questions,)
+        Numbers of the questions that have a tree, ascending.
+    seen : Tensor of bool, shape (n_rows, width)
+        The places of its tree that each row sees, which are those on its path.
+    """
+
+    def __init__(self, n_questions: int, device: torch.device) -> None:
+        self.layers: list[Layer] = []
+        self.questions = torch.arange(n_questions, device=device)
+        self.positions = torch.zeros(n_questions, 0, dtype=torch.long, device=device)
+        self.width = self.capacity = 0
+        self.seen: Tensor
+        self._of_forward: dict[tuple[object, ...], Tensor] = {}
+
+    def plant(self, question: Tensor, position: Tensor, lengths: Sequence[int]) -> None:
+        """Make the rows of the next forward all tokens of the questions, in order."""
+        self.capacity = max(lengths)
+        self.positions = self.positions.new_zeros(len(lengths), self.capacity)
+        self.seen = torch.zeros(len(question), 0, dtype=torch.bool, device=question.device)
+        self._append(question, position, max(lengths))
+        place = torch.arange(self.width, device=question.device)
+        self.seen = place <= self.rank[:, None]
+
+    def grow(self, question: Tensor, parent: Tensor, left: Sequence[int]) -> None:
+        """Make the rows of the next forward the children of former rows.
+
+        Parameters
+        ----------
+        question, parent : Tensor of int, shape (n_rows,)
+            Of each row, by question, and the former row that it continues.
+        left : sequence of int
+            How many rows each question has.
+        """
+        self.seen = self.seen[parent]
+        n_alive, most = sum(map(bool, left)), max(left)
+        if self.width + most > self.capacity or 2 * n_alive <= len(self.questions):
+            self._prune(question, n_alive, STEPS * most)
+        self._append(question, self.position[parent] + 1, most)
+        own = self.column[:, None] == torch.arange(self.width, device=question.device)
+        self.seen = torch.nn.functional.pad(self.seen, (0, most)) | own
+
+    def _append(self, question: Tensor, position: Tensor, most: int) -> None:
+        """Give each row the next free place of its tree, `most` places for each tree."""
+        row = torch.arange(len(question), device=question.device)
+        self.tree = torch.searchsorted(self.questions, question)
+        self.rank = row - torch.searchsorted(question, question)
+        self.column = self.width + self.rank
+        self.position = position
+        self.positions[self.tree, self.column] = position
+        self.width += most
+        # The row at each place of the grid of trees and ranks; where a tree has fewer rows,
+        # that of another, whose result nobody reads.
+        first = torch.searchsorted(question, self.questions)
+        rank = torch.arange(most, device=row.device)
+        self.grid = (first[:, None] + rank).clamp(max=len(question) - 1)
+        self._of_forward.clear()
+
+    def _prune(self, question: Tensor, n_alive: int, room: int) -> None:
+        """Keep the trees of questions that have rows, and what these see of them."""
+        row = torch.arange(len(question), device=question.device)
+        is_first = torch.searchsorted(question, question) == row
+        alive = question[is_first.nonzero_static(size=n_alive)[:, 0]]
+        former = torch.searchsorted(self.questions, alive)
+        tree = torch.searchsorted(alive, question)
+        seen = torch.zeros(len(alive), self.width, device=alive.device)
+        used = seen.index_add_(0, tree, self.seen.float()) > 0
+        n_kept = int(used.sum(dim=1).max())
+        order = used.logical_not().byte().argsort(dim=1, stable=True)[:, :n_kept]
+        self.capacity = n_kept + room
+
+        def kept(full: Tensor) -> Tensor:
+            there = former.to(full.device)[:, None], order.to(full.device)
+            part = full[:, *there]
+            pruned = full.new_zeros(*part.shape[:2], self.capacity, part.shape[-1])
+            pruned[:, :, :n_kept] = part
+            return pruned
+
+        for layer, (keys, values) in enumerate(self.layers):  # no two copies of all layers
+            self.layers[layer] = kept(keys), kept(values)
+        self.positions = kept(self.positions[None, ..., None])[0, ..., 0]
+        self.seen = self.seen.gather(1, order[tree])
+        self.questions, self.width = alive, n_kept
+
+    def store(self, layer: int, keys: Tensor, values: Tensor) -> None:
+        """Write the rows' keys and values, of shape (n_kv_heads, n_rows, head_dim)."""
+        n_kv, _, head_dim = keys.shape
+        if layer == len(self.layers):
+            # Zeros, because what is hidden is multiplied by a weight of 0.
+            shape = (n_kv, len(self.questions), self.capacity, head_dim)
+            self.layers.append((keys.new_zeros(shape), values.new_zeros(shape)))
+        tree, column = self.tree.to(keys.device), self.column.to(keys.device)
+        for stored, new in zip(self.layers[layer], (keys, values), strict=True):
+            stored[:, tree, column] = new
+
+    def bias(self, like: Tensor, first: int, n_prefix: int, window: int | None) -> Tensor:
+        """Return what is added to the grid's scores of the tree and of the prefix: 0 or -inf.
+
+        Of shape (n_trees, n_ranks, 1, width + n_prefix - first).
+        """
+        key = "bias", first, window, like.device
+        if key not in self._of_forward:
+            prefix = torch.arange(first, n_prefix, device=self.position.device)
+            shown = torch.ones_like(self.position[:, None] + prefix, dtype=torch.bool)
+            seen = self.seen
+            if window is not None:
+                position = self.position[:, None]
+                seen = seen & (position - self.positions[self.tree, : self.width] < window)
+                shown = position - prefix < window
+            hidden = torch.cat([seen, shown], dim=1).logical_not_().to(like.device)
+            bias = like.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)
+            self._of_forward[key] = bias[self.grid.to(like.device)][:, :, None]
+        return self._of_forward[key]
+
+    def places(self, n_kv: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return where the grid's entries are among the rows' heads, and these in the grid."""
+        key = "places", n_kv, device
+        if (*key, 0) not in self._of_forward:
+            n_trees, n_ranks = self.grid.shape
+            head = torch.arange(n_kv, device=self.grid.device)
+            there = self.grid * n_kv + head[:, None, None]
+            back = (head * n_trees + self.tree[:, None]) * n_ranks + self.rank[:, None]
+            self._of_forward[*key, 0] = there.flatten().to(device)
+            self._of_forward[*key, 1] = back.flatten().to(device)
+        return self._of_forward[*key, 0], self._of_forward[*key, 1]
+
+    def attend(self, query: Tensor, layer: int, prefix: Layer | None, bias: Tensor) -> Tensor:
+        """Return the rows' attention, of the shape of `query`: (n_rows, n_heads, head_dim)."""
+        keys, values = (part[:, :, : self.width].flatten(0, 1) for part in self.layers[layer])
+        n_rows, n_heads, head_dim = query.shape
+        n_trees, n_ranks = self.grid.shape
+        n_kv = len(keys) // n_trees
+        there, back = self.places(n_kv, query.device)
+        # Of all heads that share keys: (n_kv, n_trees, n_ranks * group, head_dim).
+        query = query.reshape(n_rows * n_kv, -1)[there]
+        scores = query.view(len(keys), -1, head_dim) @ keys.transpose(1, 2)
+        if prefix is not None:
+            of_prefix = query.view(n_kv, -1, head_dim) @ prefix[0].transpose(1, 2)
+            scores = torch.cat([scores, of_prefix.view(*scores.shape[:2], -1)], dim=2)
+        grid = scores.view(n_kv, n_trees, n_ranks, n_heads // n_kv, -1)
+        weight = grid.add_(bias).softmax(dim=-1, dtype=torch.float32)
+        weight = weight.to(values.dtype).view(scores.shape)
+        out = weight[:, :, : self.width] @ values
+        if prefix is not None:
+            of_prefix = weight.view(n_kv, -1, weight.shape[2])[:, :, self.width :]
+            out.view(n_kv, -1, head_dim).baddbmm_(of_prefix, prefix[1])
+        return out.view(-1, n_heads // n_kv * head_dim)[back].view(n_rows, n_heads, head_dim)
+
+
+class PrefixCache(Cache):
+    """The keys and values of a shared prefix, and the trees of those who follow it.
+
+    Attributes
+    ----------
+    prefix : list of (Tensor, Tensor)
+        For each layer the keys and values of the prefix, each of shape
+        (n_kv_heads, n_prefix, head_dim). Empty when nothing is shared.
+    trees : Trees
+    first_query : int
+        No row's position is before it; asking their tensor would wait for a GPU.
+    """
+
+    def __init__(self, prefix: list[Layer], trees: Trees) -> None:
+        super().__init__(layers=[])
+        self.prefix, self.trees = prefix, trees
+        self.first_query = self.n_prefix
+
+    @property
+    def n_prefix(self) -> int:
+        """Number of tokens in the shared prefix."""
+        return self.prefix[0][0].shape[1] if self.prefix else 0
+
+    def forward(
+        self, model: PreTrainedModel, tokens: Tensor, rows: Tensor | None = None
+    ) -> Tensor:
+        """Run `model` on the next token of each row of the trees, and remember them.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, vocab_size)
+            Logits after each row's token, or after those of the given `rows` only.
+        """
+        output = model(
+            input_ids=tokens[None],
+            position_ids=self.trees.position[None],
+            past_key_values=self,
+            prefix_cache=self,
+            use_cache=True,
+            logits_to_keep=0 if rows is None else rows,
+        )
+        return output.logits[0].to(tokens.device)  # layers may be on several GPUs
+
+    def update(
+        self,
+        key_states: Tensor,
+        value_states: Tensor,
+        layer_idx: int,
+        *args: object,
+        **kwargs: object,
+    ) -> tuple[Tensor, Tensor]:
+        """Remember keys and values of shape (1, n_kv_heads, n_rows, head_dim)."""
+        self.trees.store(layer_idx, key_states[0], value_states[0])
+        return key_states, value_states
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Return the number of tokens that a row can have before it."""
+        return self.n_prefix + self.trees.width
+
+    def first_visible(self, sliding_window: int | None) -> int:
+        """Return the first prefix token that some row sees."""
+        if sliding_window is None:
+            return 0
+        return min(max(0, self.first_query - sliding_window + 1), self.n_prefix)
+
+
+def _attend(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float,
+    prefix_cache: PrefixCache,
+    sliding_window: int | None = None,
+    **kwargs: object,
+) -> tuple[Tensor, None]:
+    """Return attention of shape (1, n_rows, n_heads, head_dim) over prefix and trees."""
+    if kwargs.get("softcap") is not None or kwargs.get("s_aux") is not None:
+        raise NotImplementedError(
+            f"{type(module).__name__} needs logit soft-capping or attention sinks, which "
+            "prefix-shared decoding does not have; use a model without them."
+        )
+    layer = cast(int, module.layer_idx)
+    first, n_prefix = prefix_cache.first_visible(sliding_window), prefix_cache.n_prefix
+    prefix = None
+    if first < n_prefix:
+        keys, values = prefix_cache.prefix[layer]
+        prefix = keys[:, first:], values[:, first:]
+    trees = prefix_cache.trees
+    bias = trees.bias(query, first, n_prefix, sliding_window)
+    return trees.attend(query[0].transpose(0, 1) * scaling, layer, prefix, bias)[None], None
+
+
+@contextmanager
+def shared_prefix_attention(model: PreTrainedModel) -> Iterator[None]:
+    """Let `model` attend through a `PrefixCache`, and restore it afterwards.
+
+    Raises
+    ------
+    ValueError
+        When the architecture does not take attention functions of others.
+    """
+    before = model.config._attn_implementation
+    AttentionInterface.register("shared_prefix", _attend)
+    model.set_attn_implementation("shared_prefix")
+    if model.config._attn_implementation != "shared_prefix":
+        raise ValueError(
+            f"{type(model).__name__} does not support transformers' attention interface, "
+            "which prefix-shared decoding needs; use a model class that does."
+        )
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
