@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,13 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     meaning = schema.get("description")
     if schema.get("writeOnly"):  # it may hold a password
         return f"config: {key} is not as it should be. It means: {meaning}"
+    misread = error.validator == "type" and "string" in error.validator_value
+    if misread and isinstance(error.instance, bool | int | float | date):
+        kind = type(error.instance).__name__
+        return (
+            f"config: {key} is {error.instance}, which YAML reads as {kind} and not as text; "
+            "put it in quotes."
+        )
     return f"config: {key} is {error.instance!r}, but {error.message}." + (
         f" It means: {meaning}" if meaning else ""
     )
@@ -87,6 +95,7 @@ def check_config(config: dict[str, Any]) -> None:
         for name in config["study"]["estimators"]:
             _check_weights(study, name)
             _check_earlier(study, name)
+    _check_labels(study, names)
 
 
 def _check_decoding(study: Study, estimators: Iterable[str]) -> None:
@@ -126,7 +135,7 @@ def _check_study(config: dict[str, Any]) -> None:
         _check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
     _check_names("study.further", study["further"], config["tables"])
     if not isinstance(study["pairs"], str):
-        known = [c for m in study["models"] for c in config["models"][m]["evaluation"]]
+        known = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
         _check_names("study.pairs", [c for pair in study["pairs"] for c in pair], known)
     for table in study["further"]:
         about = config["tables"][table]
@@ -154,6 +163,23 @@ def _check_study(config: dict[str, Any]) -> None:
             "config: study.source is release, but study.archive is empty; "
             "give the path of the authors' .tar.zst file."
         )
+
+
+def _check_labels(study: Study, estimators: Iterable[str]) -> None:
+    """Refuse two things of a kind that figures and tables would call the same."""
+    labels = study.labels
+    shown = {name: labels["estimators"][name] for name in estimators}
+    groups = {"models": labels["models"], "datasets": labels["datasets"], "estimators": shown}
+    for model in study.chosen["models"]:
+        groups[f"models.{model}.checkpoints"] = study.labels_of(model)
+    for kind, by_name in groups.items():
+        first: dict[str, str] = {}
+        for name, label in by_name.items():
+            if (other := first.setdefault(label, name)) != name:
+                raise ConfigError(
+                    f"config: {kind}.{other} and {kind}.{name} both have the label {label!r}, "
+                    "so nobody could tell them apart; give one another label."
+                )
 
 
 def _check_paths(config: dict[str, Any]) -> None:
@@ -205,6 +231,13 @@ def _check_model(study: Study, name: str) -> None:
             f"config: models.{name} has '{both[0]}' in both earlier and evaluation; "
             "keep it in one of them."
         )
+    pairs = config["study"]["pairs"]
+    for one, other in [] if isinstance(pairs, str) else pairs:
+        if {one, other} <= set(evaluation) and evaluation.index(one) >= evaluation.index(other):
+            raise ConfigError(
+                f"config: study.pairs lists [{one}, {other}], but {one} is not before {other} "
+                f"in models.{name}.evaluation; name two checkpoints, the earlier one first."
+            )
     if config["study"].get("predictions") or study.has_own_answers:
         return
     described = model.get("checkpoints", {})

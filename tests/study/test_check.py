@@ -1,4 +1,5 @@
 import copy
+import datetime
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,34 @@ def test_what_answers_alone_cannot_do(study, message):
             {"study": {"pairs": [["phoenix", "starlin"]]}},
             "study.pairs names 'starlin'; did you mean 'starling'",
         ),
+        (
+            {"study": {"pairs": [["starling", "phoenix"]]}},
+            r"lists \[starling, phoenix\], but starling is not before phoenix in models\.marin",
+        ),
+        (
+            {"estimators": {"oracle": {"label": "Self-consistency"}}},
+            r"estimators\.self_consistency and estimators\.oracle both have the label 'Self-c",
+        ),
+        (
+            {
+                "models": {"marin-8b": {"label": "Olmo 3 7B"}},
+                "study": {"models": ["olmo3-7b", "marin-8b"]},
+            },
+            r"models\.olmo3-7b and models\.marin-8b both have the label 'Olmo 3 7B', so",
+        ),
+        (
+            {"models": {"marin-8b": {"checkpoints": {"phoenix": {"label": "ocelot"}}}}},
+            r"models\.marin-8b\.checkpoints\.ocelot and models.* both have the label 'ocelot'",
+        ),
+        (
+            {"models": {"marin-8b": {"evaluation": [datetime.date(2024, 1, 1), "phoenix"]}}},
+            r"evaluation\.0 is 2024-01-01, which YAML reads as date and not as text; put it",
+        ),
+        (
+            {"models": {"marin-8b": {"checkpoints": {7: {"revision": "main"}}}}},
+            r"models\.marin-8b\.checkpoints is 7, which YAML reads as int and not as text; put",
+        ),
+        ({"study": {"datasets": ["n" * 256]}}, r"study\.datasets\.0 is 'nnn.*too long"),
         (
             {"decoding": {"n_beams": 1}},
             r"estimators\.self_consistency needs several .* decoding\.n_beams is 1; raise",

@@ -1,15 +1,15 @@
-"""A key that stands twice in a config file."""
+"""What YAML would take for something else than it looks like."""
 
 import pytest
 from workflow_runs import ROOT
 
 from study.check import ConfigError
-from study.config_files import refuse_repeated_keys
+from study.config_files import refuse_misread
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.name)
 def test_no_config_that_ships_repeats_a_key(path):
-    refuse_repeated_keys([path])
+    refuse_misread([path])
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,34 @@ def test_no_config_that_ships_repeats_a_key(path):
 def test_a_repeated_key_is_named_with_both_lines(tmp_path, text, sentence):
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(ConfigError, match=rf"mine\.yaml: {sentence}.*write it once"):
-        refuse_repeated_keys([tmp_path / "mine.yaml"])
+        refuse_misread([tmp_path / "mine.yaml"])
 
 
 def test_the_same_key_in_other_mappings_is_no_repetition(tmp_path):
     (tmp_path / "mine.yaml").write_text("a: &x {b: 1}\nc: *x\nd: [{b: 1}, {b: 2}]\n")
     (tmp_path / "empty.yaml").write_text("")
-    refuse_repeated_keys([tmp_path / "mine.yaml", tmp_path / "empty.yaml"])
+    refuse_misread([tmp_path / "mine.yaml", tmp_path / "empty.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: 1\nn_test: 010\n", "line 2 has 010, which YAML reads as the number 8; put it in"),
+        ("evaluation: [a,\n 001]", "line 2 has 001, which YAML reads as the number 1"),
+        ("hours: 1:30", "line 1 has 1:30, which YAML reads as the number 90"),
+        (
+            "checkpoints:\n  2024-01-01: {step: 1}",
+            "line 2 has 2024-01-01, .* as a date; put it",
+        ),
+    ],
+)
+def test_numbers_of_another_base_are_refused(tmp_path, text, sentence):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=rf"mine\.yaml: {sentence}"):
+        refuse_misread([tmp_path / "mine.yaml"])
+
+
+def test_texts_in_quotes_and_other_numbers_are_as_they_look(tmp_path):
+    text = "a: ['010', \"1:30\", 2024-01-01 x, 0, 0.5, 10, 1.0e-3, -0.1, '2024-01-01']"
+    (tmp_path / "mine.yaml").write_text(text)
+    refuse_misread([tmp_path / "mine.yaml"])

@@ -9,7 +9,7 @@ from persistcal.files import Digests
 from persistcal.provenance import code_digest
 from snakemake.exceptions import WorkflowError
 from study.check import ConfigError, check_config
-from study.config_files import refuse_repeated_keys
+from study.config_files import refuse_misread
 from study.costs import COSTS
 from study.defaults import over_defaults
 from study.requests import request, resampling_mb
@@ -27,7 +27,7 @@ if workflow.storage_settings.default_storage_provider:
 
 config = over_defaults(config, ROOT)
 try:
-    refuse_repeated_keys(workflow.configfiles)  # a module's lie in somebody else's
+    refuse_misread(workflow.configfiles)  # a module's lie in somebody else's
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
