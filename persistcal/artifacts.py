@@ -29,7 +29,7 @@ class Table(NamedTuple):
     name : str
         Plural noun; also the artifact's folder below the results.
     rule : str
-        The rule that makes it.
+        The rule that makes it; of several, the dataset's source decides which.
     schema : pyarrow.Schema
         Columns in order; a field that is not nullable holds no missing values.
     key : tuple of str
@@ -83,7 +83,8 @@ ANSWERED = ("model", "checkpoint", "dataset")
 
 QUESTIONS = Table(
     "questions",
-    "prepare_questions",
+    "read_questions, prepare_triviaqa, prepare_jeopardy, prepare_bioasq, prepare_atlas or "
+    "prepare_elements",
     _schema(
         question_id=TEXT,
         index=INT,
@@ -99,7 +100,7 @@ QUESTIONS = Table(
 )
 FACTS = Table(
     "facts",
-    "prepare_atlas",
+    "prepare_atlas or prepare_elements",
     _schema(
         question_id=TEXT,
         relation=TEXT,

@@ -22,8 +22,8 @@ def refuse_misread(paths: Iterable[str | Path]) -> None:
         root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=LOADER)
         for line, said, read in _misread(root):
             raise ConfigError(
-                f"{path}: line {line} has {said}, which YAML reads as the number {read}; put it in "
-                "quotes if it is a name, or write the number without leading zeros and colons."
+                f"{path}: line {line} has {said}, which YAML reads as the number {read}; put "
+                "it in quotes if it is a name, or write it without leading zeros and colons."
             )
         for place, first, again in _repeated(root, ()):
             raise ConfigError(

@@ -1,7 +1,12 @@
+import re
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from persistcal import artifacts
+
+ROOT = Path(__file__).parents[1]
 
 LABELS = pd.DataFrame(
     {
@@ -58,3 +63,12 @@ def test_lists_survive(tmp_path):
     artifacts.write(clusters, tmp_path / "c.parquet", artifacts.CLUSTERS)
     read = artifacts.read(tmp_path / "c.parquet", artifacts.CLUSTERS)
     assert list(read["members"][0]) == ["Paris", "paris."]
+
+
+def test_every_table_names_rules_that_exist():
+    """A rule is named like its script; adapters are trained by a rule for each recipe."""
+    scripts = {path.stem for path in ROOT.glob("workflow/scripts/*/*.py")}
+    tables = [table for table in vars(artifacts).values() if isinstance(table, artifacts.Table)]
+    assert len(tables) > 20
+    for table in tables:
+        assert set(re.findall(r"\w+_\w+", table.rule)) <= scripts, table.name

@@ -96,6 +96,11 @@ def collect_rows(
     skipped: Counter[tuple[str, str]] = Counter()
     first = 1
     for batch in batches:
+        for field in batch.schema:
+            if pa.types.is_nested(field.type):
+                raise OwnPredictionsError(
+                    f"column {field.name!r} holds a {field.type} in each row; give one value"
+                )
         names = {name: _codes(batch, name, places[name]) for name in NAMES}
         row = np.arange(first, first + len(batch))
         first += len(batch)

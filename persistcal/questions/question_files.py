@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from persistcal.csv_text import decode, delimiter_of
 
+MOST_UNZIPPED = 2**31  # bytes: a file of some megabytes may hold a thousand times as many
+
 
 def read_rows(
     content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
@@ -36,12 +38,7 @@ def read_rows(
         When the file cannot be read with certainty. The message names the line.
     """
     if content.startswith(b"\x1f\x8b"):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"is not a whole gzip file ({error}); compress it again"
-            ) from error
+        content = _unzipped(content)
     if kind == ".parquet":
         return _parquet(content)
     if kind == ".csv":
@@ -49,6 +46,21 @@ def read_rows(
     if kind == ".jsonl":
         return pd.DataFrame(_json_lines(decode(content)), dtype=object)
     raise ValueError(f"files of kind {kind!r} are not read; give .jsonl, .csv or .parquet")
+
+
+def _unzipped(content: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            size = 0  # measured before it is kept
+            while part := file.read(2**20):
+                if (size := size + len(part)) > MOST_UNZIPPED:
+                    raise ValueError(
+                        f"unpacks to more than {MOST_UNZIPPED:,} bytes; split it, or give it "
+                        "unpacked"
+                    )
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error
 
 
 def _parquet(content: bytes) -> pd.DataFrame:

@@ -19,6 +19,7 @@ def test_the_library_is_installed_with_all_that_it_reads(tmp_path):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    there = {path.name for path in source.iterdir()}
     install = [
         sys.executable,
         "-m",
@@ -29,6 +30,7 @@ def test_the_library_is_installed_with_all_that_it_reads(tmp_path):
         "--no-build-isolation",
     ]
     subprocess.run([*install, "--target", str(site), str(source)], check=True)
+    assert {path.name for path in source.iterdir()} == there  # no build/ is left behind
     files = {str(p.relative_to(site)) for p in site.rglob("*")}
     expected = {
         str(path.relative_to(ROOT))

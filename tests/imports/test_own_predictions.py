@@ -190,6 +190,14 @@ def test_wrong_values_are_refused_with_their_row(tmp_path, column, value, messag
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("column", ["correct", "confidence", "question_id"])
+def test_lists_in_parquet_are_refused(tmp_path, column):
+    frame = good()
+    frame[column] = [[value] for value in frame[column]]
+    with pytest.raises(ValueError, match=rf"\.parquet: column '{column}' holds a list"):
+        run(tmp_path, frame, suffix=".parquet")
+
+
 def test_three_wrong_rows_are_shown(tmp_path):
     frame = good().assign(confidence=2)
     with pytest.raises(ValueError, match=r"\(row 1: '2', row 2: '2', row 3: '2'\)"):

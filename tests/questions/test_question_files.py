@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import tracemalloc
 
 import pandas as pd
 import pytest
@@ -201,3 +202,17 @@ def test_what_is_not_certain_is_one_sentence(tmp_path, name, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         read(tmp_path / name, content)
     assert str(caught.value).startswith(f"{tmp_path / name}: ")
+
+
+def test_what_unpacks_to_more_than_is_read_takes_no_memory(monkeypatch):
+    """A megabyte of zeros is a kilobyte of gzip."""
+    monkeypatch.setattr("persistcal.questions.question_files.MOST_UNZIPPED", 2**22)
+    content = gzip.compress(bytes(2**26), mtime=0)
+    assert len(content) < 2**17
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="unpacks to more than 4,194,304 bytes; split it"):
+            rows_of(content)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
