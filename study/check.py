@@ -51,7 +51,7 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     meaning = schema.get("description")
     if schema.get("writeOnly"):  # it may hold a password
         return f"config: {key} is not as it should be. It means: {meaning}"
-    misread = error.validator == "type" and "string" in error.validator_value
+    misread = error.validator == "type" and "string" in str(error.validator_value)
     if misread and isinstance(error.instance, bool | int | float | date):
         kind = type(error.instance).__name__
         return (

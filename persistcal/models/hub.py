@@ -11,7 +11,8 @@ process that is renamed when it is complete.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -100,7 +101,8 @@ def _resolve_on_hub(repo: str, revision: str, patterns: Sequence[str]) -> Checkp
     large = {file.rfilename: file.lfs for file in info.siblings or []}
 
     def download(name: str) -> Path:
-        return Path(hf_hub_download(repo, name, revision=commit))
+        with _cache_named():
+            return Path(hf_hub_download(repo, name, revision=commit))
 
     kinds = files_that_matter(f"{repo} ({revision})", large, download, patterns)
     weights, files = (
@@ -108,6 +110,20 @@ def _resolve_on_hub(repo: str, revision: str, patterns: Sequence[str]) -> Checkp
         for part in kinds
     )
     return Checkpoint(repo, revision, commit, weights, files)
+
+
+@contextmanager
+def _cache_named() -> Iterator[None]:
+    """Say which folder it is, where the cache of downloads cannot be made or written."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:  # not of the disk
+            raise
+        raise CheckpointError(
+            f"{error.filename} cannot be written ({error.strerror}); set HF_HOME, or "
+            "model_cache in the config, to a folder for downloads that can."
+        ) from error
 
 
 def _no_revision(repo: str, revision: str, names: Iterable[str]) -> CheckpointError:
@@ -125,9 +141,12 @@ def fetch_files(checkpoint: Checkpoint, patterns: list[str]) -> Path:
     """
     if checkpoint.commit is None:
         return Path(checkpoint.repo)
-    return Path(
-        snapshot_download(checkpoint.repo, revision=checkpoint.commit, allow_patterns=patterns)
-    )
+    with _cache_named():
+        return Path(
+            snapshot_download(
+                checkpoint.repo, revision=checkpoint.commit, allow_patterns=patterns
+            )
+        )
 
 
 def fetch_small_checked(checkpoint: Checkpoint) -> Path:

@@ -128,6 +128,18 @@ def test_digests_and_commit_without_a_download_of_weights(stub, steps, files):
     assert not stub.downloads[weights]
 
 
+def test_a_cache_that_cannot_be_made_is_named(stub, steps, files, monkeypatch):
+    stub.push(REPO, "step10", files[0])
+    home = steps.folder / "home"
+    home.write_text("a file, and no folder")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(home / "hub"))
+    with pytest.raises(
+        CheckpointError,
+        match=rf"{home}.* cannot be written \(.*\); set HF_HOME, or model_cache",
+    ):
+        steps.resolve("step10")
+
+
 def test_fetch_downloads_what_is_needed_once(stub, steps, files):
     extra = {
         "pytorch_model.bin": b"pickle",
