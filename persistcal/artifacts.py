@@ -247,6 +247,7 @@ METRICS = Table(
         metric=TEXT,
         seed=TEXT,  # a seed, or "mean"
         value=REAL,
+        pairs=TEXT,  # that define a contrast metric, "1 of 3"; empty of scope full
     ),
     (
         "model",

@@ -17,6 +17,7 @@ from persistcal.evaluation.metrics import (
     FULL_METRICS,
     Array,
     FullSet,
+    Mean,
     OnContrastSet,
     compute,
 )
@@ -52,8 +53,9 @@ def evaluate(
         Columns of `persistcal.artifacts.METRICS` but for model and dataset: a row
         per seed and one with seed "mean". Rows of scope "full" have conditioning
         "odds", though they do not depend on it. Contrast metrics are unweighted
-        means over the kept contrast sets. A metric that is undefined on one of
-        them, or because there are none, is NaN, and a warning says why.
+        means over the kept contrast sets that define them, and `pairs` says how many
+        these are ("1 of 3"; empty of scope "full"). A metric that none defines is NaN,
+        and a warning says why.
 
     Raises
     ------
@@ -66,11 +68,17 @@ def evaluate(
     )
     warn_of_undefined(answers, sets, min_contrast=min_contrast)
     kept = [pair for pair in sets if pair.kept]
-    values = metrics_under(once, prepare(answers, kept, CONDITIONINGS))
-    key = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
+    data = prepare(answers, kept, CONDITIONINGS)
+    values = metrics_under(once, data)
+    said = {
+        (scope, metric): f"{len(defining(metric, data.contrast))} of {len(kept)}"
+        for _, scope, metric in values
+        if scope == "contrast"
+    }
+    key = ["train_dataset", "estimator", "conditioning", "scope", "metric", "pairs"]
     per_seed = pd.DataFrame(
         [
-            (*series, *name, of[number, 0])
+            (*series, *name, said.get(name[1:], ""), of[number, 0])
             for number, series in enumerate(answers.confidence)
             for name, of in values.items()
         ],
@@ -83,7 +91,7 @@ def evaluate(
             means.reset_index().assign(seed="mean"),
         ]
     )
-    return metrics[[*key, "seed", "value"]].reset_index(drop=True)
+    return metrics[[*key[:-1], "seed", "value", "pairs"]].reset_index(drop=True)
 
 
 class Prepared(NamedTuple):
@@ -183,7 +191,8 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
     -------
     dict of (conditioning, scope, metric) to ndarray of shape (n_runs, n_columns)
         Full-set metrics have the conditioning "odds", though they do not depend on it.
-        Contrast metrics are unweighted means over contrast sets. NaN where undefined.
+        Contrast metrics are unweighted means over the contrast sets that define them,
+        which replicates share with the data. NaN where undefined.
     """
     pooled = _pool(counts_of, data.full)
     values: dict[Key, Array] = {
@@ -192,16 +201,26 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
     }
     shape = (len(data.on_full), pooled.shape[1])
     del pooled
+    among = {metric: defining(metric, data.contrast) for metric in CONTRAST_METRICS}
     for conditioning in data.on_contrast:
-        for metric in CONTRAST_METRICS:
-            empty = np.zeros(shape) if data.contrast else np.full(shape, np.nan)
+        for metric, defined in among.items():
+            empty = np.zeros(shape) if defined else np.full(shape, np.nan)
             values[conditioning, "contrast", metric] = empty
     for number, part in enumerate(data.contrast):
         counts = counts_of(part)
         for conditioning, by_pair in data.on_contrast.items():
             for metric, value in compute(CONTRAST_METRICS, by_pair[number], counts).items():
-                values[conditioning, "contrast", metric] += value / len(data.contrast)
+                if number in among[metric]:
+                    values[conditioning, "contrast", metric] += value / len(among[metric])
     return values
+
+
+def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
+    """Return which contrast sets define a metric: balanced ones need both classes."""
+    of = CONTRAST_METRICS[metric]
+    needed = 2 if isinstance(of, Mean) and of.balanced else 1
+    there = [(0 < part.n_first) + (part.n_first < len(part.questions)) for part in contrast]
+    return [number for number, classes in enumerate(there) if classes >= needed]
 
 
 def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
@@ -250,7 +269,8 @@ def warn_of_undefined(
         if pair.kept and len(np.unique(pair.improvement)) < 2:
             log.warning(
                 "All %d questions in the contrast set of %s are %s (first: %s): the balanced Δ "
-                "metrics are undefined and NaN.",
+                "metrics are undefined there, and means over the other pairs. Ask more "
+                "questions, or name the pairs that are compared (study.pairs).",
                 len(pair.questions),
                 name,
                 "improvements" if pair.improvement.any() else "regressions",

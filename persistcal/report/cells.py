@@ -58,14 +58,15 @@ def fill_cells(
         Columns `model`, `dataset`, `train_dataset` (of the section), `block` (from
         0), `estimator`, `conditioning`, `scope`, `metric`, `value` (NaN: there is
         none), `bold` (best of its block), `underline` (not significantly worse than
-        the best; of several best that may be so too).
+        the best; of several best that may be so too), `pairs` (of checkpoints that
+        `value` is a mean over, "1 of 3"; empty where none of them is left out).
 
     Raises
     ------
     ValueError
         When no estimator of the table was evaluated, or a block was not tested.
     """
-    evaluated = _values(metrics)
+    evaluated, partly = _values(metrics), _partly_defined(metrics)
     tests = {key: rows for key, rows in significance.groupby(["model", "dataset", "block"])}
     cells: list[dict[str, Any]] = []
     for section in sections(table, models, datasets):
@@ -99,6 +100,7 @@ def fill_cells(
                         "value": value,
                         "bold": marks[member].bold,
                         "underline": marks[member].underline,
+                        "pairs": partly.get((section.model, section.dataset, *column[1:]), ""),
                     }
                     for member, value in of.items()
                 ]
@@ -121,6 +123,18 @@ def _values(
         estimator = study.setdefault((row["train_dataset"], row["estimator"]), {})
         estimator[row["conditioning"], row["scope"], row["metric"]] = row["value"]
     return values
+
+
+def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
+    """Return how many pairs define a metric where not all do, by model, dataset and metric."""
+    if "pairs" not in metrics:  # those that a paper prints
+        return {}
+    rows = metrics[["model", "dataset", "scope", "metric", "pairs"]].drop_duplicates()
+    return {
+        tuple(place): pairs
+        for *place, pairs in rows.itertuples(index=False, name=None)
+        if pairs and len(set(pairs.split(" of "))) > 1 and not pairs.startswith("0 ")
+    }
 
 
 def _estimators(tests: pd.DataFrame) -> set[str]:

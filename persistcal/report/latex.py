@@ -14,6 +14,7 @@ from persistcal.report.layout import Section, columns
 
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
+PARTLY = " (1/3): mean over one of three pairs of checkpoints, as the others do not define it."
 
 _GREEK = {
     "α": "alpha",
@@ -164,7 +165,9 @@ def results_table(
                     line([_row_label(row, labels), *(row_texts.get(c, MISSING) for c in wide)])
                 )
     lines += [r"\bottomrule", r"\end{tabular}"]
-    return floating(lines, caption=table["caption"], label=label, shrink=len(wide) > 6)
+    partly = bool(cells["pairs"].ne("").any())
+    caption = table["caption"] + (PARTLY if partly else "")
+    return floating(lines, caption=caption, label=label, shrink=len(wide) > 6)
 
 
 def _texts(block: pd.DataFrame, with_model: bool) -> dict[str, dict[tuple[str, ...], str]]:
@@ -176,6 +179,8 @@ def _texts(block: pd.DataFrame, with_model: bool) -> dict[str, dict[tuple[str, .
             text = rf"\textbf{{{text}}}"
         if cell["underline"]:
             text = rf"\underline{{{text}}}"
+        if cell["pairs"] and cell["value"] == cell["value"]:
+            text += rf"\,{{\scriptsize({cell['pairs'].replace(' of ', '/')})}}"
         column = (cell["scope"], cell["metric"])
         key = (cell["model"], *column) if with_model else column
         texts.setdefault(cell["estimator"], {})[key] = text

@@ -29,6 +29,7 @@ def metrics():
             "metric": metric,
             "seed": seed,
             "value": value if (seed, conditioning) == ("mean", "odds") else 0.0,
+            "pairs": "",
         }
         for model, value in VALUES.items()
         for conditioning in ("odds", "fitted")

@@ -9,6 +9,7 @@ from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics import CONTRAST_METRICS, FULL_METRICS
+from persistcal.evaluation.significance import replicate_metrics
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 
@@ -137,6 +138,42 @@ def test_a_contrast_set_without_regressions_has_no_balanced_delta(caplog):
     undefined = ["delta0_balanced", "delta_balanced"]
     assert contrast[undefined].isna().all() and contrast.drop(undefined).notna().all()
     assert "contrast set of a and b are improvements (first: q1, q2)" in caplog.text
+
+
+def test_balanced_metrics_are_means_over_the_pairs_that_define_them(caplog):
+    """Nothing is lost on the way to c, as from a base model to a fine-tuned one."""
+    late = table([("c", f"q{i}", 0.5 + i / 10, 1) for i in range(1, 5)])
+    predictions, names = pd.concat([BY_HAND, late], ignore_index=True), ["a", "b", "c"]
+    of_all, of_one = (
+        evaluate(predictions, names, min_contrast=1, pairs=pairs)
+        for pairs in ("all", [["a", "b"]])
+    )
+    found, alone = values(of_all, "contrast"), values(of_one, "contrast")
+    for metric in ("delta0_balanced", "delta_balanced"):
+        assert found[metric] == alone[metric]
+    # signs of the gaps in (a, b): 1, 0, 1; in (a, c): 1, 1; in (b, c): 1
+    assert found["delta0"] == pytest.approx((2 / 3 + 1 + 1) / 3)
+    pairs = of_all.set_index(["scope", "metric"])["pairs"]
+    assert set(pairs["contrast", "delta0_balanced"]) == {"1 of 3"}
+    assert set(pairs["contrast", "delta0"]) == {"3 of 3"} and set(pairs["full"]) == {""}
+    assert "contrast set of a and c are improvements" in caplog.text
+    assert "means over the other pairs. Ask more questions, or name the pairs" in caplog.text
+
+
+def test_replicates_have_the_pairs_of_the_data():
+    predictions = make_predictions(n=60)
+    late = predictions[predictions["checkpoint"] == "c"].assign(checkpoint="d", correct=True)
+    predictions, names = pd.concat([predictions, late]), [*CHECKPOINTS, "d"]
+    how = {"min_contrast": 1, "n_replicates": 40, "seed": 3}
+    drawn, without = (
+        replicate_metrics(predictions, names, **how, pairs=pairs)
+        for pairs in ("all", [["a", "b"], ["a", "c"], ["b", "c"]])
+    )
+    for metric in ("delta0_balanced", "delta_balanced"):
+        key = ("odds", "contrast", metric)
+        assert not np.isnan(drawn.replicated[key]).any()
+        np.testing.assert_array_equal(drawn.replicated[key], without.replicated[key])
+        assert (drawn.replicated["odds", "contrast", "delta"] != 0).any()
 
 
 def changed(row, **columns):

@@ -4,7 +4,9 @@ import pandas as pd
 import pytest
 
 from persistcal import artifacts
+from persistcal.api.predictions import compare, evaluate
 from persistcal.report.cells import fill_cells
+from persistcal.report.latex import results_table
 from persistcal.report.layout import (
     Section,
     comparison_blocks,
@@ -13,6 +15,7 @@ from persistcal.report.layout import (
     present,
     sections,
 )
+from persistcal.report.page.tables import result_grids
 
 NAN = float("nan")
 TABLE = {
@@ -26,7 +29,7 @@ def metrics_of(values, *, model="m", dataset="d", train="d"):
     """Metrics whose `values` are contrast AUC and full-set Brier score by estimator."""
     return pd.DataFrame(
         [
-            (model, dataset, train, estimator, "odds", *column, "mean", value)
+            (model, dataset, train, estimator, "odds", *column, "mean", value, "")
             for estimator, pair in values.items()
             for column, value in zip(
                 (("contrast", "auc"), ("full", "brier")), pair, strict=True
@@ -256,3 +259,45 @@ def test_present_keeps_the_order_of_the_block():
     available = [("d", "c"), ("d", "a"), ("e", "b")]
     assert present([("d", "a"), ("d", "b"), ("d", "c")], available) == [("d", "a"), ("d", "c")]
     assert present([("d", "*")], available) == [("d", "c"), ("d", "a")]
+
+
+def test_a_cell_says_how_many_pairs_define_it():
+    """From b on nothing is forgotten: (a, b) alone has regressions."""
+    correct = {"a": [0, 0, 1, 1], "b": [1, 1, 0, 1], "c": [1, 1, 1, 1]}
+    predictions = pd.concat(
+        pd.DataFrame(
+            {
+                "checkpoint": checkpoint,
+                "question_id": ["q1", "q2", "q3", "q4"],
+                "estimator": estimator,
+                "confidence": [0.2, 0.4, share, 0.6],
+                "correct": labels,
+            }
+        )
+        for checkpoint, labels in correct.items()
+        for estimator, share in (("e", 0.5), ("f", 0.9))
+    )
+    how = {"checkpoints": ["a", "b", "c"], "min_contrast": 1}
+    metrics = evaluate(predictions, **how)
+    tested = compare(predictions, **how, n_replicates=20)
+    table = {
+        "caption": "All.",
+        "layout": "models_as_blocks",
+        "columns": {"contrast": ["delta0_balanced", "delta0"], "full": ["auc"]},
+        "blocks": [{}],
+    }
+    filled = fill_cells(
+        metrics, tested.tests, table, models=["model"], datasets={"dataset": []}
+    )
+    assert dict(zip(filled["metric"], filled["pairs"], strict=True)) == {
+        "delta0_balanced": "1 of 3",
+        "delta0": "",
+        "auc": "",
+    }
+    labels = {"models": {}, "datasets": {}, "estimators": {}}
+    tex = results_table(filled, table, label="t", labels=labels)
+    assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex
+    [grid] = result_grids(filled, table, tested.intervals, labels=labels)
+    balanced, signs, full = grid["blocks"][0]["rows"][0]["cells"]
+    assert balanced["text"] == ".000 (1/3)" and balanced["interval"].endswith("; 1 of 3 pairs")
+    assert "pairs" not in signs["interval"] + full["interval"]

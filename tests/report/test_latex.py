@@ -44,7 +44,8 @@ def study(tmp_path):
             owner = (model, dataset, dataset)
             for estimator, value in (("a", 0.81234), ("b", -0.25)):
                 metrics += [
-                    (*owner, estimator, "odds", *column, "mean", value) for column in columns
+                    (*owner, estimator, "odds", *column, "mean", value, "")
+                    for column in columns
                 ]
             significance += [
                 (*owner, "a+b", "odds", *column, "a", "b", 1.0, -0.1, column[0] == "full")

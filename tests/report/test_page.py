@@ -421,6 +421,19 @@ def test_what_checkpoints_share_is_said(tmp_path, page):
     assert line in (tmp_path / "summary.txt").read_text(encoding="utf-8")
 
 
+def test_pairs_without_regressions_are_named(tmp_path):
+    made = invent(tmp_path / "out", with_texts=False)
+    for path in made["files"]["predictions"]:
+        rows = artifacts.read(path, artifacts.PREDICTIONS)
+        last = rows["checkpoint"] == "c4"
+        artifacts.write(
+            rows.assign(correct=rows["correct"] | last), path, artifacts.PREDICTIONS
+        )
+    write_page(tmp_path, made)
+    line = "Δ₀ᵇ and Δᵇ are means over 1 of 3 pairs: c2–c4, c3–c4 hold improvements or"
+    assert line in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
 def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path):
     made = invent(tmp_path / "out") | {"main": ["another"]}
     write_page(tmp_path, made)

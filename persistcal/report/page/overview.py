@@ -117,6 +117,18 @@ def missing(study: Study, kept: Sequence[bool]) -> list[str]:
                 f"{name}: contrast sets of fewer than {study.min_contrast[part.dataset]:,} "
                 f"questions are left out of the contrast metrics: {pairs}."
             )
+        large = [pair for pair in part.pairs if pair.kept]
+        single = [p for p in large if p.improvement.all() or not p.improvement.any()]
+        if single:
+            names = ", ".join(
+                f"{part.answers.checkpoints[p.earlier]}–{part.answers.checkpoints[p.later]}"
+                for p in single
+            )
+            lines.append(
+                f"{name}: Δ₀ᵇ and Δᵇ are means over {len(large) - len(single)} of {len(large)} "
+                f"pairs: {names} hold improvements or regressions alone. With more questions "
+                "there may be both; study.pairs names the pairs that are compared."
+            )
         if part.texts is None:
             lines.append(
                 f"{name}: the study has predictions alone, so there are no texts to read."

@@ -134,11 +134,13 @@ def _cell(cell: Mapping[Any, Any], bounds: Mapping[tuple, tuple]) -> dict[str, A
         (*place, cell["train_dataset"], *about),
         bounds.get((*place, cell["dataset"], *about), (float("nan"), float("nan"))),
     )
+    interval = f"{short(low)} to {short(high)}" if low == low and high == high else ""
+    partly = pairs if isinstance(pairs := cell.get("pairs"), str) else ""  # empty in the CSV
     return {
         "value": value,
-        "text": short(value),
+        "text": short(value) + (f" ({partly.replace(' of ', '/')})" if partly else ""),
         "mark": " ".join(["best"] * cell["bold"] + ["near"] * cell["underline"]),
-        "interval": f"{short(low)} to {short(high)}" if low == low and high == high else "",
+        "interval": "; ".join([interval] * bool(interval) + [f"{partly} pairs"] * bool(partly)),
     }
 
 
