@@ -407,7 +407,7 @@ def test_a_cell_that_is_best_and_underlined_has_both_marks():
     cells = pd.DataFrame(
         {"model": "m", "dataset": "d", "train_dataset": "d", "block": 0, "estimator": "a"}
         | {"conditioning": "odds", "scope": ["contrast"], "metric": "auc", "value": 0.5}
-        | {"bold": True, "underline": True}
+        | {"bold": True, "underline": True, "pairs": ""}
     )
     table = {**TABLE, "columns": {"contrast": ["auc"]}, "blocks": [{}]}
     labels = {"models": {}, "datasets": {}, "estimators": {}}
