@@ -140,13 +140,13 @@ def test_a_reply_that_drips_has_a_time_limit(fake, start):
             connection.sendall(start)
             for _ in range(200):
                 connection.sendall(b" ")
-                time.sleep(0.02)
+                time.sleep(0.04)
         return Response()
 
     fake.next_replies = [drip]
     begin = time.monotonic()
-    assert fake.ask(candidates(1), timeout_s=0.4) == "R"
-    assert time.monotonic() - begin < 3  # of the four seconds that it would drip
+    assert fake.ask(candidates(1), timeout_s=0.7, retries=5) == "R"
+    assert time.monotonic() - begin < 6  # of the eight seconds that it would drip
 
 
 # Failures on our side ----------------------------------------------------------------

@@ -135,8 +135,8 @@ def test_a_judge_without_a_bill_needs_no_money(fake):
 
 
 def test_a_reply_that_takes_too_long_is_asked_for_again(fake):
-    fake.next_replies = [lambda request: time.sleep(1) or error(500)]
-    assert fake.ask(candidates(1), timeout_s=0.3) == "R"
+    fake.next_replies = [lambda request: time.sleep(2) or error(401)]
+    assert fake.ask(candidates(1), timeout_s=0.6) == "R"
 
 
 def test_garbage_for_ever_is_left_to_a_person(fake):
