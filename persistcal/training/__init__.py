@@ -5,7 +5,9 @@ Modules
 data: what an adapter learns from: candidate answers with weights and labels
 launch: start the ranks of a computation, log what they print, and end them together
 lora: one LoRA adapter in several models at once: the same parameters, not copies
+lora_product: a linear layer with LoRA as one autograd function, which starts few kernels
 loss: the gradient of one training step, over checkpoints, micro-batches and ranks
+norms: RMS norms whose gradient takes half the kernels and keeps a third of the activations
 ranks: one computation in several processes: ranks that sum their gradients
 schedule: when training sees which question, and at which learning rate
 streams: what is drawn by a seed: the order of questions, and random labels

@@ -56,7 +56,8 @@ class LoraProduct(Function):
         low = _scaled_product(rows.to(a.dtype), a.T, scale)
         ctx.base, ctx.scale = base, scale
         ctx.save_for_backward(x, a, b, low)
-        whole = _add_product(linear(rows, base.weight, base.bias), low, b.T)
+        whole = linear(rows, base.weight.to(x.dtype), base.bias)
+        whole = _add_product(whole, low, b.T)
         return whole.view(*x.shape[:-1], -1)
 
     @staticmethod
@@ -69,7 +70,8 @@ class LoraProduct(Function):
         up = _scaled_product(exact, b, ctx.scale)
         of_x = None
         if ctx.needs_input_grad[0]:
-            of_x = _add_product(rows @ ctx.base.weight, up, a).view_as(x)
+            of_x = rows @ ctx.base.weight.to(x.dtype)
+            of_x = _add_product(of_x, up, a).view_as(x)
         of_a = _add_gradient(a, up, x.flatten(0, -2).to(a.dtype))
         of_b = _add_gradient(b, exact, low)
         return of_x, None, of_a, of_b, None

@@ -17,6 +17,7 @@ from persistcal.pace import Pace
 from persistcal.training.data import Questions
 from persistcal.training.lora import initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient
+from persistcal.training.norms import shorten_norms
 from persistcal.training.ranks import check_equal, index
 from persistcal.training.schedule import learning_rate, question_batches
 from persistcal.training.state import restore, take_snapshot
@@ -54,6 +55,7 @@ def prepare(
     adapter = share_adapter(models.values(), rank=rank, alpha=alpha)
     examples = [tokens[prompt] for question in questions[:2] for prompt in question.prompts]
     for model in models.values():
+        shorten_norms(model)
         check_digit_logits(model, examples, digits)
     check_equal("linear layers", [(name, p.shape) for name, p in adapter.items()])
     return Trainee(models, adapter, tokens, digits, head)

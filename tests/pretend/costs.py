@@ -32,7 +32,7 @@ MOST = {
     "sampling step": Cost(2, 403, 68),
     "scoring batch": Cost(1.5, 161.5, 59.25),
     "verifier batch": Cost(2, 158, 59),
-    "training micro-batch": Cost(2.5, 485.5, 199),
+    "training micro-batch": Cost(2.5, 431.5, 175),
 }
 
 TOKENIZER = tiny_tokenizer()
