@@ -9,6 +9,7 @@ checks: refuse models and adapters that are not whole: what would run on random 
 corpus: the documents of a small pre-training, in a mixture that drifts
 hub: checkpoints as a Hub repository or a local folder holds them
 load: load causal language models and their tokenizers, and choose the device
+precision: compute in float32 with weights that stay as they are stored
 pretraining: pre-train a small Olmo-3 model in segments, one saved checkpoint after another
 progress: work files of an output that is not finished, to go on from after a kill
 sealed: safetensors files that carry a digest of what is in them

@@ -19,6 +19,7 @@ from transformers.utils import logging as transformers_logging
 
 from persistcal.models import checks, hub
 from persistcal.models.checkpoint import INDEX, WEIGHTS, Checkpoint, CheckpointError
+from persistcal.models.precision import compute_in_float32
 
 log = logging.getLogger(__name__)
 
@@ -169,9 +170,13 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
     return model
 
 
-def open_model(checkpoint: Checkpoint) -> PreTrainedModel:
-    """Load the model of a checkpoint, whose files are what its record says."""
-    return load_model(str(hub.fetch_checked(checkpoint)), dtype=checkpoint.dtype)
+def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrainedModel:
+    """Load the model of a checkpoint, whose files are what its record says.
+
+    With the `precision` "float32" it computes in float32, whatever its weights' dtype.
+    """
+    model = load_model(str(hub.fetch_checked(checkpoint)), dtype=checkpoint.dtype)
+    return compute_in_float32(model) if precision == "float32" else model
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:

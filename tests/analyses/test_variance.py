@@ -200,6 +200,7 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
         prompt=TEMPLATE,
         last_layer="after_norm",
         batch_size=batch_size,
+        precision="stored",
         threads=1,
     )
     artifacts.check(found, artifacts.VARIANCES, "variances")

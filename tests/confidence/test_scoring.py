@@ -97,6 +97,7 @@ def train(folder, **changes):
         rank=4,
         alpha=8,
         micro_batch=32,
+        precision="stored",
         threads=1,
         **recipe,
     )
@@ -134,6 +135,7 @@ def test_training_and_scoring_from_files(study):
         prompt=TEMPLATE,
         batch_size=4,
         head="float32",
+        precision="stored",
         threads=1,
     )
     scores = artifacts.read("scores.parquet", artifacts.SCORES)

@@ -61,6 +61,7 @@ def training_call(folder, names, to, **changes):
         "micro_batch": 32,
         "head": "float32",
         "random_streams": "own",
+        "precision": "stored",
         "threads": 1,
     }
     return paths, settings | changes

@@ -33,7 +33,7 @@ def scores_job(study, output, **changes):
         adapter_paths(study / "adapters") * 2,
         str(output),
         **{"answers_of": NAMES, "adapters": adapters, "split": "test", "prompt": TEMPLATE}
-        | {"batch_size": 2, "head": "float32", "threads": 1}
+        | {"batch_size": 2, "head": "float32", "precision": "stored", "threads": 1}
         | changes,
     )
 

@@ -87,6 +87,7 @@ for recipe in study.recipes:
             rank=config["training"]["rank"],
             alpha=config["training"]["alpha"],
             micro_batch=config["training"]["micro_batch"],
+            precision=config["training"]["precision"],
             prompt=confidence_prompt,
             code=digest_of("adapters/train_adapters.py"),
         script:

@@ -173,6 +173,7 @@ rule measure_variance:
         prompt=confidence_prompt,
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         batch_size=config["scoring"]["batch_size"],
+        precision=config["training"]["precision"],
         code=digest_of("analyses/measure_variance.py"),
     script:
         "../scripts/analyses/measure_variance.py"

@@ -66,6 +66,7 @@ rule score_answers:
         prompt=confidence_prompt,
         batch_size=config["scoring"]["batch_size"],
         head=config["scoring"]["head"],
+        precision=config["training"]["precision"],
         shard=shard_number,
         n_shards=config["scoring"]["shards"],
         code=digest_of("confidences/score_answers.py"),

@@ -38,6 +38,7 @@ def train_adapters(
     alpha: int,
     head: Head,
     random_streams: Streams,
+    precision: str,
     threads: int,
     code: str = "",
     **training: Any,  # noqa: ANN401
@@ -64,7 +65,7 @@ def train_adapters(
         )
         sources[name] = training_questions(questions, *frames, template=prompt, answers=answers)
     bases = {
-        name: load.open_model(record)
+        name: load.open_model(record, precision=precision)
         for name, record in ranks.own_share([*zip(checkpoints, records, strict=True)])
     }
     lora: dict[str, Any] = {"rank": rank, "alpha": alpha}

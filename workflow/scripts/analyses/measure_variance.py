@@ -25,6 +25,7 @@ def measure_variance(
     prompt: str,
     last_layer: str,
     batch_size: int,
+    precision: str,
     threads: int,
 ) -> Variances:
     """Return the variance of each block's output at the end of each confidence prompt.
@@ -39,7 +40,8 @@ def measure_variance(
     texts = zip(answers["question"], answers["answer"], strict=True)
     prompts = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
     first, *others = [path.parent for path in adapters]
-    adapted = load_adapter(load.open_model(checkpoint), first, first.name)
+    base = load.open_model(checkpoint, precision=precision)
+    adapted = load_adapter(base, first, first.name)
     for folder in others:
         load_adapter(adapted, folder, folder.name)
     variances = variances_over_adapters(

@@ -36,6 +36,7 @@ def score_answers(
     prompt: str,
     batch_size: int,
     head: Head,
+    precision: str,
     threads: int,
     shard: int = 0,
     n_shards: int = 1,
@@ -68,7 +69,7 @@ def score_answers(
         texts = zip(answers["question"], answers["answer"], strict=True)
         prompts = [confidence_prompt(prompt, *text) for text in texts]
         tokens[name], ids[name] = tokenizer(prompts)["input_ids"], answers["question_id"]
-    model = load.open_model(checkpoint)
+    model = load.open_model(checkpoint, precision=precision)
     check_digit_logits(model, tokens[answers_of[0]][:2], digits)
     with Progress(scores_path, inputs, settings) as progress:
         how: dict[str, Any] = {"digits": digits, "batch_size": batch_size, "head": head}

@@ -1,0 +1,67 @@
+"""Models that compute in float32 with weights in bfloat16."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import torch
+from adapter_files import write_checkpoints
+from jobs import NAMES, adapters_job, scores_job
+from records import write_record
+from tiny_models import tiny_model
+
+from persistcal import artifacts
+from persistcal.models.load import load_model
+from persistcal.models.precision import compute_in_float32
+from persistcal.training.lora import initialise, share_adapter
+
+torch.set_num_threads(1)
+TOKENS = torch.tensor([[5, 9, 200, 7, 31, 31, 8]])
+
+
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_logits_and_gradients_are_those_of_the_model_in_float32(kind):
+    stored = tiny_model(kind, dtype=torch.bfloat16)
+    exact = copy.deepcopy(stored).float()
+    ours = compute_in_float32(stored)
+    with torch.no_grad():
+        assert torch.equal(ours(TOKENS).logits, exact(TOKENS).logits)
+        assert exact(TOKENS).logits.dtype == torch.float32
+    # All matrices of linear layers but the head are as they were.
+    kept = {name for name, p in ours.named_parameters() if p.dtype == torch.bfloat16}
+    assert kept == {n for n, _ in ours.named_parameters() if n.endswith("_proj.weight")}
+    gradients = []
+    for model in (ours, exact):
+        adapter = share_adapter([model], rank=4, alpha=8)
+        initialise(adapter, 17)
+        model(TOKENS).logits.square().sum().backward()
+        gradients.append({name: parameter.grad for name, parameter in adapter.items()})
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
+    assert gradients[0]["model.layers.0.mlp.up_proj.lora_B"].abs().max() > 0
+
+
+def test_jobs_train_and_score_as_in_float32(tmp_path):
+    write_checkpoints(tmp_path, NAMES)
+    found = {}
+    for name in NAMES:  # weights that bfloat16 holds
+        model = load_model(str(tmp_path / name), device="cpu")
+        model.bfloat16().float().save_pretrained(tmp_path / name)
+        write_record(tmp_path / name, tmp_path / f"{name}.json")
+    for dtype, precision in (
+        ("float32", "stored"),
+        ("bfloat16", "stored"),
+        ("bfloat16", "float32"),
+    ):
+        for name in NAMES:
+            path = tmp_path / f"{name}.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"dtype": dtype}))
+        adapter = tmp_path / "adapters/seed17/adapter_model.safetensors"
+        adapters_job(tmp_path, adapter, precision=precision)
+        scores_job(tmp_path, tmp_path / "scores.parquet", precision=precision)
+        scores = artifacts.read(tmp_path / "scores.parquet", artifacts.SCORES)
+        found[dtype, precision] = adapter.read_bytes(), scores["confidence"].to_numpy()
+    weights, scores = found["float32", "stored"]
+    assert found["bfloat16", "float32"][0] == weights != found["bfloat16", "stored"][0]
+    np.testing.assert_array_equal(found["bfloat16", "float32"][1], scores)
+    assert np.abs(found["bfloat16", "stored"][1] - scores).max() > 1e-4
