@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: install demo cost rulegraph config-readme api-docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge check format slurm-packages browser-packages pretend-packages clean help
+.PHONY: install demo cost rulegraph config-readme api-docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge check format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -119,20 +119,12 @@ format: $(VENV)/ready-dev  ## format the code
 	@$(RUN)/ruff format .
 	@$(RUN)/snakefmt Snakefile workflow
 
-slurm-packages:  ## install what the tests on a cluster need (Debian, Ubuntu; as root)
+# SLURM for the tests on a cluster, a browser for those of the page, a compiler for pretended GPUs,
+# a clock that can jump for those of faults.
+test-packages:  ## install what some tests need and else are skipped (Debian, Ubuntu; as root)
 	apt-get -qq update
 	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 install \
-	  --no-install-recommends slurmctld slurmd slurm-client munge
-
-browser-packages:  ## install what the tests of the page need (Debian; as root)
-	apt-get -qq update
-	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 install \
-	  --no-install-recommends chromium chromium-driver
-
-pretend-packages:  ## install what the tests on pretended GPUs need (Debian, Ubuntu; as root)
-	apt-get -qq update
-	DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 install \
-	  --no-install-recommends g++
+	  --no-install-recommends slurmctld slurmd slurm-client munge chromium chromium-driver g++ faketime
 
 clean:  ## remove the environment and the atlas results
 	rm -rf $(VENV) $(VENV)-vllm results/atlas

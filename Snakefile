@@ -19,7 +19,7 @@ include: "workflow/rules/root.smk"
 
 
 from persistcal.provenance import keep_read
-from tools.end_of_run import end_of_run
+from tools.end_of_run import edited_results, end_of_run
 
 
 include: "workflow/rules/common.smk"
@@ -53,6 +53,14 @@ include: "workflow/rules/page.smk"
 
 
 keep_read(ROOT)  # all rules have asked for their code's digests
+
+if workflow.is_main_process:
+    for edited in edited_results(Path(RESULTS)):
+        print(
+            f"{edited} has changed since this study wrote it; delete it, so that it is made "
+            "again.",
+            file=sys.stderr,
+        )
 
 
 report: "workflow/report/study.rst"

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal.files import written_whole
+from persistcal.files import sha256, write_whole, written_whole
 
 
 class Table(NamedTuple):
@@ -693,10 +693,27 @@ def write_csv(frame: pd.DataFrame, path: str | Path, table: Table) -> None:
     content = check(frame, table, path).to_pandas()
     with written_whole(path) as part:
         content.to_csv(part, index=False)
+    write_whole(_digest_beside(path), sha256(path))
+
+
+def _digest_beside(path: str | Path) -> Path:
+    """Return the file that keeps the SHA-256 of a CSV file, which itself has no room for it."""
+    return Path(path).with_name(f".{Path(path).name}.sha256")
+
+
+def is_edited(path: str | Path) -> bool:
+    """Return whether a CSV file has changed since `write_csv` wrote it."""
+    kept = _digest_beside(path)
+    return kept.exists() and kept.read_text(encoding="utf-8") != sha256(path)
 
 
 def read_csv(path: str | Path, table: Table) -> pd.DataFrame:
-    """Read the CSV file `path` and check that it is a `table`."""
+    """Read the CSV file `path` and check that it is a `table`, as it was written."""
+    if is_edited(path):
+        raise TableError(
+            f"{path}: the file has changed since it was written; delete it, so that "
+            f"{table.rule} makes it again."
+        )
     types = pyarrow.csv.ConvertOptions(column_types=table.schema, strings_can_be_null=False)
     try:
         frame = pyarrow.csv.read_csv(path, convert_options=types).to_pandas()

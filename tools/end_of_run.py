@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from persistcal.artifacts import is_edited
 from persistcal.report.page.facts import jobs_of
 
 SHOWN = 6  # kinds of job that are named
@@ -28,6 +29,12 @@ def end_of_run(results: Path, since: float) -> str:
         lines.append(made[0].with_name("summary.txt").read_text(encoding="utf-8").rstrip())
     lines += [f"Page: {page}" for page in made]
     return "\n\n".join(lines)
+
+
+def edited_results(results: Path) -> list[Path]:
+    """Return the study's collected tables that somebody has changed since they were made."""
+    found = [*sorted(results.glob("*.csv")), *sorted(results.glob("all/*.csv"))]
+    return [path for path in found if is_edited(path)]
 
 
 def is_new(path: Path, since: float) -> bool:

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -121,6 +122,56 @@ def test_a_results_folder_that_cannot_be_written_says_so(whole, tmp_path):
         remount(folder / "out", "ro")
         status, said = run(folder, METRICS)
         assert status == 0 and "Nothing to be done" in said
+
+
+def test_a_folder_of_another_user_is_refused_in_a_sentence(tmp_path):
+    """Root without its privileges over files is a user who may not write there."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root can become another user, with setpriv")
+    folder = write_study(tmp_path / "study")
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, 12345, 12345)
+    unprivileged = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
+    with started(folder, METRICS, before=unprivileged) as process:
+        assert process.wait(120) == 1
+    said = (folder / "run.log").read_text()
+    assert "study cannot be written by this user" in said and "Traceback" not in said
+    assert not (folder / "out").exists()
+
+
+# A clock that jumps, a hand that edits --------------------------------------------------
+
+
+@pytest.mark.parametrize(("jump", "stopped"), [("-2d", "first"), ("+2d", "second")])
+def test_a_clock_that_jumps_is_noticed_and_changes_no_byte(whole, tmp_path, jump, stopped):
+    """Snakemake refuses an output that is older than its input, which is a sign of this."""
+    if not shutil.which("faketime"):
+        pytest.skip("there is no faketime: make test-packages installs it (Debian)")
+    folder = write_study(tmp_path / "study")
+    with started(folder, METRICS, before=["faketime", "-f", jump]) as first:
+        status = first.wait(300)
+    said = (folder / "run.log").read_text()
+    if stopped == "second":
+        assert status == 0, said[-3000:]
+        (folder / METRICS).unlink()
+        status, said = run(folder, METRICS)
+    assert status == 1 and "could indicate a clock skew problem" in said
+    for path in folder.rglob("*"):  # what is dated tomorrow was made before now
+        os.utime(path)
+    assert goes_on(folder) == whole[0]
+
+
+def test_a_result_that_was_edited_by_hand_is_named_until_it_is_made_again(whole, tmp_path):
+    folder = write_study(tmp_path / "study")
+    assert goes_on(folder) == whole[0]
+    edited = folder / METRICS
+    edited.write_text(edited.read_text().replace(",auc,", ",accuracy,", 1))
+    _, said = run(folder, METRICS)
+    assert "out/metrics.csv has changed since this study wrote it; delete it" in said
+    with pytest.raises(artifacts.TableError, match=r"metrics\.csv: .*compute_metrics"):
+        artifacts.read_csv(edited, artifacts.METRICS)
+    edited.unlink()
+    assert goes_on(folder) == whole[0]
 
 
 # Two at once ----------------------------------------------------------------------------

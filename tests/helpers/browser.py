@@ -23,7 +23,7 @@ def open_browser(profile, *, width=1200, height=900, dark=False):
     """Return a started browser, or skip the test where there is none."""
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     if not (Path(CHROMIUM).exists() and Path(DRIVER).exists()):
-        pytest.skip("there is no Chromium: make browser-packages installs it (Debian)")
+        pytest.skip("there is no Chromium: make test-packages installs it (Debian)")
     from selenium.webdriver.chrome.service import Service
 
     shutil.rmtree(profile, ignore_errors=True)

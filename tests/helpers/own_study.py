@@ -43,9 +43,12 @@ def write_study(folder, predictions="predictions.csv", rename=None, results="out
 
 
 @contextlib.contextmanager
-def started(folder, *targets, cores=2):
-    """A run of Snakemake in a process group of its own, killed at the end if still there."""
-    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
+def started(folder, *targets, cores=2, before=()):
+    """A run of Snakemake in a process group of its own, killed at the end if still there.
+
+    `before` is a command that starts it.
+    """
+    command = [*before, sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
     command += ["--directory", str(folder), "--profile", str(ROOT / "profiles" / "laptop")]
     command += ["--cores", str(cores), *targets, "--configfile", str(folder / "config.yaml")]
     with (folder / "run.log").open("w") as log:

@@ -1,6 +1,6 @@
 """A SLURM cluster of some nodes on this machine, with GPUs that are not there.
 
-`make slurm-packages` installs what it needs. The daemons stay in the foreground as
+`make test-packages` installs what it needs. The daemons stay in the foreground as
 children of the process that starts them, and are ended with it.
 """
 
@@ -26,7 +26,7 @@ def why_not():
     if os.geteuid() != 0:
         return "SLURM's daemons are started as root"
     if missing := [name for name in PROGRAMS if not shutil.which(name)]:
-        return f"{', '.join(missing)} not found; run `make slurm-packages`"
+        return f"{', '.join(missing)} not found; run `make test-packages`"
     if (conf := ETC / "slurm.conf").exists():
         return f"{conf} is there, so this machine may belong to a cluster"
     return ""

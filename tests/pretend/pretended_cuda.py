@@ -43,7 +43,7 @@ def why_not():
         return "pretended GPUs are built on Linux only"
     if torch.version.cuda or torch.version.hip:
         return "this PyTorch is built for GPUs"
-    return "" if shutil.which("g++") else "g++ is not installed (see `make pretend-packages`)"
+    return "" if shutil.which("g++") else "g++ is not installed (see `make test-packages`)"
 
 
 def build():

@@ -25,6 +25,13 @@ if workflow.storage_settings.default_storage_provider:
         "runs it."
     )
 
+# Snakemake itself would stop with a traceback where it cannot keep its records.
+if not os.access(".snakemake" if Path(".snakemake").exists() else ".", os.W_OK):
+    raise WorkflowError(
+        f"{Path.cwd()} cannot be written by this user, and Snakemake keeps its records there; "
+        "run as the user whose folder it is, or give one of your own with --directory."
+    )
+
 config = over_defaults(config, ROOT)
 try:
     refuse_misread(workflow.configfiles)  # a module's lie in somebody else's
