@@ -10,6 +10,7 @@ import jsonschema
 import yaml
 
 from persistcal.confidence.needs import SEVERAL
+from persistcal.evaluation.measures import names
 from study.needs import FUNCTIONS, needs_of
 from study.selection import Study
 
@@ -63,6 +64,15 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     )
 
 
+def load_schema() -> dict[str, Any]:
+    """Return the schema of the config; tables may ask for every metric that there is."""
+    schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
+    columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
+    for scope, described in columns["properties"].items():
+        described["items"]["enum"] = names(scope)
+    return schema
+
+
 def check_config(config: dict[str, Any]) -> None:
     """Stop at the first thing in `config` that is not right.
 
@@ -71,8 +81,7 @@ def check_config(config: dict[str, Any]) -> None:
     ConfigError
         One sentence with the key and, for a misspelt name, the nearest one.
     """
-    schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
-    validator = jsonschema.Draft202012Validator(schema)
+    validator = jsonschema.Draft202012Validator(load_schema())
     if error := jsonschema.exceptions.best_match(validator.iter_errors(config)):
         raise ConfigError(_sentence(error))
     _check_study(config)

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from study.check import load_schema
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "config" / "README.md"
 INTRODUCTION = """\
@@ -113,7 +115,7 @@ def section(name: str, schema: dict[str, Any], defaults: dict[str, Any]) -> str:
 
 def page() -> str:
     """Return the whole page."""
-    schema = yaml.safe_load((ROOT / "study" / "schema.yaml").read_text(encoding="utf-8"))
+    schema = load_schema()
     defaults: dict[str, Any] = {}
     for name in ("config.yaml", "tables.yaml"):
         defaults |= yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8"))

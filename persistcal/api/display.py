@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas.io.formats.style import Styler
 
+    from persistcal.report.grid import Cell
+
 
 def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "odds") -> Styler:
     """Lay the metrics of all estimators out as the paper's tables do.
@@ -36,6 +38,7 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
     import pandas as pd
 
     from persistcal.report.cells import fill_cells
+    from persistcal.report.grid import lay_out
 
     if conditioning not in set(metrics["conditioning"]):
         raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
@@ -66,28 +69,36 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
         .drop_duplicates()
         .itertuples(index=False)
     )
-    rows, across = [*PLACE, "train_dataset", "estimator"], ["scope", "metric"]
-
-    def laid_out(values: str) -> pd.DataFrame:
-        wide = cells.set_index([*rows, *across])[values].unstack(across)
-        return wide.reindex(
-            index=cells.set_index(rows).index.unique(),
-            columns=pd.MultiIndex.from_tuples(
-                [(scope, name) for scope, names in columns.items() for name in names],
-                names=across,
-            ),
-        )
-
-    css = laid_out("bold").map(lambda best: "font-weight: bold" if best else "")
-    css += laid_out("underline").map(
-        lambda close: "text-decoration: underline" if close else ""
+    every = {"layout": "models_as_blocks", "blocks": [{}]}
+    grids = [
+        (place, grid)
+        for place, of_place in cells.groupby([*PLACE, "train_dataset"], sort=False)
+        for grid in lay_out(of_place, every, labels={})
+    ]
+    index = pd.MultiIndex.from_tuples(
+        [(*place, row.estimator) for place, grid in grids for row in grid.rows()],
+        names=[*PLACE, "train_dataset", "estimator"],
     )
-    return laid_out("value").style.format("{:.3f}").apply(lambda _: css, axis=None)
+    across = pd.MultiIndex.from_tuples(
+        [(scope, name) for scope, names in columns.items() for name in names],
+        names=["scope", "metric"],
+    )
+    laid_out = pd.DataFrame(
+        [row.cells for _, grid in grids for row in grid.rows()], index=index, columns=across
+    )
+    css = laid_out.map(_css)
+    values = laid_out.map(lambda cell: cell.value)
+    return values.style.format("{:.3f}").apply(lambda _: css, axis=None)
+
+
+def _css(cell: Cell) -> str:
+    marks = ["font-weight: bold"] * cell.best + ["text-decoration: underline"] * cell.underlined
+    return "; ".join(marks)
 
 
 def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
     """Refuse tests whose differences are not those of the metrics."""
-    from persistcal.evaluation.metrics import LOWER_IS_BETTER
+    from persistcal.evaluation.measures import MEASURES
 
     place, about = [*PLACE, "train_dataset"], ["conditioning", "scope", "metric"]
     means = metrics[metrics["seed"] == "mean"].set_index([*place, "estimator", *about])["value"]
@@ -98,7 +109,8 @@ def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
 
     there = metrics.groupby(place)["estimator"].agg(set)
     tested = tests.groupby(place)[["best", "other"]].agg(set)
-    sign = np.where(tests["metric"].isin(LOWER_IS_BETTER), -1, 1)
+    lower = [name for name, measure in MEASURES.items() if measure.lower_is_better]
+    sign = np.where(tests["metric"].isin(lower), -1, 1)
     difference = sign * (values("best") - values("other")) if len(tests) else np.empty(0)
     same = np.allclose(difference, tests["difference"], rtol=0, atol=1e-9, equal_nan=True)
     several = there[there.map(len) > 1]

@@ -11,6 +11,7 @@ contrast: contrast sets: the questions that one checkpoint answers correctly and
 draws: paired, class-stratified bootstrap draws of questions, as multiplicities
 evaluate: all metrics of the predictions of one model and dataset
 loops: loops over answers for many replicates at once, compiled by numba
+measures: the names of all metrics: how each is printed, and which direction is better
 metrics: every metric of confidences, once: under weights, of which the plain metric has
     ones
 question_ids: whether checkpoints are about the same questions, and call them by the same

@@ -2,8 +2,8 @@
 
 Weights are multiplicities: of shape (n,), or (n, n_columns) for as many values at once, as in
 bootstrap replicates. A value that is undefined is NaN; `persistcal.evaluation.evaluate` logs
-why. A metric is a function here and a line in `FULL_METRICS` or `CONTRAST_METRICS`; its name in
-tables is in `persistcal.report.latex`, and `study/schema.yaml` lets tables ask for it.
+why. A metric is a function here, named by its scope, and a line in
+`persistcal.evaluation.measures`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from persistcal.evaluation.measures import names
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]
@@ -227,7 +228,31 @@ class Mean(NamedTuple):
     balanced: bool = False
 
 
-def _full_smooth_ece(run: FullSet, weights: NDArray) -> Array:
+Metric = Mean | Callable[[Any, NDArray], Array]
+
+full_brier = Mean(lambda run: squared_error(run.confidence, run.correct))
+contrast_delta0_balanced = Mean(lambda run: run.sign, balanced=True)
+contrast_delta0 = Mean(lambda run: run.sign)
+contrast_delta_balanced = Mean(lambda run: run.gap, balanced=True)
+contrast_delta = Mean(lambda run: run.gap)
+contrast_brier = Mean(
+    lambda run: (
+        (
+            squared_error(run.earlier, ~run.improvement)
+            + squared_error(run.later, run.improvement)
+        )
+        / 2
+    )
+)
+
+
+def full_auc(run: FullSet, weights: NDArray) -> Array:
+    """AUC of the pooled answers of all checkpoints."""
+    return auc(run.confidence, run.correct, weights=weights)
+
+
+def full_smece(run: FullSet, weights: NDArray) -> Array:
+    """SmoothECE, mean over checkpoints."""
     by_checkpoint = [
         smooth_ece(run.confidence[rows], run.correct[rows], weights=weights[rows])
         for rows in run.checkpoints
@@ -235,7 +260,8 @@ def _full_smooth_ece(run: FullSet, weights: NDArray) -> Array:
     return np.mean(by_checkpoint, axis=0)
 
 
-def _contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
+def contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
+    """AUC of both checkpoints' conditioned confidences together."""
     return auc(
         np.concatenate([run.earlier, run.later]),
         np.concatenate([~run.improvement, run.improvement]),
@@ -244,31 +270,15 @@ def _contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
     )
 
 
-Metric = Mean | Callable[[Any, NDArray], Array]
-FULL_METRICS: Mapping[str, Metric] = {
-    "auc": lambda run, weights: auc(run.confidence, run.correct, weights=weights),
-    "brier": Mean(lambda run: squared_error(run.confidence, run.correct)),
-    "smece": _full_smooth_ece,
-}
+def contrast_smece(run: OnContrastSet, weights: NDArray) -> Array:
+    """SmoothECE of the earlier checkpoint: over both, errors of opposite sign would cancel."""
+    return smooth_ece(run.earlier, ~run.improvement, weights=weights)
+
+
+FULL_METRICS: Mapping[str, Metric] = {name: globals()[f"full_{name}"] for name in names("full")}
 CONTRAST_METRICS: Mapping[str, Metric] = {
-    "delta0_balanced": Mean(lambda run: run.sign, balanced=True),
-    "delta0": Mean(lambda run: run.sign),
-    "delta_balanced": Mean(lambda run: run.gap, balanced=True),
-    "delta": Mean(lambda run: run.gap),
-    "auc": _contrast_auc,
-    "brier": Mean(
-        lambda run: (
-            (
-                squared_error(run.earlier, ~run.improvement)
-                + squared_error(run.later, run.improvement)
-            )
-            / 2
-        )
-    ),
-    # one checkpoint alone: over both, errors of opposite sign would cancel
-    "smece": lambda run, weights: smooth_ece(run.earlier, ~run.improvement, weights=weights),
+    name: globals()[f"contrast_{name}"] for name in names("contrast")
 }
-LOWER_IS_BETTER = frozenset({"brier", "smece"})
 
 
 def compute(

@@ -14,7 +14,7 @@ from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import draw_sequences, reach, take
 from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
-from persistcal.evaluation.metrics import LOWER_IS_BETTER
+from persistcal.evaluation.measures import MEASURES
 from persistcal.evaluation.smoothing import GRID
 
 log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ def compare_blocks(
         index = [replicates.estimators.index(name) for name in names]
         for key, values in replicates.observed.items():
             conditioning, scope, metric = key
-            sign = -1 if metric in LOWER_IS_BETTER else 1
+            sign = -1 if MEASURES[metric].lower_is_better else 1
             # rounded, so that what is equal but for the order of summation is equal
             data = np.round(sign * values[index], DECIMALS)
             drawn = np.round(sign * replicates.replicated[key][index], DECIMALS)

@@ -9,6 +9,7 @@ cells: the cells of a table of results, and which of them are best
 families: families of estimators, and the colour and marker that each has in every figure
     and page
 figures: figures of a study
+grid: the grid of a table of results: sections, columns, rows and cells, laid out once for all
 latex: tables as LaTeX
 layout: what a table of results shows, and which estimators it compares
 leaderboard: the figure of many estimators: a row for each, the one that follows knowledge best

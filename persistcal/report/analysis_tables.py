@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from persistcal.report.latex import (
-    METRIC_HEADS,
     MISSING,
     escape,
     floating,
     line,
+    metric_head,
     number,
     spanning,
 )
@@ -88,8 +88,8 @@ def confounds_table(
     label : str
         What ``tab:`` is put before.
     """
-    heads = ["Known of a question", "Groups", METRIC_HEADS["delta0_balanced"], "95 % interval"]
-    heads += [f"Contrast {METRIC_HEADS['auc']}", f"Full {METRIC_HEADS['auc']}"]
+    heads = ["Known of a question", "Groups", metric_head("delta0_balanced"), "95 % interval"]
+    heads += [f"Contrast {metric_head('auc')}", f"Full {metric_head('auc')}"]
     heads[3] = escape(heads[3])
     lines = [rf"\begin{{tabular}}{{lr{'c' * 4}}}", r"\toprule", line(heads)]
     for (model, dataset), group in rows.groupby(["model", "dataset"], sort=False):
@@ -142,7 +142,7 @@ def worlds_table(
     columns = [(scope, metric) for scope, of in _OF_WORLDS.items() for metric in of]
     lines = [rf"\begin{{tabular}}{{l{'c' * len(columns)}}}", r"\toprule"]
     lines += spanning([(scope.capitalize(), len(of)) for scope, of in _OF_WORLDS.items()])
-    lines.append(line(["Method", *(METRIC_HEADS[metric] for _, metric in columns)]))
+    lines.append(line(["Method", *(metric_head(metric) for _, metric in columns)]))
     for (name, dataset), group in rows.groupby(["world_of", "dataset"], sort=False):
         title = escape(f"{names[str(name)]}, {datasets[str(dataset)]}")
         lines += [

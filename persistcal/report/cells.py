@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.metrics import LOWER_IS_BETTER
+from persistcal.evaluation.measures import MEASURES
 from persistcal.report.layout import (
     Description,
     Member,
@@ -164,7 +164,7 @@ def _marks(
     of them that the test did not take for the best may be underlined as well, as in the
     paper. Where there is nothing to compare with, nothing is marked.
     """
-    sign = -1 if metric in LOWER_IS_BETTER else 1
+    sign = -1 if MEASURES[metric].lower_is_better else 1
     there = {member: sign * value for member, value in values.items() if value == value}
     if len(there) < 2:
         return dict.fromkeys(values, Marks())

@@ -5,12 +5,10 @@ captions are plain text and are escaped here.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-import pandas as pd
-
-from persistcal.report.layout import Section, columns
+from persistcal.evaluation.measures import MEASURES
+from persistcal.report.grid import Cell, Grid
 
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
@@ -52,16 +50,8 @@ _SPECIAL = {
 _SPACE = re.compile(r"[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _LIGATURE = re.compile(r"-(?=-)|'(?=')|`(?=`)|,(?=,)|[?!](?=`)")  # dashes, quotes, ¿ and ¡
-METRIC_HEADS = {
-    "delta0_balanced": r"$\Delta_0^b$ $\scriptstyle\uparrow$",
-    "delta0": r"$\Delta_0$ $\scriptstyle\uparrow$",
-    "delta_balanced": r"$\Delta^b$ $\scriptstyle\uparrow$",
-    "delta": r"$\Delta$ $\scriptstyle\uparrow$",
-    "auc": r"AUC $\scriptstyle\uparrow$",
-    "brier": r"BS $\scriptstyle\downarrow$",
-    "smece": r"ECE $\scriptstyle\downarrow$",
-}
 _SCOPES = {"contrast": "Contrast", "full": "Full"}
+_ARROWS = {"↑": r"$\scriptstyle\uparrow$", "↓": r"$\scriptstyle\downarrow$"}
 _SUB_ROW = r"\,\raisebox{0.5ex}{\(\llcorner\)} "
 
 
@@ -119,96 +109,63 @@ def floating(tabular: Sequence[str], *, caption: str, label: str, shrink: bool =
     return "\n".join(lines) + "\n"
 
 
-def results_table(
-    cells: pd.DataFrame,
-    table: Mapping[str, Any],
-    *,
-    label: str,
-    labels: Mapping[str, Mapping[str, str]],
-) -> str:
+def metric_head(metric: str) -> str:
+    """Return the heading of a metric's column."""
+    measure = MEASURES[metric]
+    return f"{measure.latex} {_ARROWS[measure.arrow]}"
+
+
+def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:
     """Return the LaTeX of a table of results.
 
     Parameters
     ----------
-    cells : DataFrame
-        As from `persistcal.report.cells.fill_cells`.
-    table : mapping
-        Its description.
+    grids : sequence of Grid
+        Its sections, which have the same columns.
+    caption : str
+        Plain text.
     label : str
         What ``tab:`` is put before.
-    labels : mapping
-        What is printed for each of `models`, `datasets` and, where a row has no
-        label of its own, `estimators`; a key without a label is printed itself.
     """
-    side_by_side = table["layout"] == "models_as_columns"
-    models = list(dict.fromkeys(cells["model"]))
-    metrics = [(scope, metric) for _, scope, metric in columns(table)]
-    wide = [(model, *m) for model in models for m in metrics] if side_by_side else metrics
-    scopes = [(_SCOPES[scope], len(names)) for scope, names in table["columns"].items()]
-
-    lines = [rf"\begin{{tabular}}{{l{'c' * len(wide)}}}", r"\toprule"]
-    if side_by_side:
-        lines += spanning([(labels["models"].get(m, m), len(metrics)) for m in models])
-    lines += spanning(scopes * (len(models) if side_by_side else 1))
-    lines += [line(["Method", *(METRIC_HEADS[column[-1]] for column in wide)])]
-    by_section = list(Section._fields)[1 if side_by_side else 0 :]
-    for _, section in cells.groupby(by_section, sort=False):
-        heading = _heading(section, cells, labels, side_by_side)
-        for number_, block in enumerate(table["blocks"]):
-            texts = _texts(section[section["block"] == number_], side_by_side)
-            lines += [r"\midrule", r"\addlinespace[3pt]"][: 1 if number_ == 0 else 2]
-            lines += _headline(heading, block.get("title", ""), len(wide))
-            heading = ""
-            for row in block.get("rows") or [{"estimator": e} for e in texts]:
-                row_texts = texts[row["estimator"]]
-                lines.append(
-                    line([_row_label(row, labels), *(row_texts.get(c, MISSING) for c in wide)])
-                )
+    first = grids[0]
+    width = len(first.columns)
+    lines = [rf"\begin{{tabular}}{{l{'c' * width}}}", r"\toprule"]
+    if first.columns[0].model:
+        lines += spanning([(model, n) for (model,), n in first.spans("model")])
+    lines += spanning([(_SCOPES[scope], n) for (_, scope), n in first.spans("model", "scope")])
+    lines += [line(["Method", *(metric_head(column.metric) for column in first.columns)])]
+    for grid in grids:
+        heading = _heading(grid, grids)
+        for place, block in enumerate(grid.blocks):
+            lines += [r"\midrule", r"\addlinespace[3pt]"][: 1 if place == 0 else 2]
+            lines += _headline(heading if place == 0 else "", block.title, width)
+            for row in block.rows:
+                name = _SUB_ROW * row.indent + escape(row.label)
+                lines.append(line([name, *map(_text, row.cells)]))
     lines += [r"\bottomrule", r"\end{tabular}"]
-    partly = bool(cells["pairs"].ne("").any())
-    caption = table["caption"] + (PARTLY if partly else "")
-    return floating(lines, caption=caption, label=label, shrink=len(wide) > 6)
+    cells = [cell for grid in grids for row in grid.rows() for cell in row.cells]
+    caption += PARTLY * any(cell.pairs for cell in cells)
+    return floating(lines, caption=caption, label=label, shrink=width > 6)
 
 
-def _texts(block: pd.DataFrame, with_model: bool) -> dict[str, dict[tuple[str, ...], str]]:
-    """Return by estimator and column the printed cells of a block."""
-    texts: dict[str, dict[tuple[str, ...], str]] = {}
-    for cell in block.to_dict("records"):
-        text = number(cell["value"])
-        if cell["bold"]:
-            text = rf"\textbf{{{text}}}"
-        if cell["underline"]:
-            text = rf"\underline{{{text}}}"
-        if cell["pairs"] and cell["value"] == cell["value"]:
-            text += rf"\,{{\scriptsize({cell['pairs'].replace(' of ', '/')})}}"
-        column = (cell["scope"], cell["metric"])
-        key = (cell["model"], *column) if with_model else column
-        texts.setdefault(cell["estimator"], {})[key] = text
-    return texts
+def _text(cell: Cell) -> str:
+    text = number(cell.value)
+    if cell.best:
+        text = rf"\textbf{{{text}}}"
+    if cell.underlined:
+        text = rf"\underline{{{text}}}"
+    if cell.pairs and cell.value == cell.value:
+        text += rf"\,{{\scriptsize({cell.pairs.replace(' of ', '/')})}}"
+    return text
 
 
-def _row_label(row: Mapping[str, Any], labels: Mapping[str, Mapping[str, str]]) -> str:
-    estimator = row["estimator"]
-    text = escape(row.get("label") or labels.get("estimators", {}).get(estimator, estimator))
-    return _SUB_ROW + text if row.get("indent", False) else text
-
-
-def _heading(
-    group: pd.DataFrame,
-    cells: pd.DataFrame,
-    labels: Mapping[str, Mapping[str, str]],
-    side_by_side: bool,
-) -> str:
+def _heading(grid: Grid, grids: Sequence[Grid]) -> str:
     """Return what tells a section from the others: nothing where there is but one."""
-    model, dataset, train_dataset = group[list(Section._fields)].iloc[0]
-    parts = []
-    if not side_by_side and cells["model"].nunique() > 1:
-        parts.append(labels["models"].get(model, model))
-    name = labels["datasets"].get(dataset, dataset)
-    if train_dataset != dataset:
-        parts.append(f"{labels['datasets'].get(train_dataset, train_dataset)} → {name}")
-    elif cells["dataset"].nunique() > 1:
-        parts.append(name)
+    parts = [grid.model] if len({other.model for other in grids}) > 1 else []
+    if grid.trained_on:
+        parts.append(f"{grid.trained_on} → {grid.dataset}")
+    elif len({other.dataset for other in grids}) > 1:
+        parts.append(grid.dataset)
     return ", ".join(parts)
 
 

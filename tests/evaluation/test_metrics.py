@@ -1,21 +1,15 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from persistcal.evaluation.metrics import (
-    CONTRAST_METRICS,
-    FULL_METRICS,
     auc,
     balanced_gap,
     brier,
     mean_gap,
 )
-from persistcal.report.latex import METRIC_HEADS
 
 weighted = st.lists(
     st.tuples(
@@ -73,11 +67,3 @@ def test_undefined_is_nan():
     assert np.isnan(brier([], []))
     assert np.isnan(mean_gap([0.5], weights=[0]))
     assert np.isnan(balanced_gap([0.5, 0.1], [True, True]))
-
-
-def test_every_metric_can_be_asked_for_and_has_a_name_in_tables():
-    schema = yaml.safe_load((Path(__file__).parents[2] / "study" / "schema.yaml").read_text())
-    described = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
-    for scope, metrics in (("contrast", CONTRAST_METRICS), ("full", FULL_METRICS)):
-        assert described["properties"][scope]["items"]["enum"] == list(metrics)
-    assert {*CONTRAST_METRICS, *FULL_METRICS} == set(METRIC_HEADS)

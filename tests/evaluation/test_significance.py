@@ -11,7 +11,7 @@ from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.metrics import LOWER_IS_BETTER
+from persistcal.evaluation.measures import MEASURES
 
 
 def compare(predictions, checkpoints, *, blocks, **settings):
@@ -46,7 +46,7 @@ def test_quantiles_are_those_of_resampled_rows(predictions, tests):
     pairs = contrast_sets(answers.correct, min_contrast=5)
     slow = [resampled_metrics(answers, pairs, "odds", replicate) for replicate in range(20)]
     for row in tests.query("conditioning == 'odds'").itertuples():
-        sign = -1 if row.metric in LOWER_IS_BETTER else 1
+        sign = -1 if MEASURES[row.metric].lower_is_better else 1
         best, other = (
             np.array([of["quiz", name][row.scope, row.metric] for of in slow])
             for name in (row.best, row.other)
@@ -68,7 +68,7 @@ def test_best_and_differences_are_those_of_evaluate(predictions, tests):
     )
     for row in tests.itertuples():
         of = values[row.conditioning, row.scope, row.metric]
-        lower = row.metric in LOWER_IS_BETTER
+        lower = MEASURES[row.metric].lower_is_better
         assert row.best == (of.idxmin() if lower else of.idxmax())
         assert row.difference == pytest.approx(abs(of[row.best] - of[row.other]), abs=1e-9)
         assert row.difference >= 0

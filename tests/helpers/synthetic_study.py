@@ -9,6 +9,7 @@ from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import to_table
 from persistcal.evaluation.significance import compare_blocks, intervals, replicate_metrics
 from persistcal.report.cells import fill_cells
+from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
 
@@ -138,7 +139,9 @@ def invent(
         cells.insert(0, "table", "main")
         cells.assign(value=cells["value"].round(3)).to_csv(paths["tables"][0], index=False)
         paths["tables"][0].with_suffix(".tex").write_text(
-            results_table(cells, TABLE, label="main", labels=labels)
+            results_table(
+                lay_out(cells, TABLE, labels=labels), caption=TABLE["caption"], label="main"
+            )
         )
     if with_texts:
         paths |= _write_texts(

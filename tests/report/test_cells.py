@@ -6,6 +6,7 @@ import pytest
 from persistcal import artifacts
 from persistcal.api.predictions import compare, evaluate
 from persistcal.report.cells import fill_cells
+from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import (
     Section,
@@ -15,7 +16,7 @@ from persistcal.report.layout import (
     present,
     sections,
 )
-from persistcal.report.page.tables import result_grids
+from persistcal.report.page.tables import about, printed
 
 NAN = float("nan")
 TABLE = {
@@ -295,9 +296,9 @@ def test_a_cell_says_how_many_pairs_define_it():
         "auc": "",
     }
     labels = {"models": {}, "datasets": {}, "estimators": {}}
-    tex = results_table(filled, table, label="t", labels=labels)
+    [grid] = lay_out(filled, table, labels=labels, intervals=tested.intervals)
+    tex = results_table([grid], caption=table["caption"], label="t")
     assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex
-    [grid] = result_grids(filled, table, tested.intervals, labels=labels)
-    balanced, signs, full = grid["blocks"][0]["rows"][0]["cells"]
-    assert balanced["text"] == ".000 (1/3)" and balanced["interval"].endswith("; 1 of 3 pairs")
-    assert "pairs" not in signs["interval"] + full["interval"]
+    balanced, signs, full = next(grid.rows()).cells
+    assert printed(balanced) == ".000 (1/3)" and about(balanced).endswith("; 1 of 3 pairs")
+    assert "pairs" not in about(signs) + about(full)

@@ -16,7 +16,7 @@ from make_table import make_table
 from workflow_runs import ROOT
 
 from persistcal import artifacts
-from persistcal.report.latex import escape, line, number, results_table
+from persistcal.report.latex import escape, line, number
 
 LABELS = {
     "models": {"m": "R&D_1", "n": "Model n"},
@@ -401,16 +401,3 @@ def test_tables_compile(others):
     )
     assert result.returncode == 0, result.stdout[-2000:]
     assert (others / "all.pdf").stat().st_size > 10_000
-
-
-def test_a_cell_that_is_best_and_underlined_has_both_marks():
-    cells = pd.DataFrame(
-        {"model": "m", "dataset": "d", "train_dataset": "d", "block": 0, "estimator": "a"}
-        | {"conditioning": "odds", "scope": ["contrast"], "metric": "auc", "value": 0.5}
-        | {"bold": True, "underline": True, "pairs": ""}
-    )
-    table = {**TABLE, "columns": {"contrast": ["auc"]}, "blocks": [{}]}
-    labels = {"models": {}, "datasets": {}, "estimators": {}}
-    assert r"\underline{\textbf{0.500}}" in results_table(
-        cells, table, label="x", labels=labels
-    )

@@ -13,12 +13,15 @@ from synthetic_study import NAMES, invent, write_page
 from persistcal import artifacts
 from persistcal.evaluation.significance import Replicates
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
+from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
+from persistcal.report.latex import results_table
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.facts import config_of_study, jobs_of
 from persistcal.report.page.parts import Texts, arrange_part
 from persistcal.report.page.sentences import compare, sentence
-from persistcal.report.page.tables import plain_grid, result_grids
+from persistcal.report.page.summary import plain_text
+from persistcal.report.page.tables import about, group_heads, marks, plain_grid, printed
 
 LABELS = {
     "oracle": "Oracle training",
@@ -302,20 +305,32 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
         "datasets": {"quiz": "Quiz"},
         "estimators": {"gcm": "GCM"},
     }
-    (grid,) = result_grids(pd.DataFrame(rows), table, bounds, labels=labels)
-    assert grid["title"] == "Model · Quiz"
-    assert [(c["group"], c["label"], c["lower_is_better"]) for c in grid["columns"]] == [
-        ("Contrast sets", "AUC", False),
-        ("All questions", "ECE", True),
+    (grid,) = lay_out(pd.DataFrame(rows), table, labels=labels, intervals=bounds)
+    assert grid.title == "Model · Quiz"
+    assert group_heads(grid) == [("Contrast sets", 1), ("All questions", 1)]
+    assert [(c.measure.heading, c.measure.arrow) for c in grid.columns] == [
+        ("AUC", "↑"),
+        ("ECE", "↓"),
     ]
-    first, second = grid["blocks"][0]["rows"]
-    assert (first["label"], second["label"]) == ("The oracle", "GCM")
-    assert first["cells"] == [
-        {"value": 0.8123, "text": ".812", "mark": "best", "interval": ".700 to .900"},
-        None,
-    ]
-    assert second["cells"][0]["text"] == "−.050" and second["cells"][0]["mark"] == "near"
-    assert second["indent"]
+    (block,) = grid.blocks
+    first, second = block.rows
+    assert (block.title, first.label, second.label) == ("Main", "The oracle", "GCM")
+    best, none = first.cells
+    assert best == Cell(0.8123, best=True, lower=0.7, upper=0.9)
+    assert (marks(best), about(best)) == ("best", "95 % interval .700 to .900")
+    assert printed(none) == "–"
+    assert (printed(second.cells[0]), marks(second.cells[0])) == ("−.050", "near")
+    assert (about(second.cells[0]), second.indent) == ("", True)
+
+
+def test_a_cell_may_be_best_and_underlined_everywhere():
+    cells = [Cell(0.5, best=True, underlined=True)]
+    blocks = [Block("", [Row("a", "Oracle", False, cells)])]
+    grid = Grid("M", "D", "", [Column("", "full", "auc")], blocks)
+    assert marks(cells[0]) == "best near"
+    assert plain_text(grid).endswith("Oracle         .500*")
+    tex = results_table([grid], caption="C", label="t")
+    assert r"Oracle & \underline{\textbf{0.500}} \\" in tex
 
 
 def test_a_plain_table_says_how_many_rows_it_leaves_out():

@@ -51,13 +51,12 @@ def shown(tmp_path_factory):
 def with_text(view, text):
     """Return what is shown without a script, with `text` in place of each text."""
     grids = [
-        {
-            **grid,
-            "blocks": [
-                {**block, "rows": [{**row, "label": text} for row in block["rows"]]}
-                for block in grid["blocks"]
-            ],
-        }
+        grid._replace(
+            blocks=[
+                block._replace(rows=[row._replace(label=text) for row in block.rows])
+                for block in grid.blocks
+            ]
+        )
         for grid in view["tables"][0]["grids"]
     ]
     table = {**view["tables"][0], "heading": text, "caption": text, "grids": grids}

@@ -4,6 +4,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from persistcal.report.families import looks
+from persistcal.report.grid import lay_out
 from persistcal.report.page import overview
 from persistcal.report.page.analyses import analyses_view
 from persistcal.report.page.calibration import calibration, pair_metrics
@@ -17,7 +18,7 @@ from persistcal.report.page.study import (
     member_label,
     part_label,
 )
-from persistcal.report.page.tables import heading, plain_grid, result_grids
+from persistcal.report.page.tables import heading, plain_grid
 
 
 class Facts(NamedTuple):
@@ -249,8 +250,7 @@ def _table(table: StudyTable, study: Study) -> dict[str, Any]:
     }
     if table.description is None:
         return {**shown, "plain": plain_grid(table.cells)}
-    grids = result_grids(table.cells, table.description, study.intervals, labels=study.labels)
-    for grid in grids:
-        heads = [column["group"] for column in grid["columns"]]
-        grid["groups"] = [(name, len(list(some))) for name, some in groupby(heads)]
+    grids = lay_out(
+        table.cells, table.description, labels=study.labels, intervals=study.intervals
+    )
     return {**shown, "caption": table.description["caption"], "grids": grids}

@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 
 from persistcal.report.families import Look
+from persistcal.report.page.tables import about, group_heads, marks, printed
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 # In one script, in this order; each file says what it is for.
@@ -41,6 +42,7 @@ def render(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters |= {f.__name__: f for f in (group_heads, marks, printed, about)}
     looks: Mapping[str, Look] = view["looks"]
     families = {look.family: look for look in looks.values()}
     classes = {family: f"f{place}" for place, family in enumerate(families)}

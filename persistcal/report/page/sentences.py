@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from persistcal.evaluation.measures import MEASURES
 from persistcal.evaluation.significance import Estimator, Replicates
-from persistcal.report.page.tables import METRICS, short
+from persistcal.report.page.tables import short
 
-MEASURES = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
+_TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 
 
@@ -72,7 +73,7 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Comparis
     """
     place = {member: i for i, member in enumerate(replicates.estimators)}
     chosen = [(member[1], place[member]) for member in estimators]
-    for scope, metric in MEASURES:
+    for scope, metric in _TRIED:
         values = replicates.observed["odds", scope, metric]
         drawn = replicates.replicated["odds", scope, metric]
         there = {
@@ -97,7 +98,7 @@ def sentence(comparison: Comparison, labels: Mapping[str, str]) -> str:
     is the best estimator against the next. The others are placed beside these two.
     """
     values = comparison.value
-    measure = METRICS[comparison.metric]
+    measure = MEASURES[comparison.metric].heading
     if comparison.scope == "full":
         measure = f"{measure} over all questions"
     elif comparison.metric == "auc":

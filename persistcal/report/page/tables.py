@@ -5,18 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.evaluation.metrics import LOWER_IS_BETTER
-from persistcal.report.layout import Description
+from persistcal.report.grid import Cell, Grid
 
-METRICS = {
-    "delta0_balanced": "Δ₀ᵇ",
-    "delta0": "Δ₀",
-    "delta_balanced": "Δᵇ",
-    "delta": "Δ",
-    "auc": "AUC",
-    "brier": "Brier",
-    "smece": "ECE",
-}
 SCOPES = {"contrast": "Contrast sets", "full": "All questions"}
 MOST_ROWS = 300  # of a table that is no table of results: the CSV has the rest
 
@@ -36,112 +26,31 @@ def short(value: float) -> str:
     return f"−{text}" if value < 0 and float(text) else text
 
 
-def result_grids(
-    cells: pd.DataFrame,
-    table: Description,
-    intervals: pd.DataFrame,
-    *,
-    labels: Labels,
-) -> list[dict[str, Any]]:
-    """Return the grids of a table of results, one for each of its sections.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        The table's CSV, as from `persistcal.report.cells.fill_cells`.
-    table : mapping
-        Its description, see `persistcal.report.layout`.
-    intervals : DataFrame
-        Table INTERVALS of `persistcal.artifacts`.
-    labels : mapping
-        Labels of `models`, `datasets` and `estimators`.
-
-    Returns
-    -------
-    list of dict
-        Each with `title`, `columns` (dicts of `group`, `label`, `lower_is_better`) and
-        `blocks` (dicts of `title` and `rows`); a row has `label`, `indent`,
-        `estimator` and `cells`: dicts of `value`, `text`, `mark` (best, near, both
-        or nothing) and `interval`.
-    """
-    key = ["model", "dataset", "train_dataset", "estimator", "conditioning", "scope", "metric"]
-    bounds = {
-        tuple(row[:-2]): row[-2:]
-        for row in intervals[[*key, "lower_2_5pct", "upper_97_5pct"]].itertuples(index=False)
-    }
-    side_by_side = table["layout"] == "models_as_columns"
-    section = (
-        ["dataset", "train_dataset"] if side_by_side else ["model", "dataset", "train_dataset"]
-    )
-    column = ["model", "scope", "metric"] if side_by_side else ["scope", "metric"]
-    grids = []
-    for _, group in cells.groupby(section, sort=False):
-        heads = list(dict.fromkeys(group[column].itertuples(index=False, name=None)))
-        blocks = []
-        for place, block in group.groupby("block", sort=False):
-            described = table["blocks"][int(str(place))]
-            named = described.get("rows") or [
-                {"estimator": name} for name in dict.fromkeys(block["estimator"])
-            ]
-            filled = {
-                (cell["estimator"], *(cell[name] for name in column)): _cell(cell, bounds)
-                for cell in block.to_dict("records")
-            }
-            rows = [
-                {
-                    "estimator": row["estimator"],
-                    "label": row.get("label")
-                    or labels["estimators"].get(row["estimator"], row["estimator"]),
-                    "indent": row.get("indent", False),
-                    "cells": [filled.get((row["estimator"], *head)) for head in heads],
-                }
-                for row in named
-            ]
-            blocks.append({"title": described.get("title", ""), "rows": rows})
-        columns = [
-            {
-                "group": " · ".join(
-                    [labels["models"].get(name, name) for name in head[:-2]]
-                    + [SCOPES[head[-2]]]
-                ),
-                "label": METRICS[head[-1]],
-                "lower_is_better": head[-1] in LOWER_IS_BETTER,
-            }
-            for head in heads
-        ]
-        title = _title(group.iloc[0], labels, with_model=not side_by_side)
-        grids.append({"title": title, "columns": columns, "blocks": blocks})
-    return grids
+def group_heads(grid: Grid) -> list[tuple[str, int]]:
+    """Return the headings above the metrics' names, and over how many columns each is."""
+    return [
+        (" · ".join(filter(None, [model, SCOPES[scope]])), span)
+        for (model, scope), span in grid.spans("model", "scope")
+    ]
 
 
-def _title(row: pd.Series, labels: Labels, *, with_model: bool) -> str:
-    dataset = labels["datasets"].get(row["dataset"], row["dataset"])
-    if row["train_dataset"] != row["dataset"]:
-        trained = labels["datasets"].get(row["train_dataset"], row["train_dataset"])
-        dataset = f"{dataset}, trained on {trained}"
-    model = labels["models"].get(row["model"], row["model"])
-    return f"{model} · {dataset}" if with_model else dataset
+def marks(cell: Cell) -> str:
+    """Return the classes of a cell: best, near (not significantly worse), or both."""
+    return " ".join(["best"] * cell.best + ["near"] * cell.underlined)
 
 
-def _cell(cell: Mapping[Any, Any], bounds: Mapping[tuple, tuple]) -> dict[str, Any] | None:
-    value = cell["value"]
-    if value != value:
-        return None
-    about = (cell["estimator"], cell["conditioning"], cell["scope"], cell["metric"])
-    place = (cell["model"], cell["dataset"])
-    # A row that no training touches is stored under the dataset itself.
-    low, high = bounds.get(
-        (*place, cell["train_dataset"], *about),
-        bounds.get((*place, cell["dataset"], *about), (float("nan"), float("nan"))),
-    )
-    interval = f"{short(low)} to {short(high)}" if low == low and high == high else ""
-    partly = pairs if isinstance(pairs := cell.get("pairs"), str) else ""  # empty in the CSV
-    return {
-        "value": value,
-        "text": short(value) + (f" ({partly.replace(' of ', '/')})" if partly else ""),
-        "mark": " ".join(["best"] * cell["bold"] + ["near"] * cell["underline"]),
-        "interval": "; ".join([interval] * bool(interval) + [f"{partly} pairs"] * bool(partly)),
-    }
+def printed(cell: Cell) -> str:
+    """Return a cell's value, and over how many pairs it is a mean where not over all."""
+    if cell.value != cell.value:
+        return "–"
+    return short(cell.value) + (f" ({cell.pairs.replace(' of ', '/')})" if cell.pairs else "")
+
+
+def about(cell: Cell) -> str:
+    """Return what is shown where one points at a cell: its interval and its pairs."""
+    known = cell.lower == cell.lower and cell.upper == cell.upper
+    interval = f"95 % interval {short(cell.lower)} to {short(cell.upper)}" if known else ""
+    return "; ".join(filter(None, [interval, f"{cell.pairs} pairs" if cell.pairs else ""]))
 
 
 def plain_grid(frame: pd.DataFrame) -> dict[str, Any]:

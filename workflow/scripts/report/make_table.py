@@ -10,6 +10,7 @@ import pandas as pd
 from persistcal import artifacts
 from persistcal.logs import log_to
 from persistcal.report.cells import fill_cells
+from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,11 @@ def make_table(
         raise ValueError(f"{tex_path}: {error}") from error
 
     Path(tex_path).write_text(
-        results_table(cells, table, label=name.replace("_", "-"), labels=labels),
+        results_table(
+            lay_out(cells, table, labels=labels),
+            caption=table["caption"],
+            label=name.replace("_", "-"),
+        ),
         encoding="utf-8",
     )
     cells.insert(0, "table", name)

@@ -1,0 +1,57 @@
+"""The names of all metrics: how each is printed, and which direction is better.
+
+A metric is a function of `persistcal.evaluation.metrics` and a line here. The function is named
+by scope and metric: `contrast_auc`. Nothing is imported, as the config is checked with it.
+"""
+
+from typing import NamedTuple
+
+SCOPES = ("contrast", "full")
+
+
+class Measure(NamedTuple):
+    r"""A metric as tables and figures name it.
+
+    Attributes
+    ----------
+    heading : str
+        Plain text.
+    latex : str
+        The same for LaTeX.
+    scopes : tuple of str
+        Where it is defined: on contrast sets, on all questions ("full"), or on both.
+    lower_is_better : bool
+        Whether smaller values are better.
+    """
+
+    heading: str
+    latex: str
+    scopes: tuple[str, ...] = SCOPES
+    lower_is_better: bool = False
+
+    @property
+    def arrow(self) -> str:
+        """The direction that is better."""
+        return "↓" if self.lower_is_better else "↑"
+
+
+MEASURES = {
+    "delta0_balanced": Measure("Δ₀ᵇ", r"$\Delta_0^b$", ("contrast",)),
+    "delta0": Measure("Δ₀", r"$\Delta_0$", ("contrast",)),
+    "delta_balanced": Measure("Δᵇ", r"$\Delta^b$", ("contrast",)),
+    "delta": Measure("Δ", r"$\Delta$", ("contrast",)),
+    "auc": Measure("AUC", "AUC"),
+    "brier": Measure("Brier", "BS", lower_is_better=True),
+    "smece": Measure("ECE", "ECE", lower_is_better=True),
+}
+
+
+def names(scope: str) -> list[str]:
+    """Return the metrics of a scope, in the order of tables.
+
+    Examples
+    --------
+    >>> names("full")
+    ['auc', 'brier', 'smece']
+    """
+    return [name for name, measure in MEASURES.items() if scope in measure.scopes]
