@@ -279,7 +279,7 @@ def _encode(model: PreTrainedModel, tokens: list[int]) -> list[Layer]:
     ids = torch.tensor(tokens, device=model.device)
     trees = Trees(1, model.device)
     trees.plant(torch.zeros_like(ids), torch.arange(len(ids), device=ids.device), [len(ids)])
-    PrefixCache([], trees).forward(model, ids, rows=ids.new_zeros(1))
+    PrefixCache([], trees).forward(model, ids, rows=[0])
     return [(keys[:, 0], values[:, 0]) for keys, values in trees.layers]
 
 
@@ -297,8 +297,9 @@ def _search(
     ]
     question, place, token = torch.tensor(list(zip(*places, strict=True)), device=model.device)
     trees.plant(question, cache.n_prefix + place, lengths)
-    last = torch.tensor(lengths, device=model.device).cumsum(0) - 1
-    rows = last[search.advance(cache.forward(model, token, rows=last))]
+    last = [sum(lengths[: question + 1]) - 1 for question in range(len(lengths))]
+    parent = search.advance(cache.forward(model, token, rows=last))
+    rows = torch.tensor(last, device=model.device)[parent]
     cache.first_query += min(lengths) - 1
     while len(search.question):
         cache.first_query += 1

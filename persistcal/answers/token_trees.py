@@ -200,9 +200,17 @@ class PrefixCache(Cache):
         return self.prefix[0][0].shape[1] if self.prefix else 0
 
     def forward(
-        self, model: PreTrainedModel, tokens: Tensor, rows: Tensor | None = None
+        self, model: PreTrainedModel, tokens: Tensor, rows: list[int] | None = None
     ) -> Tensor:
         """Run `model` on the next token of each row of the trees, and remember them.
+
+        Parameters
+        ----------
+        model : transformers.PreTrainedModel
+            Inside `shared_prefix_attention`.
+        tokens : Tensor of shape (n_rows,)
+        rows : list of int, optional
+            No tensor, because the model's last layer may be on any device.
 
         Returns
         -------
