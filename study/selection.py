@@ -163,13 +163,15 @@ class Study:
                     needed.setdefault("test", f"estimators.{name}")
         return needed
 
-    def known_checkpoints(self, model: str) -> dict[str, bool]:
-        """Return all checkpoints that the config names; whether each may equal another one."""
+    def known_checkpoints(self, model: str) -> list[str]:
+        """Return all checkpoints of `model` that the config names."""
         catalogue = self.config["models"][model].get("checkpoints", {})
-        return {
-            name: catalogue.get(name, {}).get("allow_identical_weights", False)
-            for name in [*self.group(model, "all"), *catalogue]
-        }
+        return list(dict.fromkeys([*self.group(model, "all"), *catalogue]))
+
+    def may_be_equal(self, model: str, checkpoints: Sequence[str]) -> dict[str, bool]:
+        """Return of each of `checkpoints` whether it may be the same as another one."""
+        about = self.config["models"][model].get("checkpoints", {})
+        return {c: about.get(c, {}).get("allow_identical_weights", False) for c in checkpoints}
 
     def described(self, model: str) -> dict[str, dict[str, Any]]:
         """Return what the config says of each checkpoint of `model` that answers."""

@@ -164,6 +164,37 @@ def split_rows(rows: pd.DataFrame, wanted: Iterable[tuple[str, str]]) -> Iterato
         yield chosen
 
 
+def check_distinct(rows: pd.DataFrame, allowed: Mapping[str, bool]) -> None:
+    """Refuse two checkpoints whose predictions of one model and dataset are all the same.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        One of those that `split_rows` yields.
+    allowed : mapping
+        By checkpoint, whether it may be the same as another one.
+
+    Raises
+    ------
+    OwnPredictionsError
+        With both checkpoints and the first row of the second.
+    """
+    content = ["question_id", "train_dataset", "estimator", "seed", "confidence", "correct"]
+    hashes = pd.util.hash_pandas_object(rows[content], index=False)  # summed, in any order
+    sums = hashes.groupby(rows["checkpoint"], observed=True, sort=False).agg(["sum", "size"])
+    first: dict[tuple[int, int], str] = {}
+    for checkpoint, total, n in sums.itertuples():
+        other = first.setdefault((total, n), checkpoint)
+        if other != checkpoint and not (allowed[checkpoint] or allowed[other]):
+            row = rows.loc[rows["checkpoint"] == checkpoint, "row"].iloc[0]
+            model = rows["model"].iloc[0]
+            raise OwnPredictionsError(
+                f"all predictions of checkpoint {checkpoint} of {model} are those of {other} "
+                f"(from row {row}); give each checkpoint its own, or if they are meant to be "
+                f"equal set models.{model}.checkpoints.{checkpoint}.allow_identical_weights"
+            )
+
+
 def _codes(batch: pa.RecordBatch, name: str, places: dict[str, int]) -> NDArray[np.int32]:
     """Return the place of each name among those seen so far; -1 where there is none."""
     if name == "train_dataset" and name not in batch.schema.names:

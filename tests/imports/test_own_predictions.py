@@ -56,7 +56,7 @@ def good():
     )
 
 
-def run(folder, frame, *, suffix=".csv", models=("m1", "m2"), dataset="quiz"):
+def run(folder, frame, *, suffix=".csv", models=("m1", "m2"), dataset="quiz", identical=True):
     path = folder / f"predictions{suffix}"
     if suffix == ".parquet":
         frame.to_parquet(path, index=False)
@@ -69,7 +69,7 @@ def run(folder, frame, *, suffix=".csv", models=("m1", "m2"), dataset="quiz"):
         outputs,
         answers,
         wanted=[(model, dataset) for model in models],
-        checkpoints={model: ["a", "b"] for model in models},
+        checkpoints={model: dict.fromkeys("ab", identical) for model in models},
     )
     return [artifacts.read(output, artifacts.PREDICTIONS) for output in outputs]
 
@@ -198,6 +198,16 @@ def test_lists_in_parquet_are_refused(tmp_path, column):
         run(tmp_path, frame, suffix=".parquet")
 
 
+def test_the_same_predictions_for_two_checkpoints_are_refused(tmp_path):
+    one = good().query("model == 'm1' and checkpoint == 'a'")
+    both = pd.concat([one, one.assign(checkpoint="b")[::-1]])
+    said = rf"checkpoint b of m1 are those of a \(from row {len(one) + 1}\); give"
+    with pytest.raises(ValueError, match=said):
+        run(tmp_path, both, models=("m1",), identical=False)
+    both.iloc[-1, both.columns.get_loc("confidence")] += 0.01
+    run(tmp_path, both, models=("m1",), identical=False)
+
+
 def test_three_wrong_rows_are_shown(tmp_path):
     frame = good().assign(confidence=2)
     with pytest.raises(ValueError, match=r"\(row 1: '2', row 2: '2', row 3: '2'\)"):
@@ -234,7 +244,9 @@ def test_questions_that_a_checkpoint_lacks_are_counted(tmp_path, caplog):
     run(tmp_path, good().drop(index=2))  # question 001 at checkpoint b of m1
     assert caplog.messages == [
         "m1, quiz: only 1 of 2 questions are at every checkpoint (a 2, b 1): a contrast set "
-        "holds those that both of its checkpoints have"
+        "holds those that both of its checkpoints have",
+        f"None of 1 answers in {tmp_path}/answers/m1-b.parquet is correct; see whether answers "
+        "and references have the same form",
     ]
 
 
@@ -267,13 +279,21 @@ def test_rows_of_other_length_and_files_of_other_kinds_are_refused(tmp_path):
     path.write_text(good().to_csv(index=False) + "m1,a,quiz\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"short.csv: .*Expected 8 columns, got 3"):
         import_predictions(
-            str(path), [""], [""], wanted=[("m1", "quiz")], checkpoints={"m1": ["a", "b"]}
+            str(path),
+            [""],
+            [""],
+            wanted=[("m1", "quiz")],
+            checkpoints={"m1": dict.fromkeys("ab", True)},
         )
     path = tmp_path / "text.parquet"
     path.write_text("model,checkpoint\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"text\.parquet: "):
         import_predictions(
-            str(path), [""], [""], wanted=[("m1", "quiz")], checkpoints={"m1": "ab"}
+            str(path),
+            [""],
+            [""],
+            wanted=[("m1", "quiz")],
+            checkpoints={"m1": dict.fromkeys("ab", True)},
         )
 
 
@@ -298,7 +318,7 @@ import pyarrow
 from import_predictions import import_predictions
 import_predictions({str(tmp_path / "big.csv")!r}, [{str(tmp_path / "out.parquet")!r}],
     [{str(tmp_path / "answers.parquet")!r}],
-    wanted=[("m1", "quiz")], checkpoints={{"m1": ["a"]}})
+    wanted=[("m1", "quiz")], checkpoints={{"m1": {{"a": False}}}})
 print(pyarrow.default_memory_pool().max_memory())
 """
     assert (tmp_path / "big.csv").stat().st_size > 140e6
@@ -334,7 +354,7 @@ def test_the_example_can_be_imported(tmp_path):
         [str(tmp_path / "out.parquet")],
         [str(tmp_path / f"{checkpoint}.parquet") for checkpoint in checkpoints],
         wanted=[(model, dataset)],
-        checkpoints={model: checkpoints},
+        checkpoints={model: dict.fromkeys(checkpoints, False)},
     )
     found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
     assert found.groupby(["estimator", "seed"]).size().tolist() == [900, 900, 900]
@@ -360,7 +380,7 @@ def test_a_file_is_read_in_the_encoding_and_with_the_delimiter_that_it_shows(
         [str(tmp_path / "out.parquet")],
         [str(tmp_path / f"{checkpoint}.parquet") for checkpoint in "ab"],
         wanted=[("m1", "quiz")],
-        checkpoints={"m1": ["a", "b"]},
+        checkpoints={"m1": dict.fromkeys("ab", True)},
     )
     found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
     assert found["confidence"].tolist() == [0.25, 0.5, 0.25, 0.5]
@@ -418,6 +438,6 @@ def test_what_is_not_certain_is_refused_with_the_file(tmp_path, name, content, m
             [""],
             [],
             wanted=[("m1", "quiz")],
-            checkpoints={"m1": ["a", "b"]},
+            checkpoints={"m1": dict.fromkeys("ab", True)},
         )
     assert str(caught.value).startswith(f"{tmp_path / name}: ")

@@ -25,7 +25,7 @@ if study.chosen["predictions"]:
         threads: 1
         params:
             wanted=[[model, dataset] for model in MODELS for dataset in DATASETS],
-            checkpoints={m: study.evaluation(m) for m in MODELS},
+            checkpoints={m: study.may_be_equal(m, study.evaluation(m)) for m in MODELS},
             contents=contents_of(study.chosen["predictions"]),
             code=digest_of("imports/import_predictions.py"),
         script:
@@ -59,7 +59,10 @@ if study.has_own_answers:
             entries=study.answer_files,
             contents=contents_of(*(entry["file"] for entry in study.answer_files)),
             strategy=config["decoding"]["strategy"],
-            known={m: study.known_checkpoints(m) for m in config["models"]},
+            known={
+                m: study.may_be_equal(m, study.known_checkpoints(m))
+                for m in config["models"]
+            },
             code=digest_of("imports/import_answers.py"),
         script:
             "../scripts/imports/import_answers.py"

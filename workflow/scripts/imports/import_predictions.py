@@ -17,6 +17,7 @@ from persistcal.imports.answers import imported_answers
 from persistcal.imports.own_predictions import (
     OwnPredictionsError,
     check_columns,
+    check_distinct,
     collect_rows,
     heading_of,
     split_rows,
@@ -32,9 +33,12 @@ def import_predictions(
     answers_paths: Sequence[str],
     *,
     wanted: Sequence[tuple[str, str]],
-    checkpoints: Mapping[str, Sequence[str]],
+    checkpoints: Mapping[str, Mapping[str, bool]],
 ) -> None:
-    """Write the predictions of each of `wanted` to its table, its answers by checkpoint."""
+    """Write the predictions of each of `wanted` to its table, its answers by checkpoint.
+
+    Of each checkpoint of a model, `checkpoints` says whether it may equal another one.
+    """
     datasets = list(dict.fromkeys(dataset for _, dataset in wanted))
     sources = {file_path: sha256(file_path)}
     log.info("%s has the SHA-256 %s", file_path, sources[file_path])
@@ -44,13 +48,16 @@ def import_predictions(
         parts = zip(wanted, predictions_paths, split_rows(rows, wanted), strict=True)
         for (model, dataset), path, chosen in parts:
             about = {"model": model, "dataset": dataset}
+            check_distinct(chosen, checkpoints[model])
             chosen_columns = chosen[artifacts.PREDICTIONS.schema.names]
             artifacts.write(
                 chosen_columns, path, artifacts.PREDICTIONS, about=about, sources=sources
             )
             log.info("Wrote %s: %d predictions", path, len(chosen))
             of_each = zip(
-                checkpoints[model], imported_answers(chosen, checkpoints[model]), strict=True
+                checkpoints[model],
+                imported_answers(chosen, list(checkpoints[model])),
+                strict=True,
             )
             answers += [({**about, "checkpoint": name}, rows) for name, rows in of_each]
         for path, (about, rows) in zip(answers_paths, answers, strict=True):
