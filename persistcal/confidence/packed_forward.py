@@ -31,8 +31,8 @@ class Packed(NamedTuple):
 
     def last_tokens(self, hidden: Tensor) -> Tensor:
         """Return what `hidden` has, on any device, at the last token of each prompt."""
-        near = hidden.device == self.ends_there.device
-        row, column = self.ends_there if near else self.ends
+        reachable = hidden.device.type == self.ends_there.device.type
+        row, column = self.ends_there.to(hidden.device) if reachable else self.ends
         return hidden[row, column]
 
 

@@ -6,6 +6,7 @@ nothing else of the vocabulary, make the confidence.
 
 import functools
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -14,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.packed_forward import check_close, pack
 
+PIECES_PER_GPU = 2  # of a batch, where a model is split over several
 MARGIN = 1e-6  # confidences stay this far from 0 and 1
 Head = Literal["float32", "model"]  # in which the digits' logits are computed
 
@@ -82,11 +84,18 @@ def digit_logits(
         Equal to those of the full forward pass of each prompt alone, which
         `check_digit_logits` verifies for a model.
     """
-    packed = pack(model, prompts)
-    hidden = model.get_decoder()(**packed.inputs).last_hidden_state
+    # Of a model that is split, one GPU computes a piece while another has the next: nothing
+    # here waits for the last one. Four pieces on two GPUs take 5 / 8 of the time of one.
+    n_gpus = len({*getattr(model, "hf_device_map", {"": 0}).values()})
+    n_pieces = min(len(prompts), PIECES_PER_GPU * n_gpus) if n_gpus > 1 else 1
+    ends = [len(prompts) * i // n_pieces for i in range(n_pieces + 1)]
+    last = []
+    for start, end in pairwise(ends):
+        packed = pack(model, prompts[start:end])
+        last.append(packed.last_tokens(model.get_decoder()(**packed.inputs).last_hidden_state))
     weights = model.get_output_embeddings().weight
     weights = weights[_on_device(tuple(digits), weights.device)]
-    hidden = packed.last_tokens(hidden).to(weights.device)
+    hidden = torch.cat(last).to(weights.device)
     if head == "float32":
         hidden, weights = hidden.float(), weights.float()
     return nn.functional.linear(hidden.to(weights.dtype), weights).float()

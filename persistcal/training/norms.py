@@ -44,8 +44,7 @@ class RootMeanSquareNorm(Function):
 def _rounds_first(norm: nn.Module) -> bool | None:
     """Return how a norm rounds; None for a module that computes something else."""
     weight, eps = getattr(norm, "weight", None), getattr(norm, "variance_epsilon", None)
-    moves_inputs = hasattr(norm, "_hf_hook")  # as in a model that is split over GPUs
-    if eps is None or moves_inputs or not isinstance(weight, Tensor) or weight.ndim != 1:
+    if eps is None or not isinstance(weight, Tensor) or weight.ndim != 1:
         return None
     probe = torch.linspace(-3, 3, 4 * len(weight), device=weight.device).view(4, -1)
     probe = probe.to(weight.dtype)
@@ -67,4 +66,6 @@ def shorten_norms(model: PreTrainedModel) -> None:
     for norm in model.modules():
         round_first = _rounds_first(norm)
         if round_first is not None:
-            norm.forward = _shortened(norm, round_first)
+            # In a model that is split over GPUs accelerate's hook calls the latter.
+            name = "_old_forward" if hasattr(norm, "_hf_hook") else "forward"
+            setattr(norm, name, _shortened(norm, round_first))

@@ -214,3 +214,19 @@ def test_a_model_with_a_mask_of_its_own_is_refused():
 def test_supported_models_pass_the_check(kind, dtype):
     prompts = token_rows(tiny_tokenizer())[2]
     check_digit_logits(tiny_model(kind, dtype=dtype), prompts, range(10, 20))
+
+
+def test_a_split_model_has_a_batch_in_pieces(monkeypatch):
+    model, tokenizer = tiny_model(), tiny_tokenizer()
+    digits = digit_tokens(tokenizer)
+    prompts = [[5, 9, 200, i, j] for i in range(5) for j in (7, 8)]
+    whole = digit_logits(model, prompts, digits)
+    model.hf_device_map = {"model.embed_tokens": 0, "model.layers": 0, "model.norm": 1}
+    passes = []
+    model.get_decoder().register_forward_pre_hook(
+        lambda _, __, inputs: passes.append(inputs["input_ids"].shape[0]), with_kwargs=True
+    )
+    torch.testing.assert_close(digit_logits(model, prompts, digits), whole)
+    assert len(passes) == 4  # two for each GPU
+    digit_logits(model, prompts[:3], digits)
+    assert len(passes) == 4 + 3
