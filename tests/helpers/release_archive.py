@@ -52,9 +52,13 @@ ADAPTERS = {  # what they are trained on, how the configuration ends
 
 
 class Release:
-    """Writes the tree below `root`; `numbers` and `tops` hold what it wrote."""
+    """Writes the tree below `root`; `numbers` and `tops` hold what it wrote.
 
-    def __init__(self, root, models=MODELS, datasets=DATASETS, seed=0):
+    With `levels`, confidences are whole parts of it, so that many are equal.
+    """
+
+    def __init__(self, root, models=MODELS, datasets=DATASETS, seed=0, levels=None):
+        self.levels = levels
         self.tree = Path(root) / "results" / "conset"
         self.rng = np.random.default_rng(seed)
         self.numbers = {}  # (model, dataset, train dataset, estimator, seed, checkpoint)
@@ -85,9 +89,8 @@ class Release:
                 groups.append(
                     [[f"{where} {j} {m}" for m in range(1 + j % 3)] for j in range(n)]
                 )
-                probabilities[row, :n] = torch.tensor(
-                    np.sort(rng.dirichlet(np.ones(n)))[::-1].copy(), dtype=torch.float32
-                )
+                shares = self.rounded(np.sort(rng.dirichlet(np.ones(n)))[::-1])
+                probabilities[row, :n] = torch.tensor(shares.copy(), dtype=torch.float32)
                 judged[row, :n] = torch.tensor(rng.choice([1, 1, 2, 3], n))
                 first = 0
                 if where in UNDECIDED:
@@ -106,11 +109,15 @@ class Release:
             torch.save(probabilities, folder / "beam_group_probs.pt")
             torch.save(judged, folder / "judge.pt")
 
+    def rounded(self, confidence):
+        """Return confidences, to the nearest of the levels if there are any."""
+        return np.round(confidence * self.levels) / self.levels if self.levels else confidence
+
     def write_confidences(self, folder, prefix, top, dataset, span, *, shards=1):
         """Write one estimator's files; return its confidences by question index."""
         begin, end = span
         values = {
-            i: float(np.float32(self.rng.random()))
+            i: float(np.float32(self.rounded(self.rng.random())))
             for i in range(begin, end)
             if i in top and i not in BLACKLIST[dataset]
         }

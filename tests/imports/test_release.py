@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from import_release import import_release
 from isotonic_by_hand import pool_adjacent_violators, slowly_interpolated
 from release_archive import (
     BLACKLIST,
@@ -22,6 +21,7 @@ from release_archive import (
     tar_of,
     write_digest,
 )
+from release_import import RECIPES, run_import
 
 from persistcal import artifacts
 from persistcal.imports.release.candidates import read_candidates
@@ -31,47 +31,6 @@ from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
 
 pytestmark = pytest.mark.slow
-
-RECIPES = ["transfer", "transfer_random"]
-POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}
-
-
-def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, backbones=None):
-    """Import the archive into `root`; return the folder and the list of what is missing."""
-    backbones = backbones or {}
-    cells = [
-        (model, checkpoint, dataset)
-        for model, about in {**models, **backbones}.items()
-        for checkpoint in {**about["earlier"], **about["evaluation"]}
-        for dataset in datasets
-    ]
-    kinds = ("beams", "clusters", "labels")
-    import_release(
-        archive,
-        digest,
-        [root / f"questions/{dataset}.parquet" for dataset in datasets],
-        *([root / f"{kind}/{m}/{c}/{d}.parquet" for m, c, d in cells] for kind in kinds),
-        [
-            root / f"scores/{m}/{c}/{d}/{recipe}.parquet"
-            for m, c, d in cells
-            if m in models
-            for recipe in RECIPES
-        ],
-        [root / f"predictions/{m}/{d}.parquet" for m, d in product(models, datasets)],
-        [
-            root / f"answers/{m}/{c}/{d}.parquet"
-            for m, d in product(models, datasets)
-            for c in models[m]["evaluation"]
-        ],
-        root / "release/missing.csv",
-        models=models,
-        backbones=backbones,
-        datasets=datasets,
-        recipes=RECIPES,
-        seeds=SEEDS,
-        posthoc=POSTHOC,
-    )
-    return pd.read_csv(root / "release/missing.csv")
 
 
 @pytest.fixture(scope="module")
