@@ -16,6 +16,7 @@ from study.selection import Study
 
 SCHEMA = Path(__file__).with_name("schema.yaml")
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
+LONGEST_NAME = 240  # of a file that ends in .log; a disk takes 255
 _ASKS_FOR_WORDS = ("p_true", "p_true_few_shot")
 _SOURCES = ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
 
@@ -381,6 +382,7 @@ def _check_estimator(study: Study, name: str) -> None:
         recipe = str(study.recipe_of(name))
         _check_names(f"estimators.{name}.recipe", [recipe], study.recipes)
         _check_one_adapter(study, name)
+        _check_folders(study, name, recipe)
     else:
         _check_function(estimator["function"], f"estimators.{name}.function")
         if "reads" not in estimator:
@@ -398,6 +400,18 @@ def _check_estimator(study: Study, name: str) -> None:
         _check_names(key, [estimator["verifier"]], config["verifiers"])
         if study.runs_models:
             _check_verifier(study, estimator["verifier"])
+
+
+def _check_folders(study: Study, name: str, recipe: str) -> None:
+    """Refuse adapters whose folder no disk takes: it is named after all that they train on."""
+    for model in study.chosen["models"] if study.runs_models else []:
+        longest = max(map(len, study.training_sets(model, recipe)), default=0)
+        if longest > LONGEST_NAME:
+            raise ConfigError(
+                f"config: estimators.{name} trains an adapter on checkpoints of {model} whose "
+                f"names have {longest} characters together, but a folder is named after them "
+                f"all and may have {LONGEST_NAME}; give models.{model}.checkpoints shorter names."
+            )
 
 
 def _check_function(function: str, key: str) -> None:

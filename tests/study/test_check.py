@@ -41,6 +41,18 @@ def test_own_predictions_need_no_more_than_this():
     check_config(overlaid(OWN))
 
 
+def test_checkpoints_whose_names_make_too_long_a_folder():
+    names = [f"{i:03}-{'n' * 76}" for i in range(4)]  # 4 * 80 and three plus signs
+    described = {name: {"revision": name} for name in names}
+    model = {"checkpoints": described, "earlier": ["kestrel"], "evaluation": names}
+    study = {"models": ["marin-8b"], "datasets": ["triviaqa"], "estimators": ["oracle"]}
+    config = overlaid({"models": {"marin-8b": model}, "study": {**study, "further": []}})
+    with pytest.raises(
+        ConfigError, match=r"estimators\.oracle trains .* 323 characters together"
+    ):
+        check_config(config)
+
+
 def own_answers(**study):
     chosen = {"answers": "answers.csv", "estimators": ["end_correct", "self_consistency"]}
     models = {"m1": {"earlier": ["z"], "evaluation": ["a", "b", "c"]}}
