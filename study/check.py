@@ -410,7 +410,7 @@ def _check_folders(study: Study, name: str, recipe: str) -> None:
             raise ConfigError(
                 f"config: estimators.{name} trains an adapter on checkpoints of {model} whose "
                 f"names have {longest} characters together, but a folder is named after them "
-                f"all and may have {LONGEST_NAME}; give models.{model}.checkpoints shorter names."
+                f"all and may have {LONGEST_NAME}; shorten those of models.{model}.checkpoints."
             )
 
 

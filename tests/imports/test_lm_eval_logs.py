@@ -162,6 +162,6 @@ def test_a_file_that_is_no_log(tmp_path, key):
     path = tmp_path / "a.csv"
     path.write_text("question_id,question,references,answer\n1,Why?,so,so\n")
     with pytest.raises(
-        OwnAnswersError, match=f"is no log of .*; remove {next(iter(key))} from its"
+        OwnAnswersError, match=f"is no log that has {next(iter(key))}; remove the key"
     ):
         read_answers({"file": str(path), **NAMED, **key}, several=False)

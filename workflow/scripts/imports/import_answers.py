@@ -130,19 +130,14 @@ def read_answers(entry: Mapping[str, str], *, several: bool) -> pd.DataFrame:
     labelled = entry.get("labels") == "log"
     try:
         if kind == ".eval":
-            rows, log_of = inspect_rows(path, labelled=labelled), "Inspect"
+            rows, used = inspect_rows(path, labelled=labelled), {"labels"}
         else:
-            rows = read_rows(path.read_bytes(), kind, known=KNOWN, lists=LISTS)
-            log_of = "lm-evaluation-harness" if is_lm_eval_log(rows.columns) else ""
-        if log_of == "lm-evaluation-harness":
+            rows, used = read_rows(path.read_bytes(), kind, known=KNOWN, lists=LISTS), set()
+        if is_lm_eval_log(rows.columns):
             rows = lm_eval_rows(rows, filtered=entry.get("filter"), labelled=labelled)
-        elif "filter" in entry or (labelled and not log_of):
-            key, of = (
-                ("filter", "lm-evaluation-harness")
-                if "filter" in entry
-                else ("labels", "lm-evaluation-harness or Inspect")
-            )
-            raise OwnAnswersError(f"is no log of {of}; remove {key} from its entry")
+            used = {"labels", "filter"}
+        for key in sorted({"labels", "filter"} & set(entry) - used):
+            raise OwnAnswersError(f"is no log that has {key}; remove the key from its entry")
         for name, value in said.items():
             if name in rows.columns:
                 raise OwnAnswersError(
