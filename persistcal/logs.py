@@ -5,13 +5,16 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
+from persistcal.gpu_errors import explain
+
 UNCAUGHT = "uncaught"
 
 
 def log_to(path: str | Path) -> None:
     """Log to the file `path` and to standard error, there with the name of the job.
 
-    Of an uncaught exception the file gets the traceback, and standard error a line.
+    Of an uncaught exception the file gets the traceback, and standard error a line. What a
+    GPU means by its errors is said in a sentence.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     terminal = logging.StreamHandler()
@@ -30,8 +33,9 @@ def log_to(path: str | Path) -> None:
     def record(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        logging.getLogger(UNCAUGHT).critical("%s", error, exc_info=(kind, error, trace))
-        print(f"{kind.__name__}: {error} (traceback in {path})", file=sys.stderr)
+        message = explain(error)
+        logging.getLogger(UNCAUGHT).critical("%s", message, exc_info=(kind, error, trace))
+        print(f"{kind.__name__}: {message} (traceback in {path})", file=sys.stderr)
 
     sys.excepthook = record
 

@@ -95,7 +95,7 @@ def digit_logits(
         last.append(packed.last_tokens(model.get_decoder()(**packed.inputs).last_hidden_state))
     weights = model.get_output_embeddings().weight
     weights = weights[_on_device(tuple(digits), weights.device)]
-    hidden = torch.cat(last).to(weights.device)
+    hidden = (torch.cat(last) if len(last) > 1 else last[0]).to(weights.device)
     if head == "float32":
         hidden, weights = hidden.float(), weights.float()
     return nn.functional.linear(hidden.to(weights.dtype), weights).float()

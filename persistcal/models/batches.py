@@ -11,6 +11,7 @@ import psutil
 import torch
 
 from persistcal.artifacts import Table
+from persistcal.gpu_errors import is_full
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,9 @@ def in_halves(compute: Callable[[list[int]], list], items: list[int]) -> list:
     """
     try:
         return compute(items)
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not is_full(error):
+            raise
         message = str(error)
     # Only here, after the exception, are the tensors of its frames free.
     free_memory()

@@ -1,6 +1,7 @@
 """Load causal language models and their tokenizers, and choose the device."""
 
 import functools
+import gc
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,18 @@ def pick_device() -> torch.device:
         device = torch.device("cpu")
     log.info("Models run on %s", device)
     return device
+
+
+def default_dtype(device: torch.device) -> str:
+    """Return the dtype of models on a device: bfloat16 on GPUs that compute in it."""
+    if device.type == "cpu":
+        return "float32"
+    if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        log.warning(
+            "This GPU does not compute in bfloat16; models take float32, twice as large"
+        )
+        return "float32"
+    return "bfloat16"
 
 
 @contextmanager
@@ -201,8 +214,7 @@ def load_model(
     revision : str, optional
         Branch, tag or commit of a Hub repository.
     dtype : str, optional
-        Name of a torch dtype such as "bfloat16"; by default bfloat16 on a GPU and
-        float32 on the CPU.
+        Name of a torch dtype such as "bfloat16"; by default `default_dtype`.
     device : torch.device or str, optional
         By default `pick_device()`; on GPUs a model that hardly fits on one is split
         over all that the process sees.
@@ -220,19 +232,22 @@ def load_model(
         When the files do not hold the weights of the model that their config describes.
     """
     device = pick_device() if device is None else torch.device(device)
-    name = dtype or ("float32" if device.type == "cpu" else "bfloat16")
+    name = dtype or default_dtype(device)
     kind = getattr(torch, name, None)
     if not isinstance(kind, torch.dtype):
         raise ValueError(f"{source}: dtype {name!r} is not one of torch, such as 'bfloat16'.")
     places = _places(source, build_empty(source, revision, kind), device)
+    if device.type == "cuda":
+        gc.collect()  # a model that was split over GPUs refers to itself, and would stay there
     model = load_whole(
         AutoModelForCausalLM,
         source,
         revision=revision or "main",
         dtype=kind,
-        device_map=places if len(places) > 1 else None,
+        # Weights go to a GPU one by one, so that main memory need not hold the model.
+        device_map=places if device.type == "cuda" else None,
     )
-    if len(places) == 1:
+    if device.type != "cuda":
         model = model.to(device)
     return cast(PreTrainedModel, model.eval().requires_grad_(False))
 

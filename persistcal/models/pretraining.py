@@ -1,12 +1,13 @@
 """Pre-train a small Olmo-3 model in segments, one saved checkpoint after another."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.corpus import Corpus
+from persistcal.models.load import pick_device
 from persistcal.pace import Pace
 
 
@@ -54,7 +55,7 @@ def new_model(
     max_length: int,
     seed: int,
 ) -> Olmo3ForCausalLM:
-    """Return an untrained Olmo-3 model, the same for the same seed.
+    """Return an untrained Olmo-3 model on `pick_device()`, the same for the same seed.
 
     Every fourth layer attends to everything before it, the others to the last
     `sliding_window` tokens, as in the large models.
@@ -73,7 +74,8 @@ def new_model(
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return Olmo3ForCausalLM(config)
+        model: torch.nn.Module = Olmo3ForCausalLM(config)
+    return cast(Olmo3ForCausalLM, model.to(pick_device()))
 
 
 # What each optimizer keeps of a parameter, by its name in torch.

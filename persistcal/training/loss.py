@@ -16,6 +16,7 @@ from persistcal.confidence.verbalised import (
     confidence_of,
     digit_logits,
 )
+from persistcal.gpu_errors import is_full
 from persistcal.models.batches import free_memory
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import Adapter
@@ -172,7 +173,9 @@ def joint_gradient(
             losses = accumulate_gradients(
                 trainee, batch, divisor=divisor, micro_batch=micro_batch
             )
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:
+            if not is_full(error):
+                raise
             out_of_memory = True
         if out_of_memory:
             free_memory()

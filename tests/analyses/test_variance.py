@@ -91,7 +91,9 @@ def test_last_hidden_states_are_those_of_each_prompt_alone(kind):
     assert all(not block._forward_hooks for block in blocks(model))  # none is left behind
     for place, prompt in enumerate(prompts()):
         with torch.inference_mode():
-            states = model(torch.tensor([prompt]), output_hidden_states=True).hidden_states
+            states = model(
+                torch.tensor([prompt], device=model.device), output_hidden_states=True
+            ).hidden_states
         expected = torch.stack([state[0, -1] for state in states[1:]])
         torch.testing.assert_close(found[:, place], expected, rtol=0, atol=1e-4)
         torch.testing.assert_close(raw[0, place], expected[0], rtol=0, atol=1e-4)
@@ -126,7 +128,7 @@ def all_at_once(folder):
     for seed in SEEDS:
         model = PeftModel.from_pretrained(tiny_model(), Path(folder) / f"seed{seed}")
         rows = [last_hidden_states(model.get_base_model(), [p])[:, 0] for p in prompts()]
-        states.append(torch.stack(rows).double().numpy())
+        states.append(torch.stack(rows).double().cpu().numpy())
     return np.var(np.stack(states), axis=0).sum(-1)
 
 

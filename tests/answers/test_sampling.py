@@ -75,9 +75,11 @@ def test_log_probabilities_lengths_and_entropies_are_of_the_model_itself(draw, m
     [answers] = sampled(draw, suffixes=SUFFIXES[1:2])
     for tokens, answer in zip(searches[0].finished_tokens[0].tolist(), answers, strict=True):
         ids = [token for token in tokens if token >= 0]
-        logits = model(torch.tensor([prompt + ids])).logits[0, len(prompt) - 1 : -1]
+        logits = model(torch.tensor([prompt + ids], device=model.device)).logits[
+            0, len(prompt) - 1 : -1
+        ]
         logprob = logits.log_softmax(-1)
-        own = logprob.gather(1, torch.tensor(ids)[:, None]).sum().item()
+        own = logprob.gather(1, torch.tensor(ids, device=model.device)[:, None]).sum().item()
         entropy = -(logprob.exp() * logprob).sum(-1).mean().item()
         assert answer[1:] == (pytest.approx(own, abs=1e-4), len(ids), pytest.approx(entropy))
 

@@ -301,8 +301,10 @@ def test_linear_probe(tmp_path, monkeypatch):
         """Of the first of two blocks, by the model's own list of hidden states."""
         ids = tiny_tokenizer()(f"Prompt: {question}\nAnswer: Norway{seed}")["input_ids"]
         with torch.inference_mode():
-            output = tiny_model(seed=seed)(torch.tensor([ids]), output_hidden_states=True)
-        return output.hidden_states[1][0, -1].numpy()
+            model = tiny_model(seed=seed)
+            ids = torch.tensor([ids], device=model.device)
+            output = model(ids, output_hidden_states=True)
+        return output.hidden_states[1][0, -1].cpu().numpy()
 
     asked = dict(questions[["question_id", "question"]].values)
     train = [(seed, i) for seed in (0, 1) for i in range(18)]
@@ -468,7 +470,9 @@ def ask_tiny_models(function, right=(), **settings):
     def probabilities(text):
         with torch.inference_mode():
             ids = tiny_tokenizer()(text)["input_ids"]
-            return tiny_model(seed=1)(torch.tensor([ids])).logits[0, -1].softmax(-1)
+            model = tiny_model(seed=1)
+            ids = torch.tensor([ids], device=model.device)
+            return model(ids).logits[0, -1].softmax(-1).cpu()
 
     return found["confidence"].to_numpy(), rows.loc[found["question_id"]], rows, probabilities
 
@@ -523,7 +527,7 @@ def test_p_true_is_that_of_lm_polygraph_but_for_the_end_of_the_sequence():
     ids = tokenizer(said)["input_ids"]
     ours = word_probability(model, [ids], word_token(tokenizer, "9"), batch_size=1).item()
     with torch.inference_mode():
-        p = model(torch.tensor([ids])).logits[0, -1].double().softmax(-1)
+        p = model(torch.tensor([ids], device=model.device)).logits[0, -1].double().softmax(-1)
     end = p[tokenizer.eos_token_id].item()
     theirs = np.exp(-polygraph.p_true(model, tokenizer, "Where is Oslo?", "Norway", "9"))
     assert theirs == pytest.approx(ours / (1 - end), rel=1e-5)

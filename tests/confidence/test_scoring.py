@@ -35,7 +35,8 @@ def test_scores_equal_the_full_forward_pass_of_each_prompt(batch_size):
     expected = []
     for prompt in prompts:
         with torch.inference_mode():
-            logits = model(torch.tensor([prompt])).logits[0, -1, digits].double().numpy()
+            logits = model(torch.tensor([prompt], device=model.device)).logits[0, -1, digits]
+            logits = logits.double().cpu().numpy()
         probabilities = np.exp(logits) / np.exp(logits).sum()
         expected.append(probabilities @ np.arange(10) / 9)
     scores = score_answers(model, prompts, digits, batch_size=batch_size)

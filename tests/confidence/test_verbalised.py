@@ -47,7 +47,7 @@ def test_packed_logits_equal_those_of_each_prompt_alone(kind, chosen):
         ours = digit_logits(model, [prompt for row in rows for prompt in row], digits)
         theirs = torch.stack(
             [
-                model(torch.tensor([prompt])).logits[0, -1, digits]
+                model(torch.tensor([prompt], device=model.device)).logits[0, -1, digits]
                 for row in rows
                 for prompt in row
             ]
@@ -64,7 +64,7 @@ def test_logits_of_the_models_own_head_are_its_own(kind):
     with torch.inference_mode():
         for prompt in prompts:  # alone, so that both see the same hidden state
             own = digit_logits(model, [prompt], digits, "model")
-            full = model(torch.tensor([prompt])).logits[:, -1, digits]
+            full = model(torch.tensor([prompt], device=model.device)).logits[:, -1, digits]
             assert full.dtype == torch.bfloat16 and own.dtype == torch.float32
             # at most one of 2^-8 apart, where sums are made in another order
             torch.testing.assert_close(own, full.float(), rtol=2**-7, atol=0)

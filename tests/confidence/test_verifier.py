@@ -78,7 +78,8 @@ def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
     expected = []
     for prompt in prompts:
         with torch.inference_mode():
-            logits = model(torch.tensor([prompt])).logits[0, -1].double().numpy()
+            logits = model(torch.tensor([prompt], device=model.device)).logits[0, -1]
+            logits = logits.double().cpu().numpy()
         assert len(logits) == 300
         expected.append(np.exp(logits[token]) / np.exp(logits).sum())
     probability = word_probability(model, prompts, token, batch_size=batch_size)
@@ -100,8 +101,8 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved(monkeypatch):
 
     monkeypatch.setattr(verifier, "next_logits", fail_above_two)
     halved = word_probability(model, prompts, 5, batch_size=100)
-    # The check's two, then (7 + 1) // 2 = 4, 4 // 2 = 2.
-    assert sizes == [2, 7, 4, 2, 2, 2, 1]
+    # The check's two; 7 are (7 + 1) // 2 = 4 and 3, and these 2 and 2, and 2 and 1.
+    assert sizes == [2, 7, 4, 2, 2, 3, 2, 1]
     np.testing.assert_allclose(halved, whole, rtol=1e-4)
 
 
@@ -123,7 +124,10 @@ def test_a_model_with_scaled_logits_is_asked_through_its_own_head():
     model = GraniteForCausalLM(config).eval()
     prompts = [[1, 2, 3, 4], [1, 2, 5], [1, 2, 5]]
     with torch.inference_mode():
-        logits = [model(torch.tensor([prompt])).logits[0, -1] for prompt in prompts]
+        logits = [
+            model(torch.tensor([prompt], device=model.device)).logits[0, -1]
+            for prompt in prompts
+        ]
     expected = torch.stack(logits).softmax(-1)[:, 7]
     found = word_probability(model, prompts, 7, batch_size=3)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
@@ -209,7 +213,12 @@ def test_score_with_verifier(study):
         )
         ids = tokenizer(f"<user>{text}</><assistant><think></think>")["input_ids"]
         with torch.inference_mode():
-            probability = model(torch.tensor([ids])).logits[0, -1].softmax(-1)[yes].item()
+            probability = (
+                model(torch.tensor([ids], device=model.device))
+                .logits[0, -1]
+                .softmax(-1)[yes]
+                .item()
+            )
         assert row.confidence == pytest.approx(probability, rel=1e-3)
     assert len(verified) == 10
     plain = verify({"early": "test"}, "plain.parquet", adapter=None)

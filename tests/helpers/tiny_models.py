@@ -19,6 +19,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from persistcal.models.load import pick_device
+
 TEMPLATE = "Prompt: {question}\nCandidate: {answer}\nConfidence: "
 TEXT = TEMPLATE.format(question="Which country is Oslo in?", answer="Norway") + "0123456789"
 ID2LABEL = {0: "contradiction", 1: "neutral", 2: "entailment"}
@@ -43,7 +45,9 @@ def tiny_tokenizer(text=TEXT, vocab_size=300):
 
 
 def tiny_model(kind="olmo3", seed=0, hidden=32, layers=2, dtype=torch.float32):
-    """Random weights large enough that the digits' logits differ between prompts."""
+    """Random weights large enough that the digits' logits differ between prompts; on a GPU if
+    there is one.
+    """
     shape = {
         "vocab_size": 300,
         "hidden_size": hidden,
@@ -64,7 +68,7 @@ def tiny_model(kind="olmo3", seed=0, hidden=32, layers=2, dtype=torch.float32):
         model = Olmo3ForCausalLM(Olmo3Config(**shape, sliding_window=12, layer_types=types))
     else:
         model = LlamaForCausalLM(LlamaConfig(**shape, tie_word_embeddings=True))
-    return model.to(dtype).eval()
+    return model.to(pick_device(), dtype).eval()
 
 
 def tiny_entailment_model(folder, id2label=ID2LABEL, seed=3):

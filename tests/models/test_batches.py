@@ -183,7 +183,7 @@ def test_a_confidence_that_is_not_a_number_stops_the_job(study, tmp_path, monkey
     monkeypatch.setattr(
         scoring,
         "digit_logits",
-        lambda _model, rows, _digits: torch.full((len(rows), 10), torch.nan),
+        lambda _model, rows, *_: torch.full((len(rows), 10), torch.nan),
     )
     with pytest.raises(FloatingPointError, match="logits are not finite"):
         scores_job(study, tmp_path / "scores")

@@ -130,7 +130,7 @@ def test_a_split_model_computes_the_same(kind):
     tokenizer, found = tiny_tokenizer(), []
     question = TrainingQuestion(("Is it? yes 7", "Is it? no"), (0.6, 0.4), (1.0, 0.0))
     for split in (False, True):
-        model = tiny_model(kind, layers=4)
+        model = tiny_model(kind, layers=4).cpu()
         if split:
             places = dict.fromkeys(split_model(model, [1, 1]), "cpu")
             model = dispatch_model(model, places, force_hooks=True)

@@ -171,7 +171,15 @@ def start(n_gpus, capability=(9, 0)):
     cuda.Stream = cuda.Event = Idle
     cuda.current_stream = cuda.default_stream = Idle
     torch.backends.cuda.is_built = lambda: True
+    of_host = torch.UntypedStorage.clone
+    torch.UntypedStorage.clone = lambda s: clone(s) if s.device.type == "cuda" else of_host(s)
     pretended_nccl.start(lambda: driver.begin()[library.current_gpu()])
+
+
+def clone(storage):
+    """Copy a storage, as `copy.deepcopy` does; this build can make none for a GPU."""
+    empty = torch.empty(0, dtype=torch.uint8, device=storage.device)
+    return empty.set_(storage, 0, (storage.nbytes(),), (1,)).clone().untyped_storage()
 
 
 class Idle:

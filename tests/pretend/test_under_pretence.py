@@ -1,4 +1,7 @@
-"""The tests of models, answers, confidence and training pass with GPUs that are pretended."""
+"""The tests of models, answers, confidence and training pass with GPUs that are pretended.
+
+Here those of them that GPUs are most likely to fail; `make pretend` runs them all.
+"""
 
 import os
 import re
@@ -10,7 +13,21 @@ import pretended_cuda
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = ["tests/pretend"]
+TESTS = [
+    "tests/pretend",
+    "tests/models/test_load.py",
+    "tests/models/test_pretraining.py::test_pretrain_checkpoint",
+    "tests/answers/test_decode.py::test_beams_are_those_of_generate[llama]",
+    "tests/answers/test_decode.py::test_beams_are_those_of_generate[olmo3_window_in_question]",
+    "tests/answers/test_sampling.py::"
+    "test_log_probabilities_lengths_and_entropies_are_of_the_model_itself",
+    "tests/confidence/test_scoring.py::test_scores_equal_the_full_forward_pass_of_each_prompt",
+    "tests/confidence/test_verbalised.py",
+    "tests/confidence/test_verifier.py::test_probability_is_that_of_each_prompt_alone",
+    "tests/confidence/test_estimators.py::test_linear_probe",
+    "tests/training/test_train.py::test_gradient_is_the_sum_of_the_checkpoints_gradients",
+    "tests/training/test_train.py::test_two_runs_give_the_same_files_and_seeds_differ",
+]
 
 
 @pytest.mark.slow
@@ -18,7 +35,7 @@ FILES = ["tests/pretend"]
 def test_tests_pass_under_pretence():
     pretended_cuda.build()
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FILES],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT / "tests/pretend/site"), "PRETEND_GPUS": "2"},
         capture_output=True,
@@ -26,5 +43,5 @@ def test_tests_pass_under_pretence():
         check=False,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= len(FILES)
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 2 * len(TESTS)
     assert "skipped" not in done.stdout.splitlines()[-1]

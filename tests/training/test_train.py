@@ -46,7 +46,7 @@ def toy_data(n, seed=0):
 
 
 def naive_confidence(model, tokenizer, prompt):
-    ids = torch.tensor([tokenizer(prompt)["input_ids"]])
+    ids = torch.tensor([tokenizer(prompt)["input_ids"]], device=model.device)
     logits = model(ids).logits[0, -1]
     exponents = [logits[tokenizer.encode(str(d))[0]].exp() for d in range(10)]
     return sum(d / 9 * e for d, e in enumerate(exponents)) / sum(exponents)
@@ -68,7 +68,8 @@ def with_random_adapter(trainee, seed=5):
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in trainee.adapter.values():
-            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter += 0.1 * noise.to(parameter.device)
     return {name: p.detach().clone() for name, p in trainee.adapter.items()}
 
 

@@ -13,6 +13,7 @@ import platform
 import sys
 from pathlib import Path
 
+from persistcal.gpu_errors import explain
 from persistcal.training import launch
 
 
@@ -20,22 +21,20 @@ def run_rank(script_path: str, arguments: list, settings: dict, timeout_min: flo
     """Join the other ranks and call the function of the script at `script_path`."""
     from persistcal.training import ranks  # and torch, when `read_srun` has been called
 
-    ranks.join(timeout_min)
-    name = Path(script_path).stem
-    logging.basicConfig(
-        level=logging.INFO, format=f"rank {ranks.index()} %(levelname)s %(message)s"
-    )
-    node = os.environ.get("SLURMD_NODENAME", platform.node())
-    logging.info("is one of %d, on %s", ranks.count(), node)
+    rank, name = os.environ["RANK"], Path(script_path).stem
+    logging.basicConfig(level=logging.INFO, format=f"rank {rank} %(levelname)s %(message)s")
     spec = importlib.util.spec_from_file_location(name, script_path)
     assert spec and spec.loader, script_path
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     try:
+        ranks.join(timeout_min)
+        node = os.environ.get("SLURMD_NODENAME", platform.node())
+        logging.info("is one of %d, on %s", ranks.count(), node)
         getattr(module, name)(*arguments, **settings)
-    except Exception:
+    except Exception as error:
         # Not raised: ranks that wait for this one would only add their own complaints.
-        logging.exception("rank %d stops", ranks.index())
+        logging.exception("stops: %s", explain(error))
         sys.exit(1)
     ranks.leave()
 

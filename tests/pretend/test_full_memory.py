@@ -1,0 +1,121 @@
+"""A full GPU: batches are halved, and what cannot be divided stops with a sentence."""
+
+import logging
+
+import pretended_cuda
+import pytest
+import torch
+from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+
+from persistcal.analyses.hidden_states import last_hidden_states
+from persistcal.answers.decode import generate_beams
+from persistcal.confidence.prompts import confidence_prompt
+from persistcal.confidence.scoring import score_answers
+from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
+from persistcal.gpu_errors import explain
+from persistcal.training import loss
+from persistcal.training.data import TrainingQuestion
+from persistcal.training.train import prepare, train_adapter
+
+TOKENIZER = tiny_tokenizer()
+DIGITS = digit_tokens(TOKENIZER)
+TEXTS = [
+    confidence_prompt(TEMPLATE, f"Is it so {i}?", a) for i in range(8) for a in ("y", "n o")
+]
+PROMPTS = TOKENIZER(TEXTS)["input_ids"]
+# what a GPU's allocator says, and what a library says that asked the driver itself
+MESSAGES = [None, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"]
+FULL = "The GPU's memory holds the model, but not what is computed beside it"
+
+
+def decode(model):
+    suffixes = ["yes", "no 1", "what now", "7"]
+    return generate_beams(
+        model, TOKENIZER, "Is it? ", suffixes, n_beams=3, max_new_tokens=4, batch_size=4
+    )
+
+
+def train(model):
+    data = {
+        f"q{i}": TrainingQuestion(tuple(TEXTS[2 * i : 2 * i + 2]), (0.6, 0.4), (1.0, 0.0))
+        for i in range(8)
+    }
+    trainee = prepare({"a": model}, TOKENIZER, [data], rank=2, alpha=4)
+    how = {"seed": 17, "lr": 1e-2, "epochs": 1, "batch_size": 8, "micro_batch": 16}
+    return train_adapter(trainee, {"a": data}, list(data), **how)["loss"]
+
+
+def score(model):
+    return score_answers(model, PROMPTS, DIGITS, batch_size=16)
+
+
+@pytest.mark.parametrize("run", [decode, score])
+def test_with_less_memory_batches_are_halved_and_results_stay(run, caplog):
+    caplog.set_level(logging.WARNING)
+    model = tiny_model()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    expected = run(model)
+    needed = torch.cuda.max_memory_allocated() - before
+    with pretended_cuda.limited(int(0.6 * needed)):
+        found = run(model)
+    assert "is computed in halves" in caplog.text
+    if run is score:
+        assert found == pytest.approx(expected, abs=1e-5)
+    else:
+        assert [[b.text for b in bs] for bs in found] == [
+            [b.text for b in bs] for bs in expected
+        ]
+    assert torch.cuda.memory_allocated() == before
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_micro_batch_that_does_not_fit_is_halved(message, caplog, monkeypatch):
+    caplog.set_level(logging.WARNING)
+    expected = train(tiny_model())
+    losses, fails = loss.question_losses, [True]
+
+    def fail_first(*arguments):
+        with pretended_cuda.failing(100 if fails and fails.pop() else -1, message):
+            return losses(*arguments)
+
+    monkeypatch.setattr(loss, "question_losses", fail_first)
+    assert train(tiny_model()).tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+    assert "going on with 8 candidates" in caplog.text
+
+
+def first_step_of_adamw(model):
+    """Training, where the optimizer's first step is what does not fit."""
+    step = torch.optim.AdamW.step
+
+    def fail(optimizer, *arguments):
+        with pretended_cuda.failing(0):
+            return step(optimizer, *arguments)
+
+    torch.optim.AdamW.step = fail
+    try:
+        train(model)
+    finally:
+        torch.optim.AdamW.step = step
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize(
+    "run",
+    [
+        decode,  # whose shared prefix is encoded first
+        lambda model: check_digit_logits(model, PROMPTS[:4], DIGITS),
+        lambda model: last_hidden_states(model, PROMPTS),
+    ],
+)
+def test_what_cannot_be_divided_is_said_in_a_sentence(run, message):
+    with pretended_cuda.failing(5, message), pytest.raises(RuntimeError) as error:
+        run(tiny_model())
+    assert explain(error.value).startswith(FULL)
+    assert "\n" not in explain(error.value)
+
+
+def test_so_is_the_first_step_of_the_optimizer():
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        first_step_of_adamw(tiny_model())
+    assert explain(error.value).startswith(FULL)

@@ -1,0 +1,57 @@
+"""Models get to their GPUs, leave them when dropped, and take a dtype that these compute in."""
+
+import logging
+from types import SimpleNamespace
+
+import pretended_cuda
+import pytest
+import torch
+from tiny_models import tiny_model
+
+from persistcal.models.load import load_model
+
+
+@pytest.fixture
+def saved(tmp_path):
+    tiny_model(layers=4).save_pretrained(tmp_path)
+    return str(tmp_path)
+
+
+@pytest.fixture
+def small_gpus(monkeypatch):
+    """GPUs so small that a tiny model is split over them."""
+    properties = SimpleNamespace(total_memory=60_000, major=9, minor=0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda *_: properties)
+
+
+def in_use():
+    return [torch.cuda.memory_allocated(gpu) for gpu in range(2)]
+
+
+def test_weights_go_to_a_gpu_one_by_one(saved, monkeypatch):
+    moved = []
+    monkeypatch.setattr(torch.nn.Module, "to", lambda module, *_: moved.append(module))
+    model = load_model(saved)
+    assert {p.device.type for p in model.parameters()} == {"cuda"}
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    assert not moved
+
+
+def test_of_two_split_models_one_after_the_other_one_is_there(saved, small_gpus):
+    model = load_model(saved)
+    assert {str(p.device) for p in model.parameters()} == {"cuda:0", "cuda:1"}
+    with_one = in_use()
+    del model
+    again = load_model(saved)
+    assert in_use() == with_one
+    assert again.device.type == "cuda"
+
+
+@pytest.mark.parametrize(("capability", "dtype"), [((8, 0), "bfloat16"), ((7, 5), "float32")])
+def test_gpus_without_bfloat16_get_float32(capability, dtype, saved, monkeypatch, caplog):
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(pretended_cuda.driver, "capability", capability)
+    assert load_model(saved).dtype == getattr(torch, dtype)
+    assert ("does not compute in bfloat16" in caplog.text) == (dtype == "float32")
+    # asked for by name, it is what is meant
+    assert load_model(saved, dtype="bfloat16").dtype == torch.bfloat16
