@@ -72,15 +72,16 @@ def tables_made(names):
 
 def reports():
     """Tables and figures of the study beside those that compare estimators."""
-    sizes = expand(rules.make_contrast_table.output.tex, dataset=DATASETS)
+    plain = plain_tables(
+        [t for t in PLAIN_TABLES if t not in FURTHER_PLAIN_TABLES], "tex"
+    )
     figures = [rules.draw_full_vs_contrast.output.png]
     if any(len(study.evaluation(model)) > FEW_CHECKPOINTS for model in MODELS):
         figures.append(rules.draw_distance.output.png)
     if study.chosen["predictions"]:
-        return sizes + figures
-    checkpoints = rules.make_checkpoints_table.output.tex
+        return plain + figures
     worlds = [rules.summarise_worlds.output.tex] if study.worlds else []
-    return [checkpoints, *sizes, *figures, rules.draw_accuracy.output.png, *worlds]
+    return [*plain, *figures, rules.draw_accuracy.output.png, *worlds]
 
 
 def reports_of_analyses():
@@ -95,16 +96,7 @@ def reports_of_analyses():
         wanted.append(rules.measure_confounds.output.tex)
     if study.analysed("gcm_headroom"):
         wanted.append(rules.draw_gcm_headroom.output.png)
-    if COMPARED:
-        wanted.append(rules.make_weights_table.output.tex)
-    for name, table in {
-        "categories": rules.make_categories_table,
-        "examples": rules.make_examples_table,
-    }.items():
-        shown = config["analyses"]["questions"][name]
-        wanted += expand(
-            table.output.tex, dataset=[d for d in study.datasets if d in shown]
-        )
+    wanted += plain_tables(FURTHER_PLAIN_TABLES, "tex")
     agreements = rules.summarise_audit.output.agreements if AUDIT["filled"] else None
     sheet = agreements or rules.draw_audit.output.sheet
     return wanted + [

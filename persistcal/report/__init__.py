@@ -16,6 +16,8 @@ leaderboard: the figure of many estimators: a row for each, the one that follows
     on top
 page/: one page that shows a study: what it says, and every answer behind it
 paper: the paper's printed numbers: what each is called here, and how a study compares
+plain_tables: tables that compare no estimators: each a function from rows to LaTeX and a CSV's
+    rows
 question_tables: tables about the questions of a dataset, as LaTeX
 study_tables: tables about a study's checkpoints and contrast sets, as LaTeX
 """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from compare_weights import compare_weights
-from make_weights_table import make_weights_table
+from make_plain_table import make_plain_table
 from safetensors.torch import save_file
 
 from persistcal import artifacts
@@ -64,12 +64,18 @@ def test_from_files_to_table(tmp_path, monkeypatch, piece):
     np.testing.assert_allclose(found["cosine"], expected, rtol=1e-12)
     assert set(found["n_weights"]) == {50 * 8 + 6 * 5 * 4 + 8 + 1}
 
-    make_weights_table(
+    make_plain_table(
         ["similarities.csv"],
         "table.tex",
         "table.csv",
-        checkpoints={"m": {"early": "10%", "middle": "20%", "late": "100%"}},
-        models={"m": "Model m"},
+        table={
+            "function": "weight_similarity",
+            "artifact": "WEIGHT_SIMILARITIES",
+            "settings": {
+                "checkpoints": {"m": {"early": "10%", "middle": "20%", "late": "100%"}},
+                "labels": {"models": {"m": "Model m"}},
+            },
+        },
     )
     text = Path("table.tex").read_text()
     first, second, third = (f"{value:.3f}" for value in expected)

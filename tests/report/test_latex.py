@@ -10,8 +10,7 @@ import yaml
 from compute_accuracies import compute_accuracies
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from make_checkpoints_table import make_checkpoints_table
-from make_contrast_table import make_contrast_table
+from make_plain_table import make_plain_table
 from make_table import make_table
 from workflow_runs import ROOT
 
@@ -145,14 +144,20 @@ def others(study):
         columns=artifacts.CONTRAST_SETS.schema.names,
     )
     artifacts.write_csv(sets, study / "sets.csv", artifacts.CONTRAST_SETS)
-    make_contrast_table(
-        str(study / "sets.csv"),
+    make_plain_table(
+        [str(study / "sets.csv")],
         str(study / "sizes.tex"),
         str(study / "sizes.csv"),
-        dataset="d",
-        checkpoints={"m": {"x": "40%", "y": "50%", "z": "100%"}},
-        min_contrast=10,
-        labels=LABELS,
+        table={
+            "function": "contrast_set_sizes",
+            "artifact": "CONTRAST_SETS",
+            "settings": {
+                "dataset": "d",
+                "checkpoints": {"m": {"x": "40%", "y": "50%", "z": "100%"}},
+                "min_contrast": 10,
+                "labels": LABELS,
+            },
+        },
     )
     accuracies = pd.DataFrame(
         [
@@ -163,14 +168,16 @@ def others(study):
         columns=artifacts.ACCURACIES.schema.names,
     )
     artifacts.write_csv(accuracies, study / "accuracies.csv", artifacts.ACCURACIES)
-    make_checkpoints_table(
-        str(study / "accuracies.csv"),
+    known = {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
+    make_plain_table(
+        [str(study / "accuracies.csv")],
         str(study / "checkpoints.tex"),
         str(study / "checkpoints_table.csv"),
-        checkpoints={
-            "m": {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
+        table={
+            "function": "checkpoints",
+            "artifact": "ACCURACIES",
+            "settings": {"checkpoints": {"m": known}, "labels": LABELS},
         },
-        labels=LABELS,
     )
     return study
 
@@ -209,12 +216,16 @@ def test_tokens_are_printed_as_in_the_paper(tmp_path):
     ]
     accuracies = pd.DataFrame(rows, columns=artifacts.ACCURACIES.schema.names)
     artifacts.write_csv(accuracies, tmp_path / "accuracies.csv", artifacts.ACCURACIES)
-    make_checkpoints_table(
-        str(tmp_path / "accuracies.csv"),
+    labels = {"models": {}, "datasets": {"d": "D"}}
+    make_plain_table(
+        [str(tmp_path / "accuracies.csv")],
         str(tmp_path / "table.tex"),
         str(tmp_path / "table.csv"),
-        checkpoints=checkpoints,
-        labels={"models": {}, "datasets": {"d": "D"}},
+        table={
+            "function": "checkpoints",
+            "artifact": "ACCURACIES",
+            "settings": {"checkpoints": checkpoints, "labels": labels},
+        },
     )
     tex = (tmp_path / "table.tex").read_text("utf-8")
     printed = re.findall(r"\\texttt\{([^}]*)\} & ([\d.]+) &", tex)
@@ -226,14 +237,16 @@ def test_tokens_are_printed_as_in_the_paper(tmp_path):
 
 def test_empty_contrast_table_is_refused(others):
     with pytest.raises(ValueError, match="no contrast set of dataset 'nowhere'"):
-        make_contrast_table(
-            str(others / "sets.csv"),
+        settings = {"dataset": "nowhere", "checkpoints": {}, "min_contrast": 1}
+        make_plain_table(
+            [str(others / "sets.csv")],
             "",
             "",
-            dataset="nowhere",
-            checkpoints={},
-            min_contrast=1,
-            labels=LABELS,
+            table={
+                "function": "contrast_set_sizes",
+                "artifact": "CONTRAST_SETS",
+                "settings": {**settings, "labels": LABELS},
+            },
         )
 
 

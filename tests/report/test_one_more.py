@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import pandas as pd
-from workflow_runs import ROOT
+import pytest
+from own_study import write_study
+from workflow_runs import ROOT, planned
 
 FUNCTION = """
 
@@ -79,3 +81,54 @@ def test_a_metric_is_a_function_and_a_line(tmp_path):
         "notebook.html": "closeness",
     }.items():
         assert text in (tmp_path / file).read_text(encoding="utf-8"), file
+
+
+TABLE = """
+
+def changes(sets: pd.DataFrame, *, unit: str) -> Printed:
+    rows = sets[["earlier", "later", "size"]]
+    return Printed(f"% {unit}: {sets['size'].sum()}", rows)
+"""
+ENTRY = """
+PLAIN_TABLES["changes"] = {
+    "function": "changes",
+    "artifact": "CONTRAST_SETS",
+    "rows": rules.collect_metrics.output.contrast_sets,
+    "caption": "Questions that change.",
+    "settings": {"unit": "questions"},
+}
+FURTHER_PLAIN_TABLES ="""
+
+
+@pytest.mark.slow
+def test_a_table_is_a_function_and_an_entry(tmp_path):
+    """It is made with the study, and the page reads it."""
+    project = tmp_path / "project"
+    for folder in ("persistcal", "study", "workflow", "tools", "config", "envs", "resources"):
+        shutil.copytree(ROOT / folder, project / folder)
+    shutil.copy(ROOT / "Snakefile", project)
+    with (project / "persistcal/report/plain_tables.py").open("a") as file:
+        file.write(TABLE)
+    rules = project / "workflow/rules/report.smk"
+    text = rules.read_text(encoding="utf-8")
+    rules.write_text(text.replace("\nFURTHER_PLAIN_TABLES =", ENTRY, 1), encoding="utf-8")
+    study = write_study(tmp_path / "mine")
+
+    def run(*words):
+        command = [sys.executable, "-m", "snakemake", "--snakefile", project / "Snakefile"]
+        command += ["--directory", study, "--profile", ROOT / "profiles/laptop", *words]
+        done = subprocess.run(
+            [*command, "--configfile", study / "config.yaml"],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout + done.stderr
+
+    assert planned(run("-n"))["make_plain_table"] == 2  # with the sizes of contrast sets
+    run("--cores", "2", "out/tables/changes.tex")
+    sizes = pd.read_csv(study / "out/contrast_sets.csv")["size"].tolist()
+    assert pd.read_csv(study / "out/tables/changes.csv")["size"].tolist() == sizes
+    assert (study / "out/tables/changes.tex").read_text() == f"% questions: {sum(sizes)}"

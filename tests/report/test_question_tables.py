@@ -7,8 +7,7 @@ import subprocess
 
 import pandas as pd
 import pytest
-from make_categories_table import make_categories_table
-from make_examples_table import make_examples_table
+from make_plain_table import make_plain_table
 from workflow_runs import ROOT
 
 from persistcal import artifacts
@@ -37,19 +36,23 @@ def questions(tmp_path):
     return frame
 
 
-def made(folder, make):
-    make(
-        str(folder / "questions.parquet"),
+def made(folder, function):
+    labels = {"datasets": {"quiz": "Quiz #1"}}
+    make_plain_table(
+        [str(folder / "questions.parquet")],
         str(folder / "table.tex"),
         str(folder / "table.csv"),
-        dataset="quiz",
-        labels={"quiz": "Quiz #1"},
+        table={
+            "function": function,
+            "artifact": "QUESTIONS",
+            "settings": {"dataset": "quiz", "labels": labels},
+        },
     )
     return tuple((folder / f"table.{end}").read_text("utf-8") for end in ("tex", "csv"))
 
 
 def test_categories(questions, tmp_path):
-    tex, csv = made(tmp_path, make_categories_table)
+    tex, csv = made(tmp_path, "question_categories")
     assert csv == "category,n_train,n_test\na thing,1,0\nlist,1,3\nR&D,0,1\n"
     assert tex.endswith(
         r"""\begin{tabular}{lll}
@@ -81,7 +84,7 @@ def test_categories_of_the_paper_in_its_order():
 
 
 def test_examples(questions, tmp_path):
-    tex, csv = made(tmp_path, make_examples_table)
+    tex, csv = made(tmp_path, "question_examples")
     assert csv.splitlines() == [
         "type,question,references",
         "R&D,Many?,a; b; c; d; e; f; g",
@@ -108,15 +111,15 @@ List & What is 50\% of A \& B? & ETD\_1; $\beta$ \textless{} 5 \\
 def test_examples_that_accept_one_answer_say_nothing_of_several(questions, tmp_path):
     for changed in (questions[~questions["any_of"]], questions.assign(any_of=False)):
         artifacts.write(changed, tmp_path / "questions.parquet", artifacts.QUESTIONS)
-        tex, _ = made(tmp_path, make_examples_table)
+        tex, _ = made(tmp_path, "question_examples")
         assert r"\caption{Quiz \#1: example questions.}" in tex
 
 
 @pytest.mark.parametrize(
     ("make", "left", "message"),
     [
-        (make_categories_table, {"category": ""}, "no question has a category; take 'quiz'"),
-        (make_examples_table, {"split": "train"}, "no test question; take 'quiz' out"),
+        ("question_categories", {"category": ""}, "no question has a category; take 'quiz'"),
+        ("question_examples", {"split": "train"}, "no test question; take 'quiz' out"),
     ],
 )
 def test_empty_tables_are_refused(questions, tmp_path, make, left, message):
@@ -128,7 +131,7 @@ def test_empty_tables_are_refused(questions, tmp_path, make, left, message):
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")
 def test_question_tables_compile(questions, tmp_path):
-    texts = [made(tmp_path, make)[0] for make in (make_categories_table, make_examples_table)]
+    texts = [made(tmp_path, make)[0] for make in ("question_categories", "question_examples")]
     packages = re.search(r"\\usepackage\{.*\}", texts[0])[0]
     lines = [r"\documentclass{article}", packages, r"\begin{document}", *texts]
     document = "\n".join([*lines, r"\end{document}"])

@@ -39,8 +39,7 @@ STUDY = {
     "collect_significance": 1,
     "compute_accuracies": 1,
     "make_table": 1,
-    "make_checkpoints_table": 1,
-    "make_contrast_table": 3,
+    "make_plain_table": 1 + 3,  # checkpoints, and the contrast sets of each dataset
     "compare_with_paper": 1,
     "draw_accuracy": 1,
     "draw_full_vs_contrast": 1,
@@ -97,9 +96,8 @@ ALL = {
     "measure_headroom": 6,
     "draw_gcm_headroom": 1,
     "compare_weights": 3,
-    "make_weights_table": 1,
-    "make_categories_table": 1,  # Jeopardy
-    "make_examples_table": 1,  # BioASQ
+    # also similarities of weights, Jeopardy's categories, BioASQ's examples
+    "make_plain_table": 4 + 3,
     "draw_audit": 1,
     "make_full_page": 1,
 }

@@ -15,7 +15,7 @@ COLLECTED = {
     "collect_significance": 1,
     "compare_with_paper": 1,
     "make_table": 1,
-    "make_contrast_table": 1,
+    "make_plain_table": 1,
     "draw_full_vs_contrast": 1,
     "make_page": 1,
 }
@@ -27,7 +27,7 @@ def evaluated(n):
 
 
 # What shows the accuracy of the checkpoints.
-FROM_LABELS = {"compute_accuracies": 1, "make_checkpoints_table": 1, "draw_accuracy": 1}
+FROM_LABELS = {"compute_accuracies": 1, "make_plain_table": 1, "draw_accuracy": 1}
 
 
 def planned_with(study, tmp_path, change):
@@ -85,7 +85,7 @@ SHOWN = {
     "collect_metrics": 1,
     "collect_significance": 1,
     "compare_with_paper": 1,
-    "make_contrast_table": 1,  # of the CSV that metrics are collected beside
+    "make_plain_table": 1,  # of the CSV that metrics are collected beside
     "draw_full_vs_contrast": 1,
     "make_page": 1,
 }
@@ -153,6 +153,7 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
         "count_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
+        "make_plain_table": 2,  # of accuracies and of contrast sets
     }
 
 
@@ -171,6 +172,7 @@ def test_one_more_checkpoint(study, tmp_path):
         "count_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
+        "make_plain_table": 2,  # of accuracies and of contrast sets
         "draw_distance": 1,  # of more than four evaluation checkpoints
     }
 

@@ -22,9 +22,8 @@ def texts(pattern, evaluated):
 
 def tables_shown(names):
     shown = expand(rules.make_table.output.csv, table=names)
-    shown += expand(rules.make_contrast_table.output.csv, dataset=DATASETS)
-    shown += [rules.summarise_worlds.output.csv] if study.worlds else []
-    return shown + ([rules.make_checkpoints_table.output.csv] if HAS_TEXTS else [])
+    shown += plain_tables(PLAIN_TABLES, "csv")
+    return shown + ([rules.summarise_worlds.output.csv] if study.worlds else [])
 
 
 def described_tables(wildcards):
@@ -84,16 +83,8 @@ if study.runs_models:
     def tables_of_analyses():
         """Those of `all` that have a CSV."""
         made = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
-        made += [rules.make_weights_table.output.csv] if COMPARED else []
         made += [rules.measure_confounds.output.csv] if CONFOUNDED else []
-        for name, table in {
-            "categories": rules.make_categories_table,
-            "examples": rules.make_examples_table,
-        }.items():
-            shown = config["analyses"]["questions"][name]
-            made += expand(
-                table.output.csv, dataset=[d for d in study.datasets if d in shown]
-            )
+        made += plain_tables(FURTHER_PLAIN_TABLES, "csv")
         return made
 
     use rule make_page as make_full_page with:

@@ -68,38 +68,6 @@ rule make_table:
         "../scripts/report/make_table.py"
 
 
-rule make_contrast_table:
-    input:
-        contrast_sets=rules.collect_metrics.output.contrast_sets,
-    output:
-        tex=report(
-            f"{RESULTS}/tables/contrast_set_sizes_{{dataset}}.tex",
-            caption="../report/contrast_set_sizes.rst",
-            category="Tables",
-            labels={"table": "contrast_set_sizes_{dataset}", "format": "LaTeX"},
-        ),
-        csv=report(
-            f"{RESULTS}/tables/contrast_set_sizes_{{dataset}}.csv",
-            caption="../report/contrast_set_sizes.rst",
-            category="Tables",
-            labels={"table": "contrast_set_sizes_{dataset}", "format": "CSV"},
-        ),
-    log:
-        f"{LOGS}/make_contrast_table/{{dataset}}.log",
-    conda:
-        "../../envs/cpu.yaml"
-    threads: 1
-    params:
-        checkpoints={
-            m: {c: study.labels_of(m)[c] for c in study.evaluation(m)} for m in MODELS
-        },
-        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
-        labels=PLACES,
-        code=digest_of("report/make_contrast_table.py"),
-    script:
-        "../scripts/report/make_contrast_table.py"
-
-
 rule compare_with_paper:
     input:
         intervals=rules.collect_significance.output.intervals,
@@ -230,34 +198,6 @@ if not study.chosen["predictions"]:
 
     DESCRIBED = {model: study.described(model) for model in MODELS}
 
-    rule make_checkpoints_table:
-        input:
-            accuracies=rules.compute_accuracies.output.accuracies,
-        output:
-            tex=report(
-                f"{RESULTS}/tables/checkpoints.tex",
-                caption="../report/checkpoints.rst",
-                category="Tables",
-                labels={"table": "checkpoints", "format": "LaTeX"},
-            ),
-            csv=report(
-                f"{RESULTS}/tables/checkpoints.csv",
-                caption="../report/checkpoints.rst",
-                category="Tables",
-                labels={"table": "checkpoints", "format": "CSV"},
-            ),
-        log:
-            f"{LOGS}/make_checkpoints_table.log",
-        conda:
-            "../../envs/cpu.yaml"
-        threads: 1
-        params:
-            checkpoints=DESCRIBED,
-            labels=PLACES,
-            code=digest_of("report/make_checkpoints_table.py"),
-        script:
-            "../scripts/report/make_checkpoints_table.py"
-
     rule draw_accuracy:
         input:
             accuracies=rules.compute_accuracies.output.accuracies,
@@ -362,86 +302,115 @@ if study.runs_models:
         m for m in MODELS if m in config["analyses"]["weight_similarity"]["models"]
     ]
 
-    rule make_weights_table:
-        input:
-            similarities=expand(
-                rules.compare_weights.output.similarities, model=COMPARED
-            ),
-        output:
-            tex=report(
-                f"{RESULTS}/tables/weight_similarity.tex",
-                caption="../report/weight_similarity.rst",
-                category="Tables",
-                labels={"table": "weight_similarity", "format": "LaTeX"},
-            ),
-            csv=report(
-                f"{RESULTS}/tables/weight_similarity.csv",
-                caption="../report/weight_similarity.rst",
-                category="Tables",
-                labels={"table": "weight_similarity", "format": "CSV"},
-            ),
-        log:
-            f"{LOGS}/make_weights_table.log",
-        conda:
-            "../../envs/cpu.yaml"
-        threads: 1
-        params:
-            checkpoints={m: study.labels_of(m) for m in COMPARED},
-            models=PLACES["models"],
-            code=digest_of("report/make_weights_table.py"),
-        script:
-            "../scripts/report/make_weights_table.py"
 
-    rule make_categories_table:
-        input:
-            questions=QUESTIONS,
-        output:
-            tex=report(
-                f"{RESULTS}/tables/{{dataset}}_categories.tex",
-                caption="../report/question_categories.rst",
-                category="Tables",
-                labels={"table": "{dataset}_categories", "format": "LaTeX"},
-            ),
-            csv=report(
-                f"{RESULTS}/tables/{{dataset}}_categories.csv",
-                caption="../report/question_categories.rst",
-                category="Tables",
-                labels={"table": "{dataset}_categories", "format": "CSV"},
-            ),
-        log:
-            f"{LOGS}/make_categories_table/{{dataset}}.log",
-        conda:
-            "../../envs/cpu.yaml"
-        threads: 1
-        params:
-            labels=PLACES["datasets"],
-            code=digest_of("report/make_categories_table.py"),
-        script:
-            "../scripts/report/make_categories_table.py"
+# Tables that compare no estimators, by the names of their files: a function of
+# persistcal/report/plain_tables.py, the rows that it reads, and its settings.
+PLAIN_TABLES = {
+    f"contrast_set_sizes_{dataset}": {
+        "function": "contrast_set_sizes",
+        "artifact": "CONTRAST_SETS",
+        "rows": rules.collect_metrics.output.contrast_sets,
+        "caption": f"Questions that one checkpoint of {PLACES['datasets'][dataset]} answers "
+        "correctly and another one does not. Sets of fewer than "
+        f"{config['datasets'][dataset]['min_contrast']} questions are dropped.",
+        "settings": {
+            "dataset": dataset,
+            "checkpoints": {
+                m: {c: study.labels_of(m)[c] for c in study.evaluation(m)}
+                for m in MODELS
+            },
+            "min_contrast": config["datasets"][dataset]["min_contrast"],
+            "labels": PLACES,
+        },
+    }
+    for dataset in DATASETS
+}
 
-    rule make_examples_table:
-        input:
-            questions=QUESTIONS,
-        output:
-            tex=report(
-                f"{RESULTS}/tables/{{dataset}}_examples.tex",
-                caption="../report/question_examples.rst",
-                category="Tables",
-                labels={"table": "{dataset}_examples", "format": "LaTeX"},
-            ),
-            csv=report(
-                f"{RESULTS}/tables/{{dataset}}_examples.csv",
-                caption="../report/question_examples.rst",
-                category="Tables",
-                labels={"table": "{dataset}_examples", "format": "CSV"},
-            ),
-        log:
-            f"{LOGS}/make_examples_table/{{dataset}}.log",
-        conda:
-            "../../envs/cpu.yaml"
-        threads: 1
-        params:
-            labels=PLACES["datasets"],
-            code=digest_of("report/make_examples_table.py"),
-        script:
-            "../scripts/report/make_examples_table.py"
+if not study.chosen["predictions"]:
+    PLAIN_TABLES["checkpoints"] = {
+        "function": "checkpoints",
+        "artifact": "ACCURACIES",
+        "rows": rules.compute_accuracies.output.accuracies,
+        "caption": "Training tokens of the checkpoints and their accuracy on the test "
+        "questions.",
+        "settings": {"checkpoints": DESCRIBED, "labels": PLACES},
+    }
+
+FURTHER_PLAIN_TABLES = {}  # of the target `all`
+
+if study.runs_models:
+    if COMPARED:
+        FURTHER_PLAIN_TABLES["weight_similarity"] = {
+            "function": "weight_similarity",
+            "artifact": "WEIGHT_SIMILARITIES",
+            "rows": expand(rules.compare_weights.output.similarities, model=COMPARED),
+            "caption": "Cosine similarity of the flattened weights of each two checkpoints.",
+            "settings": {
+                "checkpoints": {m: study.labels_of(m) for m in COMPARED},
+                "labels": PLACES,
+            },
+        }
+    for kind, caption in {
+        "categories": "Categories of the questions of {} that are asked, and how many there "
+        "are of each.",
+        "examples": "Two test questions of each category of {}, with their reference answers.",
+    }.items():
+        shown = config["analyses"]["questions"][kind]
+        FURTHER_PLAIN_TABLES |= {
+            f"{dataset}_{kind}": {
+                "function": f"question_{kind}",
+                "artifact": "QUESTIONS",
+                "rows": QUESTIONS.format(dataset=dataset),
+                "caption": caption.format(PLACES["datasets"][dataset]),
+                "settings": {"dataset": dataset, "labels": PLACES},
+            }
+            for dataset in study.datasets
+            if dataset in shown
+        }
+
+
+EVERY_PLAIN_TABLE = PLAIN_TABLES | FURTHER_PLAIN_TABLES
+
+
+def rows_of_plain_table(wildcards):
+    return EVERY_PLAIN_TABLE[wildcards.table]["rows"]
+
+
+def about_plain_table(wildcards):
+    """A function, as the braces of a text among the params would be filled in."""
+    about = EVERY_PLAIN_TABLE[wildcards.table]
+    return {name: value for name, value in about.items() if name != "rows"}
+
+
+rule make_plain_table:
+    input:
+        rows_of_plain_table,
+    output:
+        tex=report(
+            f"{RESULTS}/tables/{{table}}.tex",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "{table}", "format": "LaTeX"},
+        ),
+        csv=report(
+            f"{RESULTS}/tables/{{table}}.csv",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "{table}", "format": "CSV"},
+        ),
+    log:
+        f"{LOGS}/make_plain_table/{{table}}.log",
+    wildcard_constraints:
+        table=one_of(EVERY_PLAIN_TABLE),
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    params:
+        table=about_plain_table,
+        code=digest_of("report/make_plain_table.py"),
+    script:
+        "../scripts/report/make_plain_table.py"
+
+
+def plain_tables(names, end):
+    return expand(getattr(rules.make_plain_table.output, end), table=names)
