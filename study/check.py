@@ -395,6 +395,11 @@ def _check_estimator(study: Study, name: str) -> None:
                 f"config: estimators.{name} lacks the key words: what follows its prompt after "
                 "a right answer and after a wrong one."
             )
+    if estimator.get("by_checkpoint") and name in study.recipes:
+        raise ConfigError(
+            f"config: estimators.{name} works by_checkpoint and is named like a recipe, beside "
+            "whose scores its own would lie; give it another name, or leave by_checkpoint out."
+        )
     if "verifier" in estimator:
         key = f"estimators.{name}.verifier"
         _check_names(key, [estimator["verifier"]], config["verifiers"])

@@ -246,8 +246,18 @@ def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
 
 
 def _estimate_confidences(config: Config, job: Wildcards) -> Cost:
+    read = Study(config).checkpoints_read(job["model"], job["estimator"])
+    return _rating(config, job, len(read))
+
+
+def _rate_at_checkpoint(config: Config, job: Wildcards) -> Cost:
+    read = Study(config).read_at(job["model"], job["estimator"], job["checkpoint"])
+    return _rating(config, job, len(read))
+
+
+def _rating(config: Config, job: Wildcards, n_checkpoints: int) -> Cost:
+    """Return the cost of an estimator's function that reads so many checkpoints."""
     about = config["estimators"][job["estimator"]]
-    n_checkpoints = len(Study(config).checkpoints_read(job["model"], job["estimator"]))
     answers = n_checkpoints * n_questions(config, job["dataset"], "train", "test")
     if about.get("compares_answers") and config["equivalence"]["backend"] == "nli":
         return _on_gpus(config, ENTAILMENT_WEIGHTS, answers * PAIRS / PAIRS_PER_S)
@@ -268,6 +278,7 @@ COSTS: dict[str, Callable[[Config, Wildcards], Cost]] = {
     "score_answers": _score_answers,
     "score_with_verifier": _score_with_verifier,
     "estimate_confidences": _estimate_confidences,
+    "rate_at_checkpoint": _rate_at_checkpoint,
     "measure_variance": _measure_variance,
 }
 

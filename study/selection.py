@@ -36,7 +36,8 @@ class Scores(NamedTuple):
     Attributes
     ----------
     checkpoint, recipe : str
-        Whose weights score, and with which adapters.
+        Whose weights score, and with which adapters; an estimator that has none and works
+        `by_checkpoint` has its name in the recipe's place.
     answers : str
         "own" (the checkpoint's, on the test split), "train" (on the train split),
         "transfer" (own, by every adapter of the recipe and not only by the one that is
@@ -324,6 +325,24 @@ class Study:
         read = {checkpoint for name in groups for checkpoint in self.group(model, name)}
         return [c for c in self.group(model, "all") if c in read]
 
+    def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
+        """Return the checkpoints whose answers an estimator reads to rate those of one."""
+        about = self.config["estimators"][estimator]
+        groups = [name for name in about["reads"] if name != "evaluation"]
+        groups += ["earlier"] if about.get("fitted") else []
+        read = {checkpoint, *(c for name in groups for c in self.group(model, name))}
+        return [c for c in self.group(model, "all") if c in read]
+
+    def judged_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
+        """Return those of `read_at` of which it is also read what is right."""
+        fitted = self.config["estimators"][estimator].get("fitted")
+        return self.read_at(model, estimator, checkpoint) if fitted else [checkpoint]
+
+    def earlier_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
+        """Return the earlier ones of `read_at`."""
+        earlier = self.earlier(model)
+        return [c for c in self.read_at(model, estimator, checkpoint) if c in earlier]
+
     def splits_to_verify(self, verifier: str, model: str, dataset: str) -> dict[str, str]:
         """Return the split of `dataset` that `verifier` judges the answers to, by checkpoint.
 
@@ -370,10 +389,13 @@ class Study:
             for seed in self.seeds(recipe)
         ]
 
+    def scored_by(self, estimator: str) -> str:
+        """Return the recipe of an estimator, or where it has none the estimator itself."""
+        return self.recipe_of(estimator) or estimator
+
     def scores_used(self, model: str, estimator: str, checkpoint: str) -> tuple[Scores, str]:
         """Return where an estimator's scores at `checkpoint` are, and of whose answers."""
-        about, recipe = self.config["estimators"][estimator], self.recipe_of(estimator)
-        assert recipe is not None, estimator
+        about, recipe = self.config["estimators"][estimator], self.scored_by(estimator)
         weights, answers = about.get("weights_of"), about.get("answers_of")
         at = self.group(model, weights)[0] if weights else checkpoint
         if answers == weights:  # both of one checkpoint, or both of each its own
@@ -383,15 +405,15 @@ class Study:
         return Scores(at, recipe, "evaluation"), checkpoint
 
     def scores_read(self, model: str, estimator: str) -> list[Scores]:
-        """Return all scores that an adapter estimator reads, those it is fitted on first."""
-        recipe = self.recipe_of(estimator)
-        assert recipe is not None, estimator
+        """Return all scores that an estimator reads, those it is calibrated on first."""
+        recipe = self.scored_by(estimator)
         train = [Scores(c, recipe, "train") for c in self.earlier(model)]
         used = [self.scores_used(model, estimator, c)[0] for c in self.evaluation(model)]
-        return list(dict.fromkeys([*(train if self.is_fitted(estimator) else []), *used]))
+        calibrated = self.config["estimators"][estimator].get("posthoc")
+        return list(dict.fromkeys([*(train if calibrated else []), *used]))
 
     def uses(self, model: str, estimator: str) -> list[dict[str, str]]:
-        """Say for each checkpoint where an adapter estimator's scores are, as plain values.
+        """Say for each checkpoint where an estimator's scores are, as plain values.
 
         Keys checkpoint (which they are for), scored_at (whose weights), answers (see
         `Scores`) and answers_of (whose).

@@ -37,7 +37,7 @@ def gather_scores(
 
 
 def calibrate_runs(
-    confidences: pd.DataFrame, labelled: pd.DataFrame, method: str
+    confidences: pd.DataFrame, labelled: pd.DataFrame, method: str, estimator: str
 ) -> pd.DataFrame:
     """Calibrate each run of an estimator on its own confidences in labelled answers.
 
@@ -49,16 +49,24 @@ def calibrate_runs(
         Those of answers whose label is known, with a column correct.
     method : str
         One of `persistcal.confidence.posthoc.METHODS`.
+    estimator : str
+        Its name.
+
+    Raises
+    ------
+    ValueError
+        When the method cannot be fitted to a run; the message names the estimator.
     """
     known = dict(list(labelled.groupby(RUN)))
-    parts = [
-        rows.assign(
-            confidence=calibrate(
-                method, known[run]["confidence"], known[run]["correct"], rows["confidence"]
-            )
-        )
-        for run, rows in confidences.groupby(RUN, sort=False)
-    ]
+    parts = []
+    for run, rows in confidences.groupby(RUN, sort=False):
+        fitted_on = known.get(run, labelled.head(0))
+        stated, correct = fitted_on["confidence"], fitted_on["correct"]
+        try:
+            calibrated = calibrate(method, stated, correct, rows["confidence"])
+        except ValueError as error:
+            raise ValueError(f"estimators.{estimator}, posthoc {method}: {error}") from error
+        parts.append(rows.assign(confidence=calibrated))
     return pd.concat(parts)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from answer_tables import clusters_table, questions_table
 from estimate_confidences import estimate_confidences
+from gather_confidences import gather_confidences
 from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
@@ -256,6 +257,63 @@ def test_posthoc_is_fitted_on_the_labels_whatever_the_estimator_does_to_them(pat
     value = f'({turned}, answers["probability"].clip(0, 1))[1]'
     (paths / "brevity.py").write_text(OWN.format(value=value))
     assert estimated("brevity.py", posthoc="isotonic") == plain
+
+
+@pytest.mark.parametrize("posthoc", [None, "isotonic"])
+def test_an_estimator_at_each_checkpoint_alone_says_the_same(paths, posthoc):
+    own = OWN.format(value='1 / answers["answer"].str.len()')
+    (paths / "brevity.py").write_text(
+        own.replace('("m", "n")', "(answers.checkpoint.iloc[0],)")
+    )
+    judged = "kmn" if posthoc else "mn"
+    scores_read = []
+    for name in judged:
+        split = "train" if name == "k" else "test"
+        scores_read.append({"checkpoint": name, "answers": "train" if name == "k" else "own"})
+        estimate_confidences(
+            "questions.parquet",
+            [f"beams/{name}.parquet"],
+            [f"clusters/{name}.parquet"],
+            [f"answers/{name}.parquet"],
+            f"scores/{name}.parquet",
+            dataset="quiz",
+            estimator="mine",
+            function="brevity.py",
+            checkpoints=[name],
+            judged=[name],
+            earlier=[],
+            evaluation=[name],
+            equivalence={"backend": "lexical"},
+            split=split,
+        )
+    gather_confidences(
+        [f"scores/{name}.parquet" for name in judged],
+        [f"answers/{name}.parquet" for name in judged],
+        "gathered.parquet",
+        estimator="mine",
+        checkpoints=list(judged),
+        evaluation=["m", "n"],
+        scores_read=scores_read,
+        uses=[
+            {"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"
+        ],
+        copies=False,
+        posthoc=posthoc,
+    )
+    (paths / "brevity.py").write_text(own)
+    estimated("brevity.py", judged=judged, posthoc=posthoc)
+    key = ["checkpoint", "question_id"]
+    gathered, whole = (
+        artifacts.read(path, artifacts.PREDICTIONS).sort_values(key, ignore_index=True)
+        for path in ("gathered.parquet", "predictions.parquet")
+    )
+    pd.testing.assert_frame_equal(gathered, whole)
+
+
+def test_a_posthoc_fit_that_fails_names_the_estimator(paths):
+    expected = r"estimators.mine, posthoc platt: This calibrator is fitted to right and wrong"
+    with pytest.raises(ValueError, match=expected):
+        estimated("self_consistency", posthoc="platt")
 
 
 def test_a_file_without_the_function_is_refused(paths):

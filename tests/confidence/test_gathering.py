@@ -44,7 +44,7 @@ def test_each_run_is_calibrated_on_its_own_answers():
     )
     confidences = pd.concat([rated(0.25), rated(0.25, seed=18)])
     # Seed 17: knots (0, 0), (0.5, 1), (1, 1). Seed 18: (0, 0), (0.5, 0), (1, 1).
-    found = calibrate_runs(confidences, labelled, "isotonic")
+    found = calibrate_runs(confidences, labelled, "isotonic", "mine")
     assert found["confidence"].tolist() == [0.5, 0.0]
 
 

@@ -143,6 +143,20 @@ def test_what_answers_alone_cannot_do(study, message):
             r"estimators\.true lacks the key words: what follows its prompt",
         ),
         (
+            {
+                "recipes": {"asked": {"train_on": "all"}},
+                "estimators": {
+                    "asked": {
+                        "function": "verbalised",
+                        "reads": ["evaluation"],
+                        "by_checkpoint": True,
+                    }
+                },
+                "study": {"estimators": ["asked"]},
+            },
+            r"estimators\.asked works by_checkpoint and is named like a recipe",
+        ),
+        (
             {"decoding": {"strategy": "sample", "backend": "vllm"}},
             r"decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to",
         ),

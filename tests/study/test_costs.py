@@ -150,6 +150,17 @@ def test_estimators(estimator, gpus, seconds):
     assert (cost.gpus, cost.hours) == (gpus, pytest.approx(seconds / 3600))
 
 
+def test_an_estimator_that_asks_each_checkpoint_costs_the_same_in_parts():
+    job = {"model": "olmo3-7b", "dataset": "triviaqa", "estimator": "p_true"}
+    whole = costs.expected_cost(PAPER, "estimate_confidences", job)
+    names = PAPER["models"]["olmo3-7b"]["evaluation"]
+    parts = [
+        costs.expected_cost(PAPER, "rate_at_checkpoint", {**job, "checkpoint": name})
+        for name in names
+    ]
+    assert sum(part.hours for part in parts) == pytest.approx(whole.hours, rel=0.05)
+
+
 def test_judge_requests():
     def requests(job=BEAMS_7B, **changes):
         config = {**PAPER, "judge": {**PAPER["judge"], **changes}}

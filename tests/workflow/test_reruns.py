@@ -177,6 +177,29 @@ def test_one_more_checkpoint(study, tmp_path):
     }
 
 
+def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
+    """The checkpoints that P(True) has asked about their answers are not asked again."""
+    target = "out/predictions/atlas/atlas/p_true.parquet"
+    folder, overlay = tmp_path / "study", tmp_path / "overlay.yaml"
+    shutil.copytree(study, folder)
+    assert planned(snakemake(folder, target, "--dry-run", configs=ATLAS)) == {
+        "rate_at_checkpoint": 4,
+        "gather_confidences": 1,
+    }
+    snakemake(folder, target, "--cores", "1", configs=ATLAS)
+    change = {
+        "checkpoints": {"p110": {"step": 80, "label": "110%"}},
+        "evaluation": ["p40", "p50", "p90", "p100", "p110"],
+    }
+    overlay.write_text(yaml.safe_dump({"models": {"atlas": change}}))
+    assert planned(snakemake(folder, target, "--dry-run", configs=[*ATLAS, overlay])) == {
+        "pretrain_checkpoint": 1,
+        **answered(1),
+        "rate_at_checkpoint": 1,
+        "gather_confidences": 1,
+    }
+
+
 @pytest.mark.parametrize(
     ("module", "jobs"),
     [

@@ -2,6 +2,8 @@
 
 ESTIMATORS = config["estimators"]
 ADAPTER_ESTIMATORS = [name for name in ESTIMATORS if study.recipe_of(name)]
+BY_CHECKPOINT = [name for name in ESTIMATORS if ESTIMATORS[name].get("by_checkpoint")]
+GATHERED = [*ADAPTER_ESTIMATORS, *BY_CHECKPOINT]
 VERIFIED = f"{RESULTS}/verified/{{verifier}}/{{model}}/{{dataset}}.parquet"
 VERIFIER_ADAPTER = f"{RESULTS}/verifiers/{{verifier}}/adapter.json"
 
@@ -131,7 +133,7 @@ rule gather_confidences:
     log:
         f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
     wildcard_constraints:
-        estimator=one_of(ADAPTER_ESTIMATORS),
+        estimator=one_of(GATHERED),
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -241,7 +243,10 @@ def further_files_read(wildcards):
     about = ESTIMATORS[wildcards.estimator]
     read = {}
     if about.get("reads_weights"):
-        names = study.checkpoints_read(wildcards.model, wildcards.estimator)
+        question = (
+            study.read_at if wildcards.get("checkpoint") else study.checkpoints_read
+        )
+        names = ask(question)(wildcards)
         read["checkpoints"] = expand(
             CHECKPOINT, model=wildcards.model, checkpoint=names
         )
@@ -282,7 +287,7 @@ rule estimate_confidences:
     benchmark:
         f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
     wildcard_constraints:
-        estimator=one_of(name for name in ESTIMATORS if name not in ADAPTER_ESTIMATORS),
+        estimator=one_of(name for name in ESTIMATORS if name not in GATHERED),
     conda:
         "../../envs/gpu.yaml"
     threads: 1
@@ -297,6 +302,52 @@ rule estimate_confidences:
         earlier=ask(study.earlier),
         evaluation=ask(study.evaluation),
         posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
+        compares_answers=lookup(
+            "{estimator}/compares_answers", within=ESTIMATORS, default=False
+        ),
+        equivalence=config["equivalence"],
+        sampled=config["decoding"]["strategy"] == "sample",
+        prompt=estimator_prompt,
+        words=lookup("{estimator}/words", within=ESTIMATORS, default=None),
+        code=estimator_digest,
+    script:
+        "../scripts/confidences/estimate_confidences.py"
+
+
+def the_one_rated(wildcards):
+    return [wildcards.checkpoint]
+
+
+rule rate_at_checkpoint:
+    input:
+        unpack(further_files_read),
+        questions=QUESTIONS,
+        beams=for_each(study.read_at, BEAMS),
+        clusters=for_each(study.read_at, CLUSTERS),
+        answers=for_each(study.judged_at, ANSWERS),
+    output:
+        scores=SCORES.replace("{recipe}", "{estimator}"),
+    log:
+        f"{LOGS}/rate_at_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}/{{answers}}.log",
+    benchmark:
+        f"{LOGS}/rate_at_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}/{{answers}}.tsv"
+    wildcard_constraints:
+        estimator=one_of(BY_CHECKPOINT),
+        answers="own|train",
+    conda:
+        "../../envs/gpu.yaml"
+    threads: 1
+    resources:
+        gpu=gpus,
+        mem_mb=memory,
+        runtime=runtime,
+    params:
+        function=lookup("{estimator}/function", within=ESTIMATORS),
+        checkpoints=ask(study.read_at),
+        judged=ask(study.judged_at),
+        earlier=ask(study.earlier_at),
+        evaluation=the_one_rated,
+        split=split_to_score,
         compares_answers=lookup(
             "{estimator}/compares_answers", within=ESTIMATORS, default=False
         ),

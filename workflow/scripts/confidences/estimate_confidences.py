@@ -25,7 +25,7 @@ def estimate_confidences(
     beams_paths: Sequence[str],
     clusters_paths: Sequence[str],
     answers_paths: Sequence[str],
-    predictions_path: str,
+    output_path: str,
     *,
     dataset: str,
     estimator: str,
@@ -35,6 +35,7 @@ def estimate_confidences(
     earlier: Sequence[str],
     evaluation: Sequence[str],
     equivalence: Mapping[str, Any],
+    split: str | None = None,
     posthoc: str | None = None,
     verified_path: str | None = None,
     checkpoint_paths: Sequence[str] | None = None,
@@ -46,7 +47,7 @@ def estimate_confidences(
     threads: int = 1,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the predictions with the confidences that `function` gives them.
+    """Write the predictions with the confidences that `function` gives them, or SCORES of one.
 
     Parameters
     ----------
@@ -57,8 +58,10 @@ def estimate_confidences(
     answers_paths : sequence of str
         Tables ANSWERS of the checkpoints `judged`: the evaluated ones, after the earlier
         ones if the estimator is fitted.
-    predictions_path : str
-        Table PREDICTIONS.
+    output_path : str
+        Table PREDICTIONS; SCORES of the one checkpoint `evaluation` where `split` is given.
+    split : str, optional
+        Of the answers of that checkpoint.
     dataset, estimator : str
         What is rated, and by whom.
     function : str
@@ -79,7 +82,7 @@ def estimate_confidences(
     questions = artifacts.read(questions_path, artifacts.QUESTIONS)
     clusters = _of_each(checkpoints, clusters_paths, artifacts.CLUSTERS)
     answers = _of_each(judged, answers_paths, artifacts.ANSWERS)
-    asked = _predictions(questions, answers, evaluation, "test")
+    asked = _predictions(questions, answers, evaluation, split or "test")
     labelled = _predictions(questions, answers, [c for c in judged if c in earlier], "train")
     beams = _of_each(checkpoints, beams_paths, artifacts.BEAMS)
     check_needs(estimator, needs, beams)
@@ -118,14 +121,19 @@ def estimate_confidences(
 
         confidences = rated(asked)
         if posthoc:
-            confidences = calibrate_runs(confidences, rated(labelled), posthoc)
+            confidences = calibrate_runs(confidences, rated(labelled), posthoc, estimator)
             log.info("%s fitted on %d answers", posthoc, len(labelled))
+    mean = confidences["confidence"].mean()
+    log.info("%d predictions, mean confidence %.3f", len(asked), mean)
+    if split:
+        scores = confidences.assign(recipe=estimator, trained_on="")
+        scores = scores.rename(columns={"checkpoint": "answers_of"})
+        columns = artifacts.SCORES.schema.names
+        artifacts.write(scores[columns], output_path, artifacts.SCORES, about=about)
+        return
     columns = ["checkpoint", "question_id", "train_dataset", "seed", "confidence"]
     predictions = join_predictions(asked, confidences[columns], estimator)
-    artifacts.write(predictions, predictions_path, artifacts.PREDICTIONS, about=about)
-    log.info(
-        "%d predictions, mean confidence %.3f", len(asked), confidences["confidence"].mean()
-    )
+    artifacts.write(predictions, output_path, artifacts.PREDICTIONS, about=about)
 
 
 def find_estimator(function: str) -> tuple[Estimator, tuple[str, ...]]:
@@ -194,7 +202,7 @@ if __name__ == "__main__":
         files.beams,
         files.clusters,
         files.answers,
-        snakemake.output.predictions,
+        snakemake.output[0],
         dataset=snakemake.wildcards.dataset,
         estimator=snakemake.wildcards.estimator,
         verified_path=files.get("verified"),

@@ -1,4 +1,4 @@
-"""Gather an adapter estimator's confidences, and calibrate them if it asks for it."""
+"""Gather an estimator's scores at each checkpoint, and calibrate them if it asks for it."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def gather_confidences(
             answers["split"] == "train", ["checkpoint", "question_id", "correct"]
         ]
         labelled = gather_scores(scores, own).merge(train, validate="many_to_one")
-        confidences = calibrate_runs(confidences, labelled, posthoc)
+        confidences = calibrate_runs(confidences, labelled, posthoc, estimator)
         log.info("%s fitted on %d answers of %s", posthoc, len(labelled), ", ".join(earlier))
     asked = answers[answers["checkpoint"].isin(evaluation) & (answers["split"] == "test")]
     predictions = join_predictions(asked, confidences, estimator, copies=copies)
