@@ -47,11 +47,11 @@ def fit_isotonic(confidence: ArrayLike, correct: ArrayLike) -> Calibrator:
     Answers are blocks of their own, in ascending order of confidence and, where that
     is equal, in the order in which they are given: by checkpoint and question
     throughout this project. (The released code leaves ties to NumPy's default sort,
-    whose order is not the same on all processors.) A block with a *strictly* larger
-    share than the next is pooled with it, from left to right. So neighbouring blocks
-    of equal share, and answers of equal confidence, remain knots of their own: the map
-    has plateaus, and what it orders differently than the confidences are the ties.
-    `fit_isotonic_merged` has one knot for each of these.
+    whose order is not the same on all processors, and compares running means, whose
+    rounding may pool two equal shares.) A block with a *strictly* larger share than the
+    next is pooled with it, from left to right. So neighbouring blocks of equal share,
+    and answers of equal confidence, remain knots of their own, and the map has plateaus,
+    on which different confidences are tied. `fit_isotonic_merged` has none of these.
 
     Examples
     --------

@@ -187,10 +187,14 @@ def _marks(shown: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     """Return the marks of those columns of tables that hold the paper's estimators."""
     column = [name for name in CELL if name != "estimator"]
     ours, printed = (
-        cells.groupby(column)["estimator"].agg(frozenset).rename(name).reset_index()
+        cells.groupby(column)["estimator"].agg(_in_order).rename(name).reset_index()
         for name, cells in (("ours", shown.dropna(subset="value")), ("printed", theirs))
     )
     both = ours.merge(printed, on=column)
     alike = both.loc[both["ours"] == both["printed"], column]
     marks = shown[[*CELL, "bold", "underline"]].merge(alike, on=column)
     return marks.astype({"bold": "boolean", "underline": "boolean"})
+
+
+def _in_order(estimators: pd.Series) -> tuple[str, ...]:
+    return tuple(sorted(estimators))
