@@ -80,7 +80,7 @@ def _refuse_choices(line: dict[str, Any]) -> None:
     settings = None
     if isinstance(requests, list) and len(requests) == 1:
         request = requests[0]
-        if isinstance(request, list):  # as written before version 0.4.3
+        if isinstance(request, list):  # as older versions write it
             request = {f"arg_{i}": argument for i, argument in enumerate(request)}
         settings = request.get("arg_1") if isinstance(request, dict) else None
     if not isinstance(settings, dict):

@@ -108,7 +108,7 @@ def test_a_target_that_the_document_has_as_a_text_is_one(tmp_path):
     assert rows["references"][0] == ("['a', 'b']",)
 
 
-def test_arguments_as_versions_before_0_4_3_wrote_them(tmp_path):
+def test_arguments_as_older_versions_wrote_them(tmp_path):
     old = line(0, arguments=[["prompt", {"until": ["\n"]}]], exact_match="1.0")
     old = {key: old[key] for key in old if key not in ("filter", "metrics")}
     assert read(tmp_path, [old])["answer"].tolist() == ["Oslo", "Lima"]
