@@ -18,7 +18,10 @@ BYTES_PER_WEIGHT = 2  # bfloat16, on disk too
 READ = 1e9  # bytes/s at which weights come from the shared file system
 FLOPS = 150e12  # per second, for prompts of about 100 tokens
 BANDWIDTH = 1e12  # bytes/s at which decoding reads the weights
-STEP_S = 0.02  # of a decoding step, beside reading the weights
+LAUNCH_S = 8e-6  # of a kernel, by a host that runs ahead of the GPU within a step
+STEP_KERNELS, LAYER_KERNELS = 84, 68  # of a decoding step, as counted in tests/pretend
+TF32 = 2  # times that products take longer in it than in bfloat16
+PIECES_PER_GPU = 2  # of a batch, where a model is split: persistcal.confidence.verbalised
 STEPS = 30  # until the last beam of a batch has ended
 LIVE_STEPS = 10  # until a beam has ended, on average; SmolLM2 on cities: 2
 BATCH, TYPICAL = 128, 30  # as in persistcal.answers.decode, where the batch size is "auto"
@@ -135,6 +138,46 @@ def question_tokens(candidates: int, prompts_at_once: int) -> float:
     return QUESTION_TOKENS + CANDIDATE_TOKENS * candidates + INSTRUCTION_TOKENS / share
 
 
+def reading_seconds(
+    config: Config,
+    weights: float,
+    questions: float,
+    *,
+    candidates: int = 1,
+    prompts_at_once: int,
+    precision: str = "stored",
+) -> float:
+    """Return how long a forward pass of confidence prompts takes.
+
+    On several GPUs k pieces of a batch pass all n in (k + n - 1) / (k n) of the time that the
+    GPUs take one after the other, and share less of their prompts.
+    """
+    gpus = gpus_per_copy(weights, config["gpu_gb"])
+    if not gpus:
+        return 0.0
+    pieces = PIECES_PER_GPU * gpus if gpus > 1 else 1
+    tokens = questions * question_tokens(candidates, prompts_at_once // pieces)
+    one_by_one = 2 * weights * tokens / FLOPS * (TF32 if precision == "float32" else 1)
+    return one_by_one * (pieces + gpus - 1) / (pieces * gpus)
+
+
+def decoding_step_seconds(weights: float) -> float:
+    """Return how long a step takes: reading the weights or starting kernels, whatever is more.
+
+    The layers of a usual model of about 128 units a layer follow from its weights.
+
+    Examples
+    --------
+    33.4 layers take 2,352 kernels; 54.7 layers 3,801, but 64.4 GB take longer to read:
+
+    >>> round(decoding_step_seconds(7.3e9), 4), round(decoding_step_seconds(32.2e9), 4)
+    (0.0188, 0.0644)
+    """
+    layers = (weights / (12 * 128**2)) ** (1 / 3)
+    launches = (STEP_KERNELS + LAYER_KERNELS * layers) * LAUNCH_S
+    return max(launches, weights * BYTES_PER_WEIGHT / BANDWIDTH)
+
+
 def answers_each(config: Config) -> int:
     """Return how many beams or samples a question has."""
     settings = config["decoding"]
@@ -168,11 +211,7 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
     # a token is computed, and the keys and values of its question's tree are read
     flops = 2 * weights * questions * (QUESTION_TOKENS + answers_each(config) * live)
     read = questions * live * (QUESTION_TOKENS + answers_each(config) * live) * KEY_VALUE_BYTES
-    seconds = (
-        passes * (STEP_S + weights * BYTES_PER_WEIGHT / BANDWIDTH)
-        + flops / FLOPS
-        + read / BANDWIDTH
-    )
+    seconds = passes * decoding_step_seconds(weights) + flops / FLOPS + read / BANDWIDTH
     return _on_gpus(config, weights, seconds, gigabytes=gigabytes)
 
 
@@ -203,16 +242,24 @@ def _train_adapters(config: Config, job: Wildcards) -> Cost:
     learnt_from = study.data_checkpoints(model, recipe, job["trained_on"])
     sources = len(learnt_from) if settings["data"] == "pooled" else 1
     candidates = settings["answers"] * sources
-    tokens = question_tokens(candidates, settings["micro_batch"])
     questions = n_questions(config, job["dataset"], "train") * settings["epochs"]
     seeds = len(settings["seeds"])
-    flops = 2 * 2 * weights * tokens * questions * seeds
+    forward = reading_seconds(
+        config,
+        weights,
+        questions * seeds,
+        candidates=candidates,
+        prompts_at_once=settings["micro_batch"],
+        precision=settings["precision"],
+    )
     gigabytes = weights * ADAPTER_BYTES_PER_WEIGHT * settings["rank"] * seeds / 1e9
-    return _on_gpus(config, weights, flops / FLOPS, ranks=len(checkpoints), gigabytes=gigabytes)
+    return _on_gpus(config, weights, 2 * forward, ranks=len(checkpoints), gigabytes=gigabytes)
 
 
-def _scored_tokens(config: Config) -> float:
-    return question_tokens(1, config["scoring"]["batch_size"])
+def _states_seconds(config: Config, weights: float, answers: float) -> float:
+    """Return how long answers are read for their hidden states, a GPU after the other."""
+    tokens = question_tokens(1, config["scoring"]["batch_size"])
+    return 2 * weights * answers * tokens / FLOPS
 
 
 def _score_answers(config: Config, job: Wildcards) -> Cost:
@@ -222,8 +269,14 @@ def _score_answers(config: Config, job: Wildcards) -> Cost:
     asked = n_questions(config, job["dataset"], split)
     answers = len(adapters) * _in_shard(config, job, "scoring", asked)
     weights = weights_of(config, job["model"])
-    flops = 2 * weights * answers * _scored_tokens(config)
-    return _on_gpus(config, weights, flops / FLOPS, gigabytes=answers * BYTES_PER_SCORE / 1e9)
+    seconds = reading_seconds(
+        config,
+        weights,
+        answers,
+        prompts_at_once=config["scoring"]["batch_size"],
+        precision=config["training"]["precision"],
+    )
+    return _on_gpus(config, weights, seconds, gigabytes=answers * BYTES_PER_SCORE / 1e9)
 
 
 def _measure_variance(config: Config, job: Wildcards) -> Cost:
@@ -231,7 +284,9 @@ def _measure_variance(config: Config, job: Wildcards) -> Cost:
     seeds = len(Study(config).seeds(recipe))
     weights = weights_of(config, job["model"])
     answers = seeds * n_questions(config, job["dataset"], "test")
-    return _on_gpus(config, weights, 2 * weights * answers * _scored_tokens(config) / FLOPS)
+    seconds = _states_seconds(config, weights, answers)
+    slower = TF32 if config["training"]["precision"] == "float32" else 1
+    return _on_gpus(config, weights, slower * seconds)
 
 
 def _score_with_verifier(config: Config, job: Wildcards) -> Cost:
@@ -265,8 +320,7 @@ def _rating(config: Config, job: Wildcards, n_checkpoints: int) -> Cost:
         return Cost()
     weights = weights_of(config, job["model"])
     further_loads = (n_checkpoints - 1) * weights * BYTES_PER_WEIGHT / READ
-    flops = 2 * weights * answers * _scored_tokens(config)
-    return _on_gpus(config, weights, further_loads + flops / FLOPS)
+    return _on_gpus(config, weights, further_loads + _states_seconds(config, weights, answers))
 
 
 COSTS: dict[str, Callable[[Config, Wildcards], Cost]] = {

@@ -13,6 +13,7 @@ from snakemake.utils import update_config
 from workflow_runs import ATLAS, ROOT, snakemake
 
 from persistcal.answers import decode
+from persistcal.confidence import verbalised
 from persistcal.confidence.packing import pack_prompts
 from study import costs
 from study import requests as job_resources
@@ -37,7 +38,8 @@ def test_beams():
     # A tree of 45 + 10 x 30 tokens, of 524,288 bytes each, and ten times 2 MB of logits are
     # 0.201 GB a question. 16 GB hold 79 of them, so batches of 128 are cut into two parts, of
     # 64: 9,961 questions are 156 passes of 30 steps.
-    steps = 156 * 30 * (0.02 + 0.0644)
+    # Reading 64.4 GB takes longer than starting (84 + 68 x 54.7) x 8 us = 0.030 s of kernels.
+    steps = 156 * 30 * 0.0644
     # 45 tokens of the question and 10 of each beam are computed; each of these steps reads the
     # keys and values of up to 145 tokens
     computed = 2 * 32.2e9 * 9961 * (45 + 100) / 150e12
@@ -46,6 +48,14 @@ def test_beams():
     assert cost.gpus == 2
     assert cost.hours == pytest.approx(seconds / 3600)
     assert cost.gigabytes == pytest.approx(0.009961)
+
+
+def test_a_split_model_is_computed_in_pieces_as_digit_logits_does():
+    assert costs.PIECES_PER_GPU == verbalised.PIECES_PER_GPU
+    # 64 answers in four pieces of 16 on two GPUs
+    seconds = 2 * 32.2e9 * 1000 * 61.875 / 150e12 * 5 / 8
+    found = costs.reading_seconds(PAPER, 32.2e9, 1000, prompts_at_once=64)
+    assert found == pytest.approx(seconds)
 
 
 def test_what_fits_is_divided_as_decoding_does():
@@ -79,21 +89,28 @@ def test_tokens_of_a_question_are_those_of_packed_prompts(candidates, at_once):
 
 def test_adapters():
     cost = costs.expected_cost(PAPER, "train_oracle", ORACLE_32B)
-    # 5,000 questions with two answers, 16 of them in a tree: 45 + 2 x 15 + 30 / 16 tokens
-    # each; 3 seeds, 4 FLOPs per weight
-    seconds = 4 * 32.2e9 * 76.875 * 5000 * 3 / 150e12 + 64.4
+    # 5,000 questions with two answers, 4 of them in a piece: 45 + 2 x 15 + 30 / 4 tokens
+    # each; 3 seeds, 4 FLOPs per weight; 4 pieces pass 2 GPUs in 5 steps instead of 8
+    seconds = 4 * 32.2e9 * 82.5 * 5000 * 3 / 150e12 * 5 / 8 + 64.4
     assert cost.gpus == 4 * 2
     assert cost.hours == pytest.approx(seconds / 3600)
     # 0.01 bytes per weight and adapter at rank 8
     assert cost.gigabytes == pytest.approx(0.01 * 32.2 * 3)
+    # One GPU has 16 questions of a micro-batch in a tree, and twice the time in TF32.
+    single = {**ORACLE_32B, "model": "olmo3-7b", "trained_on": LAST_SET["oracle"][0]}
+    for precision, slower in (("stored", 1), ("float32", 2)):
+        config = {**PAPER, "training": {**PAPER["training"], "precision": precision}}
+        cost = costs.expected_cost(config, "train_oracle", single)
+        seconds = slower * 4 * 7.3e9 * 76.875 * 5000 * 3 / 150e12 + 14.6
+        assert (cost.gpus, cost.hours) == (4, pytest.approx(seconds / 3600))
 
 
 def test_pooled_data_is_as_many_answers_as_it_has_sources():
     job = {**ORACLE_32B, "recipe": "oracle_pooled_data", "trained_on": "step262000"}
     cost = costs.expected_cost(PAPER, "train_oracle_pooled_data", job)
-    # one checkpoint learns from the answers of four, 2 x 4 for each question, of which four
-    # are in a tree: 45 + 8 x 15 + 30 / 4 tokens
-    seconds = 4 * 32.2e9 * 172.5 * 5000 * 3 / 150e12 + 64.4
+    # one checkpoint learns from the answers of four, 2 x 4 for each question, of which one is
+    # in a piece: 45 + 8 x 15 + 30 tokens
+    seconds = 4 * 32.2e9 * 195 * 5000 * 3 / 150e12 * 5 / 8 + 64.4
     assert (cost.gpus, cost.hours) == (2, pytest.approx(seconds / 3600))
 
 
@@ -122,8 +139,11 @@ def test_shards_share_the_work():
     cost = costs.expected_cost(config, "generate_beams", {**BEAMS_7B, "shard": "3"})
     # 9,961 / 4 questions, 64 at once, are 39 passes; the rest as in `test_beams`
     computed = 2 * 7.3e9 * 9961 / 4 * (45 + 100) / 150e12
-    moved = 3 * 9961 / 4 * 100 * 55 * 524_288 / 1e12
-    seconds = 39 * 30 * (0.02 + 0.0146) + computed + moved + 14.6
+    moved = 9961 / 4 * 10 * 145 * 524_288 / 1e12
+    # (84 + 68 x 33.4) x 8 us of kernels take longer than reading 14.6 GB
+    step = (84 + 68 * (7.3e9 / (12 * 128**2)) ** (1 / 3)) * 8e-6
+    assert step == pytest.approx(0.0188, abs=1e-4)
+    seconds = 39 * 30 * step + computed + moved + 14.6
     assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
 
 
@@ -181,7 +201,7 @@ def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():
     # four models of 64,400 MB, each in a process of its own
     assert (oracle.gpu, oracle.mem_mb, oracle.ranks) == (8, 317_120, 4)
     pooled = {**ORACLE_32B, "recipe": "oracle_pooled_data", "trained_on": "step262000"}
-    minutes = 4 * (4 * 32.2e9 * 172.5 * 5000 * 3 / 150e12 + 64.4) / 60
+    minutes = 4 * (4 * 32.2e9 * 195 * 5000 * 3 / 150e12 * 5 / 8 + 64.4) / 60
     assert job_resources.request(PAPER, "train_oracle_pooled_data", pooled).runtime == round(
         minutes
     )
