@@ -98,9 +98,9 @@ def atlas(n_questions: int) -> Study:
 
 
 def smollm2(n_questions: int) -> Study:
-    """Return the study of SmolLM2-135M, which is asked 20 other questions afterwards."""
+    """Return the study of SmolLM2-135M, which is asked 60 other questions afterwards."""
     template = (PROMPTS / "confidence.txt").read_text(encoding="utf-8")
-    rows = city_questions(n_questions + 20)
+    rows = city_questions(n_questions + 60)
     prompts = [tuple(confidence_prompt(template, q, a) for a in both) for q, *both in rows]
     seen = {
         f"q{i}": TrainingQuestion(pair, (0.5, 0.5), (1.0, 0.0))

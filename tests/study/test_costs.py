@@ -38,7 +38,7 @@ def test_beams():
     # A tree of 45 + 10 x 30 tokens, of 524,288 bytes each, and ten times 2 MB of logits are
     # 0.201 GB a question. 16 GB hold 79 of them, so batches of 128 are cut into two parts, of
     # 64: 9,961 questions are 156 passes of 30 steps.
-    # Reading 64.4 GB takes longer than starting (84 + 68 x 54.7) x 8 us = 0.030 s of kernels.
+    # Reading 64.4 GB takes longer than starting (131 + 56 x 54.7) x 8 us = 0.026 s of kernels.
     steps = 156 * 30 * 0.0644
     # 45 tokens of the question and 10 of each beam are computed; each of these steps reads the
     # keys and values of up to 145 tokens
@@ -56,6 +56,15 @@ def test_a_split_model_is_computed_in_pieces_as_digit_logits_does():
     seconds = 2 * 32.2e9 * 1000 * 61.875 / 150e12 * 5 / 8
     found = costs.reading_seconds(PAPER, 32.2e9, 1000, prompts_at_once=64)
     assert found == pytest.approx(seconds)
+
+
+def test_kernels_of_a_step_are_those_that_are_counted():
+    """Of two layers and what is around them, and of one layer."""
+    counted = (ROOT / "tests/pretend/costs.py").read_text(encoding="utf-8")
+    both, layer = map(
+        int, re.search(r'"beam step": Cost\(\d+, (\d+), (\d+)\)', counted).groups()
+    )
+    assert (costs.STEP_KERNELS, costs.LAYER_KERNELS) == (both - 2 * layer, layer)
 
 
 def test_what_fits_is_divided_as_decoding_does():
@@ -140,9 +149,9 @@ def test_shards_share_the_work():
     # 9,961 / 4 questions, 64 at once, are 39 passes; the rest as in `test_beams`
     computed = 2 * 7.3e9 * 9961 / 4 * (45 + 100) / 150e12
     moved = 9961 / 4 * 10 * 145 * 524_288 / 1e12
-    # (84 + 68 x 33.4) x 8 us of kernels take longer than reading 14.6 GB
-    step = (84 + 68 * (7.3e9 / (12 * 128**2)) ** (1 / 3)) * 8e-6
-    assert step == pytest.approx(0.0188, abs=1e-4)
+    # (131 + 56 x 33.4) x 8 us of kernels take longer than reading 14.6 GB
+    step = (131 + 56 * (7.3e9 / (12 * 128**2)) ** (1 / 3)) * 8e-6
+    assert step == pytest.approx(0.0160, abs=1e-4)
     seconds = 39 * 30 * step + computed + moved + 14.6
     assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
 
