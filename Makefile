@@ -80,7 +80,9 @@ soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MI
 
 pretend: $(VENV)/ready-dev  ## tests on pretended GPUs, and what steps cost there; needs g++
 	@$(PYTEST) tests/pretend -q
-	@PYTHONPATH=tests/pretend/site:tests/helpers:. PRETEND_GPUS=1 OMP_NUM_THREADS=1 \
+	@PYTHONPATH=tests/pretend/site PRETEND_GPUS=2 $(PYTEST) -q tests/models tests/answers \
+	  tests/confidence tests/training/test_train.py tests/analyses/test_variance.py
+	@PYTHONPATH=tests/pretend/site:tests/helpers:. PRETEND_GPUS=2 OMP_NUM_THREADS=1 \
 	  $(RUN)/python tests/pretend/costs.py
 
 test-nli: $(VENV)/ready-dev  ## train a small entailment model and test with it (20 min)

@@ -13,6 +13,7 @@ csv_text: what a text file of somebody's own is written in, where the file itsel
     certain
 evaluation/: contrast sets, conditioning, metrics and paired bootstrap tests
 files: files that are there whole or not at all, and what is in them
+gpu_errors: what the errors of GPUs mean, in a sentence
 imports/: predictions from elsewhere: a table of one's own, or the authors' release
 judge/: which answers are right: a match with the references, a paid model, a person
 logs: send a rule's records and tracebacks to its log file

@@ -21,6 +21,7 @@ logging.getLogger("fontTools.subset").warning("no glyphs")
 logging.getLogger("rule").info("42 rows")
 raise ValueError("row 7")
 """
+FULL = 'RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x")'
 
 
 def test_records_and_the_traceback_but_no_chatter_of_packages(tmp_path, request):
@@ -40,6 +41,24 @@ def test_records_and_the_traceback_but_no_chatter_of_packages(tmp_path, request)
     assert "CRITICAL row 7\nTraceback" in text
     assert done.stderr.endswith("\nValueError: row 7 (traceback in folder/rule.log)\n")
     assert "Traceback" not in done.stderr
+
+
+def test_a_full_gpu_is_said_in_a_sentence(tmp_path, request):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.replace('ValueError("row 7")', FULL)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(request.config.rootpath)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (
+        "RuntimeError: The GPU's memory holds the model, but not what is computed"
+        in done.stderr
+    )
+    assert done.stderr.endswith(
+        "ALLOC_FAILED when calling x). (traceback in folder/rule.log)\n"
+    )
 
 
 @pytest.mark.slow
