@@ -75,8 +75,8 @@ def digit_logits(
     digits : sequence of int
         Token ids of `digit_tokens`.
     head : {"float32", "model"}
-        Whether the last layer's weights are applied in float32, or in the dtype of the
-        model, to whose precision its own logits are rounded.
+        Whether the last layer's weights are applied in float32, or in the dtype in which
+        the model computes, to whose precision its own logits are rounded.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def digit_logits(
     hidden = (torch.cat(last) if len(last) > 1 else last[0]).to(weights.device)
     if head == "float32":
         hidden, weights = hidden.float(), weights.float()
-    return nn.functional.linear(hidden.to(weights.dtype), weights).float()
+    return nn.functional.linear(hidden, weights.to(hidden.dtype)).float()
 
 
 def confidence_of(logits: Tensor) -> Tensor:

@@ -185,6 +185,7 @@ def test_the_head_reaches_every_forward_pass(study, monkeypatch):
         prompt=TEMPLATE,
         batch_size=4,
         head="model",
+        precision="stored",
         threads=1,
     )
     assert asked and set(asked) == {"model"}

@@ -21,6 +21,7 @@ from persistcal.confidence.verbalised import (
     digit_tokens,
     tokenise,
 )
+from persistcal.models.precision import compute_in_float32
 
 torch.set_num_threads(1)
 PROMPTS = [
@@ -74,9 +75,11 @@ def test_logits_of_the_models_own_head_are_its_own(kind):
             torch.testing.assert_close(own, exact, rtol=2**-8, atol=1e-6)
 
 
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
-def test_in_float32_both_heads_are_the_same_bits(kind):
-    model, tokenizer = tiny_model(kind), tiny_tokenizer()
+def test_in_float32_both_heads_are_the_same_bits(kind, stored):
+    """As stored, or computed from weights in bfloat16."""
+    tokenizer, model = tiny_tokenizer(), compute_in_float32(tiny_model(kind, dtype=stored))
     prompts = [prompt for row in token_rows(tokenizer) for prompt in row]
     heads = [digit_logits(model, prompts, digit_tokens(tokenizer), h) for h in get_args(Head)]
     assert torch.equal(*heads)
