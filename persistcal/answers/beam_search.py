@@ -91,9 +91,9 @@ class BeamSearch:
             The former row that each live beam continues.
         """
         logits = logits.float()
-        best, token = logits.topk(min(self.n_candidates, logits.shape[1]))
-        total = logits.logsumexp(dim=1, keepdim=True)
-        return self.extend(best - total, token, entropies(logits - total))
+        token = logits.topk(min(self.n_candidates, logits.shape[1])).indices
+        logprob = logits.log_softmax(dim=1)
+        return self.extend(logprob.gather(1, token), token, entropies(logprob))
 
     def extend(self, logprob: Tensor, token: Tensor, entropy: Tensor | None = None) -> Tensor:
         """Continue every live beam by one of its likeliest next tokens.

@@ -29,13 +29,16 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, ..
     key : two tensors of int64
     """
     a, b, c, d = counter
-    first, second = key
-    for _ in range(ROUNDS):
+    number = torch.arange(ROUNDS, device=a.device)
+    keys = (
+        (word[..., None] + number * step & WORD).unbind(-1)
+        for word, step in zip(key, KEY_STEPS, strict=True)
+    )
+    for first, second in zip(*keys, strict=True):
         # int64 keeps the lower 64 bits of a product; its sign is masked off.
         left, right = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
         a, c = (right >> 32 & WORD) ^ b ^ first, (left >> 32 & WORD) ^ d ^ second
         b, d = right & WORD, left & WORD
-        first, second = first + KEY_STEPS[0] & WORD, second + KEY_STEPS[1] & WORD
     return a, b, c, d
 
 

@@ -128,9 +128,9 @@ class Sampling:
         )
         counts = self.question.new_zeros(len(self._keys) + 1)
         counts.index_add_(0, self.question, goes_on.long())
-        counts[-1:] += self.score.isfinite().logical_not().sum()
-        *self.left, n_wrong = counts.tolist()  # waits for a GPU, so it is asked once
-        if n_wrong:
+        counts[-1:] += (self.score > -torch.inf).sum()
+        *self.left, n_right = counts.tolist()  # waits for a GPU, so it is asked once
+        if n_right < len(self.score):
             raise FloatingPointError(
                 "The model's logits are not finite, so nothing can be drawn; use another dtype."
             )

@@ -41,6 +41,13 @@ class Trees:
         self.width = self.capacity = 0
         self.seen: Tensor
         self._of_forward: dict[tuple[object, ...], Tensor] = {}
+        self._numbers = self.questions
+
+    def _numbers_to(self, n: int) -> Tensor:
+        """Return 0 to n - 1, made once rather than at each step."""
+        if n > len(self._numbers):
+            self._numbers = torch.arange(2 * n, device=self.questions.device)
+        return self._numbers[:n]
 
     def plant(self, question: Tensor, position: Tensor, lengths: Sequence[int]) -> None:
         """Make the rows of the next forward all tokens of the questions, in order."""
@@ -48,8 +55,7 @@ class Trees:
         self.positions = self.positions.new_zeros(len(lengths), self.capacity)
         self.seen = torch.zeros(len(question), 0, dtype=torch.bool, device=question.device)
         self._append(question, position, max(lengths))
-        place = torch.arange(self.width, device=question.device)
-        self.seen = place <= self.rank[:, None]
+        self.seen = self._numbers_to(self.width) <= self.rank[:, None]
 
     def grow(self, question: Tensor, parent: Tensor, left: Sequence[int]) -> None:
         """Make the rows of the next forward the children of former rows.
@@ -66,12 +72,12 @@ class Trees:
         if self.width + most > self.capacity or 2 * n_alive <= len(self.questions):
             self._prune(question, n_alive, STEPS * most)
         self._append(question, self.position[parent] + 1, most)
-        own = self.column[:, None] == torch.arange(self.width, device=question.device)
+        own = self.column[:, None] == self._numbers_to(self.width)
         self.seen = torch.nn.functional.pad(self.seen, (0, most)) | own
 
     def _append(self, question: Tensor, position: Tensor, most: int) -> None:
         """Give each row the next free place of its tree, `most` places for each tree."""
-        row = torch.arange(len(question), device=question.device)
+        row = self._numbers_to(len(question))
         self.tree = torch.searchsorted(self.questions, question)
         self.rank = row - torch.searchsorted(question, question)
         self.column = self.width + self.rank
@@ -81,13 +87,12 @@ class Trees:
         # The row at each place of the grid of trees and ranks; where a tree has fewer rows,
         # that of another, whose result nobody reads.
         first = torch.searchsorted(question, self.questions)
-        rank = torch.arange(most, device=row.device)
-        self.grid = (first[:, None] + rank).clamp(max=len(question) - 1)
+        self.grid = (first[:, None] + self._numbers_to(most)).clamp(max=len(question) - 1)
         self._of_forward.clear()
 
     def _prune(self, question: Tensor, n_alive: int, room: int) -> None:
         """Keep the trees of questions that have rows, and what these see of them."""
-        row = torch.arange(len(question), device=question.device)
+        row = self._numbers_to(len(question))
         is_first = torch.searchsorted(question, question) == row
         alive = question[is_first.nonzero_static(size=n_alive)[:, 0]]
         former = torch.searchsorted(self.questions, alive)
@@ -129,16 +134,17 @@ class Trees:
         """
         key = "bias", first, window, like.device
         if key not in self._of_forward:
-            prefix = torch.arange(first, n_prefix, device=self.position.device)
-            shown = torch.ones_like(self.position[:, None] + prefix, dtype=torch.bool)
             seen = self.seen
-            if window is not None:
+            if window is None:
+                seen = torch.nn.functional.pad(seen, (0, n_prefix - first), value=True)
+            else:
                 position = self.position[:, None]
                 seen = seen & (position - self.positions[self.tree, : self.width] < window)
-                shown = position - prefix < window
-            hidden = torch.cat([seen, shown], dim=1).logical_not_().to(like.device)
-            bias = like.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)
-            self._of_forward[key] = bias[self.grid.to(like.device)][:, :, None]
+                if first < n_prefix:
+                    shown = position - self._numbers_to(n_prefix)[first:] < window
+                    seen = torch.cat([seen, shown], dim=1)
+            bias = seen[self.grid].to(like.device, like.dtype).log_()  # log 1 = 0, log 0 = -inf
+            self._of_forward[key] = bias[:, :, None]
         return self._of_forward[key]
 
     def places(self, n_kv: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -146,7 +152,7 @@ class Trees:
         key = "places", n_kv, device
         if (*key, 0) not in self._of_forward:
             n_trees, n_ranks = self.grid.shape
-            head = torch.arange(n_kv, device=self.grid.device)
+            head = self._numbers_to(n_kv)
             there = self.grid * n_kv + head[:, None, None]
             back = (head * n_trees + self.tree[:, None]) * n_ranks + self.rank[:, None]
             self._of_forward[*key, 0] = there.flatten().to(device)

@@ -27,9 +27,9 @@ class Cost(NamedTuple):
 
 
 MOST = {
-    "beam step": Cost(1, 243, 56),
-    # Half of the kernels draw the noise, in integers that are the same on every device.
-    "sampling step": Cost(1, 429, 56),
+    "beam step": Cost(1, 220, 56),
+    # A third of the kernels draw the noise, in integers that are the same on every device.
+    "sampling step": Cost(1, 378, 56),
     "scoring batch": Cost(2, 162, 59),
     "verifier batch": Cost(2, 158, 59),
     "training micro-batch": Cost(2.5, 431.5, 175),
