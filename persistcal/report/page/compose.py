@@ -48,13 +48,9 @@ def compose(study: Study, facts: Facts) -> str:
     ]
     names = [e for part in study.parts for _, e in part.members]
     ordered = [e for e in labels["estimators"] if e in names]
-    tabled = [
-        row["estimator"]
-        for table in study.tables
-        if table.description is not None
-        for block in table.description["blocks"]
-        for row in block.get("rows", [])
-    ]
+    tables = [_table(table, study) for table in study.tables]
+    grids = [grid for table in tables for grid in table["grids"]]
+    tabled = [row.estimator for grid in grids for row in grid.rows()]
     seen = looks([*ordered, *names, *tabled])
     words = Words()
     explorer = {
@@ -89,7 +85,7 @@ def compose(study: Study, facts: Facts) -> str:
         "lede": overview.lede(study),
         "facts": overview.counts(study),
         "sentences": overview.sentences(study),
-        "tables": [_table(table, study) for table in study.tables],
+        "tables": tables,
         "parts": [{"label": part_label(part, labels)} for part in study.parts],
         "analyses": any(analyses.values()),
         "explorer_note": overview.explorer_note(study, chosen, kept),
@@ -116,12 +112,8 @@ def _hero(study: Study) -> list[dict[str, Any]]:
         (study.intervals["conditioning"] == "odds") & study.intervals["value"].notna()
     ]
     key = ["model", "dataset", "train_dataset", "estimator", "scope", "metric"]
-    bounds = {
-        tuple(row[name] for name in key): [
-            _number(row[name]) for name in ("value", "lower_2_5pct", "upper_97_5pct")
-        ]
-        for row in odds.to_dict("records")
-    }
+    ends = odds.set_index(key)[["value", "lower_2_5pct", "upper_97_5pct"]]
+    bounds = {place: list(map(_number, row)) for place, *row in ends.itertuples(name=None)}
     facets = []
     for part in study.parts:
         points = [
@@ -129,8 +121,8 @@ def _hero(study: Study) -> list[dict[str, Any]]:
                 "estimator": member[1],
                 "label": member_label(member, part.dataset, study.labels),
                 **{
-                    name: bounds.get((part.model, part.dataset, *member, *measure), [None] * 3)
-                    for name, measure in _HERO.items()
+                    name: bounds.get((part.model, part.dataset, *member, *of), [None] * 3)
+                    for name, of in _HERO.items()
                 },
             }
             for member in part.members

@@ -71,7 +71,7 @@ function heroRows(title, points, looks) {
   const ranked = points.slice().sort((a, b) => (b.follows[0] ?? -2) - (a.follows[0] ?? -2));
   const draw = (width) => {
     const tall = 21, top = 22, height = top + tall * ranked.length + 22, gap = 22;
-    const left = Math.min(0.5 * width, 14 + 7 * Math.max(...ranked.map((p) => p.label.length)));
+    const left = Math.min(0.58 * width, 14 + 7 * Math.max(...ranked.map((p) => p.label.length)));
     const measures = width - left < 330 ? MEASURES.slice(0, 1) : MEASURES;
     const wide = (width - left - gap * (measures.length - 1)) / measures.length;
     const nodes = ranked.map((p, i) => s('g', { class: looks[p.estimator].class }, text(left - 12, top + tall * (i + 0.5) + 4, p.label, { class: 'label', 'text-anchor': 'end' })));
