@@ -430,6 +430,19 @@ def test_rows_are_read_as_they_were_appended(tmp_path_factory, rows, delimiter):
     assert read == [[" ".join(field.splitlines()) for field in row] for row in rows]
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('a,"b\nc"\nd,e\n', [(1, ["a", "b\nc"]), (3, ["d", "e"])]),  # a field of two lines
+        ('a,"b\n1,2\nc"\n', [(1, None), (2, ["1", "2"]), (3, ['c"'])]),  # cut before a row
+        ("a,b,c\n\nd\n", [(1, None), (3, ["d"])]),
+        ('a,"b\n', [(1, None)]),
+    ],
+)
+def test_a_quote_opened_in_a_cut_line_takes_no_later_row_with_it(text, rows):
+    assert list(parse_rows(text.splitlines(keepends=True), columns=2)) == rows
+
+
 @given(st.text(st.characters(codec="utf-8")), st.integers(1, 4))
 def test_any_text_is_rows(text, columns):
     lines = text.splitlines(keepends=True)
