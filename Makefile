@@ -78,10 +78,14 @@ quick: $(VENV)/ready-dev  ## run the tests that neither start workflows nor trai
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest tests/faults -m "soak or not soak" -q
 
+ON_GPUS := $(addprefix tests/, models/test_load.py models/test_pretraining.py answers/test_decode.py \
+  answers/test_sampling.py answers/test_entailment.py confidence/test_scoring.py \
+  confidence/test_verbalised.py confidence/test_verifier.py confidence/test_estimators.py \
+  training/test_train.py analyses/test_variance.py)
+
 pretend: $(VENV)/ready-dev  ## tests on pretended GPUs, and what steps cost there; needs g++
 	@$(PYTEST) tests/pretend -q
-	@PYTHONPATH=tests/pretend/site PRETEND_GPUS=2 $(PYTEST) -q tests/models tests/answers \
-	  tests/confidence tests/training/test_train.py tests/analyses/test_variance.py
+	@PYTHONPATH=tests/pretend/site PRETEND_GPUS=2 $(PYTEST) -q $(ON_GPUS)
 	@PYTHONPATH=tests/pretend/site:tests/helpers:. PRETEND_GPUS=2 OMP_NUM_THREADS=1 \
 	  $(RUN)/python tests/pretend/costs.py
 

@@ -1,6 +1,6 @@
 """The tests of models, answers, confidence and training pass with GPUs that are pretended.
 
-Here those of them that GPUs are most likely to fail; `make pretend` runs them all.
+Here those of them that GPUs are most likely to fail; `make pretend` runs more of their files.
 """
 
 import os
