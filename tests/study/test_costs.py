@@ -38,7 +38,7 @@ def test_beams():
     # A tree of 45 + 10 x 30 tokens, of 524,288 bytes each, and ten times 2 MB of logits are
     # 0.201 GB a question. 16 GB hold 79 of them, so batches of 128 are cut into two parts, of
     # 64: 9,961 questions are 156 passes of 30 steps.
-    # Reading 64.4 GB takes longer than starting (131 + 56 x 54.7) x 8 us = 0.026 s of kernels.
+    # Reading 64.4 GB takes longer than starting (108 + 56 x 54.7) x 8 us = 0.026 s of kernels.
     steps = 156 * 30 * 0.0644
     # 45 tokens of the question and 10 of each beam are computed; each of these steps reads the
     # keys and values of up to 145 tokens
@@ -149,8 +149,8 @@ def test_shards_share_the_work():
     # 9,961 / 4 questions, 64 at once, are 39 passes; the rest as in `test_beams`
     computed = 2 * 7.3e9 * 9961 / 4 * (45 + 100) / 150e12
     moved = 9961 / 4 * 10 * 145 * 524_288 / 1e12
-    # (131 + 56 x 33.4) x 8 us of kernels take longer than reading 14.6 GB
-    step = (131 + 56 * (7.3e9 / (12 * 128**2)) ** (1 / 3)) * 8e-6
+    # (108 + 56 x 33.4) x 8 us of kernels take longer than reading 14.6 GB
+    step = (108 + 56 * (7.3e9 / (12 * 128**2)) ** (1 / 3)) * 8e-6
     assert step == pytest.approx(0.0160, abs=1e-4)
     seconds = 39 * 30 * step + computed + moved + 14.6
     assert (cost.gpus, cost.hours) == (1, pytest.approx(seconds / 3600))
