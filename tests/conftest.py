@@ -8,6 +8,7 @@ from filelock import FileLock
 from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
+collect_ignore = ["helpers/absent_packages"]  # for other Pythons, of which one begins with it
 LONGEST = ["test_slurm.py", "test_paper_mini.py"]  # with --no-loadscope-reorder
 
 
