@@ -8,6 +8,7 @@ about: of which model, checkpoint or dataset its rows are.
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -18,7 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal.files import sha256, write_whole, written_whole
+from persistcal.files import is_edited, keep_digest, written_whole
+
+log = logging.getLogger(__name__)
 
 
 class Table(NamedTuple):
@@ -55,7 +58,6 @@ class Table(NamedTuple):
         """
         columns = [*self.about, *self.schema.names]
         frame = frame.assign(**{n: about[n] for n in columns if n in about and n not in frame})
-        said = dict(about)
         for name in self.about:
             if name in frame.columns and (frame[name].astype(str) != str(about[name])).any():
                 raise TableError(
@@ -66,7 +68,7 @@ class Table(NamedTuple):
         if Path(path).suffix == ".csv":
             write_csv(frame, path, self)
         else:
-            write(frame, path, self, about=said)
+            write(frame, path, self, about=about)
 
 
 class TableError(ValueError):
@@ -651,6 +653,8 @@ def read_about(paths: str | Path | Sequence[str | Path], table: Table) -> pd.Dat
                 f"{path}: the file does not say of which {missing[0]} it is, as an earlier "
                 f"version wrote it; delete it, so that {table.rule} makes it again."
             )
+        if frame.empty:
+            log.warning("%s has no rows", path)
         frames.append(frame.assign(**about)[[*about, *table.schema.names]])
     columns = [*table.about, *table.schema.names]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
@@ -693,18 +697,7 @@ def write_csv(frame: pd.DataFrame, path: str | Path, table: Table) -> None:
     content = check(frame, table, path).to_pandas()
     with written_whole(path) as part:
         content.to_csv(part, index=False)
-    write_whole(_digest_beside(path), sha256(path))
-
-
-def _digest_beside(path: str | Path) -> Path:
-    """Return the file that keeps the SHA-256 of a CSV file, which itself has no room for it."""
-    return Path(path).with_name(f".{Path(path).name}.sha256")
-
-
-def is_edited(path: str | Path) -> bool:
-    """Return whether a CSV file has changed since `write_csv` wrote it."""
-    kept = _digest_beside(path)
-    return kept.exists() and kept.read_text(encoding="utf-8") != sha256(path)
+    keep_digest(path)
 
 
 def read_csv(path: str | Path, table: Table) -> pd.DataFrame:

@@ -76,6 +76,21 @@ def sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _digest_beside(path: str | Path) -> Path:
+    return Path(path).with_name(f".{Path(path).name}.sha256")
+
+
+def keep_digest(path: str | Path) -> None:
+    """Write the SHA-256 of a file that has no room for it to a hidden file beside it."""
+    write_whole(_digest_beside(path), sha256(path))
+
+
+def is_edited(path: str | Path) -> bool:
+    """Return whether a file has changed since `keep_digest`."""
+    kept = _digest_beside(path)
+    return kept.exists() and kept.read_text(encoding="utf-8") != sha256(path)
+
+
 class Digests:
     """SHA-256 of files, large ones read once per version: what is known lies in a folder.
 

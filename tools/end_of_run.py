@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal.artifacts import is_edited
+from persistcal.files import is_edited
 from persistcal.report.page.facts import jobs_of
 
 SHOWN = 6  # kinds of job that are named

@@ -78,28 +78,22 @@ def execute(function: Callable[..., Any], job: Job) -> None:
     """
     hints = get_type_hints(function, include_extras=True)
     returned = hints.pop("return")
-    positional, keywords = [], {}
+    arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         setting = parameter.kind is parameter.KEYWORD_ONLY
         there: Mapping[str, Any] = job.settings if setting else job.inputs
         if hints[name] is Job:
-            value: Any = job
+            arguments[name] = job
         elif name == "threads":
-            value = job.threads
+            arguments[name] = job.threads
         elif name in there:
-            value = there[name] if setting else _read(hints[name], there[name])
-        elif parameter.default is not parameter.empty:
-            value = parameter.default
-        else:
+            arguments[name] = there[name] if setting else _read(hints[name], there[name])
+        elif parameter.default is parameter.empty:
             kind = "params or wildcards" if setting else "inputs"
             raise TypeError(
                 f"{function.__name__} needs {name!r}, which its rule's {kind} lack."
             )
-        if setting:
-            keywords[name] = value
-        else:
-            positional.append(value)
-    result = function(*positional, **keywords)
+    result = function(**arguments)
     several = getattr(returned, "__origin__", None) is tuple
     kinds = get_args(returned) if several else [returned] * len(job.outputs)
     results = result if several else [result] * len(job.outputs)

@@ -1,5 +1,7 @@
 """The runner: inputs by annotation, results whole or not at all, and what tables are about."""
 
+import logging
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,7 +55,7 @@ def test_rows_of_something_else_are_refused_and_nothing_is_written(tmp_path):
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_each_file_of_an_output_gets_its_own_rows(tmp_path):
+def test_each_file_of_an_output_gets_its_own_rows(tmp_path, caplog):
     def split() -> tuple[Labels, str]:
         rows = [LABELS.assign(checkpoint=c, cluster=n) for n, c in enumerate("ab")]
         return pd.concat(rows).assign(model="m", dataset="quiz"), "two"
@@ -64,6 +66,7 @@ def test_each_file_of_an_output_gets_its_own_rows(tmp_path):
     execute(split, Job({}, outputs, {"labels_of": places}, threads=1))
     rows = [artifacts.read_about(path, artifacts.LABELS) for path in paths]
     assert [frame["cluster"].tolist() for frame in rows] == [[0], [1], []]
+    assert caplog.messages == [f"{paths[2]} has no rows"]
     assert (tmp_path / "note.txt").read_text() == "two"
 
 
@@ -81,7 +84,21 @@ def test_a_rule_that_lacks_what_its_function_needs_is_named(tmp_path):
         execute(needy, job(tmp_path, {}, {"text": "t.txt"}))
 
 
-def test_run_takes_what_snakemake_gives_and_logs_to_its_log(tmp_path):
+@pytest.fixture
+def logging_as_before(monkeypatch):
+    """A job's log is for its whole process, which here has other tests to run."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    root.handlers.clear()  # else they are closed when the job's are set
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    yield
+    for handler in root.handlers:
+        handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_run_takes_what_snakemake_gives_and_logs_to_its_log(tmp_path, logging_as_before):
     def say(job: Job, *, model: str, code: str = "none") -> str:
         return f"{model} {code} {job.outputs['text']}"
 
