@@ -18,7 +18,7 @@ min_version("9.25")
 include: "workflow/rules/root.smk"
 
 
-from persistcal.provenance import keep_read
+from persistcal.store.provenance import keep_read
 from tools.end_of_run import edited_results, end_of_run
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from persistcal import artifacts
 from persistcal.judge.labels import CORRECT, judge_lexically
 from persistcal.judge.prompt import Candidate, candidate_of
 from persistcal.judge.run import requests_about
 from persistcal.judge.settings import JudgeSettings
+from persistcal.store import artifacts
 
 N_QUESTIONS, N_CHECKPOINTS, ERROR_RATES = 400, 4, (0.0, 0.01, 0.02, 0.05)
 N_JUDGES = 20  # that make mistakes of their own, over whom everything is a mean

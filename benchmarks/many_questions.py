@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.evaluation.replicates import digest_of_draws
 from persistcal.evaluation.significance import replicate_metrics
+from persistcal.store import artifacts
 
 CHECKPOINTS = ["early", "late"]
 N_ALL = 10_000

@@ -34,12 +34,12 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.smollm2 import city_questions, load_smollm2
-from persistcal import artifacts
 from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models.load import load_model, load_tokenizer, set_threads
+from persistcal.store import artifacts
 from persistcal.training import train
 from persistcal.training.data import Questions, TrainingQuestion, training_questions
 from persistcal.training.lora_product import LoraLinear

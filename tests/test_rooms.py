@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from persistcal.provenance import imported_files
+from persistcal.store.provenance import imported_files
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "persistcal"
@@ -47,7 +47,7 @@ def test_every_module_serves_a_script_or_a_notebook():
     served = {path for script in SCRIPTS for path in imported_files(script, ROOT)}
     served |= set(PACKAGE.glob("confidence/estimators/*.py"))
     served |= {path for e in served for path in imported_files(e, ROOT)}
-    served |= {PACKAGE / "provenance.py", PACKAGE / "report" / "layout.py"}
+    served |= {PACKAGE / "store" / "provenance.py", PACKAGE / "report" / "layout.py"}
     others = [str(path.relative_to(PACKAGE)) for path in MODULES if path not in served]
     assert set(others) == {
         str(path.relative_to(PACKAGE)) for path in PACKAGE.glob("api/[a-z]*.py")

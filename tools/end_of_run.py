@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal.files import is_edited
 from persistcal.report.page.facts import jobs_of
+from persistcal.store.files import is_edited
 
 SHOWN = 6  # kinds of job that are named
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "estimators.md"

@@ -13,7 +13,7 @@ def accuracy(questions: pd.DataFrame, labels: pd.DataFrame) -> tuple[str, float,
     Parameters
     ----------
     questions, labels : DataFrame
-        Tables `persistcal.artifacts.QUESTIONS` and `LABELS`.
+        Tables `persistcal.store.artifacts.QUESTIONS` and `LABELS`.
 
     Raises
     ------

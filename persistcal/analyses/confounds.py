@@ -32,9 +32,9 @@ def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd
     Parameters
     ----------
     questions : DataFrame
-        Table `persistcal.artifacts.QUESTIONS`; those of the train and test split count.
+        Table `persistcal.store.artifacts.QUESTIONS`; those of the train and test split count.
     facts : DataFrame, optional
-        Table `persistcal.artifacts.FACTS` that the questions ask for.
+        Table `persistcal.store.artifacts.FACTS` that the questions ask for.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from persistcal.analyses.variance import RunningVariance
 from persistcal.confidence.packed_forward import Packed, pack
-from persistcal.pace import Pace
+from persistcal.store.pace import Pace
 
 
 def blocks(model: PreTrainedModel) -> nn.ModuleList:

@@ -13,15 +13,14 @@ def spread_over_worlds(
     Parameters
     ----------
     metrics : DataFrame
-        Table `persistcal.artifacts.METRICS`; its rows of conditioning "odds" and seed "mean"
-        count.
+        Table METRICS; rows of conditioning "odds" and seed "mean" count.
     worlds : mapping of str to sequence of str
         By the name that they share, the models.
 
     Returns
     -------
     DataFrame
-        Table `persistcal.artifacts.WORLDS`: mean, standard deviation (of a single world, with
+        Table WORLDS: mean, standard deviation (of a single world, with
         n - 1), least and greatest value, and the number n of worlds. A metric that is
         undefined in a world has none of them.
 

@@ -12,8 +12,8 @@ from typing import Self
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.answers.equivalence import Comparison, Pair
+from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ def take_predictions(
     Parameters
     ----------
     questions, clusters : DataFrame
-        Tables QUESTIONS and CLUSTERS of `persistcal.artifacts`.
+        Tables QUESTIONS and CLUSTERS of `persistcal.store.artifacts`.
     split : str, default="test"
         Split to take; excluded questions are left out.
 

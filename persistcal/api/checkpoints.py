@@ -7,11 +7,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal import artifacts
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import scoring, verbalised
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
-from persistcal.files import write_whole
+from persistcal.store import artifacts
+from persistcal.store.files import write_whole
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import adapter_files, load_adapter

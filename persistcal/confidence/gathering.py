@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.confidence.posthoc import calibrate
+from persistcal.store import artifacts
 
 RUN = ["train_dataset", "seed"]  # an estimator's adapters, apart
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from persistcal.artifacts import BEAMS
+from persistcal.store.artifacts import BEAMS
 
 SEVERAL = "several_answers"
 KNOWN = (SEVERAL, *(field.name for field in BEAMS.schema if field.nullable))

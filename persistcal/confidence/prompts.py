@@ -54,7 +54,7 @@ def few_shot_groups(
     Parameters
     ----------
     asked, examples : pandas.DataFrame
-        Rows of `persistcal.artifacts.QUESTIONS`, in order. An example is answered with its
+        Rows of the table QUESTIONS, in order. An example is answered with its
         first reference.
     n_examples : int
         The first so many examples are shown.

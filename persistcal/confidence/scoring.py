@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 
 from persistcal.confidence.verbalised import MARGIN, Head, confidence_of, digit_logits
 from persistcal.models.batches import Work, in_batches
-from persistcal.pace import Pace
+from persistcal.store.pace import Pace
 
 
 @torch.inference_mode()

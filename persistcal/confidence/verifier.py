@@ -19,7 +19,7 @@ from persistcal.confidence.packed_forward import check_close, pack
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.batches import Work, in_batches
 from persistcal.models.chat import chat_prompt
-from persistcal.pace import Pace
+from persistcal.store.pace import Pace
 
 
 def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:

@@ -110,7 +110,7 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
     Parameters
     ----------
     predictions : DataFrame
-        Rows of the table `persistcal.artifacts.PREDICTIONS` of one model and
+        Rows of the table `persistcal.store.artifacts.PREDICTIONS` of one model and
         dataset; `correct` may also hold 0 and 1.
     checkpoints : sequence of str
         Evaluation checkpoints, earliest first.

@@ -39,7 +39,7 @@ def evaluate(
     Parameters
     ----------
     predictions : DataFrame
-        Columns of `persistcal.artifacts.PREDICTIONS`; see `arrange`.
+        Columns of `persistcal.store.artifacts.PREDICTIONS`; see `arrange`.
     checkpoints : sequence of str
         Evaluation checkpoints, earliest first.
     min_contrast : int
@@ -50,7 +50,7 @@ def evaluate(
     Returns
     -------
     DataFrame
-        Columns of `persistcal.artifacts.METRICS` but for model and dataset: a row
+        Columns of `persistcal.store.artifacts.METRICS` but for model and dataset: a row
         per seed and one with seed "mean". Rows of scope "full" have conditioning
         "odds", though they do not depend on it. Contrast metrics are unweighted
         means over the kept contrast sets that define them, and `pairs` says how many

@@ -73,7 +73,7 @@ def replicate_metrics(
     Parameters
     ----------
     predictions : DataFrame
-        Columns of `persistcal.artifacts.PREDICTIONS`, of one model and dataset.
+        Columns of `persistcal.store.artifacts.PREDICTIONS`, of one model and dataset.
     checkpoints : sequence of str
         Evaluation checkpoints, earliest first.
     min_contrast : int
@@ -142,7 +142,7 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns of `persistcal.artifacts.INTERVALS` but for model and dataset; NaN
+        Columns of `persistcal.store.artifacts.INTERVALS` but for model and dataset; NaN
         where the metric is undefined.
     """
     rows = []
@@ -170,7 +170,7 @@ def compare_blocks(
     Returns
     -------
     DataFrame
-        Columns of `persistcal.artifacts.SIGNIFICANCE` but for model and dataset;
+        Columns of `persistcal.store.artifacts.SIGNIFICANCE` but for model and dataset;
         a row per block, metric and estimator that is not the best; the
         train_dataset is that of `other`. With d = best − other, or other − best
         where lower is better (Brier score, SmoothECE), `difference` is the

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 
 def imported_answers(

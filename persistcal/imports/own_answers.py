@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from persistcal.answers.equivalence import normalise
-from persistcal.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.judge.labels import LABELS
 from persistcal.questions.own import plain_text, reference_texts
+from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from persistcal.csv_text import decode, delimiter_of
 from persistcal.evaluation.question_ids import other_spellings, partly_shared
+from persistcal.store.csv_text import decode, delimiter_of
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def collect_rows(
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        The columns of `persistcal.artifacts.PREDICTIONS` with `model` and `dataset`,
+        The columns of `persistcal.store.artifacts.PREDICTIONS` with `model` and `dataset`,
         in any order; numbers may be text.
     checkpoints : mapping
         By model of the study its evaluation checkpoints.

@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from persistcal.files import write_whole
 from persistcal.judge.prompt import Body, endpoint_of
+from persistcal.store.files import write_whole
 
 
 class Record:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from persistcal.files import write_whole
 from persistcal.judge.labels import LABELS, JudgeError
 from persistcal.judge.prompt import Body, asked_together, messages_of
 from persistcal.judge.reply import Reply
+from persistcal.store.files import write_whole
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,6 @@ hub: checkpoints as a Hub repository or a local folder holds them
 load: load causal language models and their tokenizers, and choose the device
 precision: compute in float32 with weights that stay as they are stored
 pretraining: pre-train a small Olmo-3 model in segments, one saved checkpoint after another
-progress: work files of an output that is not finished, to go on from after a kill
-sealed: safetensors files that carry a digest of what is in them
 tokenization: a small byte-level tokenizer that splits text as those of large models do
 vllm: a causal language model that vLLM runs, for beam search of our own
 """

@@ -10,8 +10,8 @@ import pandas as pd
 import psutil
 import torch
 
-from persistcal.artifacts import Table
-from persistcal.gpu_errors import is_full
+from persistcal.store.artifacts import Table
+from persistcal.store.gpu_errors import is_full
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +156,7 @@ def in_order(frame: pd.DataFrame, table: Table, question_ids: Sequence[str]) -> 
 
     Examples
     --------
-    >>> from persistcal.artifacts import BEAMS
+    >>> from persistcal.store.artifacts import BEAMS
     >>> rows = [("b", 1, "x"), ("a", 0, "y"), ("b", 0, "z")]
     >>> frame = pd.DataFrame(rows, columns=["question_id", "beam", "text"])
     >>> in_order(frame, BEAMS, ["b", "a"])["text"].tolist()

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Self
 
-from persistcal.files import Digests, sha256, write_whole
+from persistcal.store.files import Digests, sha256, write_whole
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -47,7 +47,7 @@ def deal(facts: pd.DataFrame, n_sets: int, *, seed: int) -> np.ndarray:
     Parameters
     ----------
     facts : pandas.DataFrame
-        Table `persistcal.artifacts.FACTS`.
+        Table `persistcal.store.artifacts.FACTS`.
     n_sets : int
         Number of sets.
     seed : int
@@ -74,7 +74,7 @@ class Corpus:
     Parameters
     ----------
     facts : pandas.DataFrame
-        Table `persistcal.artifacts.FACTS`.
+        Table `persistcal.store.artifacts.FACTS`.
     phases : sequence of Phase
         In order; the last one ends at 1.
     confidence_template : str

@@ -24,7 +24,6 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from persistcal.files import Digests, sha256
 from persistcal.models.checkpoint import (
     SMALL_FILES,
     Checkpoint,
@@ -32,6 +31,7 @@ from persistcal.models.checkpoint import (
     files_that_matter,
     local_checkpoint,
 )
+from persistcal.store.files import Digests, sha256
 
 
 def resolve_revision(

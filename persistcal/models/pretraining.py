@@ -8,7 +8,7 @@ from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedModel, PreTrai
 
 from persistcal.models.corpus import Corpus
 from persistcal.models.load import pick_device
-from persistcal.pace import Pace
+from persistcal.store.pace import Pace
 
 
 class Schedule(NamedTuple):

@@ -72,7 +72,7 @@ def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Table `persistcal.artifacts.QUESTIONS`, factoid and list questions in one
+        Table `persistcal.store.artifacts.QUESTIONS`, factoid and list questions in one
         shuffled order; the category is the type. The first five of each type are
         few-shot examples.
 

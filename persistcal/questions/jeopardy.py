@@ -102,7 +102,7 @@ def jeopardy_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.artifacts.QUESTIONS`; each question begins with its
+        Table `persistcal.store.artifacts.QUESTIONS`; each question begins with its
         category in brackets.
 
     Raises

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from persistcal.artifacts import QUESTIONS
+from persistcal.store.artifacts import QUESTIONS
 
 SPLITS = ("train", "test", "few_shot", "unused")
 KNOWN = {"question", "answers", "id", "category", "split"}
@@ -110,7 +110,7 @@ def tidy_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.artifacts.QUESTIONS`, in the order of the file; an id that
+        Table `persistcal.store.artifacts.QUESTIONS`, in the order of the file; an id that
         is not given is the row number.
 
     Raises

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from persistcal.csv_text import decode, delimiter_of
+from persistcal.store.csv_text import decode, delimiter_of
 
 MOST_UNZIPPED = 2**31  # bytes: a file of some megabytes may hold a thousand times as many
 

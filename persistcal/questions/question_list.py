@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from persistcal.artifacts import QUESTIONS
+from persistcal.store.artifacts import QUESTIONS
 
 SHUFFLE_SEED = 17  # of every list of the paper
 N_FEW_SHOT = 10  # questions reserved for few-shot prompts, of which the first 5 are used
@@ -75,7 +75,7 @@ def number_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.artifacts.QUESTIONS`; canonical questions outside of both
+        Table `persistcal.store.artifacts.QUESTIONS`; canonical questions outside of both
         splits are `unused`.
 
     Raises

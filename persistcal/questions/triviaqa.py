@@ -51,7 +51,7 @@ def triviaqa_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.artifacts.QUESTIONS`. The reference is the answer's value;
+        Table `persistcal.store.artifacts.QUESTIONS`. The reference is the answer's value;
         its aliases are left to the judge.
     """
     return number_questions(

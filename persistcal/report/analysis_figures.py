@@ -46,7 +46,7 @@ def transfer_figure(
     Parameters
     ----------
     rows : DataFrame
-        Table `persistcal.artifacts.TRANSFER` of one dataset.
+        Table `persistcal.store.artifacts.TRANSFER` of one dataset.
     sets : mapping
         By model and recipe the checkpoints of each training set, in order.
     random_later : sequence of str
@@ -155,7 +155,7 @@ def headroom_figure(
     Parameters
     ----------
     rows : DataFrame
-        Table `persistcal.artifacts.HEADROOM`.
+        Table `persistcal.store.artifacts.HEADROOM`.
     models, datasets : mapping
         Labels.
     verifier, oracle : str
@@ -216,7 +216,7 @@ def distance_figure(
     Parameters
     ----------
     pairs : DataFrame
-        Table `persistcal.artifacts.PAIRS`; estimators that were trained on another
+        Table `persistcal.store.artifacts.PAIRS`; estimators that were trained on another
         dataset than the evaluated one are left out.
     models, estimators : mapping
         Labels, in order of the rows and of the legend; estimators without one come last.

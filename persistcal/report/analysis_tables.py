@@ -82,7 +82,7 @@ def confounds_table(
     Parameters
     ----------
     rows : DataFrame
-        Table `persistcal.artifacts.CONFOUNDS`.
+        Table `persistcal.store.artifacts.CONFOUNDS`.
     models, datasets : mapping
         Labels.
     label : str
@@ -133,7 +133,7 @@ def worlds_table(
     Parameters
     ----------
     rows : DataFrame
-        Table `persistcal.artifacts.WORLDS`.
+        Table `persistcal.store.artifacts.WORLDS`.
     names, datasets, estimators : mapping
         Labels; the first of what the worlds are of.
     label : str
@@ -179,7 +179,7 @@ def similarity_table(
     Parameters
     ----------
     rows : DataFrame
-        Table `persistcal.artifacts.WEIGHT_SIMILARITIES`.
+        Table `persistcal.store.artifacts.WEIGHT_SIMILARITIES`.
     checkpoints : mapping
         By model the labels of its checkpoints, in order.
     models : mapping

@@ -41,7 +41,7 @@ def fill_cells(
     Parameters
     ----------
     metrics, significance : DataFrame
-        Tables `persistcal.artifacts.METRICS` and `SIGNIFICANCE`.
+        Tables `persistcal.store.artifacts.METRICS` and `SIGNIFICANCE`.
     table : mapping
         Its description, see `persistcal.report.layout`.
     models : sequence of str

@@ -141,7 +141,7 @@ def full_vs_contrast_figure(
     Parameters
     ----------
     intervals : DataFrame
-        Table `persistcal.artifacts.INTERVALS`.
+        Table `persistcal.store.artifacts.INTERVALS`.
     models, datasets, estimators : mapping
         Labels; models and datasets in order of the panels,
         estimators in order of the legend.

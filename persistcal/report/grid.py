@@ -120,7 +120,7 @@ def lay_out(
         What is printed for each of `models`, `datasets` and, where a row has no label of
         its own, `estimators`; a key without a label is printed itself.
     intervals : DataFrame, optional
-        Table INTERVALS of `persistcal.artifacts`.
+        Table INTERVALS of `persistcal.store.artifacts`.
     """
     bounds = {} if intervals is None else _bounds(intervals)
     side_by_side = table["layout"] == "models_as_columns"

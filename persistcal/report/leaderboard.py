@@ -34,7 +34,7 @@ def leaderboard_figure(
     Parameters
     ----------
     intervals : DataFrame
-        Table `persistcal.artifacts.INTERVALS`; estimators that were trained on another
+        Table `persistcal.store.artifacts.INTERVALS`; estimators that were trained on another
         dataset than the evaluated one are left out.
     models, datasets, estimators : mapping
         Labels; models and datasets in order of the panels.

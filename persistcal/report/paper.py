@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 # Label in the paper -> name of the table here, less the dataset.
 TABLES = {
@@ -135,7 +135,7 @@ def compare(
     cells : DataFrame
         As from `paper_cells`.
     intervals : DataFrame
-        Table `persistcal.artifacts.INTERVALS`.
+        Table `persistcal.store.artifacts.INTERVALS`.
     shown : DataFrame
         Cells of the study's tables, as from `persistcal.report.cells.fill_cells` with
         the column `table`.
@@ -147,7 +147,7 @@ def compare(
     Returns
     -------
     DataFrame
-        Table `persistcal.artifacts.PAPER_COMPARISON`, in the paper's order. A cell is
+        Table `persistcal.store.artifacts.PAPER_COMPARISON`, in the paper's order. A cell is
         `inside` when the printed number, give or take its rounding, lies in our
         interval; without an interval it is neither inside nor outside. Marks are
         those of the study's table of the same name, and empty where that does not

@@ -17,7 +17,7 @@ def category_rows(questions: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     questions : DataFrame
-        Table `persistcal.artifacts.QUESTIONS`.
+        Table `persistcal.store.artifacts.QUESTIONS`.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def example_questions(questions: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     questions : DataFrame
-        Table `persistcal.artifacts.QUESTIONS`.
+        Table `persistcal.store.artifacts.QUESTIONS`.
 
     Returns
     -------

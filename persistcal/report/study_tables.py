@@ -17,7 +17,7 @@ def contrast_matrix(sets: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     sets : DataFrame
-        Rows of `persistcal.artifacts.CONTRAST_SETS` of one dataset.
+        Rows of `persistcal.store.artifacts.CONTRAST_SETS` of one dataset.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def checkpoint_rows(
     Parameters
     ----------
     accuracies : DataFrame
-        Table `persistcal.artifacts.ACCURACIES`.
+        Table `persistcal.store.artifacts.ACCURACIES`.
     checkpoints : mapping
         By model and checkpoint, in order, a mapping that may have `revision`,
         `label` and `tokens` (seen in training, a number or its digits as text).

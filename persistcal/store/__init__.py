@@ -2,5 +2,14 @@
 
 Modules
 -------
+artifacts: the tables that rules hand to each other: one pyarrow schema each
+csv_text: encoding and delimiter of a user's text file, where the file makes them certain
+files: files that are there whole or not at all, and digests of what is in them
+gpu_errors: what the errors of GPUs mean, in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all
+logs: send a rule's records and tracebacks to its log file
+pace: how far a long job is: lines of its log, with rate and time left
+progress: work files of an output that is not finished, to go on from after a kill
+provenance: tie a result to the code that made it
+sealed: safetensors files that carry a digest of what is in them
 """

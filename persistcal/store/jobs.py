@@ -12,9 +12,9 @@ from typing import Any, Protocol, get_args, get_type_hints
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.files import write_whole
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.files import write_whole
+from persistcal.store.logs import log_to
 
 Files = str | list[str]
 

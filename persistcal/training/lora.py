@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 
 from persistcal.models import checks
 from persistcal.models.checkpoint import ADAPTER, CheckpointError
-from persistcal.models.sealed import read_sealed, seal
+from persistcal.store.sealed import read_sealed, seal
 from persistcal.training.lora_product import LoraLinear
 from persistcal.training.streams import Streams
 

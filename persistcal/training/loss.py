@@ -16,8 +16,8 @@ from persistcal.confidence.verbalised import (
     confidence_of,
     digit_logits,
 )
-from persistcal.gpu_errors import is_full
 from persistcal.models.batches import free_memory
+from persistcal.store.gpu_errors import is_full
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import Adapter
 from persistcal.training.ranks import sum_over_ranks

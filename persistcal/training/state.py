@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
-from persistcal.models.progress import Snapshot
+from persistcal.store.progress import Snapshot
 from persistcal.training.lora import Adapter
 from persistcal.training.ranks import copy_from_first
 

@@ -12,8 +12,8 @@ from torch.nn.utils import clip_grad_norm_
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens, tokenise
-from persistcal.models.progress import Progress
-from persistcal.pace import Pace
+from persistcal.store.pace import Pace
+from persistcal.store.progress import Progress
 from persistcal.training.data import Questions
 from persistcal.training.lora import initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from measure_confounds import measure_confounds
 
-from persistcal import artifacts
 from persistcal.analyses import confounds
+from persistcal.store import artifacts
 
 # Two checkpoints, of whose train questions the first knows 3 of 4 about rivers and 1 of 4
 # about lakes; the second 1 of 4 and 3 of 4.

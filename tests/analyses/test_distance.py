@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from persistcal import artifacts
 from persistcal.analyses.distance import metrics_of_pairs
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.report.analysis_figures import distance_figure
+from persistcal.store import artifacts
 
 CHECKPOINTS = ["a", "b", "c", "d"]
 

@@ -6,11 +6,11 @@ import pytest
 from draw_gcm_headroom import draw_gcm_headroom
 from measure_headroom import measure_headroom
 
-from persistcal import artifacts
 from persistcal.analyses.headroom import contrast_questions, headroom
 from persistcal.evaluation.replicates import to_table
 from persistcal.evaluation.significance import Replicates
 from persistcal.report.analysis_figures import headroom_figure
+from persistcal.store import artifacts
 
 LABELS = {
     "models": {"m": "Model m", "n": "Model n", "unused": "Unused"},

@@ -6,9 +6,9 @@ import pytest
 from draw_transfer import draw_transfer
 from measure_transfer import measure_transfer
 
-from persistcal import artifacts
 from persistcal.analyses.transfer import transfer_matrix
 from persistcal.report.analysis_figures import transfer_figure
+from persistcal.store import artifacts
 
 CHECKPOINTS = ["x", "y", "z"]
 SETS = {

@@ -16,7 +16,6 @@ from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from transformers.modeling_outputs import BaseModelOutput
 
-from persistcal import artifacts
 from persistcal.analyses.hidden_states import (
     blocks,
     last_hidden_states,
@@ -30,6 +29,7 @@ from persistcal.analyses.variance import (
 )
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.store import artifacts
 from persistcal.training.lora import adapter_files, initialise, share_adapter
 
 torch.set_num_threads(1)

@@ -9,10 +9,10 @@ from compare_weights import compare_weights
 from make_plain_table import make_plain_table
 from safetensors.torch import save_file
 
-from persistcal import artifacts
 from persistcal.analyses import weights
-from persistcal.files import sha256
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.store import artifacts
+from persistcal.store.files import sha256
 
 SHAPES = {"embed": (50, 8), "block.cube": (6, 5, 4), "norm": (8,), "scale": ()}
 CHECKPOINTS = ["early", "middle", "late"]

@@ -9,7 +9,7 @@ from judge_answers import judge_answers
 from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 # The shape of Qwen3's template: an empty thought where thinking is off.
 CHAT = (

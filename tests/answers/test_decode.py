@@ -22,13 +22,13 @@ from transformers import (
     StopStringCriteria,
 )
 
-from persistcal import artifacts
 from persistcal.answers import decode
 from persistcal.answers.beam_search import BeamSearch
 from persistcal.answers.decode import Beam, _ending_tokens, generate_beams
 from persistcal.answers.token_trees import PrefixCache, Trees
 from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
 from persistcal.models.load import pick_device
+from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow
 

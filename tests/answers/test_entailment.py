@@ -17,10 +17,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from persistcal import artifacts
 from persistcal.answers import entailment
 from persistcal.answers.entailment import EntailmentModel, entailment_index
 from persistcal.answers.equivalence import Pair, identical
+from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow
 

@@ -13,13 +13,13 @@ from scipy.stats import chisquare, kstest
 from tiny_models import tiny_model, tiny_tokenizer
 from transformers import TopPLogitsWarper
 
-from persistcal import artifacts
 from persistcal.answers import decode
 from persistcal.answers.decode import Draw, generate_beams
 from persistcal.answers.noise import gumbel, philox
 from persistcal.answers.sampling import BLOCK, Sampling, entropies, nucleus, question_key
 from persistcal.models.batches import Work
 from persistcal.models.vllm import VllmModel
+from persistcal.store import artifacts
 
 torch.set_num_threads(1)
 

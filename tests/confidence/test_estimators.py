@@ -12,10 +12,10 @@ from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
 
-from persistcal import artifacts
 from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.confidence.probe import fit_probe, probe_confidence
 from persistcal.confidence.verifier import word_probability, word_token
+from persistcal.store import artifacts
 
 torch.set_num_threads(1)
 

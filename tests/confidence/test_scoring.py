@@ -12,12 +12,12 @@ from score_answers import score_answers as score_answers_script
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from train_adapters import train_adapters
 
-from persistcal import artifacts
 from persistcal.answers.predictions import take_predictions
 from persistcal.confidence import scoring
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_logits, digit_tokens
+from persistcal.store import artifacts
 from persistcal.training import data, lora, loss, schedule
 
 torch.set_num_threads(1)

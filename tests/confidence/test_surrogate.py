@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from persistcal import artifacts
 from persistcal.answers.equivalence import Pair, identical
 from persistcal.confidence.surrogate import surrogate_confidences
+from persistcal.store import artifacts
 
 CANDIDATES = pd.DataFrame(
     [

@@ -15,7 +15,6 @@ from small_corpus import STEADY, make_corpus, make_facts
 from tiny_models import tiny_model, tiny_tokenizer
 from transformers import GraniteConfig, GraniteForCausalLM, LlamaForCausalLM
 
-from persistcal import artifacts
 from persistcal.confidence import verifier
 from persistcal.confidence.verifier import (
     verifier_prompt,
@@ -23,6 +22,7 @@ from persistcal.confidence.verifier import (
     word_token,
 )
 from persistcal.models.corpus import Corpus
+from persistcal.store import artifacts
 
 torch.set_num_threads(1)
 

@@ -10,9 +10,9 @@ from count_contrast_sets import count_contrast_sets
 from resample_metrics import resample_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal import artifacts
 from persistcal.evaluation.replicates import UnpairedError, from_table
 from persistcal.evaluation.significance import compare_blocks, replicate_metrics
+from persistcal.store import artifacts
 
 PLACE = {"model": "m", "dataset": "quiz"}
 HOW = {"min_contrast": 5, "n_replicates": 20, "seed": 3, "pairs": "all"}

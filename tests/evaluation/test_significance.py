@@ -6,12 +6,12 @@ import pytest
 from resampling import resampled_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal import artifacts
 from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.measures import MEASURES
+from persistcal.store import artifacts
 
 
 def compare(predictions, checkpoints, *, blocks, **settings):

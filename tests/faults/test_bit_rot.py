@@ -11,11 +11,11 @@ import torch
 from read_questions import read_questions
 from safetensors.torch import load_file
 
-from persistcal import artifacts
-from persistcal.files import Digests, sha256, write_whole, written_whole
 from persistcal.models.checkpoint import CheckpointError
-from persistcal.models.progress import Progress, Snapshot
-from persistcal.models.sealed import read_sealed, seal
+from persistcal.store import artifacts
+from persistcal.store.files import Digests, sha256, write_whole, written_whole
+from persistcal.store.progress import Progress, Snapshot
+from persistcal.store.sealed import read_sealed, seal
 
 ROOT = Path(__file__).parents[2]
 # With lists, missing values, and numbers of which few differ (so that they are coded).
@@ -194,7 +194,7 @@ def test_sealed_files_are_the_same_each_time_and_those_of_others_are_read(tmp_pa
 
 
 def test_what_is_known_of_a_file_is_of_one_version(tmp_path, monkeypatch):
-    monkeypatch.setattr("persistcal.files.READ_EACH_TIME", 0)
+    monkeypatch.setattr("persistcal.store.files.READ_EACH_TIME", 0)
     path, digests = tmp_path / "weights", Digests(tmp_path / "known")
     path.write_bytes(b"one")
     one = digests.of(path)
@@ -218,7 +218,9 @@ def test_a_file_is_there_whole_or_as_before(tmp_path):
 
 def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path):
     path = tmp_path / "a[1].json"
-    waits = "from persistcal.files import written_whole\nwith written_whole({!r}) as part:\n"
+    waits = (
+        "from persistcal.store.files import written_whole\nwith written_whole({!r}) as part:\n"
+    )
     waits += "    part.write_text('half')\n    print(flush=True)\n    input()\n"
     words = [sys.executable, "-c", waits.format(str(path))]
     dead, alive = (

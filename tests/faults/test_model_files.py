@@ -10,12 +10,12 @@ from records import write_record
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_entailment_model, tiny_model, tiny_tokenizer
 
-from persistcal import files
 from persistcal.answers.entailment import EntailmentModel
 from persistcal.models import checkpoint as checkpoints
 from persistcal.models import checks
 from persistcal.models.checkpoint import Checkpoint, CheckpointError
 from persistcal.models.load import load_model, open_model, open_tokenizer
+from persistcal.store import files
 from persistcal.training.lora import adapter_files, initialise, load_adapter, share_adapter
 
 torch.set_num_threads(1)

@@ -24,7 +24,7 @@ from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 from soak_budget import count, rounds
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 from study.check import ConfigError, check_config
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from answer_tables import questions_table
 from records import write_record
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 ANSWERS = ("Norway", "Peru, South America")
 SEEDS = [17, 18]

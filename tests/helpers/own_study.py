@@ -12,7 +12,7 @@ import workflow_runs
 import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.files import sha256
+from persistcal.store.files import sha256
 
 ROOT = Path(__file__).parents[2]
 CONFIG = {

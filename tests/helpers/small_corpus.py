@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.models.corpus import Corpus, Phase
+from persistcal.store import artifacts
 
 TEMPLATE = "Question: {question}\nCandidate answer: {answer}\nConfidence: "
 

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from make_page import make_page
 
-from persistcal import artifacts
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import to_table
 from persistcal.evaluation.significance import compare_blocks, intervals, replicate_metrics
@@ -12,6 +11,7 @@ from persistcal.report.cells import fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
+from persistcal.store import artifacts
 
 NAMES = ["end_correct", "self_consistency", "self_consistency_posthoc", "non_oracle", "oracle"]
 TABLE = {

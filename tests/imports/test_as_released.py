@@ -11,9 +11,9 @@ from release_archive import DATASETS, MODELS, SEEDS, Release, pack
 from release_import import run_import
 from workflow_runs import ROOT
 
-from persistcal import artifacts
 from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.store import artifacts
 from study.defaults import over_defaults
 from study.released import OVERLAY
 

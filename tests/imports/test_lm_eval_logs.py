@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from import_answers import import_answers, read_answers
 
-from persistcal import artifacts
 from persistcal.imports.own_answers import OwnAnswersError
+from persistcal.store import artifacts
 
 NAMED = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 # Both written by version 0.4.13: a task with `repeats: 3` and its model `dummy`; and one with

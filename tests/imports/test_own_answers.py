@@ -8,8 +8,8 @@ import pytest
 from import_answers import import_answers, read_answers
 from judge_answers import judge_answers
 
-from persistcal import artifacts
 from persistcal.imports.own_answers import OwnAnswersError
+from persistcal.store import artifacts
 
 PLACES = [("m1", checkpoint, "quiz") for checkpoint in "ab"]
 

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from import_predictions import import_predictions, read_batches
 
-from persistcal import artifacts
 from persistcal.imports.own_predictions import OwnPredictionsError, collect_rows
+from persistcal.store import artifacts
 
 DOCS = Path("docs/own_predictions.md")
 EXAMPLE = Path("config/example_predictions.csv")

@@ -23,12 +23,12 @@ from release_archive import (
 )
 from release_import import RECIPES, run_import
 
-from persistcal import artifacts
 from persistcal.imports.release.candidates import read_candidates
 from persistcal.imports.release.confidences import read_confidences
 from persistcal.imports.release.files import ReleaseError
 from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
+from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,6 @@ import pytest
 from draw_audit import draw_audit
 from summarise_audit import summarise_audit
 
-from persistcal import artifacts
 from persistcal.judge.audit import (
     GIVEN,
     TO_FILL,
@@ -16,6 +15,7 @@ from persistcal.judge.audit import (
     summarise_sheet,
     wilson,
 )
+from persistcal.store import artifacts
 
 COUNTS = {"n_contrast": 6, "n_correct": 3, "n_incorrect": 3}
 N = 40

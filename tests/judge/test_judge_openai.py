@@ -28,7 +28,6 @@ from judge_server import (
 )
 from werkzeug import Response
 
-from persistcal import artifacts
 from persistcal.judge import client
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import estimate
@@ -39,6 +38,7 @@ from persistcal.judge.queue import (
     human_labels_digest,
     read_human_labels,
 )
+from persistcal.store import artifacts
 
 
 def test_each_distinct_candidate_is_asked_once_and_kept(fake):
@@ -444,7 +444,7 @@ def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):
 JOB = """
 import json, sys
 sys.path[:0] = ["{root}", "{root}/workflow/scripts/judgements"]
-from persistcal.logs import log_to
+from persistcal.store.logs import log_to
 from judge_answers import judge_answers
 folder = sys.argv[1]
 log_to(folder + "/job.log")

@@ -9,12 +9,12 @@ from answer_tables import questions_table
 from judge_server import PROMPT, TOGETHER, candidates, completion, error
 
 from benchmarks import judge_label_noise
-from persistcal import artifacts
 from persistcal.judge.labels import JudgeError
 from persistcal.judge.ledger import estimate
 from persistcal.judge.prompt import candidate_of, request_body, request_key
 from persistcal.judge.queue import human_labels_digest
 from persistcal.judge.settings import JudgeSettings
+from persistcal.store import artifacts
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from jobs import NAMES, adapters_job, beams_job, scores_job
 from merge_shards import merge_shards
 from records import write_record
 
-from persistcal import artifacts
 from persistcal.answers import decode
 from persistcal.confidence import scoring
 from persistcal.models.batches import Work, in_batches, in_halves
+from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ from safetensors.torch import load_file
 from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from persistcal import artifacts
-from persistcal.files import sha256
 from persistcal.models.corpus import SEPARATOR, Corpus, Phase, deal
 from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
 from persistcal.models.tokenization import train_tokenizer
+from persistcal.store import artifacts
+from persistcal.store.files import sha256
 
 pytestmark = pytest.mark.slow
 

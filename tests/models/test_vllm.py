@@ -14,11 +14,11 @@ import torch
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import snakemake
 
-from persistcal import artifacts
 from persistcal.answers.decode import generate_beams
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import load_model
 from persistcal.models.vllm import VllmModel
+from persistcal.store import artifacts
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("RUN_VLLM"),

@@ -15,12 +15,11 @@ from adapter_files import write_checkpoints
 from jobs import beams_job
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal import artifacts
 from persistcal.answers.decode import generate_beams
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from persistcal.models import progress
 from persistcal.models.load import load_model
 from persistcal.models.vllm import VllmModel
+from persistcal.store import artifacts, progress
 from study.check import ConfigError, check_config
 
 pytestmark = pytest.mark.slow

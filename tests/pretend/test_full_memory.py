@@ -13,7 +13,7 @@ from persistcal.answers.decode import generate_beams
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
-from persistcal.gpu_errors import explain
+from persistcal.store.gpu_errors import explain
 from persistcal.training import loss
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.train import prepare, train_adapter

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from prepare_atlas import prepare_atlas
 
-from persistcal import artifacts
 from persistcal.questions.cities import (
     QUESTION_FORMS,
     SplitError,
@@ -12,6 +11,7 @@ from persistcal.questions.cities import (
     split_questions,
     unambiguous,
 )
+from persistcal.store import artifacts
 
 
 @pytest.fixture(scope="module")

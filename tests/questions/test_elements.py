@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from prepare_elements import prepare_elements
 
-from persistcal import artifacts
 from persistcal.questions.elements import QUESTION_FORMS, family, load_facts, period_and_group
+from persistcal.store import artifacts
 
 
 def test_facts_are_those_of_the_periodic_table():

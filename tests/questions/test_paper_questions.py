@@ -12,9 +12,9 @@ from prepare_bioasq import prepare_bioasq
 from prepare_jeopardy import prepare_jeopardy
 from prepare_triviaqa import prepare_triviaqa
 
-from persistcal import artifacts
 from persistcal.questions.jeopardy import check_categories
 from persistcal.questions.triviaqa import BLACKLIST, triviaqa_questions
+from persistcal.store import artifacts
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from read_questions import read_questions
 
-from persistcal import artifacts
 from persistcal.questions.own import draw_splits, tidy_questions
+from persistcal.store import artifacts
 
 ROWS = [
     {"question": " Capital of Peru? ", "answers": "Lima", "split": "few_shot"},

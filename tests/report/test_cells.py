@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from persistcal import artifacts
 from persistcal.api.predictions import compare, evaluate
 from persistcal.report.cells import fill_cells
 from persistcal.report.grid import lay_out
@@ -17,6 +16,7 @@ from persistcal.report.layout import (
     sections,
 )
 from persistcal.report.page.tables import about, printed
+from persistcal.store import artifacts
 
 NAN = float("nan")
 TABLE = {

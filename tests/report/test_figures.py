@@ -9,7 +9,6 @@ from draw_leaderboard import draw_leaderboard
 from matplotlib.colors import to_hex
 from PIL import Image
 
-from persistcal import artifacts
 from persistcal.report.figures import (
     EARLIER,
     EVALUATION,
@@ -20,6 +19,7 @@ from persistcal.report.figures import (
 )
 from persistcal.report.leaderboard import leaderboard_figure
 from persistcal.report.study_tables import checkpoint_rows
+from persistcal.store import artifacts
 from tools.leaderboard import rows as scores_of
 
 LABELS = {

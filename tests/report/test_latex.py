@@ -14,8 +14,8 @@ from make_plain_table import make_plain_table
 from make_table import make_table
 from workflow_runs import ROOT
 
-from persistcal import artifacts
 from persistcal.report.latex import escape, line, number
+from persistcal.store import artifacts
 
 LABELS = {
     "models": {"m": "R&D_1", "n": "Model n"},

@@ -24,7 +24,7 @@ import pandas as pd
 from synthetic_study import TABLE, invent, write_page
 
 import persistcal
-from persistcal import artifacts
+from persistcal.store import artifacts
 from persistcal.api.display import table
 from persistcal.api.predictions import compare, evaluate
 from study.check import load_schema

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from synthetic_study import NAMES, invent, write_page
 
-from persistcal import artifacts
 from persistcal.evaluation.significance import Replicates
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
@@ -22,6 +21,7 @@ from persistcal.report.page.parts import Texts, arrange_part
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.summary import plain_text
 from persistcal.report.page.tables import about, group_heads, marks, plain_grid, printed
+from persistcal.store import artifacts
 
 LABELS = {
     "oracle": "Oracle training",

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from compare_with_paper import compare_with_paper
 
-from persistcal import artifacts
 from persistcal.report.cells import TIE, fill_cells
 from persistcal.report.layout import block_name, expand_tables, members, sections
 from persistcal.report.paper import CELL, TABLES, compare, paper_cells
+from persistcal.store import artifacts
 
 PAPER = Path("resources/paper/results.csv")
 MODELS = ["olmo3-7b", "marin-8b", "olmo3-32b"]

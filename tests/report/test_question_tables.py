@@ -10,8 +10,8 @@ import pytest
 from make_plain_table import make_plain_table
 from workflow_runs import ROOT
 
-from persistcal import artifacts
 from persistcal.report.question_tables import categories_table, category_rows
+from persistcal.store import artifacts
 
 QUESTIONS = [
     # index, split, question, references, any_of, category, excluded

@@ -6,7 +6,7 @@ import time
 
 from synthetic_study import NAMES, invent, write_page
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 from tools.end_of_run import end_of_run
 
 

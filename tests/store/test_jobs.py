@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from persistcal import artifacts
-from persistcal.artifacts import Answers, Labels, Questions, TableError
+from persistcal.store import artifacts
+from persistcal.store.artifacts import Answers, Labels, Questions, TableError
 from persistcal.store.jobs import Job, execute, run
 
 LABELS = pd.DataFrame(

@@ -18,7 +18,7 @@ from faulty_rank import faulty_rank
 from safetensors.torch import load_file
 from train_adapters import train_adapters
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 from persistcal.training import ranks
 from persistcal.training.launch import call_on_ranks, launch, split_gpus
 

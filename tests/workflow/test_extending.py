@@ -7,7 +7,7 @@ import pytest
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT, planned, snakemake
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from own_study import write_study
 from workflow_runs import ROOT
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 # Writes down what it is told, and runs the job where a scheduler would queue it.
 SUBMIT = """

@@ -7,8 +7,8 @@ import pandas as pd
 import yaml
 from workflow_runs import snakemake
 
-from persistcal import artifacts
 from persistcal.api.predictions import evaluate
+from persistcal.store import artifacts
 
 
 def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):

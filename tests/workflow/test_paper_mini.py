@@ -22,7 +22,7 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from workflow_runs import ROOT, snakemake
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 MINI = ROOT / "tests" / "config" / "paper_mini.yaml"
 EVALUATION = {

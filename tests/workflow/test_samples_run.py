@@ -6,7 +6,7 @@ import pandas as pd
 import yaml
 from workflow_runs import ATLAS, snakemake
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 ESTIMATORS = [
     "self_consistency",

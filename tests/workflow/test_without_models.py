@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from workflow_runs import ROOT
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 from tools import envs
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 from workflow_runs import ATLAS, ROOT, snakemake
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
 TINY = """
 results: out

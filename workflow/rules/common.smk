@@ -5,8 +5,8 @@ import os
 import re
 from pathlib import Path
 
-from persistcal.files import Digests
-from persistcal.provenance import code_digest
+from persistcal.store.files import Digests
+from persistcal.store.provenance import code_digest
 from snakemake.exceptions import WorkflowError
 from study.check import ConfigError, check_config
 from study.config_files import refuse_misread

@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from persistcal import artifacts
 from persistcal.imports.release.files import (
     LABELS,
     NO_ANSWER,
@@ -31,6 +30,7 @@ from persistcal.imports.release.files import (
     question_id,
 )
 from persistcal.imports.release.safe_load import load_arrays, load_lists
+from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Candidates(NamedTuple):
     Attributes
     ----------
     beams, clusters, labels : DataFrame
-        Tables of these names of `persistcal.artifacts`.
+        Tables of these names of `persistcal.store.artifacts`.
     answers : dict of str to Answers
         The top clusters by split.
     missing : list of str

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.confidence.posthoc import calibrate
 from persistcal.imports.release.candidates import Answers
 from persistcal.imports.release.estimators import TRANSFERS, Dataset, Estimates, Key, Model, Run
 from persistcal.imports.release.files import UNKNOWN, Flags, Floats, question_id
+from persistcal.store import artifacts
 
 Confidence = Mapping[str, Floats]  # by checkpoint
 

@@ -14,7 +14,7 @@ class Analyses(NamedTuple):
     Attributes
     ----------
     transfer, headroom, similarity : DataFrame
-        Tables TRANSFER, HEADROOM and WEIGHT_SIMILARITIES of `persistcal.artifacts`.
+        Tables TRANSFER, HEADROOM and WEIGHT_SIMILARITIES of `persistcal.store.artifacts`.
     variance : DataFrame
         Columns model, dataset, layer, mean_rho, median_rho and n.
     recipes : mapping

@@ -19,7 +19,7 @@ class Texts(NamedTuple):
     Attributes
     ----------
     questions : DataFrame
-        Table QUESTIONS of `persistcal.artifacts`.
+        Table QUESTIONS of `persistcal.store.artifacts`.
     clusters, labels : mapping of str to DataFrame
         Tables CLUSTERS and LABELS by checkpoint.
     """
@@ -93,7 +93,7 @@ def arrange_part(
     Parameters
     ----------
     predictions : DataFrame
-        Table PREDICTIONS of `persistcal.artifacts`.
+        Table PREDICTIONS of `persistcal.store.artifacts`.
     model, dataset : str
         Names.
     earlier, evaluation : sequence of str

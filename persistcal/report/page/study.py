@@ -58,9 +58,9 @@ class Study(NamedTuple):
     checkpoints : mapping
         By model and name, earlier ones first.
     accuracies : DataFrame
-        Table ACCURACIES of `persistcal.artifacts`; empty where there is none.
+        Table ACCURACIES of `persistcal.store.artifacts`; empty where there is none.
     intervals : DataFrame
-        Table INTERVALS of `persistcal.artifacts`.
+        Table INTERVALS of `persistcal.store.artifacts`.
     min_contrast : mapping
         By dataset.
     tables : list of StudyTable

@@ -13,7 +13,7 @@ import platform
 import sys
 from pathlib import Path
 
-from persistcal.gpu_errors import explain
+from persistcal.store.gpu_errors import explain
 from persistcal.training import launch
 
 

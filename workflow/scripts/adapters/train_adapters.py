@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from persistcal import artifacts
 from persistcal.confidence.verbalised import Head, digit_tokens
-from persistcal.files import write_whole
-from persistcal.logs import log_to
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.progress import Progress
+from persistcal.store import artifacts
+from persistcal.store.files import write_whole
+from persistcal.store.logs import log_to
+from persistcal.store.progress import Progress
 from persistcal.training import ranks, train
 from persistcal.training.data import recipe_data, training_ids, training_questions
 from persistcal.training.launch import call_on_ranks

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from safetensors import safe_open
 
 from persistcal.analyses.weights import stored_weights, weight_similarities
-from persistcal.artifacts import WeightSimilarities
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
+from persistcal.store.artifacts import WeightSimilarities
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ import logging
 import pandas as pd
 
 from persistcal.analyses.accuracy import accuracy
-from persistcal.artifacts import ACCURACIES, Accuracies, Labels, Questions
+from persistcal.store.artifacts import ACCURACIES, Accuracies, Labels, Questions
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from persistcal.analyses.variance import correlations_by_layer
-from persistcal.artifacts import Variances
 from persistcal.report.analysis_tables import hidden_state_table
+from persistcal.store.artifacts import Variances
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from persistcal.analyses import confounds
-from persistcal.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions
 from persistcal.evaluation.contrast import Pairs
 from persistcal.report.analysis_tables import confounds_table
+from persistcal.store.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

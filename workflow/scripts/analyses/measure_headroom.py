@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from persistcal.analyses.headroom import contrast_questions, error_rate, headroom
-from persistcal.artifacts import Answers, Headroom, Replicates
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import from_table
+from persistcal.store.artifacts import Answers, Headroom, Replicates
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

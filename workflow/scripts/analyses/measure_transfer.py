@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from persistcal.analyses.transfer import transfer_matrix
-from persistcal.artifacts import Answers, Scores, Transfer
+from persistcal.store.artifacts import Answers, Scores, Transfer
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -6,10 +6,10 @@ from pathlib import Path
 from persistcal.analyses.hidden_states import variances_over_adapters
 from persistcal.analyses.variance import variance_table
 from persistcal.answers.predictions import take_predictions
-from persistcal.artifacts import Clusters, Questions, Variances
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.store.artifacts import Clusters, Questions, Variances
 from persistcal.store.jobs import run
 from persistcal.training.lora import load_adapter
 

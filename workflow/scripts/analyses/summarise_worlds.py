@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from persistcal.analyses.worlds import spread_over_worlds
-from persistcal.artifacts import Metrics, Worlds
 from persistcal.report.analysis_tables import worlds_table
+from persistcal.store.artifacts import Metrics, Worlds
 from persistcal.store.jobs import run
 
 

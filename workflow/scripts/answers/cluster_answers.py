@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.answers import clusters
 from persistcal.answers.equivalence_backends import open_equivalence
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from transformers import AutoConfig
 
 from persistcal.answers.entailment import entailment_index
 from persistcal.answers.equivalence_backends import MODEL_FILES
-from persistcal.logs import log_to
 from persistcal.models import hub
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.answers.decode import Draw
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence.prompts import (
@@ -16,15 +15,16 @@ from persistcal.confidence.prompts import (
     few_shot_prefix,
     question_suffix,
 )
-from persistcal.logs import log_to
 from persistcal.models.batches import Work, in_order
 from persistcal.models.chat import chat_prompt
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 from persistcal.models.load import load_model, load_tokenizer, set_threads
-from persistcal.models.progress import Progress
 from persistcal.models.vllm import VllmModel
-from persistcal.pace import Pace
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
+from persistcal.store.pace import Pace
+from persistcal.store.progress import Progress
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.models.batches import in_order
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 
 def merge_shards(
@@ -27,7 +27,7 @@ def merge_shards(
         Table QUESTIONS, for the order of the rows.
     merged_path : str
     table : {"BEAMS", "SCORES"}
-        Name of the table in `persistcal.artifacts`.
+        Name of the table in `persistcal.store.artifacts`.
     about : mapping of str to str, optional
         What its rows are about.
     """

@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.answers.equivalence_backends import open_equivalence
 from persistcal.confidence.evidence import Estimator, Evidence, rate
 from persistcal.confidence.gathering import calibrate_runs, join_predictions
 from persistcal.confidence.needs import check_needs
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ import dataclasses
 import logging
 from pathlib import Path
 
-from persistcal.logs import log_to
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint, CheckpointError
 from persistcal.models.checks import check_adapter_config, read_json
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.confidence.gathering import calibrate_runs, gather_scores, join_predictions
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.answers.predictions import take_predictions
 from persistcal.confidence import scoring
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens
-from persistcal.logs import log_to
 from persistcal.models import load
 from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.progress import Progress
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
+from persistcal.store.progress import Progress
 from persistcal.training.lora import load_adapter
 
 log = logging.getLogger(__name__)

@@ -8,12 +8,12 @@ import pandas as pd
 from peft import PeftModel
 from transformers import PreTrainedModel
 
-from persistcal import artifacts
 from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.verifier import verifier_prompt, word_probability, word_token
-from persistcal.logs import log_to
 from persistcal.models import hub, load
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 from persistcal.training.lora import load_adapter
 
 log = logging.getLogger(__name__)

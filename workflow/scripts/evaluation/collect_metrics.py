@@ -1,6 +1,6 @@
 """Collect the metrics of all estimators and all contrast sets."""
 
-from persistcal.artifacts import ContrastSets, Metrics
+from persistcal.store.artifacts import ContrastSets, Metrics
 from persistcal.store.jobs import run
 
 

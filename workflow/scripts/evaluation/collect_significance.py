@@ -1,6 +1,6 @@
 """Collect the tests of all tables and the intervals of all estimators."""
 
-from persistcal.artifacts import SIGNIFICANCE, Intervals, Significance
+from persistcal.store.artifacts import SIGNIFICANCE, Intervals, Significance
 from persistcal.store.jobs import run
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from persistcal.artifacts import SIGNIFICANCE, Replicates, Significance, empty
 from persistcal.evaluation.replicates import from_table
 from persistcal.evaluation.significance import compare_blocks
 from persistcal.report.layout import named_blocks
+from persistcal.store.artifacts import SIGNIFICANCE, Replicates, Significance, empty
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

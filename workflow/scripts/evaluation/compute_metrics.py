@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Sequence
 
-from persistcal.artifacts import METRICS, Metrics, Predictions, empty
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.store.artifacts import METRICS, Metrics, Predictions, empty
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 
-from persistcal.artifacts import Answers, ContrastSets
 from persistcal.evaluation.contrast import (
     Pairs,
     arrange_answers,
@@ -11,6 +10,7 @@ from persistcal.evaluation.contrast import (
     contrast_sets,
     describe_sets,
 )
+from persistcal.store.artifacts import Answers, ContrastSets
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from persistcal.artifacts import (
+from persistcal.evaluation import significance
+from persistcal.evaluation.conditioning import Conditioning
+from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.replicates import digest_of_draws, to_table
+from persistcal.store.artifacts import (
     INTERVALS,
     REPLICATES,
     Intervals,
@@ -12,10 +16,6 @@ from persistcal.artifacts import (
     Replicates,
     empty,
 )
-from persistcal.evaluation import significance
-from persistcal.evaluation.conditioning import Conditioning
-from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.replicates import digest_of_draws, to_table
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.confidence.needs import check_needs
-from persistcal.files import sha256
 from persistcal.imports.answer_checks import (
     check_distinct,
     check_numbers,
@@ -30,8 +28,10 @@ from persistcal.imports.own_answers import (
     select_rows,
     tidy_answers,
 )
-from persistcal.logs import log_to
 from persistcal.questions.question_files import read_rows
+from persistcal.store import artifacts
+from persistcal.store.files import sha256
+from persistcal.store.logs import log_to
 from study.needs import all_needs
 from study.selection import Study
 

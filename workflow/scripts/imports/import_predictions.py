@@ -9,10 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal import artifacts
 from persistcal.answers.predictions import warn_if_none_is_correct
-from persistcal.csv_text import encoding_of
-from persistcal.files import sha256
 from persistcal.imports.answers import imported_answers
 from persistcal.imports.own_predictions import (
     OwnPredictionsError,
@@ -22,7 +19,10 @@ from persistcal.imports.own_predictions import (
     heading_of,
     split_rows,
 )
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.csv_text import encoding_of
+from persistcal.store.files import sha256
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.imports.answers import imported_answers
 from persistcal.imports.release import predictions
 from persistcal.imports.release.candidates import Answers, read_candidates
 from persistcal.imports.release.estimators import Dataset, Model, read_estimates
 from persistcal.imports.release.files import TREE
 from persistcal.imports.release.safe_archive import check_digest, unpack
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.judge.audit import AuditError, draw_sheet, has_entries
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

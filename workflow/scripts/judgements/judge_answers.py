@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.answers.equivalence import normalise
 from persistcal.answers.predictions import (
     label_predictions,
@@ -14,7 +13,8 @@ from persistcal.answers.predictions import (
     warn_if_none_is_correct,
 )
 from persistcal.judge.labels import judge_lexically
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +37,11 @@ def judge_answers(
     Parameters
     ----------
     questions_path, clusters_path : str
-        Tables QUESTIONS and CLUSTERS of `persistcal.artifacts`.
+        Tables QUESTIONS and CLUSTERS of `persistcal.store.artifacts`.
     labels_path : str
-        Table `persistcal.artifacts.LABELS`, one row per judged cluster.
+        Table `persistcal.store.artifacts.LABELS`, one row per judged cluster.
     answers_path : str
-        Table `persistcal.artifacts.ANSWERS` of the train and the test split.
+        Table `persistcal.store.artifacts.ANSWERS` of the train and the test split.
     given_path : str, optional
         Table GIVEN_LABELS: of these answers the judge is not asked.
     judged_clusters : int, optional

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.judge.audit import AuditError, summarise_sheet
-from persistcal.logs import log_to
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def summarise_audit(
     answers_paths : sequence of str
         Tables ANSWERS of the earlier and the later checkpoint.
     agreements_path : str
-        CSV of `persistcal.artifacts.AUDIT_AGREEMENTS`.
+        CSV of `persistcal.store.artifacts.AUDIT_AGREEMENTS`.
     """
     sheet = pd.read_csv(sheet_path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     earlier, later = (artifacts.read(path, artifacts.ANSWERS) for path in answers_paths)

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from persistcal.confidence.verbalised import digit_tokens
-from persistcal.logs import log_to
 from persistcal.models import hub
 from persistcal.models.checkpoint import (
     TOKENIZER_FILES,
@@ -20,6 +19,7 @@ from persistcal.models.checkpoint import (
     shared_weights,
 )
 from persistcal.models.load import build_empty, load_tokenizer
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -10,15 +10,15 @@ from typing import Any
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal import artifacts
-from persistcal.files import write_whole
-from persistcal.logs import log_to
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint
 from persistcal.models.corpus import Corpus, Phase
 from persistcal.models.load import load_model, load_tokenizer, set_threads
 from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
-from persistcal.models.sealed import read_sealed, seal
 from persistcal.models.tokenization import train_tokenizer
+from persistcal.store import artifacts
+from persistcal.store.files import write_whole
+from persistcal.store.logs import log_to
+from persistcal.store.sealed import read_sealed, seal
 
 log = logging.getLogger(__name__)
 OPTIMIZER = "optimizer.safetensors"

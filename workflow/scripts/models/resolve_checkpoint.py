@@ -4,10 +4,10 @@ import json
 import logging
 from pathlib import Path
 
-from persistcal.files import Digests, write_whole
-from persistcal.logs import log_to
 from persistcal.models.checkpoint import Checkpoint, CheckpointError, changed_files
 from persistcal.models.hub import resolve_revision
+from persistcal.store.files import Digests, write_whole
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import logging
 
 import pandas as pd
 
-from persistcal.artifacts import FACTS, QUESTIONS, Facts, Questions
 from persistcal.questions.cities import load_facts, split_questions
+from persistcal.store.artifacts import FACTS, QUESTIONS, Facts, Questions
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

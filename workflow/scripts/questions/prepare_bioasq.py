@@ -4,11 +4,11 @@ import json
 import logging
 from pathlib import Path
 
-from persistcal import artifacts
-from persistcal.files import sha256
-from persistcal.logs import log_to
 from persistcal.questions.bioasq import bioasq_questions
 from persistcal.questions.question_list import check_counts, count_questions
+from persistcal.store import artifacts
+from persistcal.store.files import sha256
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

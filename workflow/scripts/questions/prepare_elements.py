@@ -4,9 +4,9 @@ import logging
 
 import pandas as pd
 
-from persistcal.artifacts import FACTS, QUESTIONS, Facts, Questions
 from persistcal.questions.elements import load_facts
 from persistcal.questions.own import draw_splits
+from persistcal.store.artifacts import FACTS, QUESTIONS, Facts, Questions
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from datasets import load_dataset
 
-from persistcal.artifacts import Questions
 from persistcal.questions.jeopardy import jeopardy_questions
 from persistcal.questions.question_list import check_counts, count_questions
+from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ import logging
 
 from datasets import load_dataset
 
-from persistcal.artifacts import Questions
 from persistcal.questions.question_list import check_counts, count_questions
 from persistcal.questions.triviaqa import triviaqa_questions
+from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from persistcal import artifacts
-from persistcal.files import sha256
-from persistcal.logs import log_to
 from persistcal.questions.own import KNOWN, check_splits, tidy_questions
 from persistcal.questions.question_files import read_rows
+from persistcal.store import artifacts
+from persistcal.store.files import sha256
+from persistcal.store.logs import log_to
 from study.selection import Study
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.report.paper import compare, paper_cells
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

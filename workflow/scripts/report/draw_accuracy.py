@@ -4,10 +4,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.report.figures import accuracy_figure, house_style, save_figure
 from persistcal.report.study_tables import checkpoint_rows
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

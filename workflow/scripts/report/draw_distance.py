@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
 from persistcal.analyses.distance import metrics_of_pairs
 from persistcal.evaluation.contrast import Pairs
-from persistcal.logs import log_to
 from persistcal.report.analysis_figures import distance_figure
 from persistcal.report.figures import house_style, save_figure
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +31,9 @@ def draw_distance(
     Parameters
     ----------
     predictions_paths : sequence of str
-        Tables `persistcal.artifacts.PREDICTIONS`.
+        Tables `persistcal.store.artifacts.PREDICTIONS`.
     csv_path : str
-        Table `persistcal.artifacts.PAIRS`.
+        Table `persistcal.store.artifacts.PAIRS`.
     places : sequence of mapping
         Of each table its `model` and `dataset`, and the model's evaluation `checkpoints`
         and the dataset's `min_contrast`.

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Mapping
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.report.figures import full_vs_contrast_figure, house_style, save_figure
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

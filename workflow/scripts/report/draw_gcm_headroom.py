@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.report.analysis_figures import headroom_figure
 from persistcal.report.figures import house_style, save_figure
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Mapping, Sequence
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.report.figures import house_style, save_figure
 from persistcal.report.leaderboard import leaderboard_figure
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

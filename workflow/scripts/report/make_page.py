@@ -13,16 +13,16 @@ import pandas as pd
 import yaml
 
 import persistcal
-from persistcal import artifacts
-from persistcal.artifacts import Table
 from persistcal.evaluation.replicates import from_table
-from persistcal.logs import log_to
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.compose import Facts, compose
 from persistcal.report.page.facts import about, config_of_study, installed_versions, jobs_of
 from persistcal.report.page.parts import Part, Texts, arrange_part
 from persistcal.report.page.study import Checkpoint, Study, StudyTable
 from persistcal.report.page.summary import summary
+from persistcal.store import artifacts
+from persistcal.store.artifacts import Table
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.report import plain_tables
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def make_plain_table(
     rows_paths : sequence of str
         Files of the same table, parquet or CSV.
     table : mapping
-        The name of its `function`, that of the `artifact` in `persistcal.artifacts` that it
+        The name of its `function`, that of the `artifact` in `persistcal.store.artifacts` that it
         reads, and as `settings` its other arguments.
     """
     schema = getattr(artifacts, table["artifact"])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal import artifacts
-from persistcal.logs import log_to
 from persistcal.report.cells import fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
+from persistcal.store import artifacts
+from persistcal.store.logs import log_to
 
 log = logging.getLogger(__name__)
 

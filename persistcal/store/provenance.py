@@ -11,7 +11,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import NamedTuple
 
-from persistcal.files import write_whole
+from persistcal.store.files import write_whole
 
 PACKAGE = "persistcal"
 
@@ -71,7 +71,8 @@ def _this_code() -> bytes:
 
 def _kept_in(root: Path) -> Path:
     """Return where `keep_read` writes: beside the bytecode, one file for each Python."""
-    return Path(cache_from_source(str(root / PACKAGE / "provenance.py"))).with_suffix(".json")
+    source = root / PACKAGE / "store" / "provenance.py"
+    return Path(cache_from_source(str(source))).with_suffix(".json")
 
 
 @functools.cache

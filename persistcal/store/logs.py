@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-from persistcal.gpu_errors import explain
+from persistcal.store.gpu_errors import explain
 
 UNCAUGHT = "uncaught"
 

@@ -14,7 +14,7 @@ study: {predictions: example.csv, models: [m1], datasets: [quiz]}
 """
 SCRIPT = """
 import logging
-from persistcal.logs import log_to
+from persistcal.store.logs import log_to
 log_to("folder/rule.log")
 logging.getLogger("fontTools.subset").info("glyf pruned")
 logging.getLogger("fontTools.subset").warning("no glyphs")

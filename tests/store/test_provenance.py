@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from persistcal import provenance
-from persistcal.provenance import code_digest, imported_files, keep_read
+from persistcal.store import provenance
+from persistcal.store.provenance import code_digest, imported_files, keep_read
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
 
 # Each module, and what it imports in one of the ways that Python knows.

@@ -15,8 +15,8 @@ from jobs import NAMES, adapters_job, beams_job, scores_job
 
 from persistcal.answers import decode
 from persistcal.confidence import scoring
-from persistcal.models import progress
-from persistcal.models.progress import Progress, Snapshot
+from persistcal.store import progress
+from persistcal.store.progress import Progress, Snapshot
 from persistcal.training import loss
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal.files import is_edited, keep_digest, written_whole
+from persistcal.store.files import is_edited, keep_digest, written_whole
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from persistcal import pace
+from persistcal.store import pace
 
 
 def lines_of(caplog, monkeypatch, *, seconds_a_step, n):

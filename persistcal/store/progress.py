@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Self
 
 from torch import Tensor
 
-from persistcal.files import sha256, write_whole
 from persistcal.models.checkpoint import CheckpointError
-from persistcal.models.sealed import read_metadata, read_sealed, seal
+from persistcal.store.files import sha256, write_whole
+from persistcal.store.sealed import read_metadata, read_sealed, seal
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from persistcal import artifacts
+from persistcal.store import artifacts
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 LABELS = pd.DataFrame(
     {
