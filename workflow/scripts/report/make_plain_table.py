@@ -28,7 +28,7 @@ def make_plain_table(
     rows_paths : sequence of str
         Files of the same table, parquet or CSV.
     table : mapping
-        The name of its `function`, that of the `artifact` in `persistcal.store.artifacts` that it
+        The name of its `function`, of the `artifact` that it
         reads, and as `settings` its other arguments.
     """
     schema = getattr(artifacts, table["artifact"])
