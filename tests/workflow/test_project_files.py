@@ -1,0 +1,38 @@
+"""Files that services and tools look for say what the project does."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_hooks_before_a_commit_are_the_linters_of_make_check():
+    makefile = (ROOT / "Makefile").read_text()
+    recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE)[1]
+    linters = {line.removeprefix("\t@$(RUN)/") for line in recipe.splitlines()}
+    [local] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    entries = {hook["entry"].removeprefix(".venv/bin/") for hook in local["hooks"]}
+    by_file = {"ruff check .", "ruff format --check ."}
+    assert by_file < linters
+    assert entries == (linters - by_file) | {
+        linter.removesuffix(".") + "--force-exclude" for linter in by_file
+    }
+
+
+def test_the_service_runs_what_must_pass_before_a_change_lands():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    commands = [step.get("run") for step in jobs["tests"]["steps"]]
+    assert ".ci/run" in commands and "sudo make test-packages" in commands
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert oldest.removeprefix(">=") in jobs["wheel"]["strategy"]["matrix"]["python"]
+
+
+def test_one_version_in_all_files_that_name_it():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    assert re.search(r"^## (\S+)", changelog, flags=re.MULTILINE)[1] == version
+    assert f'tag="v{version}"' in (ROOT / "docs/module.md").read_text()
