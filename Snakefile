@@ -52,6 +52,7 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/page.smk"
 
 
+rerun_on_edits()
 keep_read(ROOT)  # all rules have asked for their code's digests
 
 if workflow.is_main_process:

@@ -59,11 +59,8 @@ for recipe in study.recipes:
             trained_on="[^/]+",
         conda:
             "../../envs/gpu.yaml"
-        threads: 1
         resources:
-            gpu=gpus,
-            mem_mb=memory,
-            runtime=runtime,
+            **ON_GPU,
             ranks=ranks,
             rank_timeout_min=config["rank_timeout_min"],
             cpus_per_task=cpus_of_task,
@@ -89,6 +86,5 @@ for recipe in study.recipes:
             micro_batch=config["training"]["micro_batch"],
             precision=config["training"]["precision"],
             prompt=confidence_prompt,
-            code=digest_of("adapters/train_adapters.py"),
         script:
             "../scripts/adapters/train_adapters.py"

@@ -19,9 +19,6 @@ rule compute_accuracies:
         f"{LOGS}/compute_accuracies.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
-    params:
-        code=digest_of("analyses/compute_accuracies.py"),
     script:
         "../scripts/analyses/compute_accuracies.py"
 
@@ -50,23 +47,11 @@ rule measure_confounds:
         questions=expand(QUESTIONS, dataset=DATASETS_CONFOUNDED),
         facts=expand(FACTS, dataset=WITH_FACTS),
     output:
-        tex=report(
-            f"{RESULTS}/tables/confounds.tex",
-            caption="../report/confounds.rst",
-            category="Tables",
-            labels={"table": "confounds", "format": "LaTeX"},
-        ),
-        csv=report(
-            f"{RESULTS}/tables/confounds.csv",
-            caption="../report/confounds.rst",
-            category="Tables",
-            labels={"table": "confounds", "format": "CSV"},
-        ),
+        **reported_table("confounds"),
     log:
         f"{LOGS}/measure_confounds.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         min_contrast={
             d: config["datasets"][d]["min_contrast"] for d in DATASETS_CONFOUNDED
@@ -75,7 +60,6 @@ rule measure_confounds:
         n_replicates=config["evaluation"]["replicates"],
         seed=config["evaluation"]["seed"],
         labels=PLACES,
-        code=digest_of("analyses/measure_confounds.py"),
     script:
         "../scripts/analyses/measure_confounds.py"
 
@@ -84,28 +68,15 @@ rule summarise_worlds:
     input:
         metrics=rules.collect_metrics.output.metrics,
     output:
-        tex=report(
-            f"{RESULTS}/tables/worlds.tex",
-            caption="../report/worlds.rst",
-            category="Tables",
-            labels={"table": "worlds", "format": "LaTeX"},
-        ),
-        csv=report(
-            f"{RESULTS}/tables/worlds.csv",
-            caption="../report/worlds.rst",
-            category="Tables",
-            labels={"table": "worlds", "format": "CSV"},
-        ),
+        **reported_table("worlds"),
     log:
         f"{LOGS}/summarise_worlds.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         worlds=study.worlds,
         names=study.names_of_worlds,
         labels={k: study.labels[k] for k in ("datasets", "estimators")},
-        code=digest_of("analyses/summarise_worlds.py"),
     script:
         "../scripts/analyses/summarise_worlds.py"
 
@@ -131,11 +102,9 @@ rule measure_transfer:
         f"{LOGS}/measure_transfer/{{model}}/{{dataset}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         checkpoints=ask(study.checkpoints),
         sets=transfer_set_names,
-        code=digest_of("analyses/measure_transfer.py"),
     script:
         "../scripts/analyses/measure_transfer.py"
 
@@ -164,17 +133,13 @@ rule measure_variance:
         f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
     resources:
-        gpu=gpus,
-        mem_mb=memory,
-        runtime=runtime,
+        **ON_GPU,
     params:
         prompt=confidence_prompt,
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         batch_size=config["scoring"]["batch_size"],
         precision=config["training"]["precision"],
-        code=digest_of("analyses/measure_variance.py"),
     script:
         "../scripts/analyses/measure_variance.py"
 
@@ -188,27 +153,14 @@ rule correlate_variance:
             for model, checkpoint, dataset in VARIANCES_MEASURED
         ],
     output:
-        tex=report(
-            f"{RESULTS}/tables/hidden_state_variance.tex",
-            caption="../report/hidden_state_variance.rst",
-            category="Tables",
-            labels={"table": "hidden_state_variance", "format": "LaTeX"},
-        ),
-        csv=report(
-            f"{RESULTS}/tables/hidden_state_variance.csv",
-            caption="../report/hidden_state_variance.rst",
-            category="Tables",
-            labels={"table": "hidden_state_variance", "format": "CSV"},
-        ),
+        **reported_table("hidden_state_variance"),
     log:
         f"{LOGS}/correlate_variance.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         labels=PLACES,
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
-        code=digest_of("analyses/correlate_variance.py"),
     script:
         "../scripts/analyses/correlate_variance.py"
 
@@ -230,13 +182,11 @@ rule measure_headroom:
         f"{LOGS}/measure_headroom/{{model}}/{{dataset}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         checkpoints=ask(study.evaluation),
-        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
         compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
-        code=digest_of("analyses/measure_headroom.py"),
     script:
         "../scripts/analyses/measure_headroom.py"
 
@@ -250,9 +200,7 @@ rule compare_weights:
         f"{LOGS}/compare_weights/{{model}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         checkpoints=ask(study.checkpoints),
-        code=digest_of("analyses/compare_weights.py"),
     script:
         "../scripts/analyses/compare_weights.py"

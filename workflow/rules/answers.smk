@@ -39,11 +39,8 @@ if study.runs_models:
             )
         conda:
             f"../../envs/{DECODER}.yaml"
-        threads: 1
         resources:
-            gpu=gpus,
-            mem_mb=memory,
-            runtime=runtime,
+            **ON_GPU,
         params:
             splits=ask(study.splits_asked),
             few_shot=config["prompts"]["few_shot"],
@@ -57,7 +54,6 @@ if study.runs_models:
             memory_gb=config["decoding"]["memory_gb"],
             shard=shard_number,
             n_shards=config["decoding"]["shards"],
-            code=digest_of("answers/generate_beams.py"),
         script:
             "../scripts/answers/generate_beams.py"
 
@@ -78,10 +74,8 @@ if study.runs_models:
             localrule: True
             conda:
                 "../../envs/cpu.yaml"
-            threads: 1
             params:
                 table="BEAMS",
-                code=digest_of("answers/merge_shards.py"),
             script:
                 "../scripts/answers/merge_shards.py"
 
@@ -99,11 +93,9 @@ if config["equivalence"]["backend"] == "nli":
         localrule: True
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             repo=config["equivalence"]["model"],
             revision=config["equivalence"]["revision"],
-            code=digest_of("answers/fetch_entailment_model.py"),
         script:
             "../scripts/answers/fetch_entailment_model.py"
 
@@ -121,14 +113,10 @@ rule cluster_answers:
         f"{LOGS}/cluster_answers/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
     resources:
-        gpu=gpus,
-        mem_mb=memory,
-        runtime=runtime,
+        **ON_GPU,
     params:
         equivalence=config["equivalence"],
         weighting=study.weighting,
-        code=digest_of("answers/cluster_answers.py"),
     script:
         "../scripts/answers/cluster_answers.py"

@@ -62,9 +62,24 @@ PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
 
 
+RULES = workflow.current_basedir  # of this file, and of all others with rules
+# An edit of how a file is fetched must not rerun what was computed from it.
+FETCH = ("resolve_checkpoint.py", "fetch_checkpoint.py", "fetch_adapter.py")
+
+
 def digest_of(script):
     """Digest of a script of the workflow and of all that it imports."""
     return code_digest(SCRIPTS / script, ROOT)
+
+
+def rerun_on_edits():
+    """Give each rule the digest of its script as the parameter `code`."""
+    for each in workflow.rules:
+        ours = (
+            each.basedir == RULES and each.script and "code" not in each.params.keys()
+        )
+        if ours and not each.script.endswith(FETCH):
+            each.set_params(code=digest_of(each.script.removeprefix("../scripts/")))
 
 
 def one_of(names):
@@ -90,6 +105,35 @@ def for_each(question, pattern):
         return expand(pattern, **{**wildcards, "checkpoint": checkpoints(wildcards)})
 
     return paths
+
+
+def of_dataset(key, **default):
+    """Let a rule ask what the config says under `key` of its dataset."""
+    return lookup(f"{{dataset}}/{key}", within=config["datasets"], **default)
+
+
+def reported(path, caption, category, **labels):
+    """A table or figure that `snakemake --report` shows."""
+    caption = f"../report/{caption}.rst"
+    return report(path, caption=caption, category=category, labels=labels)
+
+
+def reported_table(name, caption=None):
+    """The files of a table, as LaTeX and as CSV."""
+    path, caption = f"{RESULTS}/tables/{name}", caption or name
+    return {
+        "tex": reported(f"{path}.tex", caption, "Tables", table=name, format="LaTeX"),
+        "csv": reported(f"{path}.csv", caption, "Tables", table=name, format="CSV"),
+    }
+
+
+def reported_figure(name, label, caption=None):
+    """The files of a figure: PDF for a paper, PNG for the report."""
+    path, caption = f"{RESULTS}/figures/{name}", caption or name
+    return {
+        "pdf": f"{path}.pdf",
+        "png": reported(f"{path}.png", caption, "Figures", figure=label),
+    }
 
 
 def find_file(path):
@@ -160,6 +204,9 @@ def runtime(wildcards, rulename, attempt):
 
 def ranks(wildcards, rulename):
     return asked_of(rulename, wildcards).ranks
+
+
+ON_GPU = {"gpu": gpus, "mem_mb": memory, "runtime": runtime}
 
 
 CONFIDENCE_PROMPT = read_prompt(config["prompts"]["confidence"], "prompts.confidence")

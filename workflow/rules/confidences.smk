@@ -56,11 +56,8 @@ rule score_answers:
         )
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
     resources:
-        gpu=gpus,
-        mem_mb=memory,
-        runtime=runtime,
+        **ON_GPU,
     params:
         answers_of=answers_to_score,
         adapters=scorings_as_dicts,
@@ -71,7 +68,6 @@ rule score_answers:
         precision=config["training"]["precision"],
         shard=shard_number,
         n_shards=config["scoring"]["shards"],
-        code=digest_of("confidences/score_answers.py"),
     script:
         "../scripts/confidences/score_answers.py"
 
@@ -93,10 +89,8 @@ if config["scoring"]["shards"] > 1:
         localrule: True
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             table="SCORES",
-            code=digest_of("answers/merge_shards.py"),
         script:
             "../scripts/answers/merge_shards.py"
 
@@ -136,7 +130,6 @@ rule gather_confidences:
         estimator=one_of(GATHERED),
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         checkpoints=ask(checkpoints_judged),
         evaluation=ask(study.evaluation),
@@ -144,7 +137,6 @@ rule gather_confidences:
         uses=ask(study.uses),
         copies=copies,
         posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
-        code=digest_of("confidences/gather_confidences.py"),
     script:
         "../scripts/confidences/gather_confidences.py"
 
@@ -224,16 +216,12 @@ rule score_with_verifier:
         f"{LOGS}/score_with_verifier/{{verifier}}/{{model}}/{{dataset}}.tsv"
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
     resources:
-        gpu=gpus,
-        mem_mb=memory,
-        runtime=runtime,
+        **ON_GPU,
     params:
         splits=ask(study.splits_to_verify),
         prompt=verifier_prompt,
         settings=verifier_settings,
-        code=digest_of("confidences/score_with_verifier.py"),
     script:
         "../scripts/confidences/score_with_verifier.py"
 
@@ -290,11 +278,8 @@ rule estimate_confidences:
         estimator=one_of(name for name in ESTIMATORS if name not in GATHERED),
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
     resources:
-        gpu=gpus,
-        mem_mb=memory,
-        runtime=runtime,
+        **ON_GPU,
     params:
         function=lookup("{estimator}/function", within=ESTIMATORS),
         checkpoints=ask(study.checkpoints_read),
@@ -336,11 +321,8 @@ rule rate_at_checkpoint:
         answers="own|train",
     conda:
         "../../envs/gpu.yaml"
-    threads: 1
     resources:
-        gpu=gpus,
-        mem_mb=memory,
-        runtime=runtime,
+        **ON_GPU,
     params:
         function=lookup("{estimator}/function", within=ESTIMATORS),
         checkpoints=ask(study.read_at),

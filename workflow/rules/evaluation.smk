@@ -20,12 +20,10 @@ rule count_contrast_sets:
         f"{LOGS}/count_contrast_sets/{{model}}/{{dataset}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         checkpoints=ask(study.evaluation),
-        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
-        code=digest_of("evaluation/count_contrast_sets.py"),
     script:
         "../scripts/evaluation/count_contrast_sets.py"
 
@@ -39,12 +37,10 @@ rule compute_metrics:
         f"{LOGS}/compute_metrics/{{model}}/{{dataset}}/{{estimator}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         checkpoints=ask(study.evaluation),
-        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
-        code=digest_of("evaluation/compute_metrics.py"),
     script:
         "../scripts/evaluation/compute_metrics.py"
 
@@ -65,17 +61,15 @@ rule resample_metrics:
         f"{LOGS}/resample_metrics/{{model}}/{{dataset}}/{{estimator}}.tsv"
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     resources:
         mem_mb=memory_to_resample,
     params:
         checkpoints=ask(study.evaluation),
-        min_contrast=lookup("{dataset}/min_contrast", within=config["datasets"]),
+        min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
         conditioning=config["evaluation"]["conditioning"],
         n_replicates=config["evaluation"]["replicates"],
         seed=config["evaluation"]["seed"],
-        code=digest_of("evaluation/resample_metrics.py"),
     script:
         "../scripts/evaluation/resample_metrics.py"
 
@@ -104,10 +98,8 @@ rule compare_estimators:
         f"{LOGS}/compare_estimators/{{table}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         comparisons=comparisons,
-        code=digest_of("evaluation/compare_estimators.py"),
     script:
         "../scripts/evaluation/compare_estimators.py"
 
@@ -126,9 +118,6 @@ rule collect_metrics:
         f"{LOGS}/collect_metrics.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
-    params:
-        code=digest_of("evaluation/collect_metrics.py"),
     script:
         "../scripts/evaluation/collect_metrics.py"
 
@@ -144,9 +133,6 @@ rule collect_significance:
         f"{LOGS}/collect_significance.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
-    params:
-        code=digest_of("evaluation/collect_significance.py"),
     script:
         "../scripts/evaluation/collect_significance.py"
 

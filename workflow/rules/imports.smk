@@ -22,12 +22,10 @@ if study.chosen["predictions"]:
             f"{LOGS}/import_predictions.log",
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             wanted=[[model, dataset] for model in MODELS for dataset in DATASETS],
             checkpoints={m: study.may_be_equal(m, study.evaluation(m)) for m in MODELS},
             contents=contents_of(study.chosen["predictions"]),
-            code=digest_of("imports/import_predictions.py"),
         script:
             "../scripts/imports/import_predictions.py"
 
@@ -54,7 +52,6 @@ if study.has_own_answers:
             f"{LOGS}/import_answers.log",
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             entries=study.answer_files,
             contents=contents_of(*(entry["file"] for entry in study.answer_files)),
@@ -63,7 +60,6 @@ if study.has_own_answers:
                 m: study.may_be_equal(m, study.known_checkpoints(m))
                 for m in config["models"]
             },
-            code=digest_of("imports/import_answers.py"),
         script:
             "../scripts/imports/import_answers.py"
 
@@ -120,7 +116,6 @@ if study.chosen["source"] == "release":
             f"{LOGS}/import_release.log",
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         resources:
             mem_mb=4000,
         params:
@@ -135,6 +130,5 @@ if study.chosen["source"] == "release":
                 for name, about in config["estimators"].items()
                 if "posthoc" in about
             },
-            code=digest_of("imports/import_release.py"),
         script:
             "../scripts/imports/import_release.py"

@@ -47,14 +47,12 @@ rule judge_answers:
     localrule: config["judge"]["backend"] != "lexical"
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         judged_clusters=study.judged_clusters,
         judge=ASKED,
         folder=JUDGE,
         noted=CONSULTED,
         human_labels=human_labels,
-        code=digest_of("judgements/judge_answers.py"),
     script:
         "../scripts/judgements/judge_answers.py"
 
@@ -76,13 +74,11 @@ rule draw_audit:
         f"{LOGS}/draw_audit/{{model}}/{{dataset}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         n_contrast=AUDIT["n_contrast"],
         n_correct=AUDIT["n_correct"],
         n_incorrect=AUDIT["n_incorrect"],
         seed=AUDIT["seed"],
-        code=digest_of("judgements/draw_audit.py"),
     script:
         "../scripts/judgements/draw_audit.py"
 
@@ -99,9 +95,7 @@ if AUDIT["filled"]:
             f"{LOGS}/summarise_audit/{{model}}/{{dataset}}.log",
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             contents=contents_of(AUDIT["filled"]),
-            code=digest_of("judgements/summarise_audit.py"),
         script:
             "../scripts/judgements/summarise_audit.py"

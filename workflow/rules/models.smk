@@ -74,7 +74,6 @@ rule pretrain_checkpoint:
     priority: 100
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     resources:
         mem_mb=2000,
     params:
@@ -84,7 +83,6 @@ rule pretrain_checkpoint:
         ),
         settings=ask(study.pretraining),
         confidence_prompt=pretraining_prompt,
-        code=digest_of("models/pretrain_checkpoint.py"),
     script:
         "../scripts/models/pretrain_checkpoint.py"
 

@@ -63,14 +63,12 @@ rule make_page:
         f"{LOGS}/make_page.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         tables=described_tables,
         main=main_estimators,
         labels=EVALUATED_LABELS,
         logs=LOGS,
         assets=assets_digest(),
-        code=digest_of("report/make_page.py"),
     script:
         "../scripts/report/make_page.py"
 
@@ -115,4 +113,3 @@ if study.runs_models:
             labels=study.labels,
             logs=LOGS,
             assets=assets_digest(),
-            code=digest_of("report/make_page.py"),

@@ -19,16 +19,12 @@ rule prepare_atlas:
     priority: EARLY
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
-        n_few_shot=lookup("{dataset}/n_few_shot", within=config["datasets"]),
-        n_train=lookup("{dataset}/n_train", within=config["datasets"]),
-        n_test=lookup("{dataset}/n_test", within=config["datasets"]),
-        seed=lookup("{dataset}/seed", within=config["datasets"]),
-        min_city_population=lookup(
-            "{dataset}/min_city_population", within=config["datasets"]
-        ),
-        code=digest_of("questions/prepare_atlas.py"),
+        n_few_shot=of_dataset("n_few_shot"),
+        n_train=of_dataset("n_train"),
+        n_test=of_dataset("n_test"),
+        seed=of_dataset("seed"),
+        min_city_population=of_dataset("min_city_population"),
     script:
         "../scripts/questions/prepare_atlas.py"
 
@@ -44,12 +40,10 @@ rule prepare_elements:
     priority: EARLY
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
-        n_few_shot=lookup("{dataset}/n_few_shot", within=config["datasets"]),
-        n_test=lookup("{dataset}/n_test", within=config["datasets"]),
-        seed=lookup("{dataset}/seed", within=config["datasets"]),
-        code=digest_of("questions/prepare_elements.py"),
+        n_few_shot=of_dataset("n_few_shot"),
+        n_test=of_dataset("n_test"),
+        seed=of_dataset("seed"),
     script:
         "../scripts/questions/prepare_elements.py"
 
@@ -66,12 +60,11 @@ rule prepare_triviaqa:
     conda:
         "../../envs/cpu.yaml"
     params:
-        repo=lookup("{dataset}/repo", within=config["datasets"]),
-        revision=lookup("{dataset}/revision", within=config["datasets"]),
-        train=lookup("{dataset}/train", within=config["datasets"]),
-        test=lookup("{dataset}/test", within=config["datasets"]),
-        expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
-        code=digest_of("questions/prepare_triviaqa.py"),
+        repo=of_dataset("repo"),
+        revision=of_dataset("revision"),
+        train=of_dataset("train"),
+        test=of_dataset("test"),
+        expect=of_dataset("expect", default={}),
     script:
         "../scripts/questions/prepare_triviaqa.py"
 
@@ -99,13 +92,12 @@ rule prepare_jeopardy:
     conda:
         "../../envs/cpu.yaml"
     params:
-        repo=lookup("{dataset}/repo", within=config["datasets"]),
-        revision=lookup("{dataset}/revision", within=config["datasets"]),
-        train=lookup("{dataset}/train", within=config["datasets"]),
-        test=lookup("{dataset}/test", within=config["datasets"]),
-        expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
+        repo=of_dataset("repo"),
+        revision=of_dataset("revision"),
+        train=of_dataset("train"),
+        test=of_dataset("test"),
+        expect=of_dataset("expect", default={}),
         contents=contents_of_categories,
-        code=digest_of("questions/prepare_jeopardy.py"),
     script:
         "../scripts/questions/prepare_jeopardy.py"
 
@@ -134,17 +126,16 @@ rule prepare_bioasq:
     conda:
         "../../envs/cpu.yaml"
     params:
-        file=lookup("{dataset}/file", within=config["datasets"]),
-        expect=lookup("{dataset}/expect", within=config["datasets"], default={}),
+        file=of_dataset("file"),
+        expect=of_dataset("expect", default={}),
         contents=contents_of_file,
-        code=digest_of("questions/prepare_bioasq.py"),
     script:
         "../scripts/questions/prepare_bioasq.py"
 
 
 rule read_questions:
     input:
-        file=lookup("{dataset}/file", within=config["datasets"]),
+        file=of_dataset("file"),
     output:
         questions=QUESTIONS,
     log:
@@ -154,13 +145,11 @@ rule read_questions:
     priority: EARLY
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
-        n_few_shot=lookup("{dataset}/n_few_shot", within=config["datasets"], default=0),
-        n_train=lookup("{dataset}/n_train", within=config["datasets"], default=0),
-        n_test=lookup("{dataset}/n_test", within=config["datasets"], default=0),
-        seed=lookup("{dataset}/seed", within=config["datasets"], default=17),
+        n_few_shot=of_dataset("n_few_shot", default=0),
+        n_train=of_dataset("n_train", default=0),
+        n_test=of_dataset("n_test", default=0),
+        seed=of_dataset("seed", default=17),
         contents=contents_of_file,
-        code=digest_of("questions/read_questions.py"),
     script:
         "../scripts/questions/read_questions.py"

@@ -40,30 +40,17 @@ rule make_table:
         metrics=metrics_shown,
         significance=rules.compare_estimators.output.significance,
     output:
-        tex=report(
-            f"{RESULTS}/tables/{{table}}.tex",
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "{table}", "format": "LaTeX"},
-        ),
-        csv=report(
-            f"{RESULTS}/tables/{{table}}.csv",
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "{table}", "format": "CSV"},
-        ),
+        **reported_table("{table}", "table"),
     log:
         f"{LOGS}/make_table/{{table}}.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         table=table_description,
         models=MODELS,
         datasets=datasets_shown,
         labels=labels_shown,
         missing_ok=study.chosen["source"] == "release",
-        code=digest_of("report/make_table.py"),
     script:
         "../scripts/report/make_table.py"
 
@@ -79,11 +66,9 @@ rule compare_with_paper:
         f"{LOGS}/compare_with_paper.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         labels=study.labels,
         settings=settings_compared(config, ROOT),
-        code=digest_of("report/compare_with_paper.py"),
     script:
         "../scripts/report/compare_with_paper.py"
 
@@ -105,21 +90,13 @@ rule draw_full_vs_contrast:
     input:
         intervals=rules.collect_significance.output.intervals,
     output:
-        pdf=f"{RESULTS}/figures/full_vs_contrast.pdf",
-        png=report(
-            f"{RESULTS}/figures/full_vs_contrast.png",
-            caption="../report/full_vs_contrast.rst",
-            category="Figures",
-            labels={"figure": "full set against contrast sets"},
-        ),
+        **reported_figure("full_vs_contrast", "full set against contrast sets"),
     log:
         f"{LOGS}/draw_full_vs_contrast.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         labels=EVALUATED_LABELS,
-        code=digest_of("report/draw_full_vs_contrast.py"),
     script:
         "../scripts/report/draw_full_vs_contrast.py"
 
@@ -128,19 +105,12 @@ rule draw_distance:
     input:
         predictions=of_each(PREDICTIONS, study.evaluated),
     output:
+        **reported_figure("distance", "over the distance between checkpoints"),
         csv=f"{RESULTS}/pairs.csv",
-        pdf=f"{RESULTS}/figures/distance.pdf",
-        png=report(
-            f"{RESULTS}/figures/distance.png",
-            caption="../report/distance.rst",
-            category="Figures",
-            labels={"figure": "over the distance between checkpoints"},
-        ),
     log:
         f"{LOGS}/draw_distance.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         places=[
             {
@@ -153,7 +123,6 @@ rule draw_distance:
         ],
         pairs=config["study"]["pairs"],
         labels=EVALUATED_LABELS,
-        code=digest_of("report/draw_distance.py"),
     script:
         "../scripts/report/draw_distance.py"
 
@@ -170,18 +139,11 @@ rule draw_leaderboard:
     input:
         intervals=rules.collect_all_significance.output.intervals,
     output:
-        pdf=f"{RESULTS}/figures/leaderboard.pdf",
-        png=report(
-            f"{RESULTS}/figures/leaderboard.png",
-            caption="../report/leaderboard.rst",
-            category="Figures",
-            labels={"figure": "every kind of confidence"},
-        ),
+        **reported_figure("leaderboard", "every kind of confidence"),
     log:
         f"{LOGS}/draw_leaderboard.log",
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         # Of the study's own datasets: of others, only what a table shows is evaluated.
         labels={
@@ -189,7 +151,6 @@ rule draw_leaderboard:
             "datasets": {d: PLACES["datasets"][d] for d in DATASETS},
         },
         only=list(dict.fromkeys(LEADERBOARD)),
-        code=digest_of("report/draw_leaderboard.py"),
     script:
         "../scripts/report/draw_leaderboard.py"
 
@@ -202,23 +163,15 @@ if not study.chosen["predictions"]:
         input:
             accuracies=rules.compute_accuracies.output.accuracies,
         output:
-            pdf=f"{RESULTS}/figures/accuracy.pdf",
-            png=report(
-                f"{RESULTS}/figures/accuracy.png",
-                caption="../report/accuracy.rst",
-                category="Figures",
-                labels={"figure": "accuracy over training"},
-            ),
+            **reported_figure("accuracy", "accuracy over training"),
         log:
             f"{LOGS}/draw_accuracy.log",
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             checkpoints=DESCRIBED,
             evaluation={m: study.evaluation(m) for m in MODELS},
             labels=PLACES,
-            code=digest_of("report/draw_accuracy.py"),
         script:
             "../scripts/report/draw_accuracy.py"
 
@@ -239,18 +192,15 @@ if study.runs_models:
         input:
             transfer=transfers_to_draw,
         output:
-            pdf=f"{RESULTS}/figures/transfer_{{dataset}}.pdf",
-            png=report(
-                f"{RESULTS}/figures/transfer_{{dataset}}.png",
-                caption="../report/transfer.rst",
-                category="Figures",
-                labels={"figure": "transfer between checkpoints, {dataset}"},
+            **reported_figure(
+                "transfer_{dataset}",
+                "transfer between checkpoints, {dataset}",
+                "transfer",
             ),
         log:
             f"{LOGS}/draw_transfer/{{dataset}}.log",
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             sets={m: study.transfer_sets(m) for m in TRANSFERRED},
             random_later=[
@@ -261,7 +211,6 @@ if study.runs_models:
             checkpoints={m: study.labels_of(m) for m in TRANSFERRED},
             models=PLACES["models"],
             recipes=config["analyses"]["transfer"]["recipes"],
-            code=digest_of("report/draw_transfer.py"),
         script:
             "../scripts/report/draw_transfer.py"
 
@@ -272,18 +221,11 @@ if study.runs_models:
                 for m, d in study.analysed("gcm_headroom")
             ],
         output:
-            pdf=f"{RESULTS}/figures/gcm_headroom.pdf",
-            png=report(
-                f"{RESULTS}/figures/gcm_headroom.png",
-                caption="../report/gcm_headroom.rst",
-                category="Figures",
-                labels={"figure": "headroom of the external verifier"},
-            ),
+            **reported_figure("gcm_headroom", "headroom of the external verifier"),
         log:
             f"{LOGS}/draw_gcm_headroom.log",
         conda:
             "../../envs/cpu.yaml"
-        threads: 1
         params:
             verifier=HEADROOM["verifier"],
             oracle=HEADROOM["oracle"],
@@ -294,7 +236,6 @@ if study.runs_models:
                     for who in ("verifier", "oracle")
                 },
             },
-            code=digest_of("report/draw_gcm_headroom.py"),
         script:
             "../scripts/report/draw_gcm_headroom.py"
 
@@ -386,28 +327,15 @@ rule make_plain_table:
     input:
         rows_of_plain_table,
     output:
-        tex=report(
-            f"{RESULTS}/tables/{{table}}.tex",
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "{table}", "format": "LaTeX"},
-        ),
-        csv=report(
-            f"{RESULTS}/tables/{{table}}.csv",
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "{table}", "format": "CSV"},
-        ),
+        **reported_table("{table}", "table"),
     log:
         f"{LOGS}/make_plain_table/{{table}}.log",
     wildcard_constraints:
         table=one_of(EVERY_PLAIN_TABLE),
     conda:
         "../../envs/cpu.yaml"
-    threads: 1
     params:
         table=about_plain_table,
-        code=digest_of("report/make_plain_table.py"),
     script:
         "../scripts/report/make_plain_table.py"
 
