@@ -29,7 +29,8 @@ from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import draw_sequences, take
-from persistcal.evaluation.evaluate import Key, metrics_under, prepare
+from persistcal.evaluation.prepared import Key, metrics_under, prepare
+from persistcal.evaluation.replicates import replicate_metrics
 
 N_PROCESSES = 2
 
@@ -110,7 +111,7 @@ class Cost(NamedTuple):
 def significance_of(seed: int, size: Size) -> Cost:
     """Test one block."""
     tests = significance.compare_blocks(
-        significance.replicate_metrics(
+        replicate_metrics(
             made_up_predictions(seed, size.n_questions),
             CHECKPOINTS,
             min_contrast=size.min_contrast,

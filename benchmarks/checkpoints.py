@@ -23,7 +23,7 @@ import pandas as pd
 
 from benchmarks.results import Growth, show
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.significance import replicate_metrics
+from persistcal.evaluation.replicates import replicate_metrics
 
 ESTIMATORS = {"self_consistency": 1.2, "non_oracle": 1.0, "oracle": 0.7}  # and their noise
 

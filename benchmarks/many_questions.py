@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.replicates import digest_of_draws
-from persistcal.evaluation.significance import replicate_metrics
+from persistcal.evaluation.replicates import digest_of_draws, replicate_metrics
 from persistcal.store import artifacts
 
 CHECKPOINTS = ["early", "late"]

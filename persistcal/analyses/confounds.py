@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.significance import intervals, replicate_metrics
+from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.significance import intervals
 
 ATTRIBUTES = ("category", "group", "popularity", "first_letter", "length")
 _NAME = re.compile(r"(?<=\s)[^\W\d_]", re.UNICODE)
@@ -119,7 +120,7 @@ def measure_confounds(
     known : DataFrame
         From `attributes`.
     checkpoints, min_contrast, pairs, n_replicates, seed
-        As for `persistcal.evaluation.significance.replicate_metrics`.
+        As for `persistcal.evaluation.replicates.replicate_metrics`.
 
     Returns
     -------

@@ -7,8 +7,8 @@ import pandas as pd
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import on_contrast_set, once
-from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
+from persistcal.evaluation.prepared import on_contrast_set, once
+from persistcal.evaluation.scopes import CONTRAST_METRICS, compute
 
 METRICS = ("delta0_balanced", "auc")
 

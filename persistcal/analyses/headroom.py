@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, arrange_answers, choose_pairs, contrast_sets
-from persistcal.evaluation.significance import Replicates
+from persistcal.evaluation.replicates import Replicates
 
 
 class Headroom(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from persistcal.evaluation.contrast import Pairs
-    from persistcal.evaluation.significance import Replicates
+    from persistcal.evaluation.replicates import Replicates
 
 
 def _of_each(
@@ -165,6 +165,7 @@ def compare(
         Tables `tests` and `intervals`.
     """
     from persistcal.evaluation import significance
+    from persistcal.evaluation.replicates import replicate_metrics
     from persistcal.report.layout import EVERY, named_blocks
 
     names, how = ask(checkpoints, min_contrast, pairs)
@@ -172,7 +173,7 @@ def compare(
     how["seed"] = whole_number("seed", seed, least=0)
 
     def replicate(rows: pd.DataFrame) -> Replicates:
-        return significance.replicate_metrics(rows, names, **how)
+        return replicate_metrics(rows, names, **how)
 
     drawn = [(place, replicate(rows)) for place, rows in blocks(predictions)]
     tests, intervals = [], []

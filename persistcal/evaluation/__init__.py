@@ -10,19 +10,20 @@ contrast: contrast sets: the questions that one checkpoint answers correctly and
     does not
 draws: paired, class-stratified bootstrap draws of questions, as multiplicities
 evaluate: all metrics of the predictions of one model and dataset
+grids: smoothing by reflected Gaussians on the grids of `relplot`, as sparse matrices
 loops: loops over answers for many replicates at once, compiled by numba
 measures: the names of all metrics: how each is printed, and which direction is better
-metrics: every metric of confidences, once: under weights, of which the plain metric has
-    ones
-question_ids: whether checkpoints are about the same questions, and call them by the same
-    names
+metrics: AUC, Brier score and gaps, weighted; the plain metric has weights of 1
+prepared: answers prepared for their metrics, under any multiplicities of the questions
+question_ids: question identifiers compared between checkpoints, and their other spellings
 reliability: reliability diagrams: accuracy as a smooth function of confidence, with a
     bootstrap band
-replicates: bootstrap replicates as a table, so that each estimator's can be made on its own
-significance: which estimators the best one of a comparison block significantly outperforms
+replicates: bootstrap replicates of metrics, and the table that keeps them
+scopes: each metric of the full set and of contrast sets, for several runs at once
+significance: estimators that the best one of a comparison block significantly outperforms
 smooth_ece: smoothECE with automatic bandwidth, of many weightings of the same answers at
     once
-smoothing: smoothing by reflected Gaussians on the grids of `relplot`, as matrices
+smoothing: smoothing on the shared grid, folded at its middle: as products of small matrices
 ties: numbers that would be equal but for rounding are made equal
 weightings: smoothECE at given bandwidths, of the same answers under many weightings at once
 """

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.ties import undo_rounding
 
-ABSENT = -1  # in `Answers.correct`: the checkpoint gave no answer
+ABSENT = -1  # in `AnswerArrays.correct`: the checkpoint gave no answer
 
 
 class PredictionsError(ValueError):
@@ -24,7 +24,7 @@ class Series(NamedTuple):
     seed: int
 
 
-class Answers(NamedTuple):
+class AnswerArrays(NamedTuple):
     """Correctness and confidences of one model's answers to one dataset.
 
     Attributes
@@ -104,7 +104,7 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
     return predictions
 
 
-def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
+def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArrays:
     """Arrange `predictions` as arrays over checkpoints and questions.
 
     Parameters
@@ -117,7 +117,7 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
 
     Returns
     -------
-    Answers
+    AnswerArrays
         With the estimators in order of (train_dataset, estimator, seed).
 
     Raises
@@ -171,7 +171,7 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> Answers:
             "correct differs from another row of the same checkpoint and question",
             "an answer has one label, whoever estimates its confidence",
         )
-    return Answers(
+    return AnswerArrays(
         tuple(checkpoints),
         np.asarray(questions),
         correct,

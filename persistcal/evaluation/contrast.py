@@ -94,7 +94,7 @@ def contrast_sets(
     Parameters
     ----------
     correct : int8 ndarray of shape (n_checkpoints, n_questions)
-        As in `persistcal.evaluation.arrange.Answers`. A question counts for a pair
+        As in `persistcal.evaluation.arrange.AnswerArrays`. A question counts for a pair
         only when both checkpoints answered it.
     min_contrast : int
         Sets of fewer questions are not kept.

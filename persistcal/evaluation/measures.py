@@ -1,6 +1,6 @@
 """The names of all metrics: how each is printed, and which direction is better.
 
-A metric is a function of `persistcal.evaluation.metrics` and a line here. The function is named
+A metric is a function of `persistcal.evaluation.scopes` and a line here. The function is named
 by scope and metric: `contrast_auc`. Nothing is imported, as the config is checked with it.
 """
 

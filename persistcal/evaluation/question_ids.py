@@ -1,4 +1,4 @@
-"""Whether checkpoints are about the same questions, and call them by the same names."""
+"""Question identifiers compared between checkpoints, and their other spellings."""
 
 import re
 import unicodedata

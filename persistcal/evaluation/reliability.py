@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.draws import question_blocks
-from persistcal.evaluation.smooth_ece import smooth_ece
-from persistcal.evaluation.smoothing import (
+from persistcal.evaluation.grids import (
     COARSEST,
     N_BANDWIDTHS,
     Array,
@@ -20,6 +19,7 @@ from persistcal.evaluation.smoothing import (
     place,
     smoothing_at,
 )
+from persistcal.evaluation.smooth_ece import smooth_ece
 
 
 class Reliability(NamedTuple):

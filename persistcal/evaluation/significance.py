@@ -1,21 +1,15 @@
-"""Which estimators the best one of a comparison block significantly outperforms."""
+"""Estimators that the best one of a comparison block significantly outperforms."""
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import Answers, PredictionsError, arrange
-from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
-from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
-from persistcal.evaluation.draws import draw_sequences, reach, take
-from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
+from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.measures import MEASURES
-from persistcal.evaluation.smoothing import GRID
+from persistcal.evaluation.replicates import Estimator, Replicates
 
 log = logging.getLogger(__name__)
 
@@ -35,105 +29,7 @@ COLUMNS = [
     "p_value",
     "p_holm",
 ]
-Estimator = tuple[str, str]  # train_dataset and name
 DECIMALS = 12
-MEMORY = 500_000_000  # bytes that the replicates of a block may take,
-LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
-
-
-class Replicates(NamedTuple):
-    """Metrics of every estimator on the data and on its bootstrap replicates.
-
-    Attributes
-    ----------
-    estimators : list of (train_dataset, estimator)
-    observed : dict of (conditioning, scope, metric) to ndarray of shape (n_estimators,)
-        Means over seeds.
-    replicated : the same keys to ndarray of shape (n_estimators, n_replicates)
-    """
-
-    estimators: list[Estimator]
-    observed: dict[Key, NDArray[np.float64]]
-    replicated: dict[Key, NDArray[np.float64]]
-
-
-def replicate_metrics(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    n_replicates: int = 10_000,
-    seed: int = 0,
-    conditionings: Sequence[Conditioning] = CONDITIONINGS,
-    pairs: Pairs = "all",
-    memory: int = MEMORY,
-) -> Replicates:
-    """Evaluate every estimator on the same bootstrap replicates.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        Columns of `persistcal.store.artifacts.PREDICTIONS`, of one model and dataset.
-    checkpoints : sequence of str
-        Evaluation checkpoints, earliest first.
-    min_contrast : int
-        Contrast sets of fewer questions are left out.
-    n_replicates : int, default=10000
-        Bootstrap replicates.
-    seed : int, default=0
-        Of the bootstrap.
-    conditionings : sequence of {"odds", "fitted"}
-        Of the contrast metrics. Full-set metrics have the key "odds" alone.
-    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
-        See `persistcal.evaluation.contrast.choose_pairs`.
-    memory : int
-        Bytes that the replicates of a block may take. What comes out does not depend on it.
-
-    Raises
-    ------
-    PredictionsError
-        When the predictions are not fit for evaluation.
-    """
-    answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(
-        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
-    )
-    data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
-    observed = metrics_under(once, data)
-    replicated = {key: np.empty((len(answers.estimators), n_replicates)) for key in observed}
-    parts = [*data.full, *data.contrast]
-    far = reach(parts, len(answers.questions))
-    size = replicates_at_once(data, len(answers.questions), far, memory=memory)
-    for start in range(0, n_replicates, size):
-        block = range(start, min(start + size, n_replicates))
-        sequences = draw_sequences(len(answers.questions), block, seed=seed, reach=far)
-        values = metrics_under(partial(take, sequences=sequences), data)
-        for key, of_runs in values.items():
-            replicated[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
-    return Replicates(
-        list(answers.estimators),
-        {key: mean_over_seeds(of_runs, answers)[:, 0] for key, of_runs in observed.items()},
-        replicated,
-    )
-
-
-def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: int) -> int:
-    """Return how many replicates fit into `memory` bytes."""
-    n_answers = sum(len(part.questions) for part in data.full)
-    largest = max((len(part.questions) for part in [*data.full, *data.contrast]), default=0)
-    nearby = 2 * reach * np.min_scalar_type(n_questions).itemsize
-    # counts of all questions, of the pooled answers, and of a component while it is drawn;
-    # then SmoothECE's cosines, and its grid
-    bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000 + 8 * GRID
-    return min(LARGEST_BLOCK, max(1, memory // bytes_each))
-
-
-def mean_over_seeds(of_runs: NDArray[np.float64], answers: Answers) -> NDArray[np.float64]:
-    """Average rows, one per series, over the series of each estimator."""
-    rows: dict[Estimator, list[int]] = {}
-    for number, series in enumerate(answers.confidence):
-        rows.setdefault(series[:2], []).append(number)
-    return np.array([of_runs[some].mean(axis=0) for some in rows.values()])
 
 
 def intervals(replicates: Replicates) -> pd.DataFrame:

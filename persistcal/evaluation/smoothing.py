@@ -1,8 +1,6 @@
-"""Smoothing by reflected Gaussians on the grids of `relplot`, as matrices.
+"""Smoothing on the shared grid, folded at its middle: as products of small matrices.
 
-Answers at confidences in [0, 1] are split between the two nearest points of a grid, smoothed
-there, and read at the points of a coarser mesh. Bandwidths are k/1024; from `COARSEST` on, all
-share the grid of `GRID` points. That grid, its meshes and its kernels look the same from either
+The grid of `persistcal.evaluation.grids`, its meshes and its kernels look the same from either
 end; so what lies on it is folded into an even half (each point plus its mirror image) and an
 odd one (minus), and each is smoothed by itself, at half the cost.
 """
@@ -12,90 +10,24 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
-from scipy import sparse
 from scipy.fft import dct
 
-Array = NDArray[np.float64]
+from persistcal.evaluation.grids import (
+    GRID,
+    HALF,
+    N_BANDWIDTHS,
+    Array,
+    interpolate,
+    kernel,
+    mesh,
+    split,
+)
 
-N_BANDWIDTHS = 1024
-GRID = 1001
-HALF = GRID // 2 + 1
-COARSEST = 11  # the smallest k whose grid has GRID points
 # The kernel is cut at a distance of 0.5. Below this k the cut is low enough for the kernel to
 # have few frequencies: leaving the rest out changes SmoothECE by less than 1e-9.
 FREQUENCIES_END = 95
 WIDE_RANK = 16  # kernels that the wider ones are combinations of, to 1e-12,
 N_SPANNING = 60  # found from as many of them
-
-
-def n_grid_points(k: int) -> int:
-    """Return the number of grid points at the bandwidth k/1024."""
-    return max(2000, round(20 * N_BANDWIDTHS / k)) // 2 + 1
-
-
-def mesh(k: int) -> Array:
-    """Return where smoothed values are read at the bandwidth k/1024."""
-    return np.linspace(0, 1, max(round(10 * N_BANDWIDTHS / k), 200))
-
-
-def split(confidence: Array, n_points: int) -> tuple[NDArray[np.int_], Array]:
-    """Return the grid point on the left of each confidence, and the share of the right one."""
-    position = confidence * (n_points - 1)
-    left = position.astype(int).clip(0, n_points - 2)
-    return left, position - left
-
-
-def place(confidence: Array, values: Array, n_points: int) -> sparse.csr_matrix:
-    """Return the matrix (n_points, n_answers) that puts answers times values on a grid."""
-    left, share = split(confidence, n_points)
-    n = np.arange(len(confidence))
-    return sparse.csr_matrix(
-        (np.r_[(1 - share) * values, share * values], (np.r_[left, left + 1], np.r_[n, n])),
-        shape=(n_points, len(confidence)),
-    )
-
-
-def interpolate(on_grid: Array, confidence: Array) -> Array:
-    """Return what is between the grid points of the first axis at each confidence."""
-    left, share = split(confidence, len(on_grid))
-    return (on_grid[left].T * (1 - share) + on_grid[left + 1].T * share).T
-
-
-def _kernel(k: int | NDArray[np.int_], n_points: int) -> Array:
-    sigma = k / N_BANDWIDTHS
-    height = 1 / (np.sqrt(2 * np.pi) * sigma)
-    return height * np.exp(-((np.linspace(0, 1, n_points) - 0.5) ** 2) / (2 * sigma**2))
-
-
-@lru_cache(maxsize=COARSEST)
-def smoothing(k: int) -> sparse.csr_matrix:
-    """Return smoothing by k/1024 as a matrix (mesh points, grid points), any k."""
-    return smoothing_at(mesh(k), k)
-
-
-def smoothing_at(at: Array, k: int) -> sparse.csr_matrix:
-    """Return smoothing by k/1024, read at some points of [0, 1]: (points, grid points).
-
-    The grid is mirrored once at 0 and once at 1.
-    """
-    n_points = n_grid_points(k)
-    kernel = _kernel(k, n_points)
-    centre = (n_points - 1) // 2
-    # each point interpolates between the smoothed grid points on its left and right
-    left = (at * (n_points - 1)).astype(int).clip(0, n_points - 2)
-    share = (at - left / (n_points - 1)) * (n_points - 1)
-    reach = min(centre, 9 * k * n_points // N_BANDWIDTHS)  # beyond 9 sigma it is below 1e-17
-    offset = np.arange(-reach, reach + 3)
-    padded = np.concatenate([[0.0], kernel, np.zeros(3)])
-    at_left, at_right = padded[centre + offset + 1], padded[centre + offset]
-    values = np.outer(1 - share, at_left) + np.outer(share, at_right)
-    point = np.abs(left[:, None] + offset)
-    point = np.where(point < n_points, point, 2 * (n_points - 1) - point)
-    row = np.broadcast_to(np.arange(len(at))[:, None], point.shape)
-    return sparse.csr_matrix(
-        (values.ravel(), (row.ravel(), point.ravel())), shape=(len(at), n_points)
-    )
 
 
 class Smoother(NamedTuple):
@@ -178,9 +110,7 @@ class WideKernels(NamedTuple):
 @lru_cache(maxsize=1)  # of 13 MB
 def wide_kernels() -> WideKernels:
     """Return what the wide kernels are made of, to 1e-12."""
-    kernels = _kernel(np.arange(FREQUENCIES_END, N_BANDWIDTHS + 1)[:, None], GRID)[
-        :, HALF - 1 :
-    ]
+    kernels = kernel(np.arange(FREQUENCIES_END, N_BANDWIDTHS + 1)[:, None], GRID)[:, HALF - 1 :]
     some = np.geomspace(1, len(kernels), N_SPANNING).astype(int) - 1
     shapes = np.linalg.svd(kernels[some], full_matrices=False)[2][:WIDE_RANK]
     at, times = _half_mesh(FREQUENCIES_END)
@@ -227,7 +157,7 @@ def wave_smoother(k: int) -> Smoother:
     """
     at, times = _half_mesh(k)
     half = np.zeros(GRID)
-    half[:HALF] = _kernel(k, GRID)[HALF - 1 :]
+    half[:HALF] = kernel(k, GRID)[HALF - 1 :]
     n = n_frequencies(k)
     factor = dct(half, type=1)[:n] * 2 / (GRID - 1)
     factor[0] /= 2

@@ -7,8 +7,7 @@ from draw_gcm_headroom import draw_gcm_headroom
 from measure_headroom import measure_headroom
 
 from persistcal.analyses.headroom import contrast_questions, headroom
-from persistcal.evaluation.replicates import to_table
-from persistcal.evaluation.significance import Replicates
+from persistcal.evaluation.replicates import Replicates, to_table
 from persistcal.report.analysis_figures import headroom_figure
 from persistcal.store import artifacts
 

@@ -8,8 +8,9 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import component, draw_sequences, reach, take
-from persistcal.evaluation.evaluate import evaluate, metrics_under, once, prepare
+from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics import auc
+from persistcal.evaluation.prepared import metrics_under, once, prepare
 
 N = 90
 

@@ -123,6 +123,15 @@ def test_features_by_hand():
     )
 
 
+def test_knots_by_hand():
+    # 32 distances from 0.5, a 62nd apart, on either side of it: the k/31 quantile is the k-th
+    away = np.arange(32) / 62
+    sides = np.where(np.arange(32) % 2, 0.5 + away, 0.5 - away)
+    np.testing.assert_allclose(_knots(sides), 0.5 + np.arange(31) / 62, atol=1e-12)
+    # all 30 quantiles are within 1e-7 of the first
+    np.testing.assert_allclose(_knots(np.array([0.2, 0.8, 0.8 + 5e-8])), [0.5, 0.8], atol=1e-7)
+
+
 def test_condition_chooses(pairs):
     assert (condition(*pairs, "odds").later == condition_by_odds(*pairs[:2]).later).all()
     assert (condition(*pairs, "fitted").later == condition_by_fit(*pairs).later).all()

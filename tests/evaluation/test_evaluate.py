@@ -8,8 +8,8 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.metrics import CONTRAST_METRICS, FULL_METRICS
-from persistcal.evaluation.significance import replicate_metrics
+from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.scopes import CONTRAST_METRICS, FULL_METRICS
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 

@@ -10,8 +10,8 @@ from count_contrast_sets import count_contrast_sets
 from resample_metrics import resample_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.replicates import UnpairedError, from_table
-from persistcal.evaluation.significance import compare_blocks, replicate_metrics
+from persistcal.evaluation.replicates import UnpairedError, from_table, replicate_metrics
+from persistcal.evaluation.significance import compare_blocks
 from persistcal.store import artifacts
 
 PLACE = {"model": "m", "dataset": "quiz"}

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from persistcal.evaluation import loops
-from persistcal.evaluation.smoothing import GRID, HALF, fold, fold_even, place, split
+from persistcal.evaluation.grids import GRID, HALF, place, split
+from persistcal.evaluation.smoothing import fold, fold_even
 
 WEIGHTS = [np.uint8, float]
 

@@ -11,11 +11,12 @@ from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.store import artifacts
 
 
 def compare(predictions, checkpoints, *, blocks, **settings):
-    replicates = significance.replicate_metrics(predictions, checkpoints, **settings)
+    replicates = replicate_metrics(predictions, checkpoints, **settings)
     return significance.compare_blocks(replicates, blocks)
 
 
@@ -152,7 +153,7 @@ def test_holm_by_hand():
 
 
 def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(predictions):
-    replicates = significance.replicate_metrics(
+    replicates = replicate_metrics(
         predictions, CHECKPOINTS, min_contrast=5, n_replicates=40, seed=5
     )
     table = significance.intervals(replicates)
@@ -177,11 +178,9 @@ def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(prediction
 @pytest.mark.slow
 def test_replicates_do_not_depend_on_the_size_of_blocks(predictions):
     settings = {"min_contrast": 5, "n_replicates": 41, "seed": 5, "conditionings": ["odds"]}
-    whole = significance.replicate_metrics(predictions, CHECKPOINTS, **settings)
+    whole = replicate_metrics(predictions, CHECKPOINTS, **settings)
     for memory in (1, 50_000):  # one replicate at a time, and some
-        parts = significance.replicate_metrics(
-            predictions, CHECKPOINTS, memory=memory, **settings
-        )
+        parts = replicate_metrics(predictions, CHECKPOINTS, memory=memory, **settings)
         for key, replicated in whole.replicated.items():
             np.testing.assert_allclose(parts.replicated[key], replicated, rtol=0, atol=1e-9)
             np.testing.assert_array_equal(parts.observed[key], whole.observed[key])

@@ -5,8 +5,8 @@ import pandas as pd
 from make_page import make_page
 
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.replicates import to_table
-from persistcal.evaluation.significance import compare_blocks, intervals, replicate_metrics
+from persistcal.evaluation.replicates import replicate_metrics, to_table
+from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.report.cells import fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from synthetic_study import NAMES, invent, write_page
 
-from persistcal.evaluation.significance import Replicates
+from persistcal.evaluation.replicates import Replicates
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import on_contrast_set, once
-from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
+from persistcal.evaluation.prepared import on_contrast_set, once
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
+from persistcal.evaluation.scopes import CONTRAST_METRICS, compute
 from persistcal.report.page.parts import Part
 
 N_BINS = 20

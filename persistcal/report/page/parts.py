@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.answers.predictions import label_predictions, take_predictions
-from persistcal.evaluation.arrange import ABSENT, Answers, arrange
+from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
 
 
@@ -40,10 +40,10 @@ class Part(NamedTuple):
         Those whose correctness is known: earlier ones first, then the evaluation's.
     n_earlier : int
         How many of them come before the evaluation.
-    answers : Answers
+    answers : AnswerArrays
         The predictions at the evaluation checkpoints.
     correct : int8 ndarray of shape (n_checkpoints, n_questions)
-        As in `Answers`, with the earlier checkpoints.
+        As in `AnswerArrays`, with the earlier checkpoints.
     pairs : list of ContrastSet
         Of the evaluation checkpoints.
     texts : Texts or None
@@ -56,7 +56,7 @@ class Part(NamedTuple):
     dataset: str
     checkpoints: tuple[str, ...]
     n_earlier: int
-    answers: Answers
+    answers: AnswerArrays
     correct: NDArray[np.int8]
     pairs: list[ContrastSet]
     texts: Texts | None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.measures import MEASURES
-from persistcal.evaluation.significance import Estimator, Replicates
+from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.report.page.tables import short
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.significance import Replicates
+from persistcal.evaluation.replicates import Replicates
 from persistcal.report.layout import Description
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.parts import Part

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from persistcal.evaluation import significance
 from persistcal.evaluation.conditioning import Conditioning
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.replicates import digest_of_draws, to_table
+from persistcal.evaluation.replicates import digest_of_draws, replicate_metrics, to_table
+from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import (
     INTERVALS,
     REPLICATES,
@@ -33,20 +33,18 @@ def resample_metrics(
 ) -> tuple[Replicates, Intervals]:
     """Return the metrics of one model's predictions on one dataset, replicate by replicate.
 
-    The settings are those of `persistcal.evaluation.significance.replicate_metrics`.
+    The settings are those of `persistcal.evaluation.replicates.replicate_metrics`.
     """
     if predictions.empty:
         log.warning("There are no predictions, so nothing to resample")
         return empty(REPLICATES), empty(INTERVALS)
     how: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs}
     how |= {"n_replicates": n_replicates, "seed": seed}
-    metrics = significance.replicate_metrics(
-        predictions, checkpoints, conditionings=conditioning, **how
-    )
+    metrics = replicate_metrics(predictions, checkpoints, conditionings=conditioning, **how)
     drawn = digest_of_draws(predictions, checkpoints, **how)
-    intervals = significance.intervals(metrics)
-    log.info("%d replicates of %d metrics", n_replicates, len(intervals))
-    return to_table(metrics, drawn), intervals
+    ends = intervals(metrics)
+    log.info("%d replicates of %d metrics", n_replicates, len(ends))
+    return to_table(metrics, drawn), ends
 
 
 if __name__ == "__main__":
