@@ -100,9 +100,7 @@ def reports_of_analyses():
     wanted += plain_tables(FURTHER_PLAIN_TABLES, "tex")
     agreements = rules.summarise_audit.output.agreements if AUDIT["filled"] else None
     sheet = agreements or rules.draw_audit.output.sheet
-    return wanted + [
-        sheet.format(model=m, dataset=d) for m, d in study.analysed("audit")
-    ]
+    return wanted + of_each(sheet, study.analysed("audit"))
 
 
 rule study:

@@ -49,6 +49,21 @@ class Scores(NamedTuple):
     answers: str
 
 
+class Place(NamedTuple):
+    """The answers of one model to one dataset."""
+
+    model: str
+    dataset: str
+
+
+class Answered(NamedTuple):
+    """The answers of one checkpoint to one dataset."""
+
+    model: str
+    checkpoint: str
+    dataset: str
+
+
 class Evaluated(NamedTuple):
     """One estimator on the answers of one model to one dataset."""
 
@@ -553,11 +568,21 @@ class Study:
             return 1
         return max([1, *(self.recipe(recipe)["answers"] for recipe in self.recipes)])
 
-    def analysed(self, analysis: str) -> list[tuple[str, str]]:
+    @cached_property
+    def answered(self) -> list[Answered]:
+        """The answers to the study's own datasets, in the order of the tables."""
+        return [
+            Answered(model, checkpoint, dataset)
+            for model in self.chosen["models"]
+            for checkpoint in self.checkpoints(model)
+            for dataset in self.chosen["datasets"]
+        ]
+
+    def analysed(self, analysis: str) -> list[Place]:
         """Return the models and datasets of the study that the `analysis` is about."""
         about = self.config["analyses"][analysis]
         return [
-            (model, dataset)
+            Place(model, dataset)
             for model in self.chosen["models"]
             if model in about["models"]
             for dataset in self.chosen["datasets"]
@@ -573,9 +598,9 @@ class Study:
         """Return the training sets of each recipe of the transfer matrices."""
         return {recipe: self.training_sets(model, recipe) for recipe in self.transfer_recipes}
 
-    def variances(self) -> Iterator[tuple[str, str, str]]:
-        """Yield model, checkpoint and dataset of each measured hidden-state variance."""
+    def variances(self) -> Iterator[Answered]:
+        """Yield whose hidden-state variance is measured."""
         recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
         for model, dataset in self.analysed("hidden_state_variance"):
             for checkpoint in self.training_sets(model, recipe):
-                yield model, checkpoint, dataset
+                yield Answered(model, checkpoint, dataset)

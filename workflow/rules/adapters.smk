@@ -24,6 +24,11 @@ def over_nodes(resource):
     return value
 
 
+def with_each_seed(recipe, name):
+    """Paths of the file `name` of all adapters that a job of the recipe trains."""
+    return expand(f"{ADAPTER}/{name}", seed=study.seeds(recipe), allow_missing=True)
+
+
 for recipe in study.recipes:
 
     rule:
@@ -35,21 +40,9 @@ for recipe in study.recipes:
             clusters=for_each(study.data_checkpoints, CLUSTERS),
             labels=for_each(study.data_checkpoints, LABELS),
         output:
-            adapters=expand(
-                f"{ADAPTER}/adapter_model.safetensors",
-                seed=study.seeds(recipe),
-                allow_missing=True,
-            ),
-            configs=expand(
-                f"{ADAPTER}/adapter_config.json",
-                seed=study.seeds(recipe),
-                allow_missing=True,
-            ),
-            training=expand(
-                f"{ADAPTER}/training.parquet",
-                seed=study.seeds(recipe),
-                allow_missing=True,
-            ),
+            adapters=with_each_seed(recipe, "adapter_model.safetensors"),
+            configs=with_each_seed(recipe, "adapter_config.json"),
+            training=with_each_seed(recipe, "training.parquet"),
         log:
             f"{LOGS}/train_adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}.log",
         benchmark:

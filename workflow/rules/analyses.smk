@@ -1,18 +1,10 @@
 """Further analyses: accuracy, confounds, transfer, hidden states, headroom and weights."""
 
-# Whose accuracies, in the order of the tables
-JUDGED = [
-    (model, checkpoint, dataset)
-    for model in MODELS
-    for checkpoint in study.checkpoints(model)
-    for dataset in DATASETS
-]
-
 
 rule compute_accuracies:
     input:
         questions=expand(QUESTIONS, dataset=DATASETS),
-        labels=[LABELS.format(model=m, checkpoint=c, dataset=d) for m, c, d in JUDGED],
+        labels=of_each(LABELS, study.answered),
     output:
         accuracies=f"{RESULTS}/accuracies.csv",
     log:
@@ -24,12 +16,6 @@ rule compute_accuracies:
 
 
 CONFOUNDED = study.analysed("confounds")
-# Whose answers, checkpoint by checkpoint
-ANSWERS_CONFOUNDED = [
-    (model, checkpoint, dataset)
-    for model, dataset in CONFOUNDED
-    for checkpoint in study.evaluation(model)
-]
 DATASETS_CONFOUNDED = list(dict.fromkeys(dataset for _, dataset in CONFOUNDED))
 WITH_FACTS = [
     dataset
@@ -40,10 +26,10 @@ WITH_FACTS = [
 
 rule measure_confounds:
     input:
-        answers=[
-            ANSWERS.format(model=m, checkpoint=c, dataset=d)
-            for m, c, d in ANSWERS_CONFOUNDED
-        ],
+        answers=of_each(
+            ANSWERS,
+            [Answered(m, c, d) for m, d in CONFOUNDED for c in study.evaluation(m)],
+        ),
         questions=expand(QUESTIONS, dataset=DATASETS_CONFOUNDED),
         facts=expand(FACTS, dataset=WITH_FACTS),
     output:
@@ -146,12 +132,7 @@ rule measure_variance:
 
 rule correlate_variance:
     input:
-        variances=[
-            rules.measure_variance.output.variances.format(
-                model=model, checkpoint=checkpoint, dataset=dataset
-            )
-            for model, checkpoint, dataset in VARIANCES_MEASURED
-        ],
+        variances=of_each(rules.measure_variance.output.variances, VARIANCES_MEASURED),
     output:
         **reported_table("hidden_state_variance"),
     log:

@@ -13,7 +13,7 @@ from study.config_files import refuse_misread
 from study.costs import COSTS
 from study.defaults import over_defaults
 from study.requests import request, resampling_mb
-from study.selection import IMPORTED, Study
+from study.selection import IMPORTED, Answered, Study
 from study.worlds import expand_worlds
 
 SCRIPTS = ROOT / "workflow" / "scripts"
@@ -134,6 +134,11 @@ def reported_figure(name, label, caption=None):
         "pdf": f"{path}.pdf",
         "png": reported(f"{path}.png", caption, "Figures", figure=label),
     }
+
+
+def of_each(pattern, places):
+    """Fill `pattern` for each place: a named tuple of its wildcards."""
+    return [pattern.format(**place._asdict()) for place in places]
 
 
 def find_file(path):

@@ -6,11 +6,6 @@ INTERVALS = f"{RESULTS}/intervals/{{model}}/{{dataset}}/{{estimator}}.parquet"
 CONTRAST_SETS = f"{RESULTS}/contrast_sets/{{model}}/{{dataset}}.parquet"
 
 
-def of_each(pattern, evaluated):
-    """Fill `pattern` for each estimator that is evaluated on something."""
-    return [pattern.format(**row._asdict()) for row in evaluated]
-
-
 rule count_contrast_sets:
     input:
         answers=for_each(study.evaluation, ANSWERS),

@@ -9,7 +9,7 @@ def answered(evaluated):
     """Whose answers can be read: earlier checkpoints answer the study's own datasets."""
     places = dict.fromkeys((row.model, row.dataset) for row in evaluated)
     return [
-        {"model": m, "checkpoint": c, "dataset": d}
+        Answered(m, c, d)
         for m, d in places
         for c in (study.checkpoints if d in DATASETS else study.evaluation)(m)
         if HAS_TEXTS
@@ -17,7 +17,7 @@ def answered(evaluated):
 
 
 def texts(pattern, evaluated):
-    return list(dict.fromkeys(pattern.format(**place) for place in answered(evaluated)))
+    return list(dict.fromkeys(of_each(pattern, answered(evaluated))))
 
 
 def tables_shown(names):
@@ -75,9 +75,6 @@ rule make_page:
 
 if study.runs_models:
 
-    def each_analysed(analysis, pattern):
-        return [pattern.format(model=m, dataset=d) for m, d in study.analysed(analysis)]
-
     def tables_of_analyses():
         """Those of `all` that have a CSV."""
         made = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
@@ -96,11 +93,11 @@ if study.runs_models:
             checkpoints=texts(CHECKPOINT, study.ever_evaluated),
             accuracies=rules.compute_accuracies.output.accuracies,
             tables=tables_shown([*TABLES, *study.further_tables]) + tables_of_analyses(),
-            transfer=each_analysed("transfer", rules.measure_transfer.output.transfer),
-            variance=rules.correlate_variance.output.csv if VARIANCES_MEASURED else [],
-            headroom=each_analysed(
-                "gcm_headroom", rules.measure_headroom.output.headroom
+            transfer=of_each(
+                rules.measure_transfer.output.transfer, study.analysed("transfer")
             ),
+            variance=rules.correlate_variance.output.csv if VARIANCES_MEASURED else [],
+            headroom=rules.draw_gcm_headroom.input.headroom,
             similarity=expand(rules.compare_weights.output.similarities, model=COMPARED),
         output:
             page=f"{RESULTS}/all/report/index.html",

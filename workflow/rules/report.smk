@@ -216,10 +216,9 @@ if study.runs_models:
 
     rule draw_gcm_headroom:
         input:
-            headroom=[
-                rules.measure_headroom.output.headroom.format(model=m, dataset=d)
-                for m, d in study.analysed("gcm_headroom")
-            ],
+            headroom=of_each(
+                rules.measure_headroom.output.headroom, study.analysed("gcm_headroom")
+            ),
         output:
             **reported_figure("gcm_headroom", "headroom of the external verifier"),
         log:
