@@ -179,11 +179,8 @@ def train_adapter(
         trainee,
         data,
         list(dict.fromkeys(rows["question_id"])),
+        train.Optimisation(learning_rate, epochs, batch_size, micro_batch),
         seed=seed,
-        lr=learning_rate,
-        epochs=epochs,
-        batch_size=batch_size,
-        micro_batch=micro_batch,
     )
     base = str(next(iter(models.values())).name_or_path)
     files = adapter_files(trainee.adapter, rank=rank, alpha=alpha, base_model=base)

@@ -15,7 +15,8 @@ from persistcal.store.files import Digests, sha256, write_whole
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_model.safetensors"
-ADAPTER_FILES = ["adapter_config.json", ADAPTER]
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_FILES = [ADAPTER_CONFIG, ADAPTER]
 # One of these says how texts become tokens; the others of a tokenizer go with it.
 VOCABULARIES = ["tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json"]
 TOKENIZER_FILES = [

@@ -51,12 +51,16 @@ class Table(NamedTuple):
     def write(self, frame: pd.DataFrame, path: str, about: Mapping[str, Any]) -> None:
         """Write `frame`, as CSV or parquet; columns that it lacks are taken from `about`.
 
+        Of a user's own files that it is made from, ``frame.attrs["sources"]`` holds the
+        SHA-256.
+
         Raises
         ------
         TableError
             When its columns and `about` say different things of what it is about.
         """
         columns = [*self.about, *self.schema.names]
+        sources = frame.attrs.get("sources")
         frame = frame.assign(**{n: about[n] for n in columns if n in about and n not in frame})
         for name in self.about:
             if name in frame.columns and (frame[name].astype(str) != str(about[name])).any():
@@ -68,7 +72,7 @@ class Table(NamedTuple):
         if Path(path).suffix == ".csv":
             write_csv(frame, path, self)
         else:
-            write(frame, path, self, about=about)
+            write(frame, path, self, about=about, sources=sources)
 
 
 class TableError(ValueError):

@@ -5,10 +5,13 @@ names, its keyword-only ones the rule's params and wildcards, and what it return
 outputs, in their order. How each is read and written stands in the annotations.
 """
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, get_args, get_type_hints
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, is_dataclass, replace
+from inspect import Parameter, signature
+from types import NoneType
+from typing import Any, Protocol, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
@@ -20,12 +23,13 @@ Files = str | list[str]
 
 
 class RuleJob(Protocol):
-    """What Snakemake gives to a script."""
+    """The object that Snakemake gives to a script."""
 
     input: Any
     output: Any
     params: Any
     wildcards: Any
+    resources: Any
     log: Sequence[str]
     threads: int
 
@@ -37,7 +41,7 @@ class Job:
     Attributes
     ----------
     inputs, outputs : dict
-        A file or a list of files by name.
+        A file or a list of files by name. A job without outputs writes nothing.
     settings : dict
         Params and wildcards of the rule.
     threads : int
@@ -50,7 +54,7 @@ class Job:
 
     @classmethod
     def of(cls, rule_job: RuleJob) -> "Job":
-        """Return what `rule_job` says, as plain values."""
+        """Return the files and settings of Snakemake's object as plain values."""
         settings = {**dict(rule_job.wildcards.items()), **dict(rule_job.params.items())}
         return cls(_files(rule_job.input), _files(rule_job.output), settings, rule_job.threads)
 
@@ -62,6 +66,11 @@ def _files(named: Any) -> dict[str, Files]:  # noqa: ANN401
     }
 
 
+def paths(files: Files) -> list[str]:
+    """Return the paths of one file or of several."""
+    return [files] if isinstance(files, str) else files
+
+
 def run(function: Callable[..., Any], rule_job: RuleJob) -> None:
     """Call `function` as the job that Snakemake describes, logging to the rule's log."""
     log_to(rule_job.log[0])
@@ -71,39 +80,54 @@ def run(function: Callable[..., Any], rule_job: RuleJob) -> None:
 def execute(function: Callable[..., Any], job: Job) -> None:
     """Call `function` with the inputs and settings of `job`, and write what it returns.
 
+    torch, where the script imports it, computes with the job's threads, so that jobs side by
+    side do not fight for cores. A parameter whose class has `of_job`, such as `Progress`, is
+    a context that begins before the call and ends when the outputs are written.
+
     Raises
     ------
     TypeError
         When the function and its rule do not fit together.
     """
+    if torch := sys.modules.get("torch"):  # numeric scripts never import it
+        torch.set_num_threads(job.threads)
     hints = get_type_hints(function, include_extras=True)
-    returned = hints.pop("return")
-    arguments: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        setting = parameter.kind is parameter.KEYWORD_ONLY
-        there: Mapping[str, Any] = job.settings if setting else job.inputs
-        if hints[name] is Job:
-            arguments[name] = job
-        elif name == "threads":
-            arguments[name] = job.threads
-        elif name in there:
-            arguments[name] = there[name] if setting else _read(hints[name], there[name])
-        elif parameter.default is parameter.empty:
-            kind = "params or wildcards" if setting else "inputs"
-            raise TypeError(
-                f"{function.__name__} needs {name!r}, which its rule's {kind} lack."
-            )
-    result = function(**arguments)
-    several = getattr(returned, "__origin__", None) is tuple
-    kinds = get_args(returned) if several else [returned] * len(job.outputs)
-    results = result if several else [result] * len(job.outputs)
-    for kind, value, (name, files) in zip(kinds, results, job.outputs.items(), strict=True):
-        if isinstance(files, str):
-            _write(kind, value, files, job.settings)
-            continue
-        for file, about in zip(files, job.settings[f"{name}_of"], strict=True):
-            here = (value[list(about)] == pd.Series(about)).all(axis=1)
-            _write(kind, value[here], file, about)
+    parameters = signature(function).parameters
+    named = {name: files for name, files in job.inputs.items() if name in parameters}
+    with ExitStack() as contexts:
+        arguments: dict[str, Any] = {}
+        for name, parameter in parameters.items():
+            kind = _present(hints[name])
+            if kind is Job:
+                arguments[name] = job
+            elif hasattr(kind, "of_job"):
+                context = kind.of_job(replace(job, inputs=named))
+                arguments[name] = contexts.enter_context(context)
+            elif name == "threads":
+                arguments[name] = job.threads
+            elif parameter.kind is Parameter.KEYWORD_ONLY and name in job.settings:
+                arguments[name] = _setting(kind, job.settings[name])
+            elif parameter.kind is not Parameter.KEYWORD_ONLY and name in named:
+                arguments[name] = _read(kind, named[name])
+            elif parameter.default is Parameter.empty:
+                keyword = parameter.kind is Parameter.KEYWORD_ONLY
+                lacking = "params or wildcards" if keyword else "inputs"
+                raise TypeError(
+                    f"{function.__name__} needs {name!r}, which its rule's {lacking} lack."
+                )
+        _write_all(hints["return"], function(**arguments), job)
+
+
+def _present(kind: Any) -> Any:  # noqa: ANN401
+    """Return the annotation of a value that is there, of one that may be None."""
+    kinds = [one for one in get_args(kind) if one is not NoneType]
+    return kinds[0] if NoneType in get_args(kind) and len(kinds) == 1 else kind
+
+
+def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
+    """Return a setting; a dictionary becomes the record that the annotation names."""
+    record = is_dataclass(kind) or hasattr(kind, "_fields")
+    return kind(**value) if record and isinstance(value, Mapping) else value
 
 
 def _read(kind: Any, files: Files) -> Any:  # noqa: ANN401
@@ -116,9 +140,29 @@ def _read(kind: Any, files: Files) -> Any:  # noqa: ANN401
     return kind.read(files) if hasattr(kind, "read") else kind(files)
 
 
+def _write_all(returned: Any, result: Any, job: Job) -> None:  # noqa: ANN401
+    """Write what a function annotated to return `returned` has returned to the outputs."""
+    if returned is NoneType or not job.outputs:
+        return
+    several = get_origin(returned) is tuple
+    kinds = get_args(returned) if several else [returned] * len(job.outputs)
+    results: Iterable[Any] = result if several else [result] * len(job.outputs)
+    for kind, value, (name, files) in zip(kinds, results, job.outputs.items(), strict=True):
+        if isinstance(files, str):
+            _write(kind, value, files, job.settings)
+        elif isinstance(value, pd.DataFrame):
+            for file, about in zip(files, job.settings[f"{name}_of"], strict=True):
+                here = (value[list(about)] == pd.Series(about)).all(axis=1)
+                _write(kind, value[here], file, {**job.settings, **about})
+        else:
+            [each] = get_args(kind)
+            for file, content in zip(files, value, strict=True):
+                _write(each, content, file, job.settings)
+
+
 def _write(kind: Any, value: Any, file: str, about: Mapping[str, Any]) -> None:  # noqa: ANN401
     """Write a result to its file, as the annotation `kind` says."""
-    for stored in getattr(kind, "__metadata__", ()):
-        stored.write(value, file, about)
+    for table in getattr(kind, "__metadata__", ()):
+        table.write(value, file, about)
         return
     value.write(file) if hasattr(kind, "write") else write_whole(file, value)

@@ -12,6 +12,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from persistcal.models.checkpoint import CheckpointError
 from persistcal.store.files import sha256, write_whole
+from persistcal.store.jobs import Job, paths
 from persistcal.store.sealed import read_metadata, read_sealed, seal
 
 log = logging.getLogger(__name__)
@@ -84,6 +86,15 @@ class Progress:
             for part in parts:
                 self._finished |= _read_part(part)
             self._n_parts = len(parts)
+
+    @classmethod
+    def of_job(cls, job: Job) -> AbstractContextManager["Progress | None"]:
+        """Return the progress of a job's first output; None of a job that writes nothing."""
+        if not job.outputs:
+            return nullcontext()
+        output, *_ = paths(next(iter(job.outputs.values())))
+        inputs = [path for files in job.inputs.values() for path in paths(files)]
+        return cls(output, inputs, job.settings)
 
     def __enter__(self) -> Self:
         """Return the progress itself."""

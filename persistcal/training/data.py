@@ -5,12 +5,42 @@ are the judge's; `recipe_data` turns that into one list of questions each.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.training.streams import Streams, random_labels
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the adapters of a recipe learn from, at a set of training checkpoints.
+
+    Attributes
+    ----------
+    checkpoints : list of str
+        Trained on jointly, in order of training.
+    sources : list of str
+        Checkpoints whose answers are learnt from, in order of training.
+    seeds : list of int
+        One adapter each.
+    data, labels : str
+        See `recipe_data`.
+    answers : int
+        See `training_questions`.
+    prompt : str
+        Confidence prompt with ``{question}`` and ``{answer}``.
+    """
+
+    checkpoints: list[str]
+    sources: list[str]
+    seeds: list[int]
+    data: str
+    labels: str
+    answers: int
+    prompt: str
 
 
 class TrainingQuestion(NamedTuple):

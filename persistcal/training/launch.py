@@ -7,6 +7,7 @@ is set before the Python of a rank starts, and this module imports no torch in a
 and of one that dies it leaves a table and status 1 instead of a sentence: both were tried.
 """
 
+import dataclasses
 import json
 import logging
 import os
@@ -20,23 +21,46 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from persistcal.store.jobs import Job, RuleJob, execute
+from persistcal.store.logs import log_to
+
 log = logging.getLogger(__name__)
 
 GRACE_S = 10.0  # between asking a process to end and ending it
 SRUN_SAYS = "srun: error: "
 
 
-def call_on_ranks(
-    function: Callable[..., None],
+def run_on_ranks(
+    function: Callable[..., Any], script: str, rule_job: RuleJob, *, most: int
+) -> None:
+    """Run `function` as `persistcal.store.jobs.run` does, on the ranks that the rule asks for.
+
+    There are no more than `most` of them, nor more than GPUs where there are any.
+    """
+    log_to(rule_job.log[0])
+    asked = rule_job.resources
+    n_ranks, n_nodes = asked.get("ranks", 1), asked.get("nodes", 1)
+    n_gpus = len(visible_gpus()) * n_nodes
+    execute_on_ranks(
+        function,
+        script,
+        Job.of(rule_job),
+        n_ranks=min(n_ranks, most, n_gpus or n_ranks),
+        n_nodes=n_nodes,
+        timeout_min=asked.rank_timeout_min,
+    )
+
+
+def execute_on_ranks(
+    function: Callable[..., Any],
     script: str,
-    arguments: Sequence[Any],
-    settings: Mapping[str, Any],
+    job: Job,
     *,
     n_ranks: int,
     n_nodes: int = 1,
     timeout_min: float,
 ) -> None:
-    """Call the function of a script here, or in each of several ranks.
+    """Execute the function of a script here, or in each of several ranks.
 
     Parameters
     ----------
@@ -44,18 +68,18 @@ def call_on_ranks(
         Named like `script`.
     script : str
         File beside ``run_rank.py``.
-    arguments, settings : sequence, mapping
-        Positional and keyword arguments: JSON values.
+    job : Job
+        Its settings are JSON values.
     n_ranks, n_nodes : int
         As in `launch`.
     timeout_min : float
         As in `persistcal.training.ranks.join`.
     """
     if n_ranks == 1:
-        function(*arguments, **settings)
+        execute(function, job)
         return
     program = str(Path(script).with_name("run_rank.py"))
-    encoded = json.dumps([arguments, dict(settings), timeout_min])
+    encoded = json.dumps([dataclasses.asdict(job), timeout_min])
     launch([program, script, encoded], n_ranks=n_ranks, n_nodes=n_nodes)
 
 

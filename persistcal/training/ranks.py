@@ -3,6 +3,7 @@
 A process that is alone is rank 0 of 1, and nothing here does anything then.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
@@ -11,6 +12,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from persistcal.store.jobs import Job
 
 
 def index() -> int:
@@ -26,6 +29,12 @@ def count() -> int:
 def own_share(items: Sequence[Any]) -> Sequence[Any]:
     """Return the items that this process works on."""
     return items[index() :: count()]
+
+
+def own_part(job: Job) -> Job:
+    """Return the job of this process: some of its threads, and outputs for the first only."""
+    outputs = {} if index() > 0 else job.outputs
+    return dataclasses.replace(job, threads=max(1, job.threads // count()), outputs=outputs)
 
 
 def sum_over_ranks(tensors: Sequence[Tensor]) -> None:

@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import torch
@@ -28,6 +29,49 @@ log = logging.getLogger(__name__)
 MAX_GRADIENT_NORM = 1.0
 # Without cuDNN's attention, whose gradients were not finite on one generation of GPUs.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Size of an adapter, and how confidences are computed while it is trained.
+
+    Attributes
+    ----------
+    lora_rank, alpha : int
+        See `persistcal.training.lora.share_adapter`.
+    head : {"float32", "model"}
+        See `persistcal.confidence.verbalised.digit_logits`.
+    precision : {"stored", "float32"}
+        See `persistcal.models.load.open_model`.
+    """
+
+    lora_rank: int
+    alpha: int
+    head: Head
+    precision: str
+
+
+@dataclass(frozen=True)
+class Optimisation:
+    """How an adapter is optimised.
+
+    Attributes
+    ----------
+    lr : float
+        Peak of `persistcal.training.schedule.learning_rate`.
+    epochs, batch_size : int
+        Passes over the training questions, and questions of a step.
+    micro_batch : int
+        Candidates in a forward pass at most; halved where they do not fit into memory.
+    streams : {"own", "released"}
+        See `persistcal.training.streams`.
+    """
+
+    lr: float
+    epochs: int
+    batch_size: int
+    micro_batch: int
+    streams: Streams = "own"
 
 
 def prepare(
@@ -65,13 +109,9 @@ def train_adapter(
     trainee: Trainee,
     data: Mapping[str, Questions],
     question_ids: Sequence[str],
+    how: Optimisation,
     *,
     seed: int,
-    lr: float,
-    epochs: int,
-    batch_size: int,
-    micro_batch: int,
-    streams: Streams = "own",
     work: Progress | None = None,
 ) -> pd.DataFrame:
     r"""Train the adapter of `trainee` from the initialisation of `seed`.
@@ -82,7 +122,7 @@ def train_adapter(
               \mathrm{BCE}(p_{qca}, z_{qca})
 
     over its questions q, the M checkpoints c and the candidates a of q that c
-    sees, whose weights w sum to one. B is `batch_size` for a smaller last batch
+    sees, whose weights w sum to one. B is `how.batch_size` for a smaller last batch
     too, and M counts also checkpoints without an answer to q, so that a
     question weighs the same at a checkpoint whatever the others lack.
 
@@ -95,12 +135,8 @@ def train_adapter(
         What each checkpoint sees, from `persistcal.training.data.recipe_data`.
     question_ids : sequence of str
         Every training question in canonical order, with or without answers.
-    seed, lr, epochs, batch_size : int, float, int, int
-        The learning rate is the peak of `persistcal.training.schedule.learning_rate`.
-    micro_batch : int
-        Candidates in a forward pass at most; halved where they do not fit into memory.
-    streams : {"own", "released"}
-        See `persistcal.training.streams`.
+    how : Optimisation
+    seed : int
     work : Progress, optional
         Where the state is saved and read from; of several ranks only the first has it.
 
@@ -124,29 +160,29 @@ def train_adapter(
         question_ids,
         answered,
         seed=seed,
-        epochs=epochs,
-        batch_size=batch_size,
-        streams=streams,
+        epochs=how.epochs,
+        batch_size=how.batch_size,
+        streams=how.streams,
     )
     if not batches:
         raise ValueError("No training question has an answer; check the split and the beams.")
-    initialise(trainee.adapter, seed, streams)
+    initialise(trainee.adapter, seed, how.streams)
     optimizer = torch.optim.AdamW(
-        trainee.adapter.whole, lr=lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
+        trainee.adapter.whole, lr=how.lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
     )
     saved = work.read_snapshot(f"seed{seed}") if work else None
-    done, rows, micro_batch = restore(trainee.adapter, optimizer, saved, micro_batch)
+    done, rows, micro_batch = restore(trainee.adapter, optimizer, saved, how.micro_batch)
     start = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
     steps = range(done, len(batches))
     for step in Pace(steps, f"seed {seed}", unit=" steps", disable=index() > 0):
         ids = batches[step]
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, len(batches), lr)
+            group["lr"] = learning_rate(step, len(batches), how.lr)
         with sdpa_kernel(ATTENTION):
             losses, micro_batch = joint_gradient(
                 trainee,
                 {name: [seen[i] for i in ids if i in seen] for name, seen in data.items()},
-                divisor=len(data) * batch_size,
+                divisor=len(data) * how.batch_size,
                 micro_batch=micro_batch,
             )
         if bad := [name for name, loss in losses.items() if not math.isfinite(loss)]:
@@ -156,7 +192,7 @@ def train_adapter(
             )
         clip_grad_norm_(trainee.adapter.whole, MAX_GRADIENT_NORM)
         optimizer.step()
-        loss = sum(losses.values()) * batch_size / len(ids)
+        loss = sum(losses.values()) * how.batch_size / len(ids)
         rows.append((step, loss, optimizer.param_groups[0]["lr"], time.perf_counter() - start))
         if work and (work.is_due or step == steps[-1]):
             state = take_snapshot(trainee.adapter, optimizer, rows, micro_batch)

@@ -1,10 +1,12 @@
 """Scoring, and the scripts that train and score, on tables of a few rows."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from adapter_files import training_job
 from answer_tables import clusters_table, questions_table
 from peft import PeftModel
 from records import write_record
@@ -18,6 +20,7 @@ from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_logits, digit_tokens
 from persistcal.store import artifacts
+from persistcal.store.jobs import execute
 from persistcal.training import data, lora, loss, schedule
 
 torch.set_num_threads(1)
@@ -61,16 +64,18 @@ def test_scores_stay_away_from_zero_and_one():
 def study(tmp_path, monkeypatch):
     """Two checkpoints with their tables, in the working directory."""
     monkeypatch.chdir(tmp_path)
-    artifacts.write(questions_table(), "questions.parquet", artifacts.QUESTIONS)
+    about = {"model": "tiny", "dataset": "atlas"}
+    artifacts.write(questions_table(), "questions.parquet", artifacts.QUESTIONS, about=about)
     for seed, name in enumerate(("early", "late")):
         tiny_model(seed=seed).save_pretrained(name)
         tiny_tokenizer().save_pretrained(name)
         write_record(name, f"{name}.json")
-        clusters = clusters_table()
-        artifacts.write(clusters, f"clusters/{name}.parquet", artifacts.CLUSTERS)
+        clusters, here = clusters_table(), {**about, "checkpoint": name}
+        path = f"clusters/{name}.parquet"
+        artifacts.write(clusters, path, artifacts.CLUSTERS, about=here)
         right = np.where(clusters["cluster"] == seed, "correct", "incorrect")
         labels = clusters[["question_id", "cluster"]].assign(label=right, source="lexical")
-        artifacts.write(labels, f"labels/{name}.parquet", artifacts.LABELS)
+        artifacts.write(labels, f"labels/{name}.parquet", artifacts.LABELS, about=here)
     return tmp_path
 
 
@@ -79,29 +84,8 @@ def adapter_path(folder, seed):
 
 
 def train(folder, **changes):
-    checkpoints, seeds = ["early", "late"], [17, 18]
-    recipe = {"data": "own", "answers": 2, "labels": "judged", "head": "float32"}
-    recipe |= {"random_streams": "own"} | changes
-    train_adapters(
-        [f"{name}.json" for name in checkpoints],
-        "questions.parquet",
-        [f"clusters/{name}.parquet" for name in checkpoints],
-        [f"labels/{name}.parquet" for name in checkpoints],
-        [adapter_path(folder, seed) for seed in seeds],
-        checkpoints=checkpoints,
-        data_checkpoints=checkpoints,
-        seeds=seeds,
-        prompt=TEMPLATE,
-        lr=1e-2,
-        epochs=2,
-        batch_size=16,
-        rank=4,
-        alpha=8,
-        micro_batch=32,
-        precision="stored",
-        threads=1,
-        **recipe,
-    )
+    names, how = ["early", "late"], {"lr": 1e-2, "batch_size": 16, **changes}
+    execute(train_adapters, training_job(Path(), names, Path(folder), **how))
 
 
 def test_training_and_scoring_from_files(study):
@@ -199,7 +183,7 @@ def test_released_streams_reach_all_that_is_drawn(study, monkeypatch):
     train("own", labels="random_later")
     assert set(drawn["labels"] + drawn["question_order"]) == {"own"} and len(drawn) == 2
     drawn.clear()
-    train("released", labels="random_later", random_streams="released")
+    train("released", labels="random_later", streams="released")
     assert drawn["_initialise_like_peft"] == [17, 18]
     assert drawn["question_order"] == ["released"] * 4  # two seeds, two epochs
     assert drawn["labels"] == ["released"] * 2

@@ -7,6 +7,7 @@ from records import write_record
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
 from persistcal.store import artifacts
+from persistcal.store.jobs import Job
 
 ANSWERS = ("Norway", "Peru, South America")
 SEEDS = [17, 18]
@@ -15,7 +16,8 @@ SEEDS = [17, 18]
 def write_checkpoints(folder, names, layers=2, **sizes):
     """Write `names`, whose answers are the same and whose labels differ, to `folder`."""
     questions = questions_table(**sizes)
-    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS)
+    about = {"dataset": "atlas"}
+    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS, about=about)
     for seed, name in enumerate(names):
         tiny_model(seed=seed, layers=layers).save_pretrained(folder / name)
         tiny_tokenizer().save_pretrained(folder / name)
@@ -26,42 +28,53 @@ def write_checkpoints(folder, names, layers=2, **sizes):
             for c, answer in enumerate(ANSWERS)
         ]
         clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
-        artifacts.write(clusters, folder / f"clusters/{name}.parquet", artifacts.CLUSTERS)
+        how = {"about": {"model": "tiny", "checkpoint": name, "dataset": "atlas"}}
+        path = folder / f"clusters/{name}.parquet"
+        artifacts.write(clusters, path, artifacts.CLUSTERS, **how)
         right = np.where(clusters["cluster"] == seed % 2, "correct", "incorrect")
         labels = clusters[["question_id", "cluster"]].assign(label=right, source="lexical")
-        artifacts.write(labels, folder / f"labels/{name}.parquet", artifacts.LABELS)
+        artifacts.write(labels, folder / f"labels/{name}.parquet", artifacts.LABELS, **how)
 
 
-def adapter_paths(folder):
-    return [str(folder / f"seed{seed}" / "adapter_model.safetensors") for seed in SEEDS]
+def adapter_paths(folder, seeds=SEEDS):
+    return [str(folder / f"seed{seed}" / "adapter_model.safetensors") for seed in seeds]
 
 
-def training_call(folder, names, to, **changes):
-    """Positional and keyword arguments of the script train_adapters."""
-    paths = [
-        [str(folder / f"{name}.json") for name in names],
-        str(folder / "questions.parquet"),
-        [str(folder / f"clusters/{name}.parquet") for name in names],
-        [str(folder / f"labels/{name}.parquet") for name in names],
-        adapter_paths(to),
-    ]
-    settings = {
-        "checkpoints": names,
-        "data_checkpoints": names,
-        "seeds": SEEDS,
-        "data": "own",
-        "answers": 2,
-        "labels": "judged",
-        "prompt": TEMPLATE,
-        "lr": 1e-3,
-        "epochs": 2,
-        "batch_size": 5,
-        "rank": 4,
-        "alpha": 8,
-        "micro_batch": 32,
-        "head": "float32",
-        "random_streams": "own",
-        "precision": "stored",
-        "threads": 1,
+def training_job(folder, names, to, seeds=SEEDS, **changes):
+    """The job of train_adapters; `changes` are those of any of its three records."""
+    records = {
+        "plan": {
+            "checkpoints": names,
+            "sources": names,
+            "seeds": seeds,
+            "data": "own",
+            "labels": "judged",
+            "answers": 2,
+            "prompt": TEMPLATE,
+        },
+        "design": {"lora_rank": 4, "alpha": 8, "head": "float32", "precision": "stored"},
+        "optimisation": {
+            "lr": 1e-3,
+            "epochs": 2,
+            "batch_size": 5,
+            "micro_batch": 32,
+            "streams": "own",
+        },
     }
-    return paths, settings | changes
+    for record in records.values():
+        record |= {key: changes.pop(key) for key in set(record) & set(changes)}
+    about = {"model": "tiny", "dataset": "atlas", "recipe": "both", "trained_on": "all"}
+    inputs = {
+        "checkpoints": [str(folder / f"{name}.json") for name in names],
+        "questions": str(folder / "questions.parquet"),
+        "clusters": [str(folder / f"clusters/{name}.parquet") for name in names],
+        "labels": [str(folder / f"labels/{name}.parquet") for name in names],
+    }
+    outputs = {
+        "adapters": adapter_paths(to, seeds),
+        "configs": [str(to / f"seed{seed}/adapter_config.json") for seed in seeds],
+        "training": [str(to / f"seed{seed}/training.parquet") for seed in seeds],
+    }
+    training_of = [{"seed": seed} for seed in seeds]
+    settings = {**about, **records, "training_of": training_of, **changes}
+    return Job(inputs, outputs, settings, threads=1)

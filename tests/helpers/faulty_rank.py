@@ -6,10 +6,11 @@ import signal
 import torch
 from train_adapters import train_adapters
 
+from persistcal.store.jobs import Job, execute
 from persistcal.training import loss, ranks
 
 
-def faulty_rank(fault, paths, settings):
+def faulty_rank(job: Job, *, fault: str) -> None:
     losses = loss.question_losses
     calls = []
 
@@ -27,4 +28,4 @@ def faulty_rank(fault, paths, settings):
         return losses(model, questions, *others)
 
     loss.question_losses = broken
-    train_adapters(*paths, **settings)
+    execute(train_adapters, job)

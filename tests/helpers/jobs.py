@@ -1,10 +1,12 @@
 """The three long jobs, on the files of `adapter_files`, ready to be called."""
 
-from adapter_files import SEEDS, adapter_paths, training_call
+from adapter_files import SEEDS, adapter_paths, training_job
 from generate_beams import generate_beams
 from score_answers import score_answers
 from tiny_models import TEMPLATE
 from train_adapters import train_adapters
+
+from persistcal.store.jobs import execute
 
 NAMES = ["a", "b"]
 
@@ -40,5 +42,4 @@ def scores_job(study, output, **changes):
 
 def adapters_job(study, output, **changes):
     """`output` is the weights of the first seed; those of the others are beside its folder."""
-    paths, settings = training_call(study, NAMES, output.parents[1], **changes)
-    train_adapters(*paths, **settings)
+    execute(train_adapters, training_job(study, NAMES, output.parents[1], **changes))

@@ -15,7 +15,7 @@ from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.confidence.verifier import word_probability
 from persistcal.training.data import TrainingQuestion
-from persistcal.training.train import prepare, train_adapter
+from persistcal.training.train import Optimisation, prepare, train_adapter
 
 
 class Cost(NamedTuple):
@@ -76,8 +76,8 @@ def training(model, n):
         for i in range(8)
     }
     trainee = prepare({"a": model}, TOKENIZER, [data], rank=4, alpha=8)
-    how = {"seed": 17, "lr": 1e-2, "batch_size": 4, "micro_batch": 4}
-    train_adapter(trainee, {"a": data}, list(data), epochs=n, **how)
+    how = Optimisation(lr=1e-2, epochs=n, batch_size=4, micro_batch=4)
+    train_adapter(trainee, {"a": data}, list(data), how, seed=17)
 
 
 # Each does something n times as often.

@@ -16,7 +16,7 @@ from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
 from persistcal.store.gpu_errors import explain
 from persistcal.training import loss
 from persistcal.training.data import TrainingQuestion
-from persistcal.training.train import prepare, train_adapter
+from persistcal.training.train import Optimisation, prepare, train_adapter
 
 TOKENIZER = tiny_tokenizer()
 DIGITS = digit_tokens(TOKENIZER)
@@ -42,8 +42,8 @@ def train(model):
         for i in range(8)
     }
     trainee = prepare({"a": model}, TOKENIZER, [data], rank=2, alpha=4)
-    how = {"seed": 17, "lr": 1e-2, "epochs": 1, "batch_size": 8, "micro_batch": 16}
-    return train_adapter(trainee, {"a": data}, list(data), **how)["loss"]
+    how = Optimisation(lr=1e-2, epochs=1, batch_size=8, micro_batch=16)
+    return train_adapter(trainee, {"a": data}, list(data), how, seed=17)["loss"]
 
 
 def score(model):

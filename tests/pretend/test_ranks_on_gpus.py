@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from adapter_files import adapter_paths, training_call, write_checkpoints
+from adapter_files import adapter_paths, training_job, write_checkpoints
 from safetensors.torch import load_file
 from train_adapters import train_adapters
 
-from persistcal.training.launch import call_on_ranks, launch, visible_gpus
+from persistcal.training.launch import execute_on_ranks, launch, visible_gpus
 
 SCRIPT = str(Path(__file__).parents[2] / "workflow/scripts/adapters/train_adapters.py")
 JOINS = """
@@ -27,8 +27,8 @@ def test_two_ranks_on_two_gpus_train_the_same_adapters(tmp_path, caplog):
     adapters = {}
     for n_ranks in (1, 2):
         to = tmp_path / str(n_ranks)
-        paths, settings = training_call(tmp_path, names, to, epochs=1)
-        call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=n_ranks, timeout_min=5)
+        job = training_job(tmp_path, names, to, epochs=1)
+        execute_on_ranks(train_adapters, SCRIPT, job, n_ranks=n_ranks, timeout_min=5)
         adapters[n_ranks] = [load_file(path) for path in adapter_paths(to)]
     assert "rank 1 INFO Models run on cuda" in caplog.messages
     torch.testing.assert_close(adapters[2], adapters[1], rtol=0, atol=1e-4)

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 from persistcal.store import artifacts
 from persistcal.store.artifacts import Answers, Labels, Questions, TableError
 from persistcal.store.jobs import Job, execute, run
+from persistcal.store.progress import Progress
 
 LABELS = pd.DataFrame(
     {"question_id": ["q1"], "cluster": [0], "label": ["correct"], "source": ["lexical"]}
@@ -24,7 +26,7 @@ def labels_at(path, **about):
 
 def job(tmp_path, inputs, outputs, **settings):
     outputs = {name: str(tmp_path / file) for name, file in outputs.items()}
-    return Job(inputs, outputs, settings, threads=2)
+    return Job(inputs, outputs, settings, threads=1)
 
 
 def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_path):
@@ -32,7 +34,7 @@ def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_
         assert labels["checkpoint"].tolist() == ["a", "b"]
         assert labels["model"].tolist() == ["m", "m"]
         assert [path.name for path in notes] == ["note.txt"]
-        assert (split, threads) == ("test", 2)
+        assert (split, threads) == ("test", 1)
         return labels[labels["checkpoint"] == "b"]
 
     files = [labels_at(tmp_path / f"{c}.parquet", model="m", checkpoint=c) for c in "ab"]
@@ -82,6 +84,51 @@ def test_a_rule_that_lacks_what_its_function_needs_is_named(tmp_path):
 
     with pytest.raises(TypeError, match="needy needs 'answers', which its rule's inputs lack"):
         execute(needy, job(tmp_path, {}, {"text": "t.txt"}))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    n: int
+    names: list[str]
+
+
+def test_settings_that_travel_together_are_a_record(tmp_path):
+    def count(questions: Questions | None = None, *, sizes: Sizes) -> list[str]:
+        assert questions is None
+        return [name * sizes.n for name in sizes.names]
+
+    files = [str(tmp_path / name) for name in ("a", "b")]
+    settings = {"sizes": {"n": 2, "names": ["x", "y"]}}
+    execute(count, Job({}, {"texts": files}, settings, threads=1))
+    assert [Path(file).read_text() for file in files] == ["xx", "yy"]
+
+
+def test_an_interrupted_job_goes_on_until_its_outputs_are_there(tmp_path):
+    note, output, calls, ends = tmp_path / "note", tmp_path / "out" / "text", [], []
+
+    def compute(note: Path, *, n: int, work: Progress | None = None) -> str:
+        if work is None:
+            return "of another rank"
+        work.remember("part", 0, lambda: calls.append(n))
+        if not ends:
+            raise KeyboardInterrupt
+        return "end"
+
+    def job(n, outputs):
+        return Job({"note": str(note), "unread": "not/there"}, outputs, {"n": n}, threads=1)
+
+    # Neither work of other settings nor of an input with another content is used.
+    for n, text, n_calls in ((1, "a", 1), (1, "a", 1), (2, "a", 2), (2, "b", 3)):
+        note.write_text(text)
+        with pytest.raises(KeyboardInterrupt):
+            execute(compute, job(n, {"text": str(output)}))
+        assert len(calls) == n_calls
+    execute(compute, job(2, {}))  # as other ranks than the first
+    assert not output.exists()
+    ends.append(True)
+    execute(compute, job(2, {"text": str(output)}))
+    assert output.read_text() == "end" and len(calls) == 3
+    assert list(output.parent.iterdir()) == [output]
 
 
 @pytest.fixture

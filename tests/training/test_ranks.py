@@ -1,6 +1,5 @@
 """Training over several processes: the same adapters, and failures that end together."""
 
-import json
 import logging
 import multiprocessing
 import os
@@ -9,23 +8,24 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-from adapter_files import SEEDS, adapter_paths, training_call, write_checkpoints
+from adapter_files import SEEDS, adapter_paths, training_job, write_checkpoints
 from faulty_rank import faulty_rank
 from safetensors.torch import load_file
 from train_adapters import train_adapters
 
 from persistcal.store import artifacts
+from persistcal.store.jobs import Job
 from persistcal.training import ranks
-from persistcal.training.launch import call_on_ranks, launch, split_gpus
+from persistcal.training.launch import execute_on_ranks, launch, split_gpus
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-RUN_RANK = str(ROOT / "workflow/scripts/adapters/run_rank.py")
 SCRIPT = str(ROOT / "workflow/scripts/adapters/train_adapters.py")
 NAMES = ["a", "b", "c"]
 
@@ -35,8 +35,8 @@ def study(tmp_path_factory):
     """Three checkpoints, and the adapters that one process trains on them."""
     folder = tmp_path_factory.mktemp("study")
     write_checkpoints(folder, NAMES)
-    paths, settings = training_call(folder, NAMES, folder / "alone")
-    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=1, timeout_min=10)
+    job = training_job(folder, NAMES, folder / "alone")
+    execute_on_ranks(train_adapters, SCRIPT, job, n_ranks=1, timeout_min=10)
     return folder
 
 
@@ -66,7 +66,7 @@ def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
         logging.basicConfig(filename=log, level=logging.INFO, format=form, force=True)
         ranks.join(timeout_min)
         try:
-            function(*arguments)
+            function(*(ranks.own_part(a) if isinstance(a, Job) else a for a in arguments))
         except Exception:
             logging.exception("stops")
             os._exit(1)
@@ -84,9 +84,9 @@ def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
     return [process.exitcode for process in processes]
 
 
-def train_in_forks(n_ranks, study, to, names=NAMES, fault=None):
-    paths, settings = training_call(study, names, to)
-    return fork_ranks(n_ranks, study / "log", faulty_rank, fault, paths, settings)
+def train_in_forks(n_ranks, study, to, names=NAMES, fault="", **changes):
+    job = training_job(study, names, to, **changes)
+    return fork_ranks(n_ranks, study / "log", partial(faulty_rank, fault=fault), job)
 
 
 @pytest.mark.parametrize("n_ranks", [2, 3])
@@ -103,10 +103,7 @@ def test_forty_steps_in_several_processes_train_the_same_adapter(study):
     """Rounding that differs grows with the steps; docs/reliability.md says how far."""
     how = {"seeds": SEEDS[:1], "epochs": 10}
     for to, n_ranks in ((study / "long", 1), (study / "long2", 2)):
-        paths, settings = training_call(study, NAMES, to, **how)
-        paths[-1] = paths[-1][:1]
-        arguments = (None, paths, settings)
-        assert fork_ranks(n_ranks, study / "log", faulty_rank, *arguments) == [0] * n_ranks
+        assert train_in_forks(n_ranks, study, to, **how) == [0] * n_ranks
     one, two = (load_file(adapter_paths(study / to)[0]) for to in ("long", "long2"))
     torch.testing.assert_close(one, two, rtol=0, atol=1e-4)
     history = artifacts.read(study / "long/seed17/training.parquet", artifacts.TRAINING)
@@ -149,24 +146,22 @@ def test_checkpoints_of_several_architectures_are_refused(study, tmp_path):
     assert (study / "log").read_text().count("do not have the same linear layers") == 2
 
 
-def launch_training(study, to, *, fault=None):
-    paths, settings = training_call(study, NAMES, to)
-    program = [RUN_RANK, str(ROOT / "tests/helpers/faulty_rank.py")]
-    launch([*program, json.dumps([[fault, paths, settings], {}, 10])], n_ranks=2)
-
-
-def test_a_rank_that_dies_ends_all(study):
-    start = time.monotonic()
+def test_a_rank_that_dies_ends_all(study, tmp_path):
+    (tmp_path / "run_rank.py").symlink_to(ROOT / "workflow/scripts/adapters/run_rank.py")
+    (tmp_path / "faulty_rank.py").symlink_to(ROOT / "tests/helpers/faulty_rank.py")
+    start, job = time.monotonic(), training_job(study, NAMES, study / "dead", fault="dies")
     with pytest.raises(RuntimeError, match="rank 1 was ended by SIGKILL; the others have"):
-        launch_training(study, study / "dead", fault="dies")
+        execute_on_ranks(
+            faulty_rank, str(tmp_path / "faulty_rank.py"), job, n_ranks=2, timeout_min=10
+        )
     # Not after the ten minutes that a rank would wait for another one.
     assert time.monotonic() - start < 120
 
 
 def test_the_script_trains_on_launched_ranks_and_logs_what_they_say(study, caplog):
     caplog.set_level(logging.INFO)
-    paths, settings = training_call(study, NAMES, study / "launched")
-    call_on_ranks(train_adapters, SCRIPT, paths, settings, n_ranks=2, timeout_min=10)
+    job = training_job(study, NAMES, study / "launched")
+    execute_on_ranks(train_adapters, SCRIPT, job, n_ranks=2, timeout_min=10)
     assert_same_training(study / "alone", study / "launched")
     told = [
         line for line in caplog.messages if line.startswith("rank 0 ") and "Seed 18" in line

@@ -16,7 +16,7 @@ from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import adapter_files, initialise, share_adapter
 from persistcal.training.loss import accumulate_gradients
-from persistcal.training.train import prepare, train_adapter
+from persistcal.training.train import Optimisation, prepare, train_adapter
 
 pytestmark = pytest.mark.slow
 
@@ -192,8 +192,8 @@ def test_loss_of_a_step_with_a_partial_batch_and_a_missing_answer(tokenizer):
 
 def train(trainee, seen, *, ids=None, seed=17, epochs=2, lr=1e-2, micro_batch=32):
     ids = ids or list(next(iter(seen.values())))
-    how = {"seed": seed, "lr": lr, "epochs": epochs, "micro_batch": micro_batch}
-    return train_adapter(trainee, seen, ids, batch_size=16, **how)
+    how = Optimisation(lr, epochs, batch_size=16, micro_batch=micro_batch)
+    return train_adapter(trainee, seen, ids, how, seed=seed)
 
 
 def test_a_step_is_adamw_on_the_clipped_gradient(tokenizer):

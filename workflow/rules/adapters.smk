@@ -29,6 +29,35 @@ def with_each_seed(recipe, name):
     return expand(f"{ADAPTER}/{name}", seed=study.seeds(recipe), allow_missing=True)
 
 
+def plan_of(wildcards):
+    """What the adapters of a recipe learn from, and at which checkpoints."""
+    recipe = study.recipe(wildcards.recipe)
+    return {
+        "checkpoints": ask(study.trained_on)(wildcards),
+        "sources": ask(study.data_checkpoints)(wildcards),
+        "prompt": CONFIDENCE_PROMPT,
+        **{key: recipe[key] for key in ("seeds", "data", "labels", "answers")},
+    }
+
+
+def design_of_adapter(wildcards):
+    recipe = study.recipe(wildcards.recipe)
+    return {
+        "lora_rank": recipe["rank"],
+        "head": config["scoring"]["head"],
+        **{key: recipe[key] for key in ("alpha", "precision")},
+    }
+
+
+def optimisation(wildcards):
+    recipe = study.recipe(wildcards.recipe)
+    return {
+        "lr": recipe["learning_rate"],
+        "streams": recipe["random_streams"],
+        **{key: recipe[key] for key in ("epochs", "batch_size", "micro_batch")},
+    }
+
+
 for recipe in study.recipes:
 
     rule:
@@ -63,21 +92,9 @@ for recipe in study.recipes:
             tasks_per_gpu=over_nodes("tasks_per_gpu"),
             mpi=over_nodes("mpi"),
         params:
-            checkpoints=ask(study.trained_on),
-            data_checkpoints=ask(study.data_checkpoints),
-            seeds=study.seeds(recipe),
-            data=study.recipe(recipe)["data"],
-            answers=study.recipe(recipe)["answers"],
-            labels=study.recipe(recipe)["labels"],
-            epochs=study.recipe(recipe)["epochs"],
-            lr=study.recipe(recipe)["learning_rate"],
-            batch_size=config["training"]["batch_size"],
-            random_streams=config["training"]["random_streams"],
-            head=config["scoring"]["head"],
-            rank=config["training"]["rank"],
-            alpha=config["training"]["alpha"],
-            micro_batch=config["training"]["micro_batch"],
-            precision=config["training"]["precision"],
-            prompt=confidence_prompt,
+            plan=plan_of,
+            design=design_of_adapter,
+            optimisation=optimisation,
+            training_of=[{"seed": seed} for seed in study.seeds(recipe)],
         script:
             "../scripts/adapters/train_adapters.py"

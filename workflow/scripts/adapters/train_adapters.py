@@ -1,106 +1,72 @@
 """Train the confidence adapters of a recipe: labelled answers -> LoRA weights."""
 
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
+import pandas as pd
 
-import torch
-
-from persistcal.confidence.verbalised import Head, digit_tokens
+from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models import load
-from persistcal.models.checkpoint import Checkpoint
-from persistcal.store import artifacts
-from persistcal.store.files import write_whole
-from persistcal.store.logs import log_to
+from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, Checkpoint
+from persistcal.store.artifacts import Clusters, Labels, Questions, Training
 from persistcal.store.progress import Progress
 from persistcal.training import ranks, train
-from persistcal.training.data import recipe_data, training_ids, training_questions
-from persistcal.training.launch import call_on_ranks
+from persistcal.training.data import Plan, recipe_data, training_ids, training_questions
+from persistcal.training.launch import run_on_ranks
 from persistcal.training.lora import adapter_files
-from persistcal.training.streams import Streams
 
 
 def train_adapters(
-    checkpoint_paths: list[str],
-    questions_path: str,
-    clusters_paths: list[str],
-    labels_paths: list[str],
-    adapter_paths: list[str],
+    checkpoints: list[Checkpoint],
+    questions: Questions,
+    clusters: Clusters,
+    labels: Labels,
     *,
-    checkpoints: list[str],
-    data_checkpoints: list[str],
-    seeds: list[int],
-    data: str,
-    answers: int,
-    labels: str,
-    prompt: str,
-    rank: int,
-    alpha: int,
-    head: Head,
-    random_streams: Streams,
-    precision: str,
-    threads: int,
-    code: str = "",
-    **training: Any,  # noqa: ANN401
-) -> None:
-    """Train one adapter per seed jointly on `checkpoints`, one file of `adapter_paths` each.
+    plan: Plan,
+    design: train.Design,
+    optimisation: train.Optimisation,
+    progress: Progress | None = None,
+) -> tuple[list[bytes], list[bytes], Training]:
+    """Return weights, config and history of one adapter per seed, trained jointly.
 
-    Beside it go `adapter_config.json` and `training.parquet`. `checkpoint_paths` are in
-    the order of `checkpoints`, clusters and labels in that of `data_checkpoints`. The rest
-    is as in `persistcal.training.data` and, for `training`, in `adapters.train_adapter`.
-    An interrupted run is continued if it had the same `code`, a digest.
+    `checkpoints` are the records of those that the plan names, in the same order. Of several
+    ranks each loads some of them.
     """
-    settings, first = dict(locals(), threads=None), ranks.index() == 0
-    inputs = [*checkpoint_paths, questions_path, *clusters_paths, *labels_paths]
-    load.set_threads(max(1, threads // ranks.count()))
-    records = [Checkpoint.read(path) for path in checkpoint_paths]
-    base = records[-1].repo
-    tokenizer = load.open_tokenizer(records[-1])
+    tokenizer = load.open_tokenizer(checkpoints[-1])
     digit_tokens(tokenizer)  # stops here, before any weights are loaded
-    questions, sources = artifacts.read(questions_path, artifacts.QUESTIONS), {}
-    for name, path, judged in zip(data_checkpoints, clusters_paths, labels_paths, strict=True):
-        frames = (
-            artifacts.read(path, artifacts.CLUSTERS),
-            artifacts.read(judged, artifacts.LABELS),
+    sources = {
+        name: training_questions(
+            questions,
+            clusters[clusters["checkpoint"] == name],
+            labels[labels["checkpoint"] == name],
+            template=plan.prompt,
+            answers=plan.answers,
         )
-        sources[name] = training_questions(questions, *frames, template=prompt, answers=answers)
-    bases = {
-        name: load.open_model(record, precision=precision)
-        for name, record in ranks.own_share([*zip(checkpoints, records, strict=True)])
+        for name in plan.sources
     }
-    lora: dict[str, Any] = {"rank": rank, "alpha": alpha}
-    trainee = train.prepare(bases, tokenizer, sources.values(), **lora, head=head)
-    recipe: dict[str, Any] = {"data": data, "labels": labels, "streams": random_streams}
-    with Progress(adapter_paths[0], inputs, settings) if first else nullcontext() as work:
-        for seed, path in zip(seeds, adapter_paths, strict=True):
-            seen = recipe_data(sources, checkpoints, **recipe, seed=seed)
-            how = {**training, "seed": seed, "streams": random_streams, "work": work}
-            ids = training_ids(questions)
-            history = train.train_adapter(trainee, seen, ids, **how)
-            files = adapter_files(trainee.adapter, **lora, base_model=base)
-            if first:
-                artifacts.write(
-                    history, Path(path).with_name("training.parquet"), artifacts.TRAINING
-                )
-                for name, content in files.items():
-                    write_whole(Path(path).with_name(name), content)
+    named = list(zip(plan.checkpoints, checkpoints, strict=True))
+    bases = {
+        name: load.open_model(record, precision=design.precision)
+        for name, record in ranks.own_share(named)
+    }
+    size = {"rank": design.lora_rank, "alpha": design.alpha}
+    trainee = train.prepare(bases, tokenizer, sources.values(), **size, head=design.head)
+    files, histories = [], []
+    for seed in plan.seeds:
+        seen = recipe_data(
+            sources,
+            plan.checkpoints,
+            data=plan.data,
+            labels=plan.labels,
+            seed=seed,
+            streams=optimisation.streams,
+        )
+        history = train.train_adapter(
+            trainee, seen, training_ids(questions), optimisation, seed=seed, work=progress
+        )
+        base = checkpoints[-1].repo
+        files.append(adapter_files(trainee.adapter, **size, base_model=base))
+        histories.append(history.assign(seed=seed))
+    weights, configs = ([each[name] for each in files] for name in (ADAPTER, ADAPTER_CONFIG))
+    return weights, configs, pd.concat(histories)
 
 
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
-    read, resources = snakemake.input, snakemake.resources
-    paths = [[*read.checkpoints], read.questions, [*read.clusters], [*read.labels]]
-    paths += [[*snakemake.output.adapters]]
-    settings = dict(snakemake.params.items(), threads=snakemake.threads)
-    n_ranks, n_nodes = resources.get("ranks", 1), resources.get("nodes", 1)
-    n_gpus = torch.cuda.device_count() * n_nodes
-    n_ranks = min(n_ranks, len(read.checkpoints), n_gpus or n_ranks)
-    call_on_ranks(
-        train_adapters,
-        __file__,
-        paths,
-        settings,
-        n_ranks=n_ranks,
-        n_nodes=n_nodes,
-        timeout_min=resources.rank_timeout_min,
-    )
+    run_on_ranks(train_adapters, __file__, snakemake, most=len(snakemake.input.checkpoints))
