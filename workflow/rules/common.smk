@@ -97,6 +97,16 @@ def ask(question):
     return answer
 
 
+def uncompared(question):
+    """Like `ask`, but another answer reruns nothing: no function of `input` is compared."""
+    answer = ask(question)
+
+    def derived(wildcards, input):
+        return answer(wildcards)
+
+    return derived
+
+
 def for_each(question, pattern):
     """Let a rule read `pattern` for each checkpoint that the study's method names."""
     checkpoints = ask(question)

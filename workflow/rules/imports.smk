@@ -1,5 +1,7 @@
 """Take predictions from elsewhere: a file of one's own, or the authors' release."""
 
+from study.needs import all_needs
+
 IMPORTS = expand(PREDICTIONS, model=MODELS, dataset=DATASETS, estimator=IMPORTED)
 EVALUATED_ANSWERS = [
     ANSWERS.format(model=m, checkpoint=c, dataset=d)
@@ -33,6 +35,16 @@ if study.chosen["predictions"]:
 if study.has_own_answers:
     GIVEN_LABELS = f"{RESULTS}/given_labels/{{dataset}}.parquet"
 
+    def splits_of_answers():
+        """The splits that are needed of each place, with what needs them."""
+        return [
+            [*place, study.splits_needed(place.model, place.checkpoint)]
+            for place in study.answered
+        ]
+
+    def needs_of_estimators():
+        return all_needs(config)
+
     rule import_answers:
         input:
             files=[
@@ -60,6 +72,9 @@ if study.has_own_answers:
                 m: study.may_be_equal(m, study.known_checkpoints(m))
                 for m in config["models"]
             },
+            # One more estimator must not import the answers again.
+            splits=uncompared(splits_of_answers),
+            needs=uncompared(needs_of_estimators),
         script:
             "../scripts/imports/import_answers.py"
 

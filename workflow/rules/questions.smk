@@ -151,5 +151,7 @@ rule read_questions:
         n_test=of_dataset("n_test", default=0),
         seed=of_dataset("seed", default=17),
         contents=contents_of_file,
+        # One more estimator must not read the questions again.
+        least=uncompared(study.least_questions),
     script:
         "../scripts/questions/read_questions.py"

@@ -32,8 +32,6 @@ from persistcal.questions.question_files import read_rows
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.logs import log_to
-from study.needs import all_needs
-from study.selection import Study
 
 log = logging.getLogger(__name__)
 
@@ -149,22 +147,10 @@ def read_answers(entry: Mapping[str, str], *, several: bool) -> pd.DataFrame:
         raise OwnAnswersError(f"{path}: {error}.") from error
 
 
-def places_of(config: dict[str, Any]) -> dict[Place, dict[str, str]]:
-    """Return the splits that are needed of each place, with what needs them."""
-    study = Study(config)
-    return {
-        (model, checkpoint, dataset): study.splits_needed(model, checkpoint)
-        for model in config["study"]["models"]
-        for checkpoint in study.checkpoints(model)
-        for dataset in config["study"]["datasets"]
-    }
-
-
 if __name__ == "__main__":
     log_to(snakemake.log[0])
     datasets = snakemake.config["study"]["datasets"]
-    # Not parameters: one more estimator must not import the answers again.
-    places = places_of(snakemake.config)
+    places = {tuple(place): splits for *place, splits in snakemake.params.splits}
     import_answers(
         snakemake.params.entries,
         dict(zip(datasets, snakemake.output.questions, strict=True)),
@@ -174,5 +160,5 @@ if __name__ == "__main__":
         known=snakemake.params.known,
         datasets=list(snakemake.config["datasets"]),
         splits=places,
-        needs=all_needs(snakemake.config),
+        needs=snakemake.params.needs,
     )

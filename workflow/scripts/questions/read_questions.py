@@ -9,7 +9,6 @@ from persistcal.questions.question_files import read_rows
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.logs import log_to
-from study.selection import Study
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +53,5 @@ if __name__ == "__main__":
         n_train=snakemake.params.n_train,
         n_test=snakemake.params.n_test,
         seed=snakemake.params.seed,
-        # Not a parameter: one more estimator must not read the questions again.
-        least=Study(snakemake.config).least_questions(snakemake.wildcards.dataset),
+        least=snakemake.params.least,
     )
