@@ -50,8 +50,8 @@ rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 config-readme: $(VENV)/ready  ## write config/README.md from the schema
 	@$(RUN)/python -m tools.config_readme
 
-api-docs: $(VENV)/ready  ## write docs/api.md from the docstrings
-	@$(RUN)/python -m tools.api_docs
+api-docs: $(VENV)/ready-dev  ## write the functions for notebooks as HTML to docs/html
+	@$(RUN)/python -m pdoc --docformat numpy --output-directory docs/html persistcal.api
 
 envs: $(VENV)/ready-dev  ## write the conda environments from the lists of packages
 	@$(RUN)/python -m tools.envs

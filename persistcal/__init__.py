@@ -1,20 +1,54 @@
 """Whether confidence follows knowledge as the knowledge changes.
 
+The functions for notebooks are here: `persistcal.evaluate(predictions, checkpoints)` and those
+beside it in `__all__`. Each is imported when it is first used, so that the package imports
+nothing by itself. Scripts and rooms import from rooms: this file is in no digest of their code.
+
 Modules
 -------
 analyses/: further analyses of the paper: transfer, hidden states, weights, headroom,
     accuracy
-api/: what a notebook needs: tables of predictions, or models, in; tables out
-answers/: what a checkpoint answers: beam search, which answers mean the same, the
-    prediction
+api/: the functions for notebooks: tables of predictions, or models, in; tables out
+answers/: answers of a checkpoint: beam search, answers of one meaning, the prediction
 confidence/: how sure an answer is: verbalised confidence, verifiers, probes, calibration
 evaluation/: contrast sets, conditioning, metrics and paired bootstrap tests
-imports/: predictions from elsewhere: a table of one's own, or the authors' release
-judge/: which answers are right: a match with the references, a paid model, a person
+imports/: predictions from elsewhere: a user's table, or the authors' release
+judge/: labels of answers: a match with the references, a paid model, a person
 models/: checkpoints: find and fetch them, pre-train them, load them, run them in batches
 questions/: questions and their reference answers: the datasets of the paper, of atlas, and
-    one's own
+    a user's own
 report/: tables and figures, and the study beside the paper
 store/: everything that touches files on behalf of the other rooms
 training/: train confidence adapters on several checkpoints jointly
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+_MODULES = {
+    "compare": "predictions",
+    "contrast_sets": "predictions",
+    "evaluate": "predictions",
+    "figure": "display",
+    "generate_beams": "checkpoints",
+    "load": "checkpoints",
+    "score_answers": "checkpoints",
+    "smooth_ece": "predictions",
+    "table": "display",
+    "train_adapter": "checkpoints",
+}
+__all__ = list(_MODULES)
+
+if TYPE_CHECKING:
+    from persistcal.api.checkpoints import generate_beams, load, score_answers, train_adapter
+    from persistcal.api.display import figure, table
+    from persistcal.api.predictions import compare, contrast_sets, evaluate, smooth_ece
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.api.{_MODULES[name]}"), name)
+
+    def __dir__() -> list[str]:
+        return [*globals(), *__all__]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from numpy.typing import NDArray
@@ -10,16 +11,55 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import scoring, verbalised
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
+from persistcal.models.load import load_model, load_tokenizer
 from persistcal.store import artifacts
 from persistcal.store.files import write_whole
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import adapter_files, load_adapter
 
+RANK, ALPHA, MICRO_BATCH = 8, 16, 32  # the paper's adapters; candidates in a forward pass
+
+
+class LoadedCheckpoint(NamedTuple):
+    """A checkpoint's causal language model and its tokenizer, of transformers."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load(
+    source: str,
+    revision: str | None = None,
+    *,
+    dtype: str | None = None,
+    device: str | None = None,
+) -> LoadedCheckpoint:
+    """Load a checkpoint for inference.
+
+    Parameters
+    ----------
+    source : str
+        Hub id or local folder. Weights are read from safetensors files only, and no code
+        that comes with them is run.
+    revision : str, optional
+        Branch, tag or commit of a Hub repository.
+    dtype : str, optional
+        Name of a torch dtype; by default bfloat16 on GPUs that compute in it, else float32.
+    device : str, optional
+        By default the fastest: CUDA, then MPS, then the CPU.
+
+    Returns
+    -------
+    LoadedCheckpoint
+        Its `model` and `tokenizer`.
+    """
+    model = load_model(source, revision, dtype=dtype, device=device)
+    return LoadedCheckpoint(model, load_tokenizer(source, revision))
+
 
 def generate_beams(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    checkpoint: LoadedCheckpoint,
     questions: Mapping[str, str],
     examples: Sequence[tuple[str, str]],
     *,
@@ -30,10 +70,8 @@ def generate_beams(
 
     Parameters
     ----------
-    model : transformers.PreTrainedModel
-        A causal language model, for example `persistcal.models.load.load_model(folder)`.
-    tokenizer : transformers.PreTrainedTokenizerBase
-        Its own, for example from `persistcal.models.load.load_tokenizer(folder)`.
+    checkpoint : LoadedCheckpoint
+        From `load`, or a model and its tokenizer.
     questions : mapping of str to str
         By question_id.
     examples : sequence of (str, str)
@@ -48,12 +86,10 @@ def generate_beams(
         question_id, beam (0 is the best), text, logprob (summed), n_tokens (with the one
         that ended it) and entropy (mean over its tokens, in nats).
     """
-    suffixes = [question_suffix(question) for question in questions.values()]
     decoded = decode(
-        model,
-        tokenizer,
+        *checkpoint,
         few_shot_prefix(examples),
-        suffixes,
+        [question_suffix(question) for question in questions.values()],
         n_beams=n_beams,
         max_new_tokens=max_new_tokens,
     )
@@ -66,26 +102,25 @@ def generate_beams(
 
 
 def score_answers(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    checkpoint: LoadedCheckpoint,
     answers: pd.DataFrame,
     *,
     prompt: str,
-    adapter: str | Path | None = None,
+    adapter: str | None = None,
     batch_size: int = 64,
 ) -> NDArray:
-    """Let a model state its confidence in answers, as a digit after a prompt.
+    """Return a model's confidence in answers, which it states as a digit after a prompt.
 
     Parameters
     ----------
-    model, tokenizer
+    checkpoint : LoadedCheckpoint
         As for `generate_beams`; each digit must be one token.
     answers : DataFrame
         Columns question and answer.
     prompt : str
         With ``{question}`` and ``{answer}``, ending where the digit must follow. The
         paper's is `config/prompts/confidence.txt`.
-    adapter : path, optional
+    adapter : str, optional
         Folder of a LoRA adapter, which is in the model only while it scores.
     batch_size : int, default=64
         Prompts in a forward pass.
@@ -95,96 +130,100 @@ def score_answers(
     ndarray of shape (n_answers,)
         In (0, 1): the expected digit, in ninths.
     """
+    model, tokenizer = checkpoint
     texts = zip(answers["question"], answers["answer"], strict=True)
     tokens = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
     digits = verbalised.digit_tokens(tokenizer)
     verbalised.check_digit_logits(model, tokens[:2], digits)
-    if adapter is None:
-        return scoring.score_answers(model, tokens, digits, batch_size=batch_size)
-    adapted = load_adapter(model, Path(adapter))
+    adapted = None if adapter is None else load_adapter(model, Path(adapter))
     try:
         return scoring.score_answers(model, tokens, digits, batch_size=batch_size)
     finally:
-        adapted.unload()
+        if adapted is not None:
+            adapted.unload()
 
 
 def train_adapter(
-    models: Mapping[str, PreTrainedModel],
-    tokenizer: PreTrainedTokenizerBase,
+    checkpoints: Mapping[str, LoadedCheckpoint],
     answers: pd.DataFrame,
-    folder: str | Path,
+    folder: str,
     *,
     prompt: str,
     seed: int = 17,
     epochs: int = 1,
     learning_rate: float = 2e-4,
     batch_size: int = 16,
-    rank: int = 8,
-    alpha: int = 16,
-    micro_batch: int = 32,
 ) -> pd.DataFrame:
     """Train one confidence adapter on the answers of several checkpoints jointly.
 
     Parameters
     ----------
-    models : mapping of str to transformers.PreTrainedModel
-        The checkpoints, of one architecture. They hold the adapter afterwards: load them
-        anew to use them without it.
-    tokenizer
-        As for `score_answers`.
+    checkpoints : mapping of str to LoadedCheckpoint
+        Of one architecture and one tokenizer. Their models hold the adapter afterwards:
+        load them anew to use them without it.
     answers : DataFrame
         Columns checkpoint, question_id, question, answer and correct; optionally weight,
         an answer's share in the loss of its question at its checkpoint.
-    folder : path
+    folder : str
         Where the adapter is written, for `score_answers` and `peft`.
     prompt : str
         As for `score_answers`.
     seed : int, default=17
-        Of the initialisation and of the order of questions.
+        Seed of the initialisation and of the order of questions.
     epochs : int, default=1
-        A step takes `batch_size` questions: with few questions take more epochs, as an
-        adapter of ten steps states next to nothing.
-    learning_rate, batch_size, rank, alpha, micro_batch
-        As in the paper. `micro_batch` is the candidates in one forward pass.
+        A step takes `batch_size` questions: with few questions take more epochs, as ten
+        steps teach an adapter next to nothing.
+    learning_rate, batch_size
+        As in the paper.
 
     Returns
     -------
     DataFrame
         A row per step: step, loss, lr and seconds.
     """
+    rows = _training_rows(answers, checkpoints)
+    first, *others = checkpoints.values()
+    words = first.tokenizer.get_vocab()
+    if any(other.tokenizer.get_vocab() != words for other in others):
+        raise ValueError("The tokenizers differ; train together checkpoints of one tokenizer.")
+    data: dict[str, dict[str, TrainingQuestion]] = {name: {} for name in checkpoints}
+    for (name, question_id), some in rows.groupby(["checkpoint", "question_id"]):
+        texts = zip(some["question"], some["answer"], strict=True)
+        data[str(name)][str(question_id)] = TrainingQuestion(
+            tuple(confidence_prompt(prompt, *text) for text in texts),
+            tuple((some["weight"] / some["weight"].sum()).tolist()),
+            tuple(some["correct"].astype(float).tolist()),
+        )
+    models = {name: checkpoint.model for name, checkpoint in checkpoints.items()}
+    trainee = train.prepare(models, first.tokenizer, data.values(), rank=RANK, alpha=ALPHA)
+    history = train.train_adapter(
+        trainee,
+        data,
+        list(dict.fromkeys(rows["question_id"])),
+        train.Optimisation(learning_rate, epochs, batch_size, MICRO_BATCH),
+        seed=seed,
+    )
+    base = str(first.model.name_or_path)
+    files = adapter_files(trainee.adapter, rank=RANK, alpha=ALPHA, base_model=base)
+    for name, content in files.items():
+        write_whole(f"{folder}/{name}", content)
+    return history
+
+
+def _training_rows(answers: pd.DataFrame, checkpoints: Mapping[str, object]) -> pd.DataFrame:
+    """Return `answers` with weights, or one sentence that says what is wrong with them."""
     needed = ["checkpoint", "question_id", "question", "answer", "correct"]
     rows = answers if "weight" in answers else answers.assign(weight=1.0)
     if rows[needed].isna().any(axis=None):
         raise ValueError(f"A row of answers lacks one of {', '.join(needed)}; fill it in.")
     rows = rows.assign(question_id=rows["question_id"].astype(str))
-    if unknown := sorted({*map(str, rows["checkpoint"])} ^ set(models)):
+    if unknown := sorted({*map(str, rows["checkpoint"])} ^ set(checkpoints)):
         raise ValueError(
-            f"models and the column checkpoint of answers do not name the same: {unknown[0]!r} "
-            "is in one of them only."
+            "checkpoints and the column checkpoint of answers do not name the same: "
+            f"{unknown[0]!r} is in one of them only."
         )
     if not rows["correct"].isin([0, 1]).all():
         raise ValueError("The column correct of answers must be 0 or 1 in every row.")
     if not (rows["weight"] > 0).all():
         raise ValueError("The column weight of answers must be above 0 in every row.")
-    data: dict[str, dict[str, TrainingQuestion]] = {name: {} for name in models}
-    for (checkpoint, question_id), some in rows.groupby(["checkpoint", "question_id"]):
-        texts = zip(some["question"], some["answer"], strict=True)
-        data[str(checkpoint)][str(question_id)] = TrainingQuestion(
-            tuple(confidence_prompt(prompt, *text) for text in texts),
-            tuple((some["weight"] / some["weight"].sum()).tolist()),
-            tuple(some["correct"].astype(float).tolist()),
-        )
-    trainee = train.prepare(models, tokenizer, data.values(), rank=rank, alpha=alpha)
-    history = train.train_adapter(
-        trainee,
-        data,
-        list(dict.fromkeys(rows["question_id"])),
-        train.Optimisation(learning_rate, epochs, batch_size, micro_batch),
-        seed=seed,
-    )
-    base = str(next(iter(models.values())).name_or_path)
-    files = adapter_files(trainee.adapter, rank=rank, alpha=alpha, base_model=base)
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_whole(Path(folder) / name, content)
-    return history
+    return rows

@@ -1,19 +1,17 @@
 """The table and the figure of a comparison, as a notebook shows them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
 
 from persistcal.api.inputs import PLACE
+from persistcal.evaluation.measures import MEASURES
+from persistcal.report.cells import fill_cells
+from persistcal.report.figures import full_vs_contrast_figure, house_style
+from persistcal.report.grid import Cell, lay_out
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
-
-    from persistcal.report.grid import Cell
+BLOCK = [*PLACE, "train_dataset"]
 
 
 def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "odds") -> Styler:
@@ -26,7 +24,7 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
     tests : DataFrame
         From `compare`, of the same predictions.
     conditioning : {"odds", "fitted"}, default="odds"
-        Of the contrast metrics.
+        Conditioning of the contrast metrics.
 
     Returns
     -------
@@ -35,22 +33,14 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
         significantly worse underlined. `.data` holds the numbers, and `.to_latex()` and
         `.to_html()` write it.
     """
-    import pandas as pd
-
-    from persistcal.report.cells import fill_cells
-    from persistcal.report.grid import lay_out
-
     if conditioning not in set(metrics["conditioning"]):
         raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
     _check_same(metrics, tests)
-    shown = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == conditioning)]
-    full = metrics[(metrics["seed"] == "mean") & (metrics["scope"] == "full")]
+    means = metrics[metrics["seed"] == "mean"]
+    shown = means[means["conditioning"] == conditioning]
     columns = {
-        scope: list(dict.fromkeys(rows["metric"]))
-        for scope, rows in (
-            ("contrast", shown[shown["scope"] == "contrast"]),
-            ("full", full),
-        )
+        "contrast": list(shown.loc[shown["scope"] == "contrast", "metric"].unique()),
+        "full": list(means.loc[means["scope"] == "full", "metric"].unique()),
     }
     cells = pd.concat(
         fill_cells(
@@ -65,19 +55,19 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
             models=[model],
             datasets={dataset: [trained_on] if trained_on != dataset else []},
         )
-        for model, dataset, trained_on in metrics[[*PLACE, "train_dataset"]]
+        for model, dataset, trained_on in metrics[BLOCK]
         .drop_duplicates()
         .itertuples(index=False)
     )
     every = {"layout": "models_as_blocks", "blocks": [{}]}
     grids = [
         (place, grid)
-        for place, of_place in cells.groupby([*PLACE, "train_dataset"], sort=False)
+        for place, of_place in cells.groupby(BLOCK, sort=False)
         for grid in lay_out(of_place, every, labels={})
     ]
     index = pd.MultiIndex.from_tuples(
         [(*place, row.estimator) for place, grid in grids for row in grid.rows()],
-        names=[*PLACE, "train_dataset", "estimator"],
+        names=[*BLOCK, "estimator"],
     )
     across = pd.MultiIndex.from_tuples(
         [(scope, name) for scope, names in columns.items() for name in names],
@@ -98,17 +88,15 @@ def _css(cell: Cell) -> str:
 
 def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
     """Refuse tests whose differences are not those of the metrics."""
-    from persistcal.evaluation.measures import MEASURES
-
-    place, about = [*PLACE, "train_dataset"], ["conditioning", "scope", "metric"]
-    means = metrics[metrics["seed"] == "mean"].set_index([*place, "estimator", *about])["value"]
+    about = ["conditioning", "scope", "metric"]
+    means = metrics[metrics["seed"] == "mean"].set_index([*BLOCK, "estimator", *about])["value"]
 
     def values(column: str) -> np.ndarray:
-        of = tests[[*place, column, *about]].itertuples(index=False, name=None)
+        of = tests[[*BLOCK, column, *about]].itertuples(index=False, name=None)
         return means.reindex(list(of)).to_numpy()
 
-    there = metrics.groupby(place)["estimator"].agg(set)
-    tested = tests.groupby(place)[["best", "other"]].agg(set)
+    there = metrics.groupby(BLOCK)["estimator"].agg(set)
+    tested = tests.groupby(BLOCK)[["best", "other"]].agg(set)
     lower = [name for name, measure in MEASURES.items() if measure.lower_is_better]
     sign = np.where(tests["metric"].isin(lower), -1, 1)
     difference = sign * (values("best") - values("other")) if len(tests) else np.empty(0)
@@ -129,8 +117,6 @@ def figure(intervals: pd.DataFrame) -> Figure:
     intervals : DataFrame
         From `compare`.
     """
-    from persistcal.report.figures import full_vs_contrast_figure, house_style
-
     named = {name: {v: v for v in intervals[name]} for name in [*PLACE, "estimator"]}
     with house_style():
         return full_vs_contrast_figure(

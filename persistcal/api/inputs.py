@@ -1,16 +1,14 @@
-"""What a notebook hands over, as the rooms take it, or one sentence that says what is wrong."""
-
-from __future__ import annotations
+"""Predictions and settings as the rooms take them, or one sentence that says what is wrong."""
 
 import logging
 from collections.abc import Iterator, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
-    from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.contrast import Pairs, choose_pairs
+from persistcal.evaluation.question_ids import other_spellings, partly_shared
 
 log = logging.getLogger(__name__)
 
@@ -19,27 +17,25 @@ PLACE = ["model", "dataset"]
 NAMES = [*PLACE, "checkpoint", "question_id", "train_dataset", "estimator"]
 
 
-def ask(
+def settings(
     checkpoints: Sequence[str], min_contrast: int, pairs: Pairs
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the names of checkpoints as text, and how contrast sets are made."""
-    from persistcal.evaluation.contrast import choose_pairs
-
     if isinstance(checkpoints, str):
         raise ValueError(f"checkpoints is the text {checkpoints!r}; give a list of names.")
     names = [str(name) for name in checkpoints]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"checkpoints is {names}; name each evaluation checkpoint once.")
+    listed: set[str] = set()
     if not isinstance(pairs, str):
         pairs = [pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in pairs]
+        listed = {name for pair in pairs for name in pair}
     choose_pairs(pairs, names)  # refuses what is no pair
-    listed = {name for pair in pairs for name in pair} if not isinstance(pairs, str) else set()
     if unknown := listed - set(names):
         raise ValueError(
             f"pairs names the checkpoint {min(unknown)!r}, which is none of {', '.join(names)}."
         )
-    contrast = whole_number("min_contrast", min_contrast)
-    return names, {"min_contrast": contrast, "pairs": pairs}
+    return names, {"min_contrast": whole_number("min_contrast", min_contrast), "pairs": pairs}
 
 
 def whole_number(name: str, value: float, *, least: int = 1) -> int:
@@ -51,8 +47,6 @@ def whole_number(name: str, value: float, *, least: int = 1) -> int:
 
 def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Yield the rows of each model and dataset, with the columns that may be left out."""
-    from persistcal.evaluation.question_ids import other_spellings, partly_shared
-
     for name in NEEDED:
         if name not in predictions:
             raise ValueError(
@@ -64,23 +58,23 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
             raise ValueError(f"The predictions have the column {name!r} twice; keep one.")
     if predictions.empty:
         raise ValueError("The predictions hold no row: give one for each answer.")
-    rows = predictions.copy()
-    for name in [name for name in PLACE if name not in rows]:
-        rows[name] = name
-    if "seed" not in rows:
-        rows["seed"] = 0
-    if "train_dataset" not in rows:
-        rows["train_dataset"] = rows["dataset"]
+    own_dataset = predictions.get("dataset", "dataset")
+    optional = {
+        "model": "model",
+        "dataset": own_dataset,
+        "seed": 0,
+        "train_dataset": own_dataset,
+    }
+    missing = {name: value for name, value in optional.items() if name not in predictions}
+    rows = predictions.assign(**missing)
     for name in [*NAMES, "seed"]:
-        if (missing := rows[name].isna()).any():
+        if (lacking := rows[name].isna()).any():
             raise ValueError(
-                f"The predictions have no {name} in {missing.sum()} row(s), first in row "
-                f"{missing.idxmax()}; fill it in or leave the rows out."
+                f"The predictions have no {name} in {lacking.sum()} row(s), first in row "
+                f"{lacking.idxmax()}; fill it in or leave the rows out."
             )
-        if name != "seed":
-            rows[name] = rows[name].astype(str)
+    rows[NAMES] = rows[NAMES].astype(str)
     for place, some in rows.groupby(PLACE, sort=False):
-        where = dict(zip(PLACE, map(str, place), strict=True))
         if len(clash := other_spellings(some)):
             shown = ", ".join(map(repr, clash["question_id"].head(4)))
             raise ValueError(
@@ -89,5 +83,5 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
             )
         by_checkpoint = some.groupby("checkpoint", sort=False)["question_id"]
         if partly := partly_shared({str(name): ids for name, ids in by_checkpoint}):
-            log.warning("%s, %s: %s", *where.values(), partly)
-        yield where, some.drop(columns=PLACE)
+            log.warning("%s, %s: %s", *place, partly)
+        yield dict(zip(PLACE, map(str, place), strict=True)), some.drop(columns=PLACE)

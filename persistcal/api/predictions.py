@@ -1,43 +1,42 @@
-"""Tables of predictions in, tables of metrics and tests out.
-
-Each function imports what it needs when it is called, so that importing this module takes no
-time, and no torch ever.
-"""
-
-from __future__ import annotations
+"""Tables of predictions in, tables of metrics and tests out."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from persistcal.api.inputs import PLACE, ask, blocks, whole_number
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import ArrayLike
+from persistcal.api.inputs import PLACE, blocks, settings, whole_number
+from persistcal.evaluation import contrast, significance
+from persistcal.evaluation.arrange import arrange
+from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.evaluate import evaluate as evaluate_one
+from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
+from persistcal.report.layout import EVERY, named_blocks
 
-    from persistcal.evaluation.contrast import Pairs
-    from persistcal.evaluation.replicates import Replicates
+MIN_CONTRAST = 500  # the paper's, for TriviaQA and Jeopardy
 
 
-def _of_each(
+def _for_each(
     predictions: pd.DataFrame, make: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> pd.DataFrame:
-    import pandas as pd
+    """Return what `make` returns for each model and dataset, one below the other."""
+    return _stacked([make(rows).assign(**place) for place, rows in blocks(predictions)])
 
-    parts = []
-    for place, rows in blocks(predictions):
-        made = make(rows)
-        for column, value in reversed(place.items()):
-            made.insert(0, column, value)
-        parts.append(made)
-    return pd.concat(parts, ignore_index=True)
+
+def _stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    filled = [part for part in parts if len(part)] or parts[:1]
+    rows = pd.concat(filled, ignore_index=True)
+    return rows[[*PLACE, *rows.columns.drop(PLACE)]]
 
 
 def evaluate(
     predictions: pd.DataFrame,
     checkpoints: Sequence[str],
     *,
-    min_contrast: int,
+    min_contrast: int = MIN_CONTRAST,
     pairs: Pairs = "all",
 ) -> pd.DataFrame:
     """Compute every metric of every estimator, on all questions and on contrast sets.
@@ -48,11 +47,12 @@ def evaluate(
         One row per answer that an estimator judged: checkpoint, question_id, estimator,
         confidence (probability in [0, 1] that the answer is correct) and correct (0 or 1).
         Optional: seed (metrics are averaged over seeds), model and dataset (each pair is
-        evaluated on its own) and train_dataset. Other columns are not looked at.
+        evaluated on its own) and train_dataset. Other columns are ignored.
     checkpoints : sequence of str
         Evaluation checkpoints, earliest first.
-    min_contrast : int
-        Contrast sets of fewer questions are left out of the contrast metrics.
+    min_contrast : int, default=500
+        Smaller contrast sets are left out of the contrast metrics; where none is left,
+        these are NaN, and a warning names the sizes.
     pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
         The pairs of checkpoints that have a contrast set.
 
@@ -60,7 +60,7 @@ def evaluate(
     -------
     DataFrame
         model, dataset, train_dataset, estimator, conditioning, scope ("full" or
-        "contrast"), metric, seed and value; a row per seed and one with seed "mean".
+        "contrast"), metric, pairs, seed and value; a row per seed and one with seed "mean".
 
     Raises
     ------
@@ -80,20 +80,18 @@ def evaluate(
     >>> full["value"].item()
     1.0
     """
-    from persistcal.evaluation.evaluate import evaluate as of_one
-
-    names, how = ask(checkpoints, min_contrast, pairs)
-    return _of_each(predictions, lambda rows: of_one(rows, names, **how))
+    names, how = settings(checkpoints, min_contrast, pairs)
+    return _for_each(predictions, lambda rows: evaluate_one(rows, names, **how))
 
 
 def contrast_sets(
     predictions: pd.DataFrame,
     checkpoints: Sequence[str],
     *,
-    min_contrast: int,
+    min_contrast: int = MIN_CONTRAST,
     pairs: Pairs = "all",
 ) -> pd.DataFrame:
-    """Count the questions that one checkpoint answers correctly and another one does not.
+    """Count the questions that one checkpoint of a pair answers correctly and the other not.
 
     Parameters
     ----------
@@ -106,21 +104,18 @@ def contrast_sets(
         model, dataset, earlier, later, size, improvement, regression and kept (whether
         the set has at least `min_contrast` questions).
     """
-    from persistcal.evaluation import contrast
-    from persistcal.evaluation.arrange import arrange
-
-    names, how = ask(checkpoints, min_contrast, pairs)
+    names, how = settings(checkpoints, min_contrast, pairs)
     how["pairs"] = contrast.choose_pairs(how["pairs"], names)
 
     def count(rows: pd.DataFrame) -> pd.DataFrame:
         sets = contrast.contrast_sets(arrange(rows, names).correct, **how)
         return contrast.describe_sets(sets, names)
 
-    return _of_each(predictions, count)
+    return _for_each(predictions, count)
 
 
-class Comparison(NamedTuple):
-    """What the paired bootstrap says.
+class BootstrapComparison(NamedTuple):
+    """Results of a paired bootstrap over questions.
 
     Attributes
     ----------
@@ -140,11 +135,11 @@ def compare(
     predictions: pd.DataFrame,
     checkpoints: Sequence[str],
     *,
-    min_contrast: int,
+    min_contrast: int = MIN_CONTRAST,
     pairs: Pairs = "all",
     n_replicates: int = 10_000,
     seed: int = 17,
-) -> Comparison:
+) -> BootstrapComparison:
     """Test the best estimator against each other one by a paired bootstrap over questions.
 
     Estimators that were trained on the same dataset are compared with each other, metric by
@@ -157,41 +152,27 @@ def compare(
     n_replicates : int, default=10000
         Bootstrap replicates; all estimators are evaluated on the same ones.
     seed : int, default=17
-        Of the bootstrap.
+        Seed of the replicates.
 
     Returns
     -------
-    Comparison
+    BootstrapComparison
         Tables `tests` and `intervals`.
     """
-    from persistcal.evaluation import significance
-    from persistcal.evaluation.replicates import replicate_metrics
-    from persistcal.report.layout import EVERY, named_blocks
-
-    names, how = ask(checkpoints, min_contrast, pairs)
+    names, how = settings(checkpoints, min_contrast, pairs)
     how["n_replicates"] = whole_number("n_replicates", n_replicates)
     how["seed"] = whole_number("seed", seed, least=0)
-
-    def replicate(rows: pd.DataFrame) -> Replicates:
-        return replicate_metrics(rows, names, **how)
-
-    drawn = [(place, replicate(rows)) for place, rows in blocks(predictions)]
     tests, intervals = [], []
+    drawn = [
+        (place, replicate_metrics(rows, names, **how)) for place, rows in blocks(predictions)
+    ]
     for place, replicates in drawn:
         trained_on = dict.fromkeys(train for train, _ in replicates.estimators)
         everything = [[(train, EVERY)] for train in trained_on]
         compared = named_blocks(everything, replicates.estimators, place["dataset"])
         tests.append(significance.compare_blocks(replicates, compared).assign(**place))
         intervals.append(significance.intervals(replicates).assign(**place))
-    return Comparison(_stacked(tests), _stacked(intervals))
-
-
-def _stacked(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
-    filled = [part for part in parts if len(part)] or parts[:1]
-    rows = pd.concat(filled, ignore_index=True)
-    return rows[[*PLACE, *rows.columns.drop(PLACE)]]
+    return BootstrapComparison(_stacked(tests), _stacked(intervals))
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float:
@@ -221,10 +202,6 @@ def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float:
     >>> round(smooth_ece([0.9] * 10, [0, 1] * 5), 3)
     0.4
     """
-    import numpy as np
-
-    from persistcal.evaluation.smooth_ece import smooth_ece as under_weights
-
     stated, labels = np.asarray(confidence, float), np.asarray(correct)
     if stated.shape != labels.shape or stated.ndim != 1:
         raise ValueError(
@@ -233,4 +210,4 @@ def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float:
         )
     if not ((stated >= 0) & (stated <= 1)).all() or not np.isin(labels, [0, 1]).all():
         raise ValueError("A confidence is not in [0, 1], or a label is neither 0 nor 1.")
-    return float(under_weights(stated, labels))
+    return float(weighted_smooth_ece(stated, labels))

@@ -48,11 +48,14 @@ def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
 
 @functools.cache
 def _files_of(name: str, root: Path) -> set[Path]:
-    """Return the files that run when the module `name` is imported: its packages' too."""
+    """Return the files that run when the module `name` is imported: its packages' too.
+
+    But not the package's own `__init__`, which holds nothing but names for notebooks.
+    """
     parts = name.split(".")
     if parts[0] != PACKAGE:
         return set()
-    paths = [root.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
+    paths = [root.joinpath(*parts[:depth]) for depth in range(2, len(parts) + 1)]
     files = {file for path in paths for file in (path / "__init__.py", path.with_suffix(".py"))}
     return {file for file in files if file.exists()}
 

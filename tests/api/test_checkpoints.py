@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
+import persistcal
 from persistcal.answers import decode
-from persistcal.api.checkpoints import generate_beams, score_answers, train_adapter
+from persistcal.api.checkpoints import LoadedCheckpoint
 
 ANSWERS = pd.DataFrame(
     {
@@ -19,30 +20,36 @@ ANSWERS = pd.DataFrame(
 )
 
 
-def test_questions_are_asked_after_the_examples():
-    model, tokenizer = tiny_model(), tiny_tokenizer()
+def checkpoint(seed=0):
+    return LoadedCheckpoint(tiny_model(seed=seed), tiny_tokenizer())
+
+
+def test_questions_are_asked_after_the_examples(tmp_path):
+    for part in checkpoint():
+        part.save_pretrained(tmp_path)
+    loaded = persistcal.load(str(tmp_path), device="cpu")
     size = {"n_beams": 3, "max_new_tokens": 4}
     question = {"q": "Which country is Oslo in?"}
-    found = generate_beams(model, tokenizer, question, [("Is it Oslo?", "Norway")], **size)
+    found = persistcal.generate_beams(loaded, question, [("Is it Oslo?", "Norway")], **size)
     prefix = "Prompt: Is it Oslo?\nAnswer: Norway\n\n"
     suffix = "Prompt: Which country is Oslo in?\nAnswer:"
-    [expected] = decode.generate_beams(model, tokenizer, prefix, [suffix], **size)
+    [expected] = decode.generate_beams(*checkpoint(), prefix, [suffix], **size)
     assert list(found["question_id"]) == ["q"] * 3 and list(found["beam"]) == [0, 1, 2]
     shown = found[["text", "logprob", "n_tokens", "entropy"]]
     assert [tuple(row) for row in shown.itertuples(index=False)] == [*map(tuple, expected)]
 
 
 def test_an_adapter_learns_its_answers_and_leaves_the_model_as_it_was(tmp_path):
-    tokenizer = tiny_tokenizer()
-    models = {"a": tiny_model(seed=0), "b": tiny_model(seed=1)}
+    both = {"a": checkpoint(0), "b": checkpoint(1)}
     how = {"prompt": TEMPLATE, "epochs": 60, "learning_rate": 5e-3}
-    history = train_adapter(models, tokenizer, ANSWERS, tmp_path, **how)
+    history = persistcal.train_adapter(both, ANSWERS, f"{tmp_path}/new", **how)
     assert len(history) == 60  # two questions make one step in an epoch
-    model, mine = tiny_model(seed=0), ANSWERS[ANSWERS["checkpoint"] == "a"]
-    before = score_answers(model, tokenizer, mine, prompt=TEMPLATE)
-    right, wrong = score_answers(model, tokenizer, mine, prompt=TEMPLATE, adapter=tmp_path)
+    fresh, mine = checkpoint(), ANSWERS[ANSWERS["checkpoint"] == "a"]
+    before, (right, wrong), after = (
+        persistcal.score_answers(fresh, mine, prompt=TEMPLATE, adapter=adapter)
+        for adapter in (None, f"{tmp_path}/new", None)
+    )
     assert right > 0.8 and wrong < 0.2
-    after = score_answers(model, tokenizer, mine, prompt=TEMPLATE)
     np.testing.assert_array_equal(after, before)
 
 
@@ -56,8 +63,14 @@ def test_an_adapter_learns_its_answers_and_leaves_the_model_as_it_was(tmp_path):
     ],
 )
 def test_unclear_answers_are_refused(tmp_path, change, message):
-    models = dict.fromkeys("ab", tiny_model())
+    both = dict.fromkeys("ab", checkpoint())
     with pytest.raises(ValueError, match=message):
-        train_adapter(
-            models, tiny_tokenizer(), ANSWERS.assign(**change), tmp_path, prompt=TEMPLATE
-        )
+        persistcal.train_adapter(both, ANSWERS.assign(**change), str(tmp_path), prompt=TEMPLATE)
+
+
+def test_another_tokenizer_is_refused(tmp_path):
+    other = tiny_tokenizer()
+    other.add_tokens("unheard")
+    both = {"a": checkpoint(), "b": LoadedCheckpoint(tiny_model(), other)}
+    with pytest.raises(ValueError, match="tokenizers differ"):
+        persistcal.train_adapter(both, ANSWERS, str(tmp_path), prompt=TEMPLATE)

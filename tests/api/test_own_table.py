@@ -1,15 +1,17 @@
 """The functions for notebooks give the numbers of the workflow, and refuse what is unclear."""
 
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.api.display import figure, table
-from persistcal.api.predictions import compare, contrast_sets, evaluate, smooth_ece
+from persistcal import compare, contrast_sets, evaluate, figure, smooth_ece, table
 from persistcal.evaluation.evaluate import evaluate as of_one
 
 HOW = {"min_contrast": 5}
@@ -20,26 +22,29 @@ def predictions():
     return make_predictions(n=80)
 
 
-def test_metrics_are_those_of_the_room(predictions):
-    found = evaluate(predictions, CHECKPOINTS, **HOW)
-    expected = of_one(predictions, CHECKPOINTS, **HOW)
-    assert list(found.columns[:2]) == ["model", "dataset"]
-    pd.testing.assert_frame_equal(found.drop(columns=["model", "dataset"]), expected)
-
-
 def test_each_model_and_dataset_is_evaluated_on_its_own(predictions):
     other = make_predictions(n=60, seed=1)
-    both = pd.concat(
-        [
-            predictions.assign(model="m1", dataset="quiz"),
-            other.assign(model="m2", dataset="quiz"),
-        ]
-    )
+    parts = {"m1": predictions, "m2": other}
+    both = pd.concat(rows.assign(model=m, dataset="quiz") for m, rows in parts.items())
     found = evaluate(both, CHECKPOINTS, **HOW)
-    expected = of_one(other, CHECKPOINTS, **HOW)
-    of_second = found[found["model"] == "m2"].drop(columns=["model", "dataset"])
-    pd.testing.assert_frame_equal(of_second.reset_index(drop=True), expected)
+    assert list(found.columns[:2]) == ["model", "dataset"]
+    for model, rows in parts.items():
+        of_model = found[found["model"] == model].drop(columns=["model", "dataset"])
+        expected = of_one(rows, CHECKPOINTS, **HOW)
+        pd.testing.assert_frame_equal(of_model.reset_index(drop=True), expected)
     assert set(contrast_sets(both, CHECKPOINTS, **HOW)["model"]) == {"m1", "m2"}
+
+
+def test_defaults_are_those_of_the_papers_study():
+    path = Path(__file__).parents[2] / "config" / "config.yaml"
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    study = config["datasets"]["triviaqa"] | config["evaluation"] | config["study"]
+    expected = {name: study[name] for name in ("min_contrast", "pairs", "seed")}
+    expected["n_replicates"] = study["replicates"]
+    for function in (evaluate, contrast_sets, compare):
+        found = inspect.signature(function).parameters
+        shared = expected.keys() & found.keys()
+        assert {n: found[n].default for n in shared} == {n: expected[n] for n in shared}
 
 
 def test_contrast_sets_by_hand():
@@ -133,9 +138,8 @@ def test_checkpoints_may_be_numbers(predictions):
     steps = dict(zip(CHECKPOINTS, [1000, 2000, 10000], strict=True))
     numbered = predictions.assign(checkpoint=predictions["checkpoint"].map(steps))
     pairs = [[1000, 10000]]
-    found = evaluate(numbered, list(steps.values()), min_contrast=5, pairs=pairs)
-    pairs = [["a", "c"]]
-    expected = evaluate(predictions, CHECKPOINTS, min_contrast=5, pairs=pairs)
+    found = evaluate(numbered, list(steps.values()), **HOW, pairs=pairs)
+    expected = evaluate(predictions, CHECKPOINTS, **HOW, pairs=[["a", "c"]])
     pd.testing.assert_frame_equal(found, expected)
     with pytest.raises(ValueError, match=r"not an evaluation checkpoint.*list it with 1, 2 in"):
         evaluate(numbered, [1, 2], **HOW)
@@ -161,56 +165,41 @@ def test_checkpoints_may_be_numbers(predictions):
 @pytest.mark.parametrize("function", [evaluate, contrast_sets, compare])
 def test_unclear_settings_are_refused(predictions, function, settings, message):
     with pytest.raises(ValueError, match=message):
-        function(predictions, **{"checkpoints": CHECKPOINTS, "min_contrast": 5, **settings})
+        function(predictions, **{"checkpoints": CHECKPOINTS, **HOW, **settings})
 
 
-def test_replicates_are_counted_in_whole_numbers(predictions):
-    for settings in ({"n_replicates": 0}, {"n_replicates": 10.5}, {"seed": -1}):
-        with pytest.raises(ValueError, match="give a whole number of at least"):
-            compare(predictions, CHECKPOINTS, min_contrast=5, **settings)
+@pytest.mark.parametrize(
+    "settings", [{"n_replicates": 0}, {"n_replicates": 10.5}, {"seed": -1}]
+)
+def test_replicates_are_counted_in_whole_numbers(predictions, settings):
+    with pytest.raises(ValueError, match="give a whole number of at least"):
+        compare(predictions, CHECKPOINTS, **HOW, **settings)
 
 
-OTHER_SPELLINGS = {
-    "as a float": lambda ids: ids.str[1:].astype(int).astype(str) + ".0",
-    "with a space": lambda ids: ids + " ",
-    "without leading zeros": lambda ids: "q" + ids.str[1:].astype(int).astype(str),
-}
-
-
-@pytest.mark.parametrize("spell", OTHER_SPELLINGS.values(), ids=list(OTHER_SPELLINGS))
-def test_a_question_has_one_name_at_all_checkpoints(predictions, spell):
-    rows = predictions
-    if spell is OTHER_SPELLINGS["as a float"]:
-        rows = rows.assign(question_id=rows["question_id"].str[1:])
-    last = rows["checkpoint"] == "c"
-    mixed = rows.assign(
-        question_id=rows["question_id"].mask(last, spell(predictions["question_id"]))
-    )
-    for function in (evaluate, contrast_sets, compare):
-        with pytest.raises(ValueError, match=r"80 questions have another question_id at"):
-            function(mixed, CHECKPOINTS, **HOW)
+@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare])
+@pytest.mark.parametrize("form", ["{:04d}.0", "q{:04d} ", "q{}"])
+def test_a_question_has_one_name_at_all_checkpoints(predictions, function, form):
+    number = predictions["question_id"].str[1:]
+    usual = number if form.endswith(".0") else predictions["question_id"]
+    other = number.astype(int).map(form.replace(":04d}.0", "}.0").format)
+    mixed = predictions.assign(question_id=usual.mask(predictions["checkpoint"] == "c", other))
+    with pytest.raises(ValueError, match=r"80 questions have another question_id at"):
+        function(mixed, CHECKPOINTS, **HOW)
 
 
 def test_whole_numbers_and_fractions_are_two_spellings():
     """A column that held a missing value at one checkpoint comes back with fractions."""
     rows = make_predictions(n=20)
     number = rows["question_id"].str[1:].astype(int)
-    mixed = rows.assign(
-        question_id=number.astype(object).mask(rows["checkpoint"] == "b", number * 1.0)
-    )
+    mixed = number.astype(object).mask(rows["checkpoint"] == "b", number * 1.0)
     with pytest.raises(ValueError, match=r"20 questions .*'0', '0.0'"):
-        evaluate(mixed, CHECKPOINTS, min_contrast=1)
+        evaluate(rows.assign(question_id=mixed), CHECKPOINTS, **HOW)
 
 
 def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions, caplog):
     kept = (predictions["checkpoint"] != "b") | (predictions["question_id"] > "q0009")
-    for function in (evaluate, contrast_sets, compare):
-        function(
-            predictions,
-            CHECKPOINTS,
-            **HOW,
-            **({"n_replicates": 2} if function is compare else {}),
-        )
+    for function, more in ((evaluate, {}), (contrast_sets, {}), (compare, {"n_replicates": 2})):
+        function(predictions, CHECKPOINTS, **HOW, **more)
     assert not caplog.messages
     contrast_sets(predictions[kept], CHECKPOINTS, **HOW)
     assert caplog.messages == [
@@ -222,12 +211,11 @@ def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions,
 def test_tests_of_other_predictions_are_refused(predictions):
     how = {**HOW, "n_replicates": 20}
     metrics = evaluate(predictions, CHECKPOINTS, **HOW)
+    more = predictions.assign(model="model"), make_predictions(n=60).assign(model="more")
     for others in (
         make_predictions(n=80, seed=1),
         predictions[predictions["estimator"] != "own"],
-        pd.concat([predictions, make_predictions(n=60).assign(model="more")]).fillna(
-            {"model": "model"}
-        ),
+        pd.concat(more),
     ):
         tests = compare(others, CHECKPOINTS, **how).tests
         with pytest.raises(ValueError, match="of different predictions"):
@@ -243,13 +231,16 @@ def test_smooth_ece_refuses_what_would_be_broadcast():
         smooth_ece([10, 90], [0, 1])
 
 
-def test_the_package_is_imported_at_once_and_without_torch():
+def test_the_package_is_imported_at_once_and_what_it_names_without_torch():
     code = (
-        "import time; start = time.process_time()\n"
-        "import persistcal, persistcal.api.predictions, persistcal.api.display, sys\n"
-        "assert time.process_time() - start < 1\n"
-        "assert 'torch' not in sys.modules\n"
-        "persistcal.api.predictions.smooth_ece([0.5], [1])\n"
-        "assert 'torch' not in sys.modules\n"
+        "import sys; before = set(sys.modules)\n"
+        "import persistcal\n"
+        "others = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "assert others - set(sys.stdlib_module_names) == {'persistcal'}, others\n"
+        "assert set(persistcal.__all__) <= set(dir(persistcal))\n"
+        "persistcal.smooth_ece([0.5], [1]); persistcal.compare; persistcal.table\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)\n"
+        "assert all(callable(getattr(persistcal, name)) for name in persistcal.__all__)\n"
+        "assert not hasattr(persistcal, 'evalute')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from persistcal.api.predictions import compare, evaluate
+from persistcal import compare, evaluate
 from persistcal.report.cells import fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table

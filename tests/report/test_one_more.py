@@ -25,8 +25,6 @@ from synthetic_study import TABLE, invent, write_page
 
 import persistcal
 from persistcal.store import artifacts
-from persistcal.api.display import table
-from persistcal.api.predictions import compare, evaluate
 from study.check import load_schema
 
 assert persistcal.__file__.startswith(str(Path.cwd()))
@@ -37,9 +35,9 @@ made = made[made["metric"] == "closeness"]
 predictions = artifacts.read("out/predictions/m/quiz/every.parquet", artifacts.PREDICTIONS)
 predictions = predictions.assign(model="m", dataset="quiz")
 kept = {"checkpoints": ["c2", "c3", "c4"], "min_contrast": 5}
-metrics = evaluate(predictions, **kept)
-tests = compare(predictions, **kept, n_replicates=50).tests
-table(metrics, tests).to_html("notebook.html")
+metrics = persistcal.evaluate(predictions, **kept)
+tests = persistcal.compare(predictions, **kept, n_replicates=50).tests
+persistcal.table(metrics, tests).to_html("notebook.html")
 tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
 assert tables["columns"]["properties"]["contrast"]["items"]["enum"][0] == "closeness"
 print(made.to_json(orient="records"))

@@ -7,7 +7,7 @@ import pandas as pd
 import yaml
 from workflow_runs import snakemake
 
-from persistcal.api.predictions import evaluate
+from persistcal import evaluate
 from persistcal.store import artifacts
 
 
