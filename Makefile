@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: install demo cost rulegraph config-readme api-docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge check format test-packages clean help
+.PHONY: install demo cost watch rulegraph config-readme api-docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge check format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -41,6 +41,9 @@ demo: $(VENV)/ready  ## run the embedded atlas study end to end
 
 cost: $(VENV)/ready  ## what is left to do of the paper's study: GPU-hours, requests, disk
 	@$(RUN)/python -m tools.estimate_cost $(ARGS)
+
+watch: $(VENV)/ready  ## repeat a study whenever a training has saved a checkpoint; ARGS
+	@$(RUN)/python -m tools.watch $(ARGS)
 
 rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 	@command -v dot > /dev/null || { echo "dot is missing: install graphviz" >&2; exit 1; }
