@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from persistcal.judge.labels import CORRECT, judge_lexically
-from persistcal.judge.prompt import Candidate, candidate_of
-from persistcal.judge.run import requests_about
+from persistcal.judge.prompt import Candidate, candidate_of, requests_about
 from persistcal.judge.settings import JudgeSettings
 from persistcal.store import artifacts
 

@@ -18,6 +18,7 @@ models/: checkpoints: find and fetch them, pre-train them, load them, run them i
 questions/: questions and their reference answers: the datasets of the paper, of atlas, and
     a user's own
 report/: tables and figures, and the study beside the paper
+server/: OpenAI-compatible servers: retries, limits, redacted keys, a ceiling on the cost
 store/: everything that touches files on behalf of the other rooms
 training/: train confidence adapters on several checkpoints jointly
 """

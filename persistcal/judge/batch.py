@@ -1,7 +1,7 @@
-"""Ask a judge in batches: half the price, and an answer within a day.
+"""A judge's batch: half the price, and an answer within a day.
 
 Any job, now or after a restart, can wait for a batch and collect it: all that
-is needed is in its `persistcal.judge.batch_record.Record`.
+is needed is in its `persistcal.store.paid.BatchRecord`.
 """
 
 import io
@@ -11,27 +11,61 @@ import time
 import urllib.parse
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from persistcal.judge.batch_record import Record
-from persistcal.judge.batch_results import LABEL, Batch, read_batch, read_results
-from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import LONGEST_TRANSFER_S, JudgeServer, ServerError, in_json
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.ledger import Ledger
-from persistcal.judge.reply import (
-    BadReplyError,
-    check_labelled,
-)
+from persistcal.judge.reply import Replies, check_labelled, read_results
+from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
+from persistcal.server.errors import BadReplyError, ServerError
+from persistcal.server.spending import Body
+from persistcal.store.paid import BatchRecord, Ledger
 
 log = logging.getLogger(__name__)
 
+LABEL = "persistcal"  # of a batch, with the token of its record
 OVER = {"completed", "failed", "expired", "cancelled"}
 LONGEST_WAIT_S = 48 * 3600
 SEARCHED_PAGES = 10  # of 100 batches, newest first, for one whose submission was cut short
 
 
-def _public_batch(server: JudgeServer, said: Any) -> Batch:  # noqa: ANN401
+class ServerBatch(NamedTuple):
+    """A batch as a server describes it, and `token`, which we gave it."""
+
+    id: str
+    status: str
+    token: str
+    progress: str
+    files: list[str]
+    error: str
+
+
+def read_batch(said: Any) -> ServerBatch:  # noqa: ANN401
+    """Read a server's description of a batch, as parsed from JSON.
+
+    Raises
+    ------
+    BadReplyError
+        When that is no batch.
+    """
+    try:
+        files = [said.get(f"{kind}_file_id") for kind in ("output", "error")]
+        token = (said.get("metadata") or {}).get(LABEL)
+        counts = said.get("request_counts") or {}
+        progress = f"{counts.get('completed')} of {counts.get('total')}"
+        errors = [error["message"] for error in (said.get("errors") or {}).get("data") or []]
+        batch = ServerBatch(
+            *(said["id"], said["status"], str(token), progress, [*filter(None, files)]),
+            error=str(errors[-1] if errors else ""),
+        )
+    except (AttributeError, KeyError, TypeError, RecursionError):
+        raise BadReplyError("not a batch") from None
+    names = [batch.id, batch.status, *batch.files]
+    if not all(isinstance(name, str) and name for name in names):
+        raise BadReplyError("not a batch")
+    return batch
+
+
+def _public_batch(server: ModelServer, said: Any) -> ServerBatch:  # noqa: ANN401
     """Read a batch, whose name is going to be written down and logged."""
     batch = read_batch(said)
     if server.quote(batch.id + batch.status) != batch.id + batch.status:
@@ -39,7 +73,7 @@ def _public_batch(server: JudgeServer, said: Any) -> Batch:  # noqa: ANN401
     return batch
 
 
-def _search(server: JudgeServer, token: str) -> Batch | None:
+def _search(server: ModelServer, token: str) -> ServerBatch | None:
     asked: dict[str, object] = {"limit": 100}
     for _ in range(SEARCHED_PAGES):
         read = in_json(partial(_read_page, server))
@@ -53,7 +87,7 @@ def _search(server: JudgeServer, token: str) -> Batch | None:
     return None
 
 
-def _read_page(server: JudgeServer, said: Any) -> tuple[list[Batch], bool]:  # noqa: ANN401
+def _read_page(server: ModelServer, said: Any) -> tuple[list[ServerBatch], bool]:  # noqa: ANN401
     try:
         batches = [_public_batch(server, one) for one in said["data"]]
         return batches, said.get("has_more") is True
@@ -67,7 +101,12 @@ def _read_file(said: Any) -> str:  # noqa: ANN401
     return str(said["id"])
 
 
-def submit(server: JudgeServer, record: Record) -> None:
+def bodies_of(record: BatchRecord) -> dict[str, Body]:
+    """Return the requests of a batch by key."""
+    return {line["custom_id"]: line["body"] for line in record.lines()}
+
+
+def submit(server: ModelServer, record: BatchRecord) -> None:
     """Upload the requests of `record`, have them run, and write down where."""
     upload = partial(
         server.send,
@@ -79,13 +118,13 @@ def submit(server: JudgeServer, record: Record) -> None:
     file_id = server.call(upload, longest_s=LONGEST_TRANSFER_S)
     about = {
         "input_file_id": file_id,
-        "endpoint": record.endpoint(),
+        "endpoint": record.lines()[0]["url"],
         "completion_window": "24h",
         "metadata": {LABEL: record.token},
     }
     tries = itertools.count()
 
-    def create() -> Batch:
+    def create() -> ServerBatch:
         # a try whose reply was lost may have made the batch; a second one is paid twice
         if next(tries) and (batch := _search(server, record.token)):
             return batch
@@ -98,8 +137,8 @@ def submit(server: JudgeServer, record: Record) -> None:
     log.info("Submitted batch %s", batch.id)
 
 
-def find_submitted(server: JudgeServer, record: Record) -> bool:
-    """Whether `record`, whose submission was cut short, did reach the server."""
+def find_submitted(server: ModelServer, record: BatchRecord) -> bool:
+    """Return whether `record`, whose submission was cut short, did reach the server."""
     batch = server.call(partial(_search, server, record.token))
     if batch:
         record.save(batch.id, record.state()[1])
@@ -107,7 +146,7 @@ def find_submitted(server: JudgeServer, record: Record) -> bool:
     return batch is not None
 
 
-def wait_for(server: JudgeServer, record: Record, *, poll_s: float) -> Batch | None:
+def wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> ServerBatch | None:
     """Return the batch of `record` when it is over; None when another job collected it.
 
     Raises
@@ -116,7 +155,6 @@ def wait_for(server: JudgeServer, record: Record, *, poll_s: float) -> Batch | N
         When it is still not over after two days.
     """
     batch_id = record.state()[0]
-
     where = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
     fetch = partial(server.send, "get", where, in_json(partial(_public_batch, server)))
     for _ in range(int(LONGEST_WAIT_S / poll_s) + 1):
@@ -131,46 +169,46 @@ def wait_for(server: JudgeServer, record: Record, *, poll_s: float) -> Batch | N
 
 
 def collect(
-    server: JudgeServer, record: Record, batch: Batch, cache: LabelCache, ledger: Ledger
+    server: ModelServer,
+    record: BatchRecord,
+    batch: ServerBatch,
+    replies: Replies,
+    ledger: Ledger,
 ) -> None:
-    """Keep the replies of a batch that is over in `cache`, and forget the batch.
+    """Keep the replies of a batch that is over, and forget the batch.
 
     Raises
     ------
-    JudgeError
+    ServerError, JudgeError
         When the server refused the batch, or a request for good, when no reply has a
         label, or when one cannot be kept; the others are, and the batch stays known.
     """
     if not record.exists():
         return  # another job was faster
-    bodies, cost = record.bodies(), record.state()[1]
-    replies, unanswered, refused = read_results(_lines(server, batch), set(bodies))
-    replies = {
-        key: reply._replace(text=server.quote(reply.text)) for key, reply in replies.items()
-    }
-    log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(replies))
+    bodies, cost = bodies_of(record), record.state()[1]
+    found, unanswered, refused = read_results(_lines(server, batch), set(bodies))
+    found = {key: reply._replace(text=server.quote(reply.text)) for key, reply in found.items()}
+    log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(found))
     try:
-        check_labelled(replies.values())
+        check_labelled(found.values())
     except JudgeError:
         record.remove()
         raise
-    cache.put_all(replies, bodies)
+    replies.put(found, bodies)
     record.remove()
-    lost = len(bodies) - len(replies)
+    lost = len(bodies) - len(found)
     model = next(iter(bodies.values()))["model"]
     ledger.add(model, -lost, -cost * lost / len(bodies), "not answered")
     if unanswered:
         log.warning("Failures that may pass: %s", server.quote(unanswered[0]))
     if refused := refused or ([f"failed: {batch.error}"] if batch.status == "failed" else []):
-        said = server.quote(refused[0])
         raise ServerError(
-            f"The judge's server refused batch {batch.id} ({said}). Correct the cause (judge "
-            "in the config) and run again.",
-            said=said,
+            f"The judge's server refused batch {batch.id} ({server.quote(refused[0])}). "
+            "Correct the cause (judge in the config) and run again."
         )
 
 
-def _lines(server: JudgeServer, batch: Batch) -> Iterator[str]:
+def _lines(server: ModelServer, batch: ServerBatch) -> Iterator[str]:
     for file_id in batch.files:
         where = f"/files/{urllib.parse.quote(file_id, safe='')}/content"
         fetch = partial(server.send, "get", where, bytes)

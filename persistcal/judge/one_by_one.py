@@ -6,20 +6,28 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 
-from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import JudgeServer, ServerError, UnreadableError, in_json
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.ledger import Ledger, plan
-from persistcal.judge.prompt import Body, asked_together, endpoint_of
-from persistcal.judge.reply import REFUSAL_CODES, Reply, check_labelled, no_labels, read_reply
+from persistcal.judge.prompt import asked_together
+from persistcal.judge.reply import (
+    REFUSAL_CODES,
+    Replies,
+    Reply,
+    check_labelled,
+    no_labels,
+    read_reply,
+)
 from persistcal.judge.settings import JudgeSettings
+from persistcal.server.client import ModelServer, in_json
+from persistcal.server.errors import ServerError, UnreadableError
+from persistcal.server.spending import Body, endpoint_of
+from persistcal.store.paid import Ledger
 
 log = logging.getLogger(__name__)
 
 
 def ask_one_by_one(
-    server: JudgeServer,
-    cache: LabelCache,
+    server: ModelServer,
+    replies: Replies,
     ledger: Ledger,
     bodies: Mapping[str, Body],
     settings: JudgeSettings,
@@ -27,22 +35,22 @@ def ask_one_by_one(
     """Ask with several requests on their way at once; keep each reply as it comes."""
     if not bodies:
         return
-    cost = plan(bodies, ledger, settings)
+    cost = settings.budget.plan(bodies.values(), ledger)
     ledger.add(settings.model, len(bodies), cost * len(bodies), "asked")
-    replies = _Replies(cache, bodies)
+    incoming = _Incoming(replies, bodies)
     try:
-        _ask_all(server, bodies, replies.keep, settings.concurrency)
+        _ask_all(server, bodies, incoming.keep, settings.concurrency)
     finally:
         try:
-            replies.keep_held()
+            incoming.keep_held()
         finally:
-            lost = len(bodies) - replies.n
+            lost = len(bodies) - incoming.n
             ledger.add(settings.model, -lost, -cost * lost, "not answered")
-            log.info("The judge replied to %d of %d requests", replies.n, len(bodies))
+            log.info("The judge replied to %d of %d requests", incoming.n, len(bodies))
 
 
 def _ask_all(
-    server: JudgeServer,
+    server: ModelServer,
     bodies: Mapping[str, Body],
     keep: Callable[[str, Reply], None],
     concurrency: int,
@@ -78,8 +86,8 @@ def _ask_all(
         raise failure
 
 
-def _ask_one(server: JudgeServer, key: str, body: Body) -> Reply:
-    """Return the reply to the request `body`; what holds no label is left to a person."""
+def _ask_one(server: ModelServer, key: str, body: Body) -> Reply:
+    """Return the reply to the request `body`; one without a label is left to a person."""
     together = asked_together(key)
     read = in_json(partial(read_reply, together=together))
     try:
@@ -93,15 +101,14 @@ def _ask_one(server: JudgeServer, key: str, body: Body) -> Reply:
     return reply._replace(text=server.quote(reply.text))
 
 
-class _Replies:
+class _Incoming:
     """Replies as they come, from several threads.
 
-    They go into the cache at once, but for those before the first label:
-    perhaps all are rubbish.
+    They are kept at once, but for those before the first label: perhaps all are rubbish.
     """
 
-    def __init__(self, cache: LabelCache, bodies: Mapping[str, Body]) -> None:
-        self._cache, self._bodies = cache, bodies
+    def __init__(self, replies: Replies, bodies: Mapping[str, Body]) -> None:
+        self._replies, self._bodies = replies, bodies
         self._held: dict[str, Reply] = {}
         self._labelled = self._rubbish = False
         self._lock = threading.Lock()
@@ -125,6 +132,6 @@ class _Replies:
                     raise
 
     def keep_held(self) -> None:
-        """Keep what is held: a reply has a label, or none will come any more."""
+        """Keep the replies that are held: one has a label, or none will come any more."""
         held, self._held = self._held, {}
-        self._cache.put_all(held, self._bodies)
+        self._replies.put(held, self._bodies)

@@ -1,23 +1,22 @@
-"""What is asked of a judge model: plain data, no network."""
+"""Requests to a judge model: plain data, no network."""
 
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from persistcal.judge.labels import JudgeError
+from persistcal.judge.settings import JudgeSettings
+from persistcal.server.spending import LIMITS, Body
 
 PLACES = ("{question}", "{references}")
 ONE, TOGETHER = "{answer}", "{answers}"
-LIMITS = ("max_completion_tokens", "max_tokens")
 OF_CHAT = (*LIMITS, "reasoning_effort")  # fields that no response takes
-
-Body = dict[str, Any]
 
 
 class Candidate(NamedTuple):
-    """What a judge labels: an answer, the question, and the answers known to be right."""
+    """An answer to be labelled, its question, and the answers known to be right."""
 
     question: str
     references: tuple[str, ...]
@@ -42,31 +41,96 @@ def candidate_id(candidate: Candidate) -> str:
 def request_key(body: Body, together: int | None = None) -> str:
     """Identify a request by all that it says: model, prompt, candidates and options.
 
-    The key of a request about several candidates `together` ends in their
-    number, so that whoever collects its reply, now or after a restart, knows
-    how many labels to read.
+    The key of a request about several candidates `together` ends in their number, so
+    that any job that collects its reply knows how many labels to read.
     """
     return _digest(body) if together is None else f"{_digest(body)}-{together}"
 
 
 def asked_together(key: str) -> int | None:
-    """Return how many candidates the request under `key` asks about together, if it does."""
+    """Return the number of candidates of the request under `key`; None for a single one."""
     _, _, number = key.partition("-")
     return int(number) if number else None
 
 
-def endpoint_of(body: Body) -> str:
-    """Return where the request `body` goes, below the server's address."""
-    return "/responses" if "input" in body else "/chat/completions"
+def requests_about(
+    candidates: Iterable[Candidate], settings: JudgeSettings
+) -> dict[str, tuple[Body, list[Candidate]]]:
+    """Return the requests about distinct `candidates` by key, each with its candidates.
+
+    A request is about one candidate or, `settings.together`, about all to a question.
+    """
+    groups: dict[tuple, list[Candidate]] = {}
+    for candidate in candidates:
+        asked = candidate[:2] if settings.together else candidate
+        groups.setdefault(asked, []).append(candidate)
+    listed = settings.together or settings.form == "released"
+    requests = {}
+    for group in groups.values():
+        body = request_body(group, settings)
+        requests[request_key(body, len(group) if listed else None)] = (body, group)
+    return requests
 
 
-def messages_of(body: Body) -> list[dict[str, str]]:
-    """Return the messages of the request `body`, of which the user's is the last."""
-    return body["input"] if "input" in body else body["messages"]
+def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Body:
+    """Return the request that asks for the labels of `candidates`.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        Answers to one question: one, or several if `settings.together`, listed
+        as ``1. …``, a line each. References are listed one per line; a match
+        with any of them counts.
+    settings : JudgeSettings
+        Its `request` holds further fields of the request. Those that limit the length
+        of the reply hold per candidate. Its `prompt` is split by `split_prompt`.
+
+        Its `form` "released" makes a request as in the paper's release: a single message
+        to the Responses interface, with the list of candidates and a limit for the reply
+        of four tokens per candidate, at least 16. The prompt then has a wording for one
+        reference, a line ``---``, and a wording for several, which stand there as Python
+        prints a list.
+
+    Raises
+    ------
+    JudgeError
+        When the candidates' question has no reference, or the prompt or an option is unfit.
+    """
+    question, references, answer = candidates[0]
+    if not references:
+        raise JudgeError(
+            f"Question {question!r} has no reference answer to judge by; add one or "
+            "exclude the question."
+        )
+    fields = {name: value for name, value in settings.request.items() if value is not None}
+    fields = {"model": settings.model, "temperature": 0, **fields}
+    listed = "\n".join(f"{i}. {c.answer}" for i, c in enumerate(candidates, start=1))
+    if settings.form == "released":
+        message = _released_message(settings.prompt, question, references, listed)
+        if unfit := [name for name in OF_CHAT if name in fields]:
+            raise JudgeError(
+                f"judge.request.{unfit[0]} is a field of chat completions, which judge.form "
+                "released does not send; set it to null."
+            )
+        limit = max(4 * len(candidates) - 1 + 3, 16)
+        return {"input": [message], "max_output_tokens": limit, **fields}
+    place = TOGETHER if settings.together else ONE
+    system, user = split_prompt(settings.prompt, place)
+    values = {
+        "{question}": question,
+        "{references}": "\n".join(f"- {reference}" for reference in references),
+        place: listed if settings.together else answer,
+    }
+    limits = {name: fields[name] * len(candidates) for name in LIMITS if name in fields}
+    messages = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": _fill(user, values)},
+    ]
+    return {"messages": messages, **fields, **limits}
 
 
 def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
-    """Split a prompt file at its line ``---``: the system message and the user's, by default.
+    """Split a prompt file at its line ``---``: by default into system and user message.
 
     The second part names each of ``{question}``, ``{references}`` and `place`, which is
     ``{answer}`` or ``{answers}``.
@@ -87,76 +151,6 @@ def _check_places(text: str, where: str, place: str) -> None:
     for name in (*PLACES, place):
         if name not in text:
             raise JudgeError(f"The judge's prompt lacks {name} {where} its line '---'; add it.")
-
-
-def request_body(
-    candidates: Sequence[Candidate],
-    *,
-    model: str,
-    prompt: str,
-    options: Mapping[str, Any],
-    together: bool = False,
-    form: str = "chat",
-) -> Body:
-    """Return the request that asks for the labels of `candidates`.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Answers to one question: one, or several if `together`, which are listed
-        as ``1. …``, a line each. References are listed one per line; a match
-        with any of them counts.
-    model : str
-        Name of the judge model.
-    prompt : str
-        See `split_prompt`.
-    options : mapping
-        Further fields of the request; those that are None are left out. Those that
-        limit the length of the reply hold per candidate.
-    together : bool, default=False
-        Ask about all `candidates` at once.
-    form : {"chat", "released"}, default="chat"
-        "released" is a request as in the paper's release: a single message to the Responses
-        interface, with the list of candidates and a limit for the reply of four tokens per
-        candidate, at least 16. `prompt` then has a wording for one reference, a line
-        ``---``, and a wording for several, which stand there as Python prints a list.
-
-    Raises
-    ------
-    JudgeError
-        When the candidates' question has no reference, or the prompt or an option is unfit.
-    """
-    question, references, answer = candidates[0]
-    if not references:
-        raise JudgeError(
-            f"Question {question!r} has no reference answer to judge by; add one or "
-            "exclude the question."
-        )
-    fields = {name: value for name, value in options.items() if value is not None}
-    fields = {"model": model, "temperature": 0, **fields}
-    listed = "\n".join(f"{i}. {c.answer}" for i, c in enumerate(candidates, start=1))
-    if form == "released":
-        message = _released_message(prompt, question, references, listed)
-        if unfit := [name for name in OF_CHAT if name in fields]:
-            raise JudgeError(
-                f"judge.request.{unfit[0]} is a field of chat completions, which judge.form "
-                "released does not send; set it to null."
-            )
-        limit = max(4 * len(candidates) - 1 + 3, 16)
-        return {"input": [message], "max_output_tokens": limit, **fields}
-    place = TOGETHER if together else ONE
-    system, user = split_prompt(prompt, place)
-    values = {
-        "{question}": question,
-        "{references}": "\n".join(f"- {reference}" for reference in references),
-        place: listed if together else answer,
-    }
-    limits = {name: fields[name] * len(candidates) for name in LIMITS if name in fields}
-    messages = [
-        {"role": "system", "content": system},
-        {"role": "user", "content": _fill(user, values)},
-    ]
-    return {"messages": messages, **fields, **limits}
 
 
 def _released_message(

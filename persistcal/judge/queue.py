@@ -1,19 +1,14 @@
-"""The file in which a person labels what the judge would not or could not.
-
-A module of `persistcal` that does hold a path: being that file is its whole idea.
-"""
+"""The file in which a person labels what the judge would not or could not."""
 
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
-
-from filelock import FileLock
 
 from persistcal.judge.labels import LABELS, JudgeError, parse_label
 from persistcal.judge.prompt import Candidate, candidate_id
-from persistcal.judge.rows import append_rows, parse_rows, read_lines
+from persistcal.store.paid import alone
+from persistcal.store.rows import append_rows, parse_rows, read_lines
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +40,7 @@ def _header(line: str) -> tuple[str, list[str]]:
     return delimiter, columns if {"id", "label"} <= set(columns) else []
 
 
-def _read(path: Path) -> _Table:
+def _read(path: str) -> _Table:
     """Read the rows, each with its number; lines cut short are left out."""
     try:
         lines = read_lines(path)
@@ -71,7 +66,7 @@ def _read(path: Path) -> _Table:
     return _Table(delimiter, columns, rows)
 
 
-def read_human_labels(path: str | Path) -> dict[str, str]:
+def read_human_labels(path: str) -> dict[str, str]:
     """Return the labels that a person gave, by the id of the candidate.
 
     Raises
@@ -79,7 +74,6 @@ def read_human_labels(path: str | Path) -> dict[str, str]:
     JudgeError
         When a label is none of the three, or two rows disagree.
     """
-    path = Path(path)
     labels: dict[str, str] = {}
     for number, row in _read(path).rows:
         if not (said := row["label"].strip()):
@@ -98,30 +92,25 @@ def read_human_labels(path: str | Path) -> dict[str, str]:
     return labels
 
 
-def note_consulted(path: str | Path, labels: Mapping[str, str]) -> None:
-    """Add to the CSV file at `path` the candidates for which a job looked for a person's label.
+def note_consulted(path: str, labels: Mapping[str, str]) -> None:
+    """Add to a job's file at `path` the candidates for which it looked for a person's label.
 
-    Parameters
-    ----------
-    path : str or Path
-        One file per job; what it holds stays.
-    labels : mapping of str to str
-        The label that the job found by the candidate's id, empty where there was none.
+    `labels` are those that it found by the candidate's id, empty where there was none.
+    Earlier entries stay.
     """
-    path = Path(path)
     noted = _noted(path)
     fresh = [(number, label) for number, label in labels.items() if number not in noted]
     if fresh:
         append_rows(path, fresh)
 
 
-def _noted(path: Path) -> dict[str, str]:
+def _noted(path: str) -> dict[str, str]:
     rows = [fields for _, fields in parse_rows(read_lines(path), columns=2)]
     return {row[0]: row[1] for row in rows if row and len(row) == 2}
 
 
-def human_labels_digest(path: str | Path, noted: str | Path, *, stop: bool = False) -> str:
-    """Return a digest of what a person has decided for a job since it first ran.
+def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
+    """Return a digest of a person's decisions for a job since it first ran.
 
     It is the same before and after the job runs, and changes when, and only
     when, a person labels a candidate of this job: as a parameter of its rule it
@@ -129,9 +118,9 @@ def human_labels_digest(path: str | Path, noted: str | Path, *, stop: bool = Fal
 
     Parameters
     ----------
-    path : str or Path
+    path : str
         The queue.
-    noted : str or Path
+    noted : str
         The job's file of `note_consulted`.
     stop : bool, default=False
         Whether a job may not go on while one of its candidates waits for a
@@ -142,10 +131,10 @@ def human_labels_digest(path: str | Path, noted: str | Path, *, stop: bool = Fal
     str
         16 hexadecimal digits; empty when nothing has changed.
     """
-    before = _noted(Path(noted))
+    before = _noted(noted)
     if not before:
         return ""
-    said = {row["id"]: row["label"].strip() for _, row in _read(Path(path)).rows}
+    said = {row["id"]: row["label"].strip() for _, row in _read(path).rows}
     now = {
         number: parse_label(said.get(number, "")) or said.get(number, "") for number in before
     }
@@ -161,14 +150,12 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
-def append_unresolved(path: str | Path, waiting: Iterable[Unresolved]) -> int:
+def append_unresolved(path: str, waiting: Iterable[Unresolved]) -> int:
     """Append those of `waiting` that the file at `path` does not hold yet; return how many.
 
-    What is there is never rewritten, so nothing that a person typed is lost.
+    Existing rows are never rewritten, so nothing that a person typed is lost.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f"{path.name}.lock")):
+    with alone(f"{path}.lock"):
         delimiter, columns, rows = _read(path)
         lines = [] if columns else [list(COLUMNS)]
         columns = columns or list(COLUMNS)

@@ -1,20 +1,32 @@
-"""How a judge's reply is read: plain data, no network."""
+"""Replies of a judge: labels read from what a server sent, kept and looked up."""
 
-from collections.abc import Collection
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from persistcal.judge.labels import LETTERS, WORDS, JudgeError, parse_label, parse_labels
+from persistcal.judge.labels import (
+    LABELS,
+    LETTERS,
+    WORDS,
+    JudgeError,
+    parse_label,
+    parse_labels,
+)
+from persistcal.judge.prompt import asked_together
+from persistcal.server.errors import BadReplyError
+from persistcal.server.spending import Body, messages_of
+from persistcal.store.paid import ReplyCache
+
+log = logging.getLogger(__name__)
 
 REFUSAL_CODES = {"content_filter", "content_policy_violation"}
 ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none will
 
 
-class BadReplyError(ValueError):
-    """What a server replied is not what its interface promises."""
-
-
 class Reply(NamedTuple):
-    """What a judge replied to one request.
+    """A judge's reply to one request.
 
     Attributes
     ----------
@@ -38,15 +50,14 @@ def no_labels(together: int | None, reason: str, text: str) -> Reply:
 
 
 def read_reply(said: Any, together: int | None = None) -> Reply:  # noqa: ANN401
-    """Read the labels, words of a chat completion or letters of a response.
+    """Read the labels: words of a chat completion, or letters of a response.
 
     Parameters
     ----------
     said : object
         Whatever a server sent, as parsed from JSON.
     together : int, optional
-        How many candidates were asked about together; see
-        `persistcal.judge.prompt.asked_together`.
+        Number of candidates that were asked about together.
 
     Raises
     ------
@@ -78,7 +89,7 @@ def _of_completion(said: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
 
 
 def _of_response(said: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
-    """Return the same of a response; what a model thought aloud is none of its words."""
+    """Return the same of a response, without its reasoning."""
     if said.get("status") == "failed":
         raise BadReplyError("a response that failed")
     messages = [item for item in said["output"] if item["type"] == "message"]
@@ -106,3 +117,116 @@ def check_labelled(replies: Collection[Reply]) -> None:
         f"None of the judge's first {len(replies)} replies is a label; one is {text!r:.200}. "
         "Check judge.model, judge.request and prompts.judge. None of these replies is kept."
     )
+
+
+class Results(NamedTuple):
+    """Replies of a batch by key, failures that may pass, and refusals."""
+
+    replies: dict[str, Reply]
+    unanswered: list[str]
+    refused: list[str]
+
+
+def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
+    """Read the output and error lines of a batch, in whatever order they come.
+
+    Two replies with different labels under one key are left to a person. Lines
+    that are no JSON, or about no request that was `wanted`, do not count.
+    """
+    results = Results({}, [], [])
+    for line in filter(str.strip, lines):
+        try:
+            row = json.loads(line)
+            key = row["custom_id"]
+            strange = "" if key in wanted else "a reply that was not asked for"
+        except (ValueError, KeyError, TypeError, RecursionError):
+            strange = "a line that is not readable"
+        if strange:
+            log.warning("A batch's results hold %s", strange)
+            continue
+        together = asked_together(key)
+        try:
+            reply = _read_row(row, together, results)
+        except (ValueError, OverflowError, TypeError, AttributeError, RecursionError) as bad:
+            reply = no_labels(together, "malformed", f"{bad}: {line}")
+        if reply is None:
+            continue
+        before = results.replies.setdefault(key, reply)
+        if before.labels != reply.labels:
+            both = f"two replies: {before.text} and {reply.text}"
+            results.replies[key] = no_labels(together, "malformed", both)
+    return results
+
+
+def _read_row(row: dict[str, Any], together: int | None, results: Results) -> Reply | None:
+    """Return the reply in a row of a batch's results; note a failure among `results`."""
+    response = row.get("response") or {}
+    body, status = response.get("body") or {}, int(response.get("status_code") or 0)
+    if status == 200:
+        return read_reply(body, together)
+    error = row.get("error") or body.get("error") or {}
+    error = error if isinstance(error, dict) else {"message": error}
+    code, said = error.get("code"), f"{error.get('code')}: {error.get('message')}"
+    if isinstance(code, str) and code in REFUSAL_CODES:
+        return no_labels(together, "refusal", said)
+    passes = status in (0, 408, 409, 429) or status >= 500
+    (results.unanswered if passes else results.refused).append(said)
+    return None
+
+
+@dataclass(frozen=True)
+class Replies:
+    """The replies in the folder of a judge, shared by all jobs."""
+
+    folder: str
+
+    @property
+    def _cache(self) -> ReplyCache:
+        return ReplyCache(f"{self.folder}/cache")
+
+    def get(self, key: str) -> Reply | None:
+        """Return the reply under `key`; None, with a warning, when it is damaged."""
+        try:
+            if (entry := self._cache.get(key)) is None:
+                return None
+            labels = tuple(entry["labels"]) if "labels" in entry else (entry["label"],)
+            reply = Reply(labels, str(entry["reason"]), str(entry["reply"]))
+        except (ValueError, KeyError, TypeError):
+            reply = Reply(("damaged",), "", "")
+        known = all(label is None or label in LABELS for label in reply.labels)
+        if known and len(reply.labels) == (asked_together(key) or 1):
+            return reply
+        path = self._cache.path(key)
+        log.warning("%s is damaged; its candidates are judged again.", path)
+        return None
+
+    def missing(self, bodies: Mapping[str, Body]) -> dict[str, Body]:
+        """Return those of `bodies` that have no reply yet."""
+        return {key: body for key, body in bodies.items() if self.get(key) is None}
+
+    def put(self, replies: Mapping[str, Reply], bodies: Mapping[str, Body]) -> None:
+        """Keep all `replies` that can be kept, with the messages of their requests.
+
+        Raises
+        ------
+        JudgeError
+            When the disk keeps one out.
+        """
+        failures = []
+        for key, reply in replies.items():
+            several = asked_together(key)
+            labels = {"labels": reply.labels} if several else {"label": reply.labels[0]}
+            said = {"reason": reply.reason, "reply": reply.text}
+            try:
+                asked = {"asked": messages_of(bodies[key])[-1]["content"]}
+                self._cache.put(key, {**labels, **said, **asked})
+            except Exception as error:
+                failures.append(error)
+        if failures and isinstance(failures[0], OSError):
+            why = failures[0].strerror or failures[0]
+            raise JudgeError(
+                f"{len(failures)} replies of the judge cannot be kept in {self.folder} "
+                f"({why}); make room there and run again."
+            ) from failures[0]
+        if failures:
+            raise failures[0]

@@ -1,34 +1,30 @@
-"""Judge candidates by a paid model, nothing twice, and by a person where that fails.
-
-A module of `persistcal` that does hold a path: what is kept between jobs and
-runs (replies, batches, the queue, the ledger) lies in one folder.
-"""
+"""Judge candidates by a paid model, nothing twice, and by a person where that fails."""
 
 import logging
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-from persistcal.judge.cache import LabelCache
 from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError
-from persistcal.judge.prompt import Body, Candidate, candidate_id, request_body, request_key
+from persistcal.judge.prompt import Candidate, candidate_id, requests_about
 from persistcal.judge.queue import (
     Unresolved,
     append_unresolved,
     note_consulted,
     read_human_labels,
 )
-from persistcal.judge.reply import Reply
+from persistcal.judge.reply import Replies, Reply
 from persistcal.judge.settings import JudgeSettings
+from persistcal.server.errors import ServerError
+from persistcal.server.spending import Body
 
 log = logging.getLogger(__name__)
 
 
 def judge_candidates(
     candidates: Sequence[Candidate],
-    folder: str | Path,
+    folder: str,
     settings: JudgeSettings,
     *,
-    noted: str | Path,
+    noted: str,
     api_key: str,
 ) -> list[tuple[str, str]]:
     """Return the label of each of `candidates` and who gave it.
@@ -37,10 +33,11 @@ def judge_candidates(
     ----------
     candidates : sequence of Candidate
         Of one checkpoint, where answers to a question are judged together.
-    folder : str or Path
-        Folder of the judge, shared by all jobs of a study.
+    folder : str
+        Folder of the judge, shared by all jobs of a study: replies, batches, the queue
+        and the ledger.
     settings : JudgeSettings
-    noted : str or Path
+    noted : str
         This job's file for `persistcal.judge.queue.note_consulted`.
     api_key : str
         Needed only when something has to be asked.
@@ -58,8 +55,7 @@ def judge_candidates(
         When a ceiling, the key, the server or the queue stands in the way, or
         when candidates wait for a person.
     """
-    folder = Path(folder)
-    queue = folder / "queue.csv"
+    queue = f"{folder}/queue.csv"
     human = read_human_labels(queue)
     distinct = {candidate_id(candidate): candidate for candidate in candidates}
     requests = {
@@ -67,8 +63,7 @@ def judge_candidates(
         for key, (body, group) in requests_about(distinct.values(), settings).items()
         if not human.keys() >= set(map(candidate_id, group))
     }
-    cache = LabelCache(folder)
-    replies = _look_up(cache, requests)
+    replies = _look_up(folder, requests)
     missing = {key: body for key, (body, _) in requests.items() if key not in replies}
     log.info(
         "%d candidates, %d distinct, %d labelled by a person: %d requests, %d of them new",
@@ -77,7 +72,7 @@ def judge_candidates(
     )
     if missing:
         _ask(missing, folder, settings, api_key)
-        replies |= _look_up(cache, missing)
+        replies |= _look_up(folder, missing)
 
     decided, waiting = {}, {}
     for key, (_, group) in requests.items():
@@ -89,14 +84,8 @@ def judge_candidates(
             elif number not in human:
                 waiting[number] = Unresolved(candidate, reason, text)
     decided |= {number: (label, "human") for number, label in human.items()}
-    note_consulted(
-        noted,
-        {
-            number: human.get(number, "")
-            for number in distinct
-            if number in human or number in waiting
-        },
-    )
+    consulted = [number for number in distinct if number in human or number in waiting]
+    note_consulted(noted, {number: human.get(number, "") for number in consulted})
     if waiting:
         append_unresolved(queue, waiting.values())
         _say_who_waits(len(waiting), queue, settings)
@@ -106,33 +95,7 @@ def judge_candidates(
     ]
 
 
-def requests_about(
-    candidates: Iterable[Candidate], settings: JudgeSettings
-) -> dict[str, tuple[Body, list[Candidate]]]:
-    """Return the requests about distinct `candidates` by key, each with its own, in order.
-
-    A request is about one candidate or, `settings.together`, about all to a question.
-    """
-    groups: dict[tuple, list[Candidate]] = {}
-    for candidate in candidates:
-        asked = candidate[:2] if settings.together else candidate
-        groups.setdefault(asked, []).append(candidate)
-    listed = settings.together or settings.form == "released"
-    requests = {}
-    for group in groups.values():
-        body = request_body(
-            group,
-            model=settings.model,
-            prompt=settings.prompt,
-            options=settings.request,
-            together=settings.together,
-            form=settings.form,
-        )
-        requests[request_key(body, len(group) if listed else None)] = (body, group)
-    return requests
-
-
-def _say_who_waits(n: int, queue: Path, settings: JudgeSettings) -> None:
+def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:
     what = f"{n} answers wait for a person" if n > 1 else "1 answer waits for a person"
     how = (
         f"fill in the column label of {queue} (correct, incorrect or not_attempted) and run "
@@ -146,18 +109,22 @@ def _say_who_waits(n: int, queue: Path, settings: JudgeSettings) -> None:
     log.warning("%s and count as not attempted until then: %s.", what, how)
 
 
-def _look_up(cache: LabelCache, keys: Iterable[str]) -> dict[str, Reply]:
-    cached = {key: cache.get(key) for key in keys}
-    return {key: reply for key, reply in cached.items() if reply}
+def _look_up(folder: str, keys: Iterable[str]) -> dict[str, Reply]:
+    kept = Replies(folder)
+    found = {key: kept.get(key) for key in keys}
+    return {key: reply for key, reply in found.items() if reply}
 
 
-def _ask(missing: dict[str, Body], folder: Path, settings: JudgeSettings, api_key: str) -> None:
-    """Have `missing` judged into the cache of `folder`."""
+def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
+    """Have `missing` judged, and the replies kept in `folder`."""
     try:
-        from persistcal.judge.backends import ask
+        from persistcal.judge.ask import ask
     except ImportError as error:
         raise JudgeError(
             f"judge.backend {settings.backend} needs the package {error.name}: "
             "pip install openai tenacity"
         ) from None
-    ask(missing, folder, settings, api_key.strip())
+    try:
+        ask(missing, folder, settings, api_key.strip())
+    except ServerError as error:
+        raise JudgeError(str(error)) from error

@@ -1,8 +1,10 @@
-"""What a study decides about a paid judge."""
+"""A study's decisions about a paid judge."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from persistcal.server.spending import Budget
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class JudgeSettings:
     form : {"chat", "released"}
         See `persistcal.judge.prompt.request_body`.
     undecided : {"stop", "not_attempted"}
-        What becomes of answers that wait for a person.
+        How a job treats answers that wait for a person.
     """
 
     backend: str
@@ -54,3 +56,9 @@ class JudgeSettings:
     together: bool = False
     form: str = "chat"
     undecided: str = "stop"
+
+    @property
+    def budget(self) -> Budget:
+        """Prices and ceilings."""
+        prices = self.model, self.price_input, self.price_output
+        return Budget(*prices, self.max_requests, self.max_cost, "judge", "Judging")

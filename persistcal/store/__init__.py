@@ -9,7 +9,9 @@ gpu_errors: what the errors of GPUs mean, in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all
 logs: send a rule's records and tracebacks to its log file
 pace: how far a long job is: lines of its log, with rate and time left
+paid: replies of a paid server, its batches on their way, and the ledger of requests
 progress: work files of an output that is not finished, to go on from after a kill
 provenance: tie a result to the code that made it
+rows: CSV files to which jobs append rows: one may be cut short, and people edit them
 sealed: safetensors files that carry a digest of what is in them
 """

@@ -10,8 +10,8 @@ import pytest
 from judge_server import KEY, ROOT, FakeJudge, candidates
 from soak_budget import count, rounds
 
-from persistcal.judge.ledger import Ledger
 from persistcal.judge.run import judge_candidates
+from persistcal.store.paid import Ledger
 
 N, AT_ONCE = 40, 2
 JOB = f"""

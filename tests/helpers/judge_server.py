@@ -15,10 +15,11 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from persistcal.judge.labels import LABELS
-from persistcal.judge.ledger import Ledger
-from persistcal.judge.prompt import candidate_of, messages_of
+from persistcal.judge.prompt import candidate_of
 from persistcal.judge.run import judge_candidates
 from persistcal.judge.settings import JudgeSettings
+from persistcal.server.spending import messages_of
+from persistcal.store.paid import Ledger
 
 ROOT = Path(__file__).parents[2]
 TOGETHER = (ROOT / "config/prompts/judge_together.txt").read_text(encoding="utf-8")
@@ -162,9 +163,11 @@ class FakeJudge:
         R, W and N are the judge's labels right, wrong and not attempted; r, w and n are a
         person's; ? waits for one.
         """
-        noted = self.folder / f"{job}.csv"
+        noted = f"{self.folder}/{job}.csv"
         settings = self.settings(**changes)
-        labels = judge_candidates(some, self.folder, settings, noted=noted, api_key=api_key)
+        labels = judge_candidates(
+            some, str(self.folder), settings, noted=noted, api_key=api_key
+        )
         sources = {settings.model: "RWN", "human": "rwn", "queue": "  ?"}
         return "".join(sources[source][LABELS.index(label)] for label, source in labels)
 

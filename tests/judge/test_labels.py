@@ -36,103 +36,40 @@ def test_labels(answer, references, label):
     assert judge_lexically(answer, references) == label
 
 
-SAME = [
-    # all that there is
-    ("A", "A"),
-    ("a", "A"),
-    ("The The", "The The"),
-    ("The A.", "A"),
-    ("?", "?"),
-    ("&", "&"),
-    ("€", "€"),
-    # numbers
-    ("1,000", "1000"),
-    ("1,234,567.89", "1234567.89"),
-    ("1’000", "1000"),
-    ("1\u202f000", "1000"),
-    ("1000.", "1000"),
-    (".5", "0.5"),
-    ("−5", "-5"),
-    ("(-5)", "-5"),
-    ("-$5", "-5"),
-    ("-1,000", "-1000"),
-    ("+5", "5"),
-    ("$5", "5"),
-    ("#1", "1"),
-    ("1914–1918", "1914-1918"),
-    ("1939 -1945", "1939-1945"),
-    ("10²³", "10^23"),
-    ("½", "1/2"),
-    ("1½", "1 1/2"),
-    ("H₂O", "H2O"),
-    # symbols, abbreviations, punctuation
-    ("Ｃ＋＋", "C++"),
-    ("F♯", "F#"),
-    ("NET", ".NET"),
-    ("Nodejs", "Node.js"),
-    ("U.S.", "US"),
-    ("Trinidad & Tobago", "Trinidad and Tobago"),
-    ("AT&T", "at&t"),
-    ("AB−", "AB-"),
-    ("Guinea‑Bissau", "Guinea Bissau"),
-    ("“Hamlet”", "Hamlet"),
-    ("«Hamlet»…", 'The "Hamlet"'),
-    ("O’Brien", "O'Brien"),
-    ("Sana'a", "Sana’a"),
-    ("Sana", "Sana'a"),
-    ("São Tomé", "Sao Tome"),
-    ("São", "Sa\u0303o"),
-    ("STRASSE", "Straße"),
-    ("İzmir", "Izmir"),
-    ("Gambia, The", "The Gambia"),
-    ("  New\tYork ", "New York"),
-    ("vitamin  a.", "Vitamin A"),
-]
-DIFFERENT = [
-    ("1.5", "15"),
-    ("-5", "5"),
-    ("−5", "5"),
-    ("-£5", "£5"),
-    ("-.5", ".5"),
-    ("3.14", "314"),
-    ("3.141", "3141"),
-    ("3,141", "3.141"),
-    ("1,5", "1.5"),
-    ("1,0000", "10000"),
-    ("1.10", "1.1"),
-    ("10⁻⁵", "10⁵"),
-    ("10²", "102"),
-    ("1½", "11/2"),
-    ("1½", "1/2"),
-    ("C++", "C"),
-    ("C#", "C"),
-    ("C#", "C++"),
-    ("C ++", "C"),
-    ("F♯", "F"),
-    ("A+", "A"),
-    ("A-", "A+"),
-    ("O−", "O"),
-    ("AB-", "AB"),
-    ("A- blood", "A blood"),
-    ("Na+", "Na"),
-    ("Cl-.", "Cl"),
-    ("2+2", "22"),
-    ("18+", "18"),
-    ("Vitamin A", "Vitamin"),
-    ("Hepatitis A", "Hepatitis C"),
-    ("The", "A"),
-    ("!", "?"),
-    ("$", "€"),
-    ("$5", "€5"),
-]
+SAME = r"""
+a = A | A = A | The The = The The | The A. = A | ? = ? | & = & | € = €
+1,000 = 1000 | 1,234,567.89 = 1234567.89 | 1’000 = 1000 | 1NARROW000 = 1000 | 1000. = 1000
+.5 = 0.5 | −5 = -5 | (-5) = -5 | -$5 = -5 | -1,000 = -1000 | +5 = 5 | $5 = 5 | #1 = 1
+1914–1918 = 1914-1918 | 1939 -1945 = 1939-1945 | 10²³ = 10^23 | ½ = 1/2 | 1½ = 1 1/2 | H₂O = H2O
+Ｃ＋＋ = C++ | F♯ = F# | NET = .NET | Nodejs = Node.js | U.S. = US | AT&T = at&t | AB− = AB-
+Trinidad & Tobago = Trinidad and Tobago | Guinea‑Bissau = Guinea Bissau | “Hamlet” = Hamlet
+«Hamlet»… = The "Hamlet" | O’Brien = O'Brien | Sana'a = Sana’a | Sana = Sana'a
+São Tomé = Sao Tome | São = SaTILDEo | STRASSE = Straße | İzmir = Izmir
+Gambia, The = The Gambia |  New TAB  York  = New York | vitamin  a. = Vitamin A
+"""
+DIFFERENT = """
+1.5 = 15 | -5 = 5 | −5 = 5 | -£5 = £5 | -.5 = .5 | 3.14 = 314 | 3.141 = 3141 | 3,141 = 3.141
+1,5 = 1.5 | 1,0000 = 10000 | 1.10 = 1.1 | 10⁻⁵ = 10⁵ | 10² = 102 | 1½ = 11/2 | 1½ = 1/2
+C++ = C | C# = C | C# = C++ | C ++ = C | F♯ = F | A+ = A | A- = A+ | O− = O | AB- = AB
+A- blood = A blood | Na+ = Na | Cl-. = Cl | 2+2 = 22 | 18+ = 18 | Vitamin A = Vitamin
+Hepatitis A = Hepatitis C | The = A | ! = ? | $ = € | $5 = €5
+"""
+ODD_SPACES = {"NARROW": "\u202f", "TILDE": "\u0303", " TAB ": "\t"}
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+def pairs(table):
+    for name, character in ODD_SPACES.items():
+        table = table.replace(name, character)
+    rows = [row for line in table.strip().splitlines() for row in line.split(" | ")]
+    return [row.split(" = ") for row in rows]
+
+
+@pytest.mark.parametrize(("one", "other"), pairs(SAME))
 def test_the_same_answer(one, other):
     assert judge_lexically(one, ["x", other]) == judge_lexically(other, [one]) == "correct"
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+@pytest.mark.parametrize(("one", "other"), pairs(DIFFERENT))
 def test_another_answer(one, other):
     assert judge_lexically(one, ["x", other]) != "correct"
     assert judge_lexically(other, [one]) != "correct"

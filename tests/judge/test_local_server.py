@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 from judge_server import PROMPT
 
-from persistcal.judge.client import JudgeError
+from persistcal.judge.labels import JudgeError
 from persistcal.judge.prompt import candidate_of
 from persistcal.judge.run import judge_candidates
 from persistcal.judge.settings import JudgeSettings

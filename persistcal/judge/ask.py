@@ -1,104 +1,103 @@
 """Have requests judged, one by one or in batches, within the ceilings of a study."""
 
-import logging
 from collections.abc import Iterator
-from pathlib import Path
 
-from persistcal.judge.batch import collect, find_submitted, submit, wait_for
-from persistcal.judge.batch_record import Record
-from persistcal.judge.cache import LabelCache
-from persistcal.judge.client import JudgeServer
-from persistcal.judge.key import check_key
+from persistcal.judge.batch import bodies_of, collect, find_submitted, submit, wait_for
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.ledger import Ledger, plan
 from persistcal.judge.one_by_one import ask_one_by_one
-from persistcal.judge.prompt import Body
+from persistcal.judge.reply import Replies
 from persistcal.judge.settings import JudgeSettings
-
-log = logging.getLogger(__name__)
+from persistcal.server.client import ModelServer
+from persistcal.server.errors import check_key
+from persistcal.server.spending import Body, endpoint_of
+from persistcal.store.paid import BatchRecord, Ledger, alone
 
 BATCH_ROUNDS = 3
 LARGEST_UPLOAD = 150_000_000  # bytes; servers take 200 MB
+WAITING = "Waiting for another job that is asking the judge."
 
 Bodies = dict[str, Body]
 
 
-def ask(bodies: Bodies, folder: Path, settings: JudgeSettings, api_key: str) -> None:
-    """Have `bodies`, requests by key, judged into the cache of `folder`.
+def ask(bodies: Bodies, folder: str, settings: JudgeSettings, api_key: str) -> None:
+    """Have `bodies`, requests by key, judged, and the replies kept in `folder`.
 
     Raises
     ------
-    JudgeError
+    ServerError, JudgeError
         When a ceiling is too low or the server fails; what was judged is kept.
     """
-    check_key(api_key, settings.api_key_env)
-    server = JudgeServer(
+    check_key(api_key, settings.api_key_env, section="judge")
+    server = ModelServer(
         base_url=settings.base_url,
         api_key=api_key,
         timeout_s=settings.timeout_s,
         retries=settings.retries,
         first_wait_s=settings.first_wait_s,
+        section="judge",
+        kept="Labels",
     )
-    cache, ledger = LabelCache(folder), Ledger(folder / "spending.csv")
     if settings.backend == "openai":
-        with cache.alone():
-            ask_one_by_one(server, cache, ledger, _missing(bodies, cache), settings)
+        replies, ledger = Replies(folder), Ledger(f"{folder}/spending.csv")
+        with alone(f"{folder}/lock", waiting=WAITING):
+            ask_one_by_one(server, replies, ledger, replies.missing(bodies), settings)
     elif settings.backend == "openai_batch":
-        _ask_in_batches(server, cache, ledger, bodies, folder / "batches", settings)
+        _ask_in_batches(server, bodies, folder, settings)
     else:
         raise JudgeError(
             f"judge.backend is {settings.backend!r}; choose openai or openai_batch."
         )
 
 
-def _missing(bodies: Bodies, cache: LabelCache) -> Bodies:
-    return {key: body for key, body in bodies.items() if cache.get(key) is None}
-
-
 def _ask_in_batches(
-    server: JudgeServer,
-    cache: LabelCache,
-    ledger: Ledger,
-    bodies: Bodies,
-    folder: Path,
-    settings: JudgeSettings,
+    server: ModelServer, bodies: Bodies, folder: str, settings: JudgeSettings
 ) -> None:
     """Submit what no batch holds yet, wait for all batches that matter, and repeat.
 
     The lock is held while submitting and collecting, not while waiting, so
     batches of several jobs run side by side.
     """
+    replies, ledger = Replies(folder), Ledger(f"{folder}/spending.csv")
+    records = f"{folder}/batches"
     for _ in range(BATCH_ROUNDS):
-        with cache.alone():
-            missing = _missing(bodies, cache)
-            waiting = _on_their_way(server, ledger, folder)
+        with alone(f"{folder}/lock", waiting=WAITING):
+            missing = replies.missing(bodies)
+            waiting = _on_their_way(server, ledger, records)
             on_way = {key for keys in waiting.values() for key in keys}
             if new := {key: body for key, body in missing.items() if key not in on_way}:
-                cost = plan(new, ledger, settings)
+                cost = settings.budget.plan(new.values(), ledger)
                 for part in _parts(new, settings.batch_requests):
                     ledger.add(settings.model, len(part), cost * len(part), "batch")
-                    record = Record.create(folder, part, cost * len(part))
+                    lines = (_line(key, body) for key, body in part.items())
+                    record = BatchRecord.create(records, lines, cost * len(part))
                     submit(server, record)
                     waiting[record] = set(part)
         for record, keys in waiting.items():
             if not keys.isdisjoint(missing) and (
                 batch := wait_for(server, record, poll_s=settings.poll_s)
             ):
-                with cache.alone():
-                    collect(server, record, batch, cache, ledger)
-        if not _missing(bodies, cache):
+                with alone(f"{folder}/lock", waiting=WAITING):
+                    collect(server, record, batch, replies, ledger)
+        if not replies.missing(bodies):
             return
     raise JudgeError(
-        f"{len(_missing(bodies, cache))} requests have no reply after {BATCH_ROUNDS} rounds of "
+        f"{len(replies.missing(bodies))} requests have no reply after {BATCH_ROUNDS} rounds of "
         "batches; run again, or set judge.backend to openai."
     )
 
 
-def _on_their_way(server: JudgeServer, ledger: Ledger, folder: Path) -> dict[Record, set[str]]:
+def _line(key: str, body: Body) -> dict[str, object]:
+    url = f"/v1{endpoint_of(body)}"
+    return {"custom_id": key, "method": "POST", "url": url, "body": body}
+
+
+def _on_their_way(
+    server: ModelServer, ledger: Ledger, folder: str
+) -> dict[BatchRecord, set[str]]:
     """Return the batches of all jobs with their keys; forget those never submitted."""
     unfinished = {}
-    for record in Record.all_in(folder):
-        bodies = record.bodies()
+    for record in BatchRecord.all_in(folder):
+        bodies = bodies_of(record)
         batch_id, cost = record.state()
         if batch_id or find_submitted(server, record):
             unfinished[record] = set(bodies)

@@ -1,7 +1,4 @@
-"""CSV files to which jobs append rows: one may be cut short, and people edit them.
-
-A module of `persistcal` that does hold paths: being such a file is its whole idea.
-"""
+"""CSV files to which jobs append rows: one may be cut short, and people edit them."""
 
 import csv
 import io
@@ -13,12 +10,15 @@ from typing import Any
 LONGEST_FIELD = 2**31 - 1  # the library's own limit is 128 KiB
 
 
-def append_rows(path: Path, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
+def append_rows(
+    path: str | Path, rows: Iterable[Sequence[Any]], *, delimiter: str = ","
+) -> None:
     """Append `rows` to the file at `path`: all of them or, if that fails, none.
 
     Line breaks inside a field become spaces, so that a row is a line. If the
     last line has no end, because a crash cut it or an editor left it off, it gets one.
     """
+    path = Path(path)
     text = io.StringIO(newline="")
     flat = ([_in_one_line(field) for field in row] for row in rows)
     csv.writer(text, delimiter=delimiter).writerows(flat)
@@ -41,15 +41,15 @@ def _in_one_line(field: object) -> object:
     return " ".join(field.splitlines()) if isinstance(field, str) else field
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of the file at `path`, with their ends.
+def read_lines(path: str | Path) -> list[str]:
+    """Return the lines of the file at `path`, with their ends; none when there is no file.
 
     Raises
     ------
     UnicodeDecodeError
         When the file is no UTF-8, other than by a character cut at the end of a line.
     """
-    content = path.read_bytes() if path.exists() else b""
+    content = Path(path).read_bytes() if Path(path).exists() else b""
     lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
     return [_decoded(line) for line in lines]
 
@@ -66,12 +66,12 @@ def _decoded(line: bytes) -> str:
 def parse_rows(
     lines: Sequence[str], *, delimiter: str = ",", columns: int
 ) -> Iterator[tuple[int, list[str] | None]]:
-    """Yield the number of the line where it begins and the fields of each row of `lines`.
+    """Yield the number of the first line and the fields of each row of `lines`.
 
-    A row may go over several lines, where a field is quoted. It has at most
-    `columns` fields; None stands for a line that is part of no such row. A line
-    that is a whole row by itself is one, whatever is before it: a quote that
-    was opened in a line cut short takes no later row with it.
+    A row may span several lines, where a field is quoted, and has at most `columns`
+    fields; None stands for a line that belongs to no such row. A line that is a whole
+    row by itself is one, whatever precedes it: a quote opened in a line that was cut
+    short swallows no later row.
     """
     i = 0
     while i < len(lines):
@@ -88,7 +88,7 @@ def parse_rows(
 
 
 def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | None, int]:
-    """Return the row that begins at line `i`, if one does, and of how many lines it is."""
+    """Return the row that begins at line `i`, if one does, and its number of lines."""
     before = csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(
         (lines[j] for j in range(i, len(lines))), delimiter=delimiter, strict=True

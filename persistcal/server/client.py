@@ -1,4 +1,4 @@
-"""Ask an OpenAI-compatible server, whatever it is: patiently, within bounds, in confidence."""
+"""An OpenAI-compatible server that is asked with retries and limits, and keeps no secret."""
 
 import contextlib
 import email.utils
@@ -22,9 +22,14 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from persistcal.judge.key import public_address, redact
-from persistcal.judge.labels import JudgeError
-from persistcal.judge.reply import BadReplyError
+from persistcal.server.errors import (
+    BadReplyError,
+    NoReplyError,
+    ServerError,
+    UnreadableError,
+    public_address,
+    redact,
+)
 
 LONGEST_BACKOFF_S = 60
 LONGEST_RETRY_AFTER_S = 600
@@ -34,23 +39,6 @@ LARGEST_RESULTS = 500_000_000  # of a batch of 50,000
 LONGEST_QUOTE = 500  # characters of a server's words that are worth keeping
 
 Result = TypeVar("Result")
-
-
-class ServerError(JudgeError):
-    """The server refuses, or kept failing: `said` are its words, `code` its name for it."""
-
-    def __init__(self, message: str, *, said: str, code: str = "") -> None:
-        super().__init__(message)
-        self.said = said
-        self.code = code
-
-
-class UnreadableError(ServerError):
-    """The server kept sending what its interface does not promise."""
-
-
-class NoReplyError(Exception):
-    """The whole of a reply did not come in time."""
 
 
 def retry_after_s(error: BaseException | None) -> float | None:
@@ -69,7 +57,7 @@ def retry_after_s(error: BaseException | None) -> float | None:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether asking again may help: time-outs, cut connections, 408, 409, 429, 5xx, garbage.
+    """Return whether asking again may help: time-outs, cuts, 408, 409, 429, 5xx, garbage.
 
     A spent quota (also 429) and a Retry-After beyond ten minutes do not pass
     while a job waits.
@@ -82,10 +70,10 @@ def is_transient(error: BaseException) -> bool:
 
 
 def in_json(read: Callable[[Any], Result]) -> Callable[[bytes], Result]:
-    """Let `read` read a reply that is parsed from JSON.
+    """Return a reader of bytes that gives their JSON value to `read`.
 
-    What that gives raises BadReplyError, with the reply's own words, when it is no JSON, is
-    nested too deeply to be read, or when `read` says so.
+    It raises BadReplyError, with the reply's own words, when they are no JSON, are
+    nested too deeply, or when `read` raises it.
     """
 
     def parse_and_read(content: bytes) -> Result:
@@ -140,7 +128,7 @@ def _within(longest_s: float, function: Callable[[], Result]) -> Result:
         raise NoReplyError(f"no whole reply within {longest_s:g} s") from None
 
 
-class JudgeServer:
+class ModelServer:
     """An OpenAI-compatible server.
 
     The library's own retries are switched off: they give up on a Retry-After
@@ -157,12 +145,15 @@ class JudgeServer:
         Longest wait for the whole of one reply.
     retries : int
         How often a request is repeated after its first failure.
-    first_wait_s : float, default=1
+    first_wait_s : float
         Wait before the first repetition; doubles up to a minute.
+    section, kept : str
+        The config's section that describes the server, and a word for the replies that
+        are kept when it fails.
 
     Raises
     ------
-    JudgeError
+    ServerError
         When the address holds a password.
     """
 
@@ -173,13 +164,15 @@ class JudgeServer:
         api_key: str,
         timeout_s: float,
         retries: int,
-        first_wait_s: float = 1.0,
+        first_wait_s: float,
+        section: str,
+        kept: str,
     ) -> None:
         self._address = redact(public_address(base_url), api_key)
         if "@" in urllib.parse.urlsplit(base_url).netloc:
-            raise JudgeError(
-                f"judge.base_url ({self._address}) holds a user name or password; remove it "
-                "and put the key into the variable that judge.api_key_env names."
+            raise ServerError(
+                f"{section}.base_url ({self._address}) holds a user name or password; remove "
+                f"it and put the key into the variable that {section}.api_key_env names."
             )
         for library in ("httpcore2", "httpx2", "openai"):  # they log addresses and headers
             logging.getLogger(library).setLevel(logging.WARNING)
@@ -188,9 +181,8 @@ class JudgeServer:
             api_key=api_key,
             timeout=timeout_s,
             max_retries=0,
-            default_headers={
-                "Accept-Encoding": "identity"
-            },  # a bound on bytes is one on memory
+            # Uncompressed, so that a bound on bytes is one on memory.
+            default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._bound]}),
         )
         self._api_key = api_key
@@ -200,6 +192,7 @@ class JudgeServer:
             initial=first_wait_s, max=LONGEST_BACKOFF_S, jitter=first_wait_s
         )
         self._stop = threading.Event()
+        self._section, self._kept = section, kept
 
     def _bound(self, response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -213,10 +206,9 @@ class JudgeServer:
         )
 
     def quote(self, text: str) -> str:
-        """Return what of a server's words may be kept, logged and raised.
+        """Return the beginning of a server's words, fit to be kept, logged and raised.
 
-        Without secrets, which are looked for before anything is cut, and of
-        characters that can be written.
+        Secrets are looked for before anything is cut.
         """
         start = text[: 20 * LONGEST_QUOTE + 4 * len(self._api_key)]
         readable = redact(start, self._api_key).encode("utf-8", errors="replace").decode()
@@ -253,19 +245,14 @@ class JudgeServer:
         self._stop.set()
 
     def call(self, request: Callable[[], Result], *, longest_s: float | None = None) -> Result:
-        """Return ``request()``, repeated while it fails for a reason that may pass.
+        """Return ``request()``, which uses `send`, repeated while it fails in passing.
 
-        Parameters
-        ----------
-        request : callable
-            Uses `send`.
-        longest_s : float, optional
-            Longest time for all of it; `timeout_s` by default.
+        It may take `longest_s`, or `timeout_s` by default.
 
         Raises
         ------
         ServerError
-            When it does not pass. The message does not hold the key.
+            When the failure does not pass. The message does not hold the key.
         """
         patiently = Retrying(
             retry=retry_if_exception(is_transient),
@@ -291,8 +278,9 @@ class JudgeServer:
             said, name = self.quote(str(error)), getattr(error, "code", None)
             code = name if isinstance(name, str) else ""
         raise kind(
-            f"The judge's server at {self._address} failed ({said}). Labels so far are "
-            "kept: correct the cause (judge in the config, or the key) and run again.",
+            f"The {self._section}'s server at {self._address} failed ({said}). {self._kept} so "
+            f"far are kept: correct the cause ({self._section} in the config, or the key) and "
+            "run again.",
             said=said,
             code=code,
         )

@@ -1,4 +1,4 @@
-"""A server's key: whether it can be sent, and texts without it."""
+"""Failures of a server, keys that cannot be sent, and texts without the key."""
 
 import html
 import json
@@ -6,29 +6,54 @@ import re
 import unicodedata
 import urllib.parse
 
-from persistcal.judge.labels import JudgeError
-
 KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
 PIECE = 8  # characters: so long a piece of the key is hidden too
 
 
-def check_key(api_key: str, variable: str) -> None:
+class ServerError(RuntimeError):
+    """Requests cannot be sent, paid or answered; the message says what a person can do.
+
+    Attributes
+    ----------
+    said, code : str
+        The server's words and its name for the failure; empty when it was not asked.
+    """
+
+    def __init__(self, message: str, *, said: str = "", code: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+        self.code = code
+
+
+class UnreadableError(ServerError):
+    """The server kept sending what its interface does not promise."""
+
+
+class BadReplyError(ValueError):
+    """A server's reply is not what its interface promises."""
+
+
+class NoReplyError(Exception):
+    """The whole of a reply did not come in time."""
+
+
+def check_key(api_key: str, variable: str, *, section: str) -> None:
     """Refuse a key that is empty or that no request could carry.
 
     Raises
     ------
-    JudgeError
-        Names the environment `variable`, and not the key.
+    ServerError
+        Names the environment `variable` and the config's `section`, and not the key.
     """
     if not api_key:
-        raise JudgeError(
-            f"The environment variable {variable} is empty; put the judge's key into it (any "
-            "text for a server without keys)."
+        raise ServerError(
+            f"The environment variable {variable} is empty; put the {section}'s key into it "
+            "(any text for a server without keys)."
         )
     for place, character in enumerate(api_key, start=1):
         if not (character.isascii() and character.isprintable()):
             name = unicodedata.name(character, f"U+{ord(character):04X}")
-            raise JudgeError(
+            raise ServerError(
                 f"The environment variable {variable} cannot be sent as a key: its character "
                 f"{place} is {name}; copy the key again without it."
             )

@@ -15,10 +15,12 @@ from judge_server import (
 )
 from werkzeug import Response
 
-from persistcal.judge import backends, batch, client
+from persistcal.judge import ask as backends
+from persistcal.judge import batch
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.ledger import estimate
-from persistcal.judge.run import requests_about
+from persistcal.judge.prompt import requests_about
+from persistcal.server import client
+from persistcal.server.spending import estimate
 
 
 @pytest.fixture

@@ -1,0 +1,116 @@
+"""Requests to OpenAI-compatible servers, an estimate of their cost, and a ceiling on it."""
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from persistcal.server.errors import ServerError
+from persistcal.store.paid import Ledger
+
+log = logging.getLogger(__name__)
+
+BYTES_PER_TOKEN = 3  # English has over 4, so an estimate is on the safe side
+TOKENS_PER_MESSAGE = 8
+TOKENS_OF_UNLIMITED_REPLY = 1000
+LIMITS = ("max_completion_tokens", "max_tokens")  # of a chat completion
+
+Body = dict[str, Any]  # of a request for a chat completion or a response
+
+
+def endpoint_of(body: Body) -> str:
+    """Return where the request `body` goes, below the server's address."""
+    return "/responses" if "input" in body else "/chat/completions"
+
+
+def messages_of(body: Body) -> list[dict[str, str]]:
+    """Return the messages of the request `body`; the user's is the last."""
+    return body["input"] if "input" in body else body["messages"]
+
+
+class Estimate(NamedTuple):
+    """Requests, tokens, and their cost in the currency of the prices."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Prices and ceilings of a study.
+
+    Attributes
+    ----------
+    model : str
+    price_input, price_output : float
+        Per million tokens.
+    max_requests, max_cost : int, float
+        Ceilings for all jobs of the study together.
+    section, doing : str
+        The config's section that sets them, and a word for the work.
+    """
+
+    model: str
+    price_input: float
+    price_output: float
+    max_requests: int
+    max_cost: float
+    section: str
+    doing: str
+
+    def plan(self, bodies: Collection[Body], ledger: Ledger) -> float:
+        """Return the estimated cost of one of `bodies`; refuse all that exceed a ceiling.
+
+        Raises
+        ------
+        ServerError
+            Names the key of the ceiling and by how much it is too low.
+        """
+        planned = estimate(bodies, price_input=self.price_input, price_output=self.price_output)
+        log.info("About to ask %s: %s", self.model, planned)
+        requests, cost = ledger.total()
+        expected = (
+            f"{self.doing} needs {planned.requests} more requests (about "
+            f"{planned.input_tokens} tokens in, at most {planned.output_tokens} out, cost "
+            f"about {planned.cost:.2f}) after {requests} so far (about {cost:.2f})"
+        )
+        if requests + planned.requests > self.max_requests:
+            raise ServerError(
+                f"{expected}, above {self.section}.max_requests {self.max_requests}; raise it "
+                f"to {requests + planned.requests} or select fewer questions. Nothing was sent."
+            )
+        if not cost + planned.cost <= self.max_cost:  # so that NaN is no ceiling to pass
+            raise ServerError(
+                f"{expected}, above {self.section}.max_cost {self.max_cost:g}; raise it to "
+                f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."
+            )
+        return planned.cost / planned.requests
+
+
+def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float) -> Estimate:
+    """Estimate what `bodies` cost when each is sent once.
+
+    A message counts as a token per 3 bytes of UTF-8 plus 8; a reply as the
+    longest that the request allows, or 1,000 tokens if it names no limit. Prices are
+    per million tokens.
+
+    Examples
+    --------
+    >>> message = {"role": "user", "content": "x" * 36}
+    >>> estimate(
+    ...     [{"messages": [message], "max_tokens": 10}], price_input=1e6, price_output=2e6
+    ... )
+    Estimate(requests=1, input_tokens=20, output_tokens=10, cost=40.0)
+    """
+    requests = input_tokens = output_tokens = 0
+    for body in bodies:
+        requests += 1
+        for message in messages_of(body):
+            size = len(message["content"].encode())
+            input_tokens += -(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
+        limits = (body[name] for name in (*LIMITS, "max_output_tokens") if body.get(name))
+        output_tokens += next(limits, TOKENS_OF_UNLIMITED_REPLY)
+    cost = (input_tokens * price_input + output_tokens * price_output) / 1e6
+    return Estimate(requests, input_tokens, output_tokens, cost)

@@ -1,0 +1,168 @@
+"""Replies of a paid server on disk, its batches on their way, and the ledger of requests."""
+
+import datetime
+import json
+import logging
+import math
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from filelock import FileLock, Timeout
+
+from persistcal.store.files import write_whole
+from persistcal.store.rows import append_rows, parse_rows, read_lines
+
+log = logging.getLogger(__name__)
+
+SPENDING = ("time", "model", "requests", "cost", "what")
+
+
+@contextmanager
+def alone(lock: str | Path, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
+    """Hold the file `lock`: of all jobs, also on other machines, one at a time.
+
+    The operating system frees it when its holder ends, however it ends. Who has to
+    wait logs `waiting`.
+    """
+    Path(lock).parent.mkdir(parents=True, exist_ok=True)
+    held = FileLock(lock)
+    try:
+        held.acquire(timeout=0)
+    except Timeout:
+        log.info("%s", waiting)
+        held.acquire(poll_interval=0.2)
+    try:
+        yield
+    finally:
+        held.release()
+
+
+class ReplyCache:
+    """One small JSON file per reply, by the key of its request: ``folder/ab/cdef….json``.
+
+    A file is written whole or not at all, as soon as its reply has come, so a crash
+    loses only requests on their way. Delete a file to have its request sent again.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    def path(self, key: str) -> Path:
+        """Return the file of the reply under `key`."""
+        return self._folder / key[:2] / f"{key[2:]}.json"
+
+    def get(self, key: str) -> Any:  # noqa: ANN401
+        """Return the JSON value under `key`, None when there is none.
+
+        Raises
+        ------
+        ValueError
+            When the file is damaged.
+        """
+        try:
+            return json.loads(self.path(key).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def put(self, key: str, entry: dict[str, Any]) -> None:
+        """Keep `entry` under `key`."""
+        write_whole(self.path(key), json.dumps(entry, ensure_ascii=False, indent=1))
+
+
+class BatchRecord:
+    """A batch on disk: ``<token>.jsonl`` as uploaded, ``<token>.json`` with its state.
+
+    It exists from before the batch is submitted until its results are kept, so that
+    no job submits again what is on its way.
+    """
+
+    def __init__(self, folder: str | Path, token: str) -> None:
+        self.token = token
+        self._state = Path(folder) / f"{token}.json"
+        self._lines = Path(folder) / f"{token}.jsonl"
+
+    @classmethod
+    def create(cls, folder: str | Path, lines: Iterable[dict[str, Any]], cost: float) -> Self:
+        """Write down what is about to be submitted."""
+        record = cls(folder, uuid.uuid4().hex)
+        write_whole(record._lines, "".join(f"{json.dumps(line)}\n" for line in lines))
+        record.save(None, cost)
+        return record
+
+    @classmethod
+    def all_in(cls, folder: str | Path) -> list[Self]:
+        """Return the records of all batches that are not collected yet."""
+        return [cls(folder, path.stem) for path in sorted(Path(folder).glob("*.json"))]
+
+    def save(self, batch_id: str | None, cost: float) -> None:
+        """Write the state, whole or not at all."""
+        write_whole(self._state, json.dumps({"batch_id": batch_id, "cost": cost}))
+
+    def state(self) -> tuple[str | None, float]:
+        """Return the server's id of the batch, if it has one, and the estimated cost."""
+        try:
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+        except FileNotFoundError:  # another job has collected the batch
+            return None, 0.0
+        return state["batch_id"], state["cost"]
+
+    def upload(self) -> bytes:
+        """Return the requests as they are uploaded."""
+        return self._lines.read_bytes()
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the requests."""
+        return [json.loads(line) for line in self.upload().splitlines()]
+
+    def exists(self) -> bool:
+        """Return whether no job has collected the batch yet."""
+        return self._state.exists()
+
+    def remove(self) -> None:
+        """Forget the batch."""
+        self._state.unlink(missing_ok=True)
+        self._lines.unlink(missing_ok=True)
+
+
+class Ledger:
+    """A CSV file of all requests of a study, so that one ceiling holds for all its jobs.
+
+    Requests are written down before they are sent, and taken back when no reply came;
+    a killed job therefore leaves too much in it, never too little. Use it only while
+    holding a lock.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def total(self) -> tuple[int, float]:
+        """Return the number and the estimated cost of all requests so far.
+
+        A line that a crash cut short does not count: it was to be written before its
+        requests were sent, or after they were taken back.
+        """
+        requests, cost = 0, 0.0
+        for line, fields in parse_rows(read_lines(self.path), columns=len(SPENDING)):
+            if fields == list(SPENDING):
+                continue
+            try:
+                _, _, n, spent, _ = fields or []
+                numbers = int(n), float(spent)
+            except ValueError:
+                numbers = 0, math.nan
+            if not math.isfinite(numbers[1]):
+                log.warning("%s: line %d is damaged and does not count.", self.path, line)
+                continue
+            requests, cost = requests + numbers[0], cost + numbers[1]
+        return requests, cost
+
+    def add(self, model: str, requests: int, cost: float, what: str) -> None:
+        """Append a line; negative numbers take requests back."""
+        if not requests:
+            return
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        line = [now, model, requests, f"{cost:.6f}", what]
+        append_rows(self.path, [line] if self.path.exists() else [SPENDING, line])

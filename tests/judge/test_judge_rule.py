@@ -1,0 +1,159 @@
+"""The script and the rule that judge: what reruns, and what is asked."""
+
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import warm_python
+import yaml
+from answer_tables import questions_table
+from judge_answers import judge_answers
+from judge_server import KEY, ROOT, candidates, completion
+
+from persistcal.store import artifacts
+
+
+def write_tables(folder, some):
+    n = len(some)
+    questions = questions_table(n_train=0, n_test=n).assign(
+        question=[c.question for c in some], references=[list(c.references) for c in some]
+    )
+    clusters = pd.DataFrame(
+        [
+            (f"q{i}", number, text, 0.5, [text])
+            for i, candidate in enumerate(some)
+            for number, text in enumerate([candidate.answer, "second", "third"])
+        ],
+        columns=artifacts.CLUSTERS.schema.names,
+    )
+    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS)
+    artifacts.write(clusters, folder / "clusters.parquet", artifacts.CLUSTERS)
+    names = ("questions", "clusters", "labels", "answers")
+    return [str(folder / f"{name}.parquet") for name in names]
+
+
+def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    paths = write_tables(tmp_path, candidates(3))
+    settings = vars(fake.settings())
+    folder = str(tmp_path / "judge")
+    noted = str(tmp_path / "noted.csv")
+    judge_answers(*paths, judged_clusters=2, judge=settings, folder=folder, noted=noted)
+    labels = artifacts.read(paths[2], artifacts.LABELS)
+    assert labels["cluster"].tolist() == [0, 1] * 3
+    assert labels["label"].tolist() == ["correct", "incorrect"] + ["incorrect"] * 2 + [
+        "correct",
+        "incorrect",
+    ]
+    assert set(labels["source"]) == {"judge-1"}
+    assert "third" not in fake.asked
+    answers = artifacts.read(paths[3], artifacts.ANSWERS)
+    assert answers["correct"].tolist() == [True, False, True]
+    judge_answers(*paths)
+    labels = artifacts.read(paths[2], artifacts.LABELS)
+    assert len(labels) == 9
+    assert set(labels["source"]) == {"lexical"}
+
+
+def test_the_lexical_judge_needs_neither_library_nor_server(tmp_path):
+    paths = write_tables(tmp_path, candidates(2))
+    code = f"""
+import sys
+sys.path[:0] = ["{ROOT}", "{ROOT}/workflow/scripts/judgements"]
+from judge_answers import judge_answers
+judge_answers(*{paths})
+assert not {{"openai", "tenacity"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+# The rule --------------------------------------------------------------------
+
+SNAKEFILE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "{root}")
+from study.selection import Study
+study = Study(config)
+RESULTS, LOGS, QUESTIONS = "results", "logs", "questions.parquet"
+PLACE = "{{model}}/{{checkpoint}}/{{dataset}}.parquet"
+CLUSTERS = "clusters/" + PLACE
+LABELS, ANSWERS = "results/labels/" + PLACE, "results/answers/" + PLACE
+def read_prompt(path, key):
+    return Path("{root}", path).read_text()
+def digest_of(script):
+    return "1"
+rule all:
+    input:
+        "after.txt"
+rule cluster_answers:
+    output:
+        clusters="clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet",
+include: "{root}/workflow/rules/judgements.smk"
+rule after:
+    input:
+        expand(rules.judge_answers.output.labels, model="m", checkpoint=["a", "b"], dataset="d")
+    output:
+        "after.txt"
+    shell:
+        "touch {{output}}"
+"""
+
+
+@pytest.mark.slow
+def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, tmp_path):
+    (tmp_path / "Snakefile").write_text(SNAKEFILE.format(root=ROOT))
+    for checkpoint, some in {"a": candidates(2), "b": candidates(4)}.items():
+        folder = tmp_path / "clusters" / "m" / checkpoint
+        folder.mkdir(parents=True)
+        write_tables(tmp_path, some)
+        (tmp_path / "clusters.parquet").replace(folder / "d.parquet")
+    fake.replies["fact 2"] = completion(f"{KEY}?")
+    rest = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+
+    def run(**changes):
+        """Run the workflow and return the checkpoints whose judge jobs ran."""
+        judge = {"clusters": "needed", **vars(fake.settings(**changes))}
+        (tmp_path / "config.json").write_text(json.dumps({**rest, "judge": judge}))
+        for path in tmp_path.glob("logs/**/*.log"):
+            path.unlink()
+        options = "-c1 --quiet all --configfile config.json --rerun-triggers mtime params input"
+        environment = {"JUDGE_KEY": KEY, "PYTHONPATH": str(ROOT)}
+        warm_python.run(
+            "snakemake", options.split(), 120, folder=tmp_path, **environment
+        ).check_returncode()
+        return sorted(path.parent.name for path in tmp_path.glob("logs/**/*.log"))
+
+    def labels(checkpoint):
+        path = tmp_path / f"results/labels/m/{checkpoint}/d.parquet"
+        table = artifacts.read(path, artifacts.LABELS)
+        return table.loc[table["cluster"] == 0, "source"].tolist()
+
+    assert run() == ["a", "b"]
+    assert (labels("a"), labels("b")) == (
+        ["judge-1"] * 2,
+        ["judge-1"] * 2 + ["queue", "judge-1"],
+    )
+    assert run(max_cost=99, concurrency=1, backend="openai_batch") == []
+    with pytest.raises(subprocess.CalledProcessError):  # b went on without a label
+        run(undecided="stop")
+    assert (labels("a"), (tmp_path / "results/labels/m/b/d.parquet").exists()) == (
+        ["judge-1"] * 2,
+        False,
+    )
+    assert (
+        "1 answer waits for a person" in (tmp_path / "logs/judge_answers/m/b/d.log").read_text()
+    )
+    fake.folder = tmp_path / "results" / "judge"
+    fake.fill_in(fact_2="correct")
+    assert run(undecided="stop") == ["b"]
+    assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
+    assert run() == []
+    assert run(together=True) == ["a", "b"]
+    assert {asked.count("|") for asked in fake.asked} == {0, 1}
+    assert run(form="released", request={}) == ["a", "b"]
+    assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]  # .snakemake too
+    assert not [path for path in files if b"SECRET" in path.read_bytes()]

@@ -1,0 +1,129 @@
+"""A server's key: refused where it cannot be sent, and in nothing that is kept or said."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge_server import KEY, ROOT, as_json, candidates, completion, error
+from snakemake.common.configfile import load_configfile
+
+from persistcal.judge import ask
+from persistcal.judge.labels import JudgeError
+from persistcal.server import client
+from persistcal.server.errors import redact
+from study.check import ConfigError, check_config
+
+
+@pytest.mark.parametrize("key", ["sk-\u200babcdefgh", "sk-abcdef\nhi", "sk-“abcdef”"])
+def test_a_key_that_cannot_be_sent_is_refused_and_nothing_kept(fake, key):
+    with pytest.raises(JudgeError, match=r"JUDGE_KEY cannot be sent.*character \d") as raised:
+        fake.ask(candidates(3), api_key=key)
+    assert "abcdef" not in str(raised.value)
+    assert (fake.kept, fake.booked) == (0, 0)
+    assert fake.ask(candidates(3)) == "RWR"
+
+
+VISIBLE = st.characters(min_codepoint=33, max_codepoint=126)
+
+
+@given(
+    st.text(VISIBLE, min_size=8, max_size=60),
+    *(st.text(), st.text()),
+    *(st.integers(0, 60), st.integers(0, 60)),
+)
+def test_no_piece_of_a_key_is_left(key, before, after, start, length):
+    piece = key[start : start + length]
+    said = redact(f"{before}{piece}{after}{key}", key)
+    assert not [key[i : i + 8] for i in range(len(key) - 7) if key[i : i + 8] in said]
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("01234567", "[key]"),  # a piece of eight characters, all there is
+        ("x12345678", "x[key]"),
+        ("12345678x", "[key]x"),
+        ("1234567", "1234567"),
+        ("x0123456x789abcd", "x0123456x789abcd"),
+        ("12345678 9abcdef/", "[key] [key]"),
+        ("0123456789abcdef%2F", "[key]"),
+        ("0123456789abcdef/9abcdef/", "[key][key]"),
+        ("sk-abc…", "[key]…"),
+        ("task-1", "task-1"),
+    ],
+)
+def test_what_of_a_text_is_a_piece_of_a_key(text, hidden):
+    assert redact(text, "0123456789abcdef/") == hidden
+
+
+def test_a_key_across_the_cut_is_hidden(fake):
+    key = "topsecret/0123+456789=abcdefghijk"
+    for i, cut in enumerate(range(470, 501, 5)):
+        fake.replies[candidates(7)[i].answer] = completion("x" * cut + key + "y" * 500)
+    fake.ask(candidates(7), api_key=key)
+    fake.replies["fact 0"] = error(400, "no", "z" * 440 + key.replace("/", "%2F"))
+    with pytest.raises(JudgeError) as raised:
+        fake.ask(candidates(1), api_key=key, model="judge-2", retries=1)
+    for text in [*fake.written(), str(raised.value).encode()]:
+        for i in range(len(key) - 7):
+            assert key[i : i + 8].encode() not in text
+
+
+def test_a_server_that_names_its_batch_by_the_key_is_not_followed(fake):
+    fake.next_batch_replies = [as_json({"id": f"b-{KEY}", "status": "in_progress"})]
+    assert fake.ask(candidates(2), backend="openai_batch") == "RW"
+    assert not [text for text in fake.written() if b"SECRET" in text]
+
+
+def test_a_password_in_the_address_is_refused_and_not_told(fake):
+    address = "http://user:hunter22@judge.example:8000/v1?key=hunter22"
+    with pytest.raises(
+        JudgeError, match=r"http://judge.example:8000/v1\) holds a user"
+    ) as raised:
+        fake.ask(candidates(1), base_url=address)
+    assert "hunter22" not in str(raised.value)
+    assert (fake.kept, fake.booked) == (0, 0)
+
+
+def paper():
+    files = [ROOT / "config" / f"{name}.yaml" for name in ("config", "tables")]
+    return load_configfile(files[0]) | load_configfile(files[1])
+
+
+@pytest.mark.parametrize(
+    "address", ["http://user:hunter22@h/v1", "https://h/v1?key=hunter22", 22]
+)
+def test_a_config_with_a_password_in_the_address_is_refused_and_not_told(address):
+    config = paper()
+    config["judge"]["base_url"] = address
+    says = r"^config: judge.base_url is not as it should"
+    with pytest.raises(ConfigError, match=says) as raised:
+        check_config(config)
+    assert "22" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [("model", "lacks the key model, which backend openai needs"), ("backend", "lacks a key")],
+)
+def test_a_config_without_what_a_paid_judge_needs_says_what(missing, says):
+    config = paper()
+    del config["judge"][missing]
+    with pytest.raises(ConfigError, match=f"config: judge {says}"):
+        check_config(config)
+
+
+def test_nothing_of_the_key_is_logged_at_any_level(fake, caplog):
+    caplog.set_level(0)
+    for library in ("openai", "httpx2", "httpcore2"):
+        client.logging.getLogger(library).setLevel(0)
+    fake.next_replies = [error(500, KEY, KEY, **{"X-Request-Id": KEY, "Set-Cookie": KEY})]
+    assert fake.ask(candidates(2)) == "RW"
+    assert "SECRET" not in caplog.text
+
+
+def test_a_server_is_quoted_without_secrets_and_briefly():
+    about = {"timeout_s": 1, "retries": 0, "first_wait_s": 1, "section": "judge", "kept": ""}
+    server = client.ModelServer(base_url="http://h:1/v1", api_key=KEY, **about)
+    assert server.quote(f"a\ud800{KEY}") == "a?[key]"
+    assert len(server.quote("x" * 10**7)) == 500
+    assert ask.LARGEST_UPLOAD < 200_000_000

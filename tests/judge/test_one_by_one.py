@@ -1,0 +1,395 @@
+"""A judge behind HTTP, request by request: asked, kept, counted, and left to a person."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from judge_server import (
+    KEY,
+    PROMPT,
+    ROOT,
+    TOGETHER,
+    as_json,
+    candidates,
+    completion,
+    error,
+)
+from werkzeug import Response
+
+from persistcal.judge.labels import JudgeError
+from persistcal.judge.prompt import candidate_of
+from persistcal.judge.queue import human_labels_digest
+from persistcal.judge.settings import JudgeSettings
+
+BOTH = pytest.mark.parametrize("backend", ["openai", "openai_batch"])
+
+
+def together(fake, some, **changes):
+    return fake.ask(some, **{"together": True, "prompt": TOGETHER, **changes})
+
+
+def answers_to(question, *answers):
+    return [candidate_of(f"Question {question}?", [f"fact {question}"], a) for a in answers]
+
+
+def test_each_distinct_candidate_is_asked_once_and_kept(fake):
+    some = candidates(10)
+    assert fake.ask(some * 2) == "RW" * 10
+    assert set(fake.asked.values()) == {1}
+    # another job of the study, with one candidate more; the judged ones need no key
+    assert fake.ask([*some, candidates(11)[-1]]) == "RW" * 5 + "R"
+    assert fake.ask(some, api_key="") == "RW" * 5
+    assert fake.asked.total() == 11
+    # another model has replies of its own
+    fake.ask(some, model="judge-2")
+    assert fake.asked.total() == 21
+
+
+def test_no_key_no_reference_and_no_such_backend_say_so(fake):
+    with pytest.raises(JudgeError, match="environment variable JUDGE_KEY is empty"):
+        fake.ask(candidates(1), api_key=" ")
+    with pytest.raises(JudgeError, match="has no reference answer"):
+        fake.ask([candidate_of("Q?", [], "a")])
+    with pytest.raises(JudgeError, match="'x'; choose openai or openai_batch"):
+        fake.ask(candidates(1), backend="x")
+
+
+def test_nothing_is_repeated_when_another_request_has_failed(fake):
+    fake.replies["fact 0"] = error(429, **{"Retry-After": "60"})
+    fake.replies["wrong 1"] = lambda request: time.sleep(0.3) or error(401)
+    begin = time.monotonic()
+    with pytest.raises(JudgeError, match="failed"):
+        fake.ask(candidates(2))
+    assert time.monotonic() - begin < 30
+    assert fake.asked == {"fact 0": 1, "wrong 1": 1}
+
+
+@pytest.mark.parametrize(
+    ("reply", "tries"),
+    [
+        (error(401, "invalid_api_key"), 1),
+        (error(400, "unknown_model"), 1),
+        (error(429, "insufficient_quota"), 1),
+        (error(429, "rate_limit_exceeded", **{"Retry-After": "86400"}), 1),
+        (error(500), 4),
+    ],
+)
+def test_a_failure_that_stays_stops_and_keeps_what_was_judged(fake, reply, tries):
+    some = candidates(3)
+    fake.ask(some[:2])
+    before = fake.spent
+    assert before[0] == 2 and before[1] > 0
+    fake.replies["fact 2"] = reply
+    with pytest.raises(JudgeError, match=r"server at .* failed .* Labels so far are kept"):
+        fake.ask(some)
+    assert fake.asked == {"fact 0": 1, "wrong 1": 1, "fact 2": tries}
+    assert fake.spent == pytest.approx(before)
+    del fake.replies["fact 2"]
+    assert fake.ask(some) == "RWR"
+
+
+def test_replies_on_their_way_are_kept_when_another_fails(fake):
+    fake.replies["fact 0"] = error(401)
+    said = as_json(completion("INCORRECT"))
+    fake.replies["wrong 1"] = lambda request: time.sleep(0.5) or said
+    with pytest.raises(JudgeError):
+        fake.ask(candidates(2))
+    assert fake.ask(candidates(2)[1:]) == "W"
+    assert fake.asked["wrong 1"] == 1
+
+
+def test_two_jobs_at_once_ask_once_and_share_one_limit(fake):
+    fake.delay_s = 0.05
+    found = {}
+
+    def job(name):
+        found[name] = fake.ask(candidates(8), concurrency=2)
+
+    jobs = [threading.Thread(target=job, args=(name,)) for name in "ab"]
+    [thread.start() for thread in jobs]
+    [thread.join(30) for thread in jobs]
+    assert found == {"a": "RW" * 4, "b": "RW" * 4}
+    assert set(fake.asked.values()) == {1}
+    assert fake.most_busy == 2
+
+
+JOB = f"""
+import json, sys
+sys.path[:0] = ["{ROOT}", "{ROOT}/tests/helpers"]
+from judge_server import KEY, candidates
+from persistcal.judge.run import judge_candidates
+from persistcal.judge.settings import JudgeSettings
+from persistcal.store.logs import log_to
+settings, folder, n = JudgeSettings(**json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+log_to(folder + "/job.log")
+judge_candidates(candidates(n), folder, settings, noted=folder + "/noted.csv", api_key=KEY)
+"""
+
+
+def start_job(settings, folder, n, **environment):
+    arguments = [json.dumps(vars(settings)), str(folder), str(n)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, **environment}
+    return subprocess.Popen([sys.executable, "-c", JOB, *arguments], env=environment, **pipes)
+
+
+def test_a_killed_job_loses_no_reply_and_leaves_no_lock(fake, tmp_path):
+    fake.delay_s = 0.05
+    job = start_job(fake.settings(concurrency=1), tmp_path, 30)
+    deadline = time.monotonic() + 60
+    while len(fake.times) < 8 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(job.pid, signal.SIGKILL)
+    job.communicate(timeout=10)
+    assert 8 <= len(fake.times) < 30
+    # every reply that the job could keep is kept: only the one on its way, or the one
+    # that had just come, may be asked for again
+    assert fake.ask(candidates(30)) == "RW" * 15
+    assert 30 <= fake.asked.total() <= 32
+
+
+@pytest.mark.slow
+def test_the_key_is_nowhere(fake, tmp_path):
+    """A server that repeats the key in errors, headers and replies; the loudest log level."""
+    echo = f"Incorrect API key provided: {KEY}."
+    fake.replies["fact 0"] = completion(f"My key is Bearer {KEY}")
+    fake.replies["wrong 1"] = completion(None, refusal=KEY)
+    fake.replies["fact 2"] = Response(f"<p>{KEY}</p>", content_type="text/html")
+    fake.replies["wrong 3"] = error(400, "content_filter", echo)
+    fine = start_job(fake.settings(retries=1), tmp_path, 5, OPENAI_LOG="debug")
+    said = [*fine.communicate(timeout=120)]
+    assert fine.returncode == 0, said
+    fake.replies["fact 0"] = error(401, "invalid_api_key", echo, **{"X-Echo": KEY})
+    failed = start_job(fake.settings(model="judge-2"), tmp_path, 5, OPENAI_LOG="debug")
+    said += failed.communicate(timeout=120)
+    assert failed.returncode != 0
+    assert b"Incorrect API key provided: [key]" in said[-1]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"queue.csv", "job.log", "spending.csv"} <= {path.name for path in files}
+    outputs = [*said, *(path.read_bytes() for path in files)]
+    assert not [output for output in outputs if b"SECRET" in output]
+
+
+def test_a_missing_library_is_named(fake, monkeypatch):
+    for name in [*sys.modules]:
+        if name.startswith(("persistcal.judge.", "persistcal.server.")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(Exception, match="needs the package openai: pip install") as raised:
+        fake.ask(candidates(1))
+    assert type(raised.value).__name__ == "JudgeError"
+
+
+# Ceilings ------------------------------------------------------------------------------
+
+
+def test_ceilings_hold_for_the_study_and_refuse_before_anything_is_sent(fake):
+    some = candidates(10)
+    fake.ask(some[:6], max_requests=9)
+    with pytest.raises(
+        JudgeError,
+        match=r"Judging needs 4 more requests .*judge.max_requests 9; raise it to 10",
+    ):
+        fake.ask(some, max_requests=9)
+    with pytest.raises(JudgeError, match=r"above judge\.max_cost 0\.001; raise it to 0\.02 or"):
+        fake.ask(some, max_cost=0.001)
+    assert fake.asked.total() == 6
+    assert fake.ask(some, max_requests=10) == "RW" * 5
+
+
+def test_a_judge_without_a_bill_needs_no_money(fake):
+    fake.ask(candidates(2), price_input=0, price_output=0, max_cost=0)
+    assert fake.spent == (2, 0)
+
+
+def test_a_judge_that_never_gives_a_label_is_stopped_early(fake, tmp_path):
+    some = candidates(60)
+    fake.replies = dict.fromkeys((c.answer for c in some), completion("Sure! Let me think"))
+    with pytest.raises(JudgeError, match="None of the judge's first 20 replies is a label"):
+        fake.ask(some)
+    assert fake.asked.total() < 40
+    assert not list(tmp_path.glob("cache/*/*.json"))
+    fake.replies = {}
+    assert fake.ask(some) == "RW" * 30
+
+
+# A person --------------------------------------------------------------------------------
+
+
+def test_refusals_wait_for_a_person_whose_label_wins(fake):
+    fake.replies["fact 0"] = completion(None, refusal="I cannot help with that.")
+    fake.replies["wrong 1"] = error(400, "content_filter")
+    fake.replies["fact 2"] = completion("It is =CORRECT, I think")
+    fake.replies["wrong 3"] = completion("INCORR", finish_reason="length")
+    fake.replies["fact 4"] = completion("", finish_reason="content_filter")
+    some = candidates(6)
+    assert fake.ask(some) == "?" * 5 + "W"
+    reasons = {row["answer"][-1]: row["reason"] for row in fake.waiting}
+    assert {i for i, reason in reasons.items() if reason == "refusal"} == {"0", "1", "4"}
+    assert {i for i, reason in reasons.items() if reason == "malformed"} == {"2", "3"}
+    fake.ask(some)  # neither asked again nor queued again
+    assert len(fake.waiting) == 5
+    assert fake.asked.total() == 6
+
+    fake.fill_in(fact_0="Correct", wrong_1="not attempted")
+    expected = "rn???W"
+    assert fake.ask(some) == expected
+    # a person's label also holds for another judge, which is not asked
+    assert fake.ask(some[:2], model="judge-2") == expected[:2]
+    assert fake.asked.total() == 6
+    # and what a job appends leaves it as it is
+    fake.replies["wrong 7"] = completion("?")
+    assert fake.ask(candidates(8)[6:]) == "R?"
+    assert fake.ask(some) == expected
+
+
+def test_a_label_reruns_the_jobs_that_it_concerns_and_no_other(fake, tmp_path):
+    fake.replies = {f"fact {i}": completion("?") for i in (0, 2, 4)}
+    some, queue = candidates(6), str(tmp_path / "queue.csv")
+
+    def digests():
+        return [human_labels_digest(queue, str(tmp_path / f"{job}.csv")) for job in "abc"]
+
+    assert digests() == ["", "", ""]
+    fake.ask(some[:2], job="a")
+    fake.ask(some[:4], job="b")
+    assert digests() == ["", "", ""]
+    fake.fill_in(fact_2="correct")
+    assert [bool(digest) for digest in digests()] == [False, True, False]
+    # running the job again leaves its digest: the parameter that Snakemake has recorded
+    before = digests()
+    assert fake.ask(some[:4], job="b")[2] == "r"
+    # a job that finds the label there from its first run on has nothing to catch up with
+    fake.ask(some[2:], job="c")
+    assert digests() == before
+    fake.fill_in(fact_2="incorrect")
+    assert digests()[0] == ""
+    assert digests()[1] not in ("", before[1])
+    assert digests()[2] != ""
+    fake.fill_in(fact_2="Correct.")  # the same, said otherwise
+    assert digests()[2] == ""
+    fake.fill_in(fact_2="")
+    assert [bool(digest) for digest in digests()] == [False, False, True]
+    fake.fill_in(fact_0="yes")  # no label, so the jobs that read it run and say so
+    assert all(digests())
+    with pytest.raises(JudgeError, match="has the label 'yes'"):
+        fake.ask(some[:2], job="a")
+
+
+@BOTH
+def test_undecided_answers_stop_the_job_and_a_rerun_goes_on(fake, backend):
+    fake.replies = {"fact 0": completion("?"), "wrong 1": completion(None, refusal="no")}
+    some = candidates(5)
+    stop = {"undecided": "stop", "backend": backend}
+    for _ in range(2):
+        with pytest.raises(JudgeError, match=r"^2 answers wait for a person: .*queue\.csv"):
+            fake.ask(some, **stop)
+    assert fake.asked.total() == fake.booked == 5
+    fake.fill_in(fact_0="correct")
+    with pytest.raises(JudgeError, match=r"^1 answer waits"):
+        fake.ask(some, **stop)
+    fake.fill_in(wrong_1="not_attempted")
+    assert fake.ask(some, **stop) == "rnRWR"
+    assert fake.asked.total() == 5
+
+
+def test_stopping_is_what_happens_unless_told_otherwise():
+    needed = "backend model prompt base_url max_requests max_cost price_input price_output"
+    settings = JudgeSettings(**dict.fromkeys(needed.split()))
+    assert (settings.undecided, settings.together) == ("stop", False)
+
+
+def test_a_job_that_went_on_without_a_label_has_to_stop_when_told_to(fake, tmp_path):
+    fake.replies["fact 0"] = completion("?")
+    paths = str(tmp_path / "queue.csv"), str(tmp_path / "noted.csv")
+
+    def digests():
+        return [human_labels_digest(*paths, stop=stop) for stop in (False, True)]
+
+    assert digests() == ["", ""]
+    fake.ask(candidates(2))
+    goes_on, stops = digests()
+    assert (goes_on, bool(stops)) == ("", True)
+    fake.fill_in(fact_0="correct")
+    assert digests()[0] == digests()[1] != stops
+
+
+# All answers to a question in one request --------------------------------------------------
+
+
+@BOTH
+def test_one_request_asks_about_all_answers_to_a_question(fake, backend):
+    some = answers_to(0, "fact 0", "b", "c") + answers_to(1, "fact 1") + answers_to(2, "d", "e")
+    expected = "RWWRWW"
+    assert together(fake, some, backend=backend) == expected
+    assert fake.asked == {"fact 0|b|c": 1, "fact 1": 1, "d|e": 1}
+    assert fake.booked == 3
+    # kept for both backends; and a checkpoint with the same answers is the same request
+    for other in ("openai", "openai_batch"):
+        assert together(fake, some, backend=other) == expected
+    assert fake.asked.total() == 3
+    # another checkpoint's answers are judged anew, also one that was judged before
+    assert together(fake, answers_to(0, "b", "fact 0"), backend=backend) == "WR"
+    assert fake.asked.total() == 4
+    # and one by one has requests of its own
+    assert together(fake, some, backend=backend, together=False, prompt=PROMPT) == expected
+    assert fake.asked.total() == 10
+
+
+def test_the_same_answer_twice_is_one_line(fake):
+    assert together(fake, answers_to(0, "fact 0", "b", " b ", "fact  0")) == "RWWR"
+    assert fake.asked == {"fact 0|b": 1}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("CORRECT\nINCORRECT", "RW"),
+        ("1. CORRECT\n2. INCORRECT\n3. CORRECT\nThat is all.", "RW"),
+        ("CORRECT", "??"),
+        ("1. CORRECT\n2. It is INCORRECT", "R?"),
+    ],
+)
+def test_lines_too_many_too_few_and_unreadable(fake, tmp_path, reply, expected, backend):
+    fake.replies["fact 0"] = completion(reply)
+    some = answers_to(0, "fact 0", "b") + answers_to(1, "fact 1", "b")
+    for _ in range(2):  # kept, so the second time is the same
+        assert together(fake, some, backend=backend) == expected + "RW"
+    assert fake.asked.total() == 2
+    waiting = fake.waiting if (tmp_path / "queue.csv").exists() else []
+    assert len(waiting) == expected.count("?")
+
+
+def test_refusals_and_garbage_are_of_the_whole_question(fake):
+    fake.replies["a"] = completion(None, refusal="No.")
+    fake.replies["b"] = error(400, "content_filter")
+    fake.replies["c"] = {"no": "completion"}
+    some = [c for i, first in enumerate("abcd") for c in answers_to(i, first, "x")]
+    assert together(fake, some, retries=1) == "?" * 6 + "W" * 2
+
+
+def test_a_person_overrides_single_answers(fake):
+    fake.replies["fact 0"] = completion("1. CORRECT\n2. Hm")
+    some = answers_to(0, "fact 0", "b")
+    assert together(fake, some) == "R?"
+    fake.fill_in(b="correct")
+    assert together(fake, some) == "Rr"
+    assert fake.asked.total() == 1  # the request is as it was, and so is its reply
+    # whoever judges, and with whichever answers it comes
+    assert together(fake, answers_to(0, "b", "fact 0")) == "rR"
+    assert together(fake, answers_to(0, "b")) == "r"
+    assert fake.ask(answers_to(0, "b")) == "r"
+    assert fake.asked.total() == 2
+
+
+def test_ceilings_count_requests_and_the_length_of_replies(fake):
+    some = [c for i in range(4) for c in answers_to(i, "a", "b", "c")]
+    with pytest.raises(JudgeError, match=r"needs 4 more requests .*at most 192 out"):
+        together(fake, some, max_requests=3)  # 4 requests x 3 labels x 16 tokens
+    assert together(fake, some, max_requests=4) == "W" * 12

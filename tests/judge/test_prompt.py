@@ -1,0 +1,171 @@
+"""Requests to a judge by hand: one answer, several, and as in the paper's release."""
+
+import pytest
+from judge_server import PROMPT, RELEASED, candidates, error, response
+
+from persistcal.judge.labels import JudgeError
+from persistcal.judge.prompt import candidate_of, request_body, request_key, split_prompt
+from persistcal.judge.reply import read_reply
+from persistcal.judge.settings import JudgeSettings
+from persistcal.server.errors import BadReplyError
+from persistcal.server.spending import estimate
+
+FORM = {"form": "released", "together": True, "prompt": RELEASED}
+
+
+@pytest.fixture
+def fake(fake):
+    fake.changed = {**FORM, "request": {}}
+    return fake
+
+
+def answers_to(references, *answers):
+    return [candidate_of(f"{references[0]}?", references, answer) for answer in answers]
+
+
+def body_of(some, prompt, options=(), **changes):
+    settings = JudgeSettings("openai", "m", prompt, "", 0, 0, 0, 0, request=dict(options))
+    return request_body(some, JudgeSettings(**{**vars(settings), **changes}))
+
+
+def released(references, *answers, prompt=RELEASED, **options):
+    some = answers_to(references, *answers)
+    return body_of(some, **{**FORM, "prompt": prompt}, options=options)
+
+
+def test_the_request_about_one_answer():
+    prompt = "sys\n---\n{question}/{references}/{answer}"
+    body = body_of([candidate_of("Qé", ["r"], "a")], prompt, {"max_completion_tokens": 16})
+    # system "sys": 3 bytes = 1 token; user "Qé/- r/a": 9 bytes = 3 tokens; 8 more for each
+    # cost: (20 x 2.5 + 16 x 15) / 10^6 = 290 / 10^6
+    cost = pytest.approx(580e-6)
+    assert estimate([body, body], price_input=2.5, price_output=15) == (2, 40, 32, cost)
+
+
+def test_the_request_about_several_answers():
+    body = body_of(
+        answers_to(["fact 1"], "x", "{question}"),
+        "s\n---\n{question}|{references}|{answers}",
+        {"max_completion_tokens": 16, "max_tokens": None, "seed": 3},
+        together=True,
+    )
+    assert body["messages"][1]["content"] == "fact 1?|- fact 1|1. x\n2. {question}"
+    assert (body["max_completion_tokens"], body["seed"]) == (32, 3)
+    # "s": 1 + 8 tokens; 36 bytes: 12 + 8 tokens
+    assert estimate([body], price_input=0, price_output=0)[:3] == (1, 29, 32)
+    with pytest.raises(JudgeError, match=r"lacks \{answers\}"):
+        body_of(answers_to(["a"], "x"), PROMPT, together=True)
+
+
+def test_places_of_the_prompt_are_filled_in_one_pass():
+    candidate = candidate_of("What is {answer}?", ["{question}", "b", "b"], " 4  2 ")
+    body = body_of([candidate], "s\n---\n{question}|{references}|{answer}")
+    assert body["messages"][1]["content"] == "What is {answer}?|- {question}\n- b|4 2"
+    system, user = split_prompt(PROMPT)
+    assert "any one of them is enough" in system
+    assert user.endswith("Label:")
+    with pytest.raises(JudgeError, match="line '---'"):
+        split_prompt("{question}{references}{answer}")
+    with pytest.raises(JudgeError, match=r"lacks \{references\}"):
+        split_prompt("s\n---\n{question}{answer}")
+
+
+def test_replies_that_were_paid_one_by_one_keep_their_keys():
+    body = body_of(candidates(1), "s\n---\n{question}{references}{answer}", {"n": 1})
+    assert request_key(body) == "a323c65e5c8d297b532f60453de6466a"
+    assert request_key(body, 2) == "a323c65e5c8d297b532f60453de6466a-2"
+
+
+# As in the paper's release: one message, a line of one letter per answer ---------------------
+
+
+@pytest.mark.parametrize("backend", ["openai", "openai_batch"])
+def test_one_letter_per_answer(fake, backend):
+    some = answers_to(["it's a", "b"], "b", "x", "it's a") + answers_to(["c"], "c", "y")
+    fake.replies["c"] = response("1. n.\n2: R")
+    for _ in range(2):
+        assert fake.ask(some, backend=backend) == "RWRNR"
+    assert fake.asked == {"b|x|it's a": 1, "c|y": 1}
+    # asked one by one, each is a list of one
+    assert fake.ask(some[:2], backend=backend, together=False) == "RW"
+    assert fake.asked["x"] == 1
+
+
+def test_the_request_by_hand():
+    prompt = "1 {question} {references}\n{answers}\n---\n2 {question} {references}\n{answers}"
+    body = released(["a"], "x", prompt=prompt)
+    assert body == {
+        "model": "m",
+        "input": [{"role": "user", "content": "1 a? a\n1. x"}],
+        "temperature": 0,
+        "max_output_tokens": 16,
+    }
+    several = released(["a", "b'"], *"vwxyz", prompt=prompt, seed=3)
+    listed = "1. v\n2. w\n3. x\n4. y\n5. z"
+    assert several["input"][0]["content"] == f"2 a? ['a', \"b'\"]\n{listed}"
+    # 4 x 5 - 1 + 3 = 22 tokens for five lines
+    assert (several["max_output_tokens"], several["seed"]) == (22, 3)
+    # 11 bytes = 4 tokens, and 8
+    assert estimate([body], price_input=0, price_output=0)[:3] == (1, 12, 16)
+
+
+def test_the_prompt_has_a_wording_for_one_reference_and_one_for_several():
+    one, several = (
+        released(truths, "x")["input"][0]["content"] for truths in (["a"], ["a", "b"])
+    )
+    assert "Ground truth answer: a\n" in one
+    assert "Ground truth answers: ['a', 'b']\n" in several
+    for text in (one, several):
+        assert "semantically consistent" in text and "1. x\n" in text
+    for lacks in ("{question}", "{references}", "{answers}"):
+        for place in ("above", "below"):
+            parts = RELEASED.split("\n---\n")
+            parts[place == "below"] = parts[place == "below"].replace(lacks, "")
+            with pytest.raises(JudgeError, match=rf"lacks \{lacks} {place} its line"):
+                released(["a"], "x", prompt="\n---\n".join(parts))
+    with pytest.raises(JudgeError, match="no line '---'"):
+        released(["a"], "x", prompt="{question}{references}{answers}")
+
+
+@pytest.mark.parametrize("field", ["reasoning_effort", "max_completion_tokens", "max_tokens"])
+def test_fields_of_chat_completions_are_refused(field):
+    assert field not in released(["a"], "x", **{field: None})
+    with pytest.raises(JudgeError, match=f"judge.request.{field} is a field of chat"):
+        released(["a"], "x", **{field: 16})
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (response("1. R\n2. W\n3. R\nThat is all."), "RW"),
+        (response("R\nN"), "RN"),
+        (response("1. R"), "??"),
+        (response("1. CORRECT\n2. W"), "?W"),
+        (response("1. R\n2. ", status="incomplete"), "R?"),
+        (response("1. R\n2. W", incomplete_details={"reason": "content_filter"}), "??"),
+        (response("", output=[]), "??"),
+        (response("", output=[{"type": "message", "content": [{"refusal": "No."}]}]), "??"),
+        (error(400, "content_filter"), "??"),
+        (response("1. R\n2. W", status="failed"), "??"),
+    ],
+)
+def test_replies_that_cannot_be_read_wait_for_a_person(fake, said, expected):
+    fake.replies["a"] = said
+    some = answers_to(["a"], "a", "b")
+    for _ in range(2):
+        assert fake.ask(some, retries=0) == expected
+    assert fake.asked.total() == 1
+
+
+def test_a_response_that_failed_is_asked_again(fake):
+    fake.next_replies = [response("1. W\n2. W", status="failed")]
+    assert fake.ask(answers_to(["a"], "a", "b")) == "RW"
+    with pytest.raises(BadReplyError, match="failed"):
+        read_reply(response("R", status="failed"))
+
+
+def test_words_are_no_letters_and_letters_no_words():
+    """A reply is read by what was asked, so that none is taken for another."""
+    assert read_reply(response("CORRECT")).labels == (None,)
+    chat = {"choices": [{"message": {"content": "R"}}]}
+    assert read_reply(chat).labels == (None,)
