@@ -13,29 +13,37 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from persistcal.report.families import looks
-from persistcal.report.figures import (
+from persistcal.report.drawing import (
     GRAY,
+    Names,
+    add_legend,
     colour_and_marker,
     draw_reference,
     grid,
+    house_style,
     in_legend_order,
+    legend_handles,
     line_look,
 )
+from persistcal.report.families import looks
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
 _SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
 _CHANCE = 0.5
 
 
+Sets = Mapping[str, Sequence[str]]  # checkpoints of each training set, by its name
+
+
+@house_style()
 def transfer_figure(
     rows: pd.DataFrame,
     *,
-    sets: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]],
+    sets: Mapping[str, Mapping[str, Sets]],
     random_later: Sequence[str],
-    checkpoints: Mapping[str, Mapping[str, str]],
-    models: Mapping[str, str],
-    recipes: Mapping[str, str],
+    checkpoints: Mapping[str, Names],
+    models: Names,
+    recipes: Names,
 ) -> Figure:
     """Draw the AUC of every adapter at every checkpoint: a panel per model and recipe.
 
@@ -48,37 +56,30 @@ def transfer_figure(
     rows : DataFrame
         Table `persistcal.store.artifacts.TRANSFER` of one dataset.
     sets : mapping
-        By model and recipe the checkpoints of each training set, in order.
+        By model and recipe the training sets, in order.
     random_later : sequence of str
         Recipes that trained with random labels on the last checkpoint of a set.
     checkpoints : mapping
-        By model the labels of its checkpoints, in order.
+        By model the display names of its checkpoints, in order.
     models, recipes : mapping
-        Labels, in order of the panels.
+        Display names, in order of the panels.
     """
     names = [model for model in models if model in set(rows["model"])]
-    shapes = [len(checkpoints[model]) for model in names]
     shown = [_CHANCE, *rows["auc"].dropna()]
     scale = Normalize(min(shown), max(shown))
-    size = 0.42 * max(shapes) + 0.7
-    figure, panels = grid(
-        len(names),
-        len(recipes),
-        width=size + 0.4,
-        height=size,
-        share_x=False,
-        share_y=False,
-    )
+    size = 0.42 * max(len(checkpoints[model]) for model in names) + 0.7
+    shape = {"width": size + 0.4, "height": size}
+    figure, panels = grid(len(names), len(recipes), **shape, share_x=False, share_y=False)
     values = rows.set_index(["model", "recipe", "trained_on", "checkpoint"])["auc"]
     for line, model in zip(panels, names, strict=True):
+        columns, texts = list(checkpoints[model]), list(checkpoints[model].values())
         for axes, (recipe, title) in zip(line, recipes.items(), strict=True):
             trained = sets[model][recipe]
-            columns = list(checkpoints[model])
             matrix = np.array([[values[model, recipe, s, c] for c in columns] for s in trained])
             _draw_matrix(axes, matrix, scale)
             _frame_training(axes, trained, columns, random=recipe in random_later)
-            texts = [checkpoints[model][c] for c in columns]
-            axes.set_xticks(range(len(columns)), texts, rotation=_slant(texts))
+            slant = 45 if max(map(len, texts)) > 5 else 0
+            axes.set_xticks(range(len(columns)), texts, rotation=slant)
             labels = [" + ".join(checkpoints[model][c] for c in s) for s in trained.values()]
             axes.set_yticks(range(len(trained)), labels)
             heading = f"{models[model]}\n{title}" if len(names) > 1 else title
@@ -90,8 +91,7 @@ def transfer_figure(
     figure.colorbar(
         colours, ax=drawn, label="AUC (full set)", shrink=0.8, aspect=30, panchor=False
     )
-    handles = _transfer_legend(bool(random_later))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    add_legend(figure, _transfer_legend(bool(random_later)), columns=3)
     return figure
 
 
@@ -109,7 +109,7 @@ def _draw_matrix(axes: Axes, matrix: np.ndarray, scale: Normalize) -> None:
 def _frame_training(
     axes: Axes, sets: Mapping[str, Sequence[str]], columns: Sequence[str], *, random: bool
 ) -> None:
-    """Frame what each row was trained on, and draw the line that parts its two sides."""
+    """Frame the checkpoints of each row's training, and draw the line between its sides."""
     stairs = []
     for row, trained in enumerate(sets.values()):
         places = [columns.index(checkpoint) for checkpoint in trained]
@@ -136,17 +136,9 @@ def _transfer_legend(random: bool) -> list[Patch | Line2D]:
     ]
 
 
-def _slant(texts: Sequence[str]) -> int:
-    return 45 if max(map(len, texts)) > 5 else 0
-
-
+@house_style()
 def headroom_figure(
-    rows: pd.DataFrame,
-    *,
-    models: Mapping[str, str],
-    datasets: Mapping[str, str],
-    verifier: str,
-    oracle: str,
+    rows: pd.DataFrame, *, models: Names, datasets: Names, verifier: str, oracle: str
 ) -> Figure:
     """Draw a verifier's headroom against the error rate of its backbone.
 
@@ -157,9 +149,9 @@ def headroom_figure(
     rows : DataFrame
         Table `persistcal.store.artifacts.HEADROOM`.
     models, datasets : mapping
-        Labels.
+        Display names.
     verifier, oracle : str
-        Labels of the two estimators.
+        Display names of the two estimators.
 
     Raises
     ------
@@ -189,25 +181,17 @@ def headroom_figure(
     handles = [
         Line2D([], [], color=colour_and_marker(i)[0], linewidth=3, label=models[name])
         for i, name in enumerate(shown["model"])
-    ] + [
-        Line2D(
-            [],
-            [],
-            color=GRAY,
-            marker=colour_and_marker(i)[1],
-            linestyle="",
-            markersize=5,
-            label=datasets[name],
-        )
-        for i, name in enumerate(shown["dataset"])
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    for i, name in enumerate(shown["dataset"]):
+        look: dict[str, Any] = {"color": GRAY, "marker": colour_and_marker(i)[1]}
+        look |= {"linestyle": "", "markersize": 5, "label": datasets[name]}
+        handles.append(Line2D([], [], **look))
+    add_legend(figure, handles, columns=3)
     return figure
 
 
-def distance_figure(
-    pairs: pd.DataFrame, *, models: Mapping[str, str], estimators: Mapping[str, str]
-) -> Figure:
+@house_style()
+def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) -> Figure:
     """Draw Δ₀ᵇ and AUC over the distance between checkpoints: a row of panels per model.
 
     Lines are means over the pairs of a distance and the datasets, bands one standard
@@ -219,7 +203,8 @@ def distance_figure(
         Table `persistcal.store.artifacts.PAIRS`; estimators that were trained on another
         dataset than the evaluated one are left out.
     models, estimators : mapping
-        Labels, in order of the rows and of the legend; estimators without one come last.
+        Display names, in order of the rows and of the legend; estimators without one come
+        last.
     """
     own = pairs[pairs["train_dataset"] == pairs["dataset"]]
     names = in_legend_order(set(own["estimator"]), estimators)
@@ -233,20 +218,16 @@ def distance_figure(
         for axes, (metric, title) in zip(line, titles.items(), strict=True):
             chosen = own[(own["model"] == model) & (own["metric"] == metric)]
             draw_reference(axes, 0.0 if metric == "delta0_balanced" else _CHANCE)
-            for name in names:
+            for name, style in styles.items():
                 of_name = chosen[chosen["estimator"] == name].groupby("distance")["value"]
                 mean, spread = of_name.mean(), of_name.std()
-                style = styles[name]
                 low, high = mean - spread, mean + spread
                 axes.fill_between(mean.index, low, high, color=style.light, alpha=0.12, lw=0)
                 axes.plot(mean.index, mean, markersize=3.5, linewidth=0.9, **line_look(style))
             axes.set_title(f"{models[model]}: {title}", loc="left")
             axes.set_xlabel("Checkpoints apart")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    handles = [
-        Line2D([], [], markersize=4, linewidth=0.9, **line_look(styles[name])) for name in names
-    ]
-    if names:
-        labels = [estimators.get(name, name) for name in names]
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(names), 3))
+    add_legend(
+        figure, legend_handles(styles, estimators, markersize=4, linewidth=0.9), columns=3
+    )
     return figure

@@ -1,95 +1,68 @@
-"""Figures of a study."""
+"""Figures of a study: accuracy, and what many estimators score."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
-import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from persistcal.report.families import MATPLOTLIB_MARKERS, Look, looks
+from persistcal.report.drawing import (
+    GRAY,
+    MARKERS,
+    Names,
+    add_legend,
+    draw_marker,
+    draw_reference,
+    grid,
+    house_style,
+    in_legend_order,
+    legend_handles,
+)
+from persistcal.report.families import FAMILY_TITLES, Look, looks
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
-GRAY = "#6b6b6b"
-# Okabe & Ito: told apart by colour-blind readers; with a marker each also in print.
-_COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 
-_STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.labelsize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,  # text stays text
-    "text.parse_math": False,  # also where it holds a dollar sign
-}
+# Of each panel: the measure, its title, and its value where confidence follows nothing
+_FOLLOWS = ("contrast", "delta0_balanced")
+_PANELS = (
+    (_FOLLOWS, "Δ₀ᵇ", 0.0),
+    (("contrast", "auc"), "Contrast-set AUC", 0.5),
+    (("full", "auc"), "Full-set AUC", 0.5),
+)
+# By estimator and (scope, metric) a value and the ends of its interval
+Bounds = dict[str, dict[tuple[str, str], tuple[float, float, float]]]
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Draw and save figures in one style; the caller's settings come back afterwards."""
-    with mpl.rc_context(_STYLE):
-        yield
-
-
-def save_figure(figure: Figure, pdf_path: str | Path, png_path: str | Path) -> None:
-    """Save `figure` twice; equal figures give equal files (no dates, no versions)."""
-    dates = {"CreationDate": None, "ModDate": None, "Producer": None, "Creator": None}
-    # A legend may be wider than the panels.
-    figure.savefig(pdf_path, metadata=dates, bbox_inches="tight")
-    figure.savefig(png_path, dpi=200, metadata={"Software": None}, bbox_inches="tight")
-
-
+@house_style()
 def accuracy_figure(
     rows: pd.DataFrame,
     *,
     evaluation: Mapping[str, Sequence[str]],
-    models: Mapping[str, str],
-    datasets: Mapping[str, str],
+    models: Names,
+    datasets: Names,
 ) -> Figure:
     """Draw accuracy over training: a panel per model, a line per dataset.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        As from `persistcal.report.study_tables.checkpoint_rows`.
-    evaluation : mapping
-        By model its evaluation checkpoints; the other ones are earlier.
-    models, datasets : mapping
-        Labels.
+    `rows` are from `persistcal.report.plain_tables.checkpoint_rows`. `evaluation` holds by
+    model its evaluation checkpoints; the other ones are training checkpoints.
     """
     names = list(dict.fromkeys(rows["model"]))
     figure, panels = grid(1, len(names), width=2.9, height=2.6, share_x=False)
     for name, axes in zip(names, panels[0], strict=True):
         of_model = rows[rows["model"] == name]
         places = _along_training(axes, of_model)
-        for marker, (dataset, line) in zip(
-            _MARKERS, of_model.groupby("dataset", sort=False), strict=False
-        ):
+        lines = of_model.groupby("dataset", sort=False)
+        for marker, (dataset, line) in zip(cycle(MARKERS), lines, strict=False):
             x = [places[checkpoint] for checkpoint in line["checkpoint"]]
             y = 100 * line["accuracy"]
             axes.plot(x, y, color=GRAY, linewidth=0.9, zorder=2)
-            role = [
-                EVALUATION if checkpoint in evaluation[name] else EARLIER
-                for checkpoint in line["checkpoint"]
-            ]
+            evaluated = line["checkpoint"].isin(evaluation[name])
+            role = [EVALUATION if is_evaluated else EARLIER for is_evaluated in evaluated]
             axes.scatter(x, y, c=role, marker=marker, s=22, linewidths=0, zorder=3)
             axes.annotate(
                 datasets.get(str(dataset), str(dataset)),
@@ -102,14 +75,12 @@ def accuracy_figure(
             )
         axes.set_title(models.get(name, name), loc="left")
     panels[0][0].set_ylabel("Accuracy (%)")
-    roles = [
+    roles = {"earlier checkpoint (training)": EARLIER, "evaluation checkpoint": EVALUATION}
+    handles = [
         Line2D([], [], color=colour, marker="o", linestyle="", markersize=5, label=label)
-        for colour, label in (
-            (EARLIER, "earlier checkpoint (training)"),
-            (EVALUATION, "evaluation checkpoint"),
-        )
+        for label, colour in roles.items()
     ]
-    figure.legend(handles=roles, loc="outside lower center", ncols=2)
+    add_legend(figure, handles, columns=2)
     return figure
 
 
@@ -127,29 +98,15 @@ def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
     return {checkpoint: count / unit for checkpoint, count in tokens.items()}
 
 
+@house_style()
 def full_vs_contrast_figure(
-    intervals: pd.DataFrame,
-    *,
-    models: Mapping[str, str],
-    datasets: Mapping[str, str],
-    estimators: Mapping[str, str],
+    intervals: pd.DataFrame, *, models: Names, datasets: Names, estimators: Names
 ) -> Figure:
     """Draw AUC on the full set against AUC on contrast sets, a point per estimator.
 
-    Bars are 95 % bootstrap intervals.
-
-    Parameters
-    ----------
-    intervals : DataFrame
-        Table `persistcal.store.artifacts.INTERVALS`.
-    models, datasets, estimators : mapping
-        Labels; models and datasets in order of the panels,
-        estimators in order of the legend.
-
-    Notes
-    -----
-    A panel says "undefined" where no estimator has both values, for example
-    because no contrast set is large enough.
+    Bars are 95 % bootstrap intervals. A panel says "undefined" where no estimator has both
+    values, for example because no contrast set is large enough. `intervals` is the table
+    `persistcal.store.artifacts.INTERVALS`.
     """
     points = _auc_points(intervals)
     names = in_legend_order(set(points["estimator"]), estimators)
@@ -174,31 +131,21 @@ def full_vs_contrast_figure(
             if chosen.empty:
                 axes.text(0.5, 0.5, "undefined", transform=axes.transAxes, ha="center")
             for point in chosen.to_dict("records"):
-                _draw_point(axes, point, styles[point["estimator"]])
+                _draw_both(axes, point, styles[point["estimator"]])
             axes.set_title(f"{models[model]}, {datasets[dataset]}", loc="left")
         line[0].set_ylabel("Contrast-set AUC")
     for axes in panels[-1]:
         axes.set_xlabel("Full-set AUC")
-    handles = [
-        Line2D([], [], markersize=5, **{**line_look(styles[name]), "linestyle": ""})
-        for name in names
-    ]
-    texts = [estimators.get(name, name) for name in names]
-    if names:
-        n_columns = min(len(names), 2 * len(columns))
-        figure.legend(handles, texts, loc="outside lower center", ncols=n_columns)
+    handles = legend_handles(styles, estimators, markersize=5, linestyle="")
+    add_legend(figure, handles, columns=2 * len(columns))
     return figure
 
 
 def _auc_points(intervals: pd.DataFrame) -> pd.DataFrame:
     """Return one row per estimator that was trained in-domain, AUC on both scopes."""
     key = ["model", "dataset", "estimator"]
-    chosen = intervals[
-        (intervals["metric"] == "auc")
-        & (intervals["conditioning"] == "odds")
-        & (intervals["train_dataset"] == intervals["dataset"])
-        & intervals["value"].notna()
-    ]
+    chosen = in_domain(intervals)
+    chosen = chosen[chosen["metric"] == "auc"]
     sides = [
         chosen.loc[chosen["scope"] == scope, [*key, "value", "lower_2_5pct", "upper_97_5pct"]]
         for scope in ("full", "contrast")
@@ -206,66 +153,100 @@ def _auc_points(intervals: pd.DataFrame) -> pd.DataFrame:
     return sides[0].merge(sides[1], on=key, suffixes=("_full", "_contrast"))
 
 
-def in_legend_order(evaluated: set[str], labels: Mapping[str, str]) -> list[str]:
-    """Return estimators in the order of their labels; those without one come last."""
-    return [name for name in labels if name in evaluated] + sorted(evaluated - set(labels))
-
-
-def draw_reference(axes: Axes, place: float, *, upright: bool = False) -> None:
-    """Draw the dashed line of chance, or of no difference."""
-    draw = axes.axvline if upright else axes.axhline
-    draw(place, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
-
-
-def line_look(style: Look) -> dict[str, Any]:
-    """Return how lines and markers of an estimator look, for matplotlib."""
-    return {
-        "color": style.light,
-        "marker": MATPLOTLIB_MARKERS[style.marker],
-        "markerfacecolor": face(style),
-        "linestyle": (0, style.dash) if style.dash else "solid",
-    }
-
-
-def face(style: Look) -> str:
-    """Return the colour that fills a marker: variants of a family are hollow."""
-    return "white" if style.variant else style.light
-
-
-def _draw_point(axes: Axes, point: Mapping[Any, Any], style: Look) -> None:
+def _draw_both(axes: Axes, point: Mapping[Any, Any], style: Look) -> None:
     x, y = point["value_full"], point["value_contrast"]
     for scope, across in (("full", True), ("contrast", False)):
         ends = [point[f"lower_2_5pct_{scope}"], point[f"upper_97_5pct_{scope}"]]
         line = (ends, [y, y]) if across else ([x, x], ends)
         axes.plot(*line, color=style.light, linewidth=0.9, alpha=0.7, zorder=2)
-    axes.scatter(
-        x,
-        y,
-        facecolors=face(style),
-        edgecolors=style.light,
-        marker=MATPLOTLIB_MARKERS[style.marker],
-        s=24,
-        linewidths=0.9,
-        zorder=3,
+    draw_marker(axes, x, y, style, size=24)
+
+
+def in_domain(intervals: pd.DataFrame) -> pd.DataFrame:
+    """Return the defined values, without fitted ones, of estimators trained in-domain."""
+    return intervals[
+        (intervals["conditioning"] == "odds")
+        & (intervals["train_dataset"] == intervals["dataset"])
+        & intervals["value"].notna()
+    ]
+
+
+@house_style()
+def leaderboard_figure(
+    intervals: pd.DataFrame, *, models: Names, datasets: Names, estimators: Names
+) -> Figure:
+    """Draw Δ₀ᵇ, contrast-set AUC and full-set AUC beside each other, with 95 % intervals.
+
+    A row per estimator, in order of Δ₀ᵇ; those without it come last. Colours are families.
+
+    Parameters
+    ----------
+    intervals : DataFrame
+        Table `persistcal.store.artifacts.INTERVALS`; estimators that were trained on another
+        dataset than the evaluated one are left out.
+    models, datasets, estimators : mapping
+        Display names; models and datasets in order of the panels.
+
+    Raises
+    ------
+    ValueError
+        When no estimator has a value.
+    """
+    found = _by_place(intervals)
+    places = [(m, d) for m in models for d in datasets if (m, d) in found]
+    if not places:
+        raise ValueError("no estimator has a value on any of the study's datasets")
+    styles = looks(in_legend_order({e for place in places for e in found[place]}, estimators))
+    ranked = [_ranked(found[place], list(styles)) for place in places]
+    heights = [0.19 * len(rows) + 0.5 for rows in ranked]
+    figure = Figure(figsize=(8.4, sum(heights) + 0.5), layout="constrained")
+    panels = figure.subplots(
+        len(places), len(_PANELS), sharex="col", squeeze=False, height_ratios=heights
     )
+    for line, place, rows in zip(panels, places, ranked, strict=True):
+        for axes, (measure, title, reference) in zip(line, _PANELS, strict=True):
+            draw_reference(axes, reference, upright=True)
+            for height, name in enumerate(rows):
+                if measure in found[place][name]:
+                    value, *ends = found[place][name][measure]
+                    colour = styles[name].light
+                    axes.plot(ends, [height, height], color=colour, linewidth=1.1, zorder=2)
+                    draw_marker(axes, value, height, styles[name], size=20)
+            axes.set_ylim(len(rows) - 0.4, -0.6)
+            axes.grid(visible=False, axis="y")
+            axes.spines["left"].set_visible(False)
+            axes.set_yticks([])
+            axes.set_title(title)
+        line[0].set_yticks(range(len(rows)), [estimators.get(name, name) for name in rows])
+        line[0].tick_params(axis="y", length=0)
+        for label, name in zip(line[0].get_yticklabels(), rows, strict=True):
+            label.set_color(styles[name].light)
+        if len(places) > 1:
+            line[0].set_title(f"{models[place[0]]}, {datasets[place[1]]}", loc="left")
+    # Families of which several estimators are drawn are named.
+    colours = {look.family: look.light for look in styles.values() if look.variant}
+    handles = [
+        Line2D([], [], color=colour, linewidth=3, label=FAMILY_TITLES.get(family, family))
+        for family, colour in colours.items()
+    ]
+    add_legend(figure, handles, columns=4)
+    return figure
 
 
-def colour_and_marker(place: int) -> tuple[str, str]:
-    """Return a colour and a marker that no other place below 49 has together."""
-    n = len(_COLOURS)
-    return _COLOURS[place % n], _MARKERS[(place + place // n) % n]
+def _by_place(intervals: pd.DataFrame) -> dict[tuple[str, str], Bounds]:
+    """Return what is defined by (model, dataset)."""
+    found: dict[tuple[str, str], Bounds] = {}
+    for row in in_domain(intervals).to_dict("records"):
+        of_place = found.setdefault((row["model"], row["dataset"]), {})
+        bounds = (row["value"], row["lower_2_5pct"], row["upper_97_5pct"])
+        of_place.setdefault(row["estimator"], {})[row["scope"], row["metric"]] = bounds
+    return found
 
 
-def grid(
-    rows: int,
-    columns: int,
-    *,
-    width: float,
-    height: float,
-    share_x: bool,
-    share_y: bool = True,
-) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure of panels of `width` by `height` inches, and the panels by row."""
-    figure = Figure(figsize=(width * columns + 0.4, height * rows + 0.5), layout="constrained")
-    panels = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
-    return figure, [list(line) for line in panels]
+def _ranked(found: Bounds, names: list[str]) -> list[str]:
+    """Return the estimators that have a value, the highest Δ₀ᵇ first."""
+    undefined = (-2.0, 0.0, 0.0)  # below any
+    return sorted(
+        (name for name in names if name in found),
+        key=lambda name: -found[name].get(_FOLLOWS, undefined)[0],
+    )

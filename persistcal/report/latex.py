@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from persistcal.evaluation.measures import MEASURES
-from persistcal.report.grid import Cell, Grid
+from persistcal.report.grid import Cell, Grid, Row
 
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
@@ -86,12 +86,29 @@ def number(value: float, digits: int = 3) -> str:
     return text.replace("-", "$-$")
 
 
-def floating(tabular: Sequence[str], *, caption: str, label: str, shrink: bool = False) -> str:
-    r"""Return the lines of a tabular inside a table with caption and label.
+def tabular(
+    columns: str, heads: Sequence[str], groups: Iterable[Sequence[str]] = ()
+) -> list[str]:
+    """Return the lines of a tabular, with a rule above each group of rows."""
+    body = [text for rows in groups for text in (r"\midrule", *rows)]
+    begin = rf"\begin{{tabular}}{{{columns}}}"
+    return [begin, r"\toprule", *heads, *body, r"\bottomrule", r"\end{tabular}"]
 
-    `shrink` scales it to the width of the line.
-    """
-    body = list(tabular)
+
+def title(text: str, span: int, *, ruled: bool = False) -> list[str]:
+    """Return a line in italics above `span` columns, with a rule below it."""
+    rules = [rf"\cmidrule(lr){{1-{span}}}"] if ruled else []
+    return [rf"\multicolumn{{{span}}}{{c}}{{\textit{{{escape(text)}}}}} \\", *rules]
+
+
+def stacked(tabulars: Iterable[Sequence[str]]) -> list[str]:
+    """Return tabulars below each other."""
+    lines = [text for lines in tabulars for text in [*lines, "", r"\vspace{5pt}"]]
+    return lines[:-2]
+
+
+def floating(body: Sequence[str], *, caption: str, label: str, shrink: bool = False) -> str:
+    """Return a table with caption and label, scaled to the width of the line by `shrink`."""
     if shrink:
         body = [r"\resizebox{\linewidth}{!}{%", *body, "}"]
     lines = [
@@ -116,36 +133,31 @@ def metric_head(metric: str) -> str:
 
 
 def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:
-    """Return the LaTeX of a table of results.
-
-    Parameters
-    ----------
-    grids : sequence of Grid
-        Its sections, which have the same columns.
-    caption : str
-        Plain text.
-    label : str
-        What ``tab:`` is put before.
-    """
+    """Return the LaTeX of a table of results, whose sections have the same columns."""
     first = grids[0]
     width = len(first.columns)
-    lines = [rf"\begin{{tabular}}{{l{'c' * width}}}", r"\toprule"]
+    heads = [line(["Method", *(metric_head(column.metric) for column in first.columns)])]
+    scopes = [(_SCOPES[scope], n) for (_, scope), n in first.spans("model", "scope")]
+    heads = spanning(scopes) + heads
     if first.columns[0].model:
-        lines += spanning([(model, n) for (model,), n in first.spans("model")])
-    lines += spanning([(_SCOPES[scope], n) for (_, scope), n in first.spans("model", "scope")])
-    lines += [line(["Method", *(metric_head(column.metric) for column in first.columns)])]
-    for grid in grids:
-        heading = _heading(grid, grids)
-        for place, block in enumerate(grid.blocks):
-            lines += [r"\midrule", r"\addlinespace[3pt]"][: 1 if place == 0 else 2]
-            lines += _headline(heading if place == 0 else "", block.title, width)
-            for row in block.rows:
-                name = _SUB_ROW * row.indent + escape(row.label)
-                lines.append(line([name, *map(_text, row.cells)]))
-    lines += [r"\bottomrule", r"\end{tabular}"]
+        heads = spanning([(model, n) for (model,), n in first.spans("model")]) + heads
+    blocks = [
+        [
+            *([r"\addlinespace[3pt]"] if place else []),
+            *_headline(block.title, "" if place else _heading(grid, grids), width),
+            *(line([_name(row), *map(_text, row.cells)]) for row in block.rows),
+        ]
+        for grid in grids
+        for place, block in enumerate(grid.blocks)
+    ]
     cells = [cell for grid in grids for row in grid.rows() for cell in row.cells]
     caption += PARTLY * any(cell.pairs for cell in cells)
+    lines = tabular(f"l{'c' * width}", heads, blocks)
     return floating(lines, caption=caption, label=label, shrink=width > 6)
+
+
+def _name(row: Row) -> str:
+    return _SUB_ROW * row.indent + escape(row.label)
 
 
 def _text(cell: Cell) -> str:
@@ -160,7 +172,7 @@ def _text(cell: Cell) -> str:
 
 
 def _heading(grid: Grid, grids: Sequence[Grid]) -> str:
-    """Return what tells a section from the others: nothing where there is but one."""
+    """Return the parts of a section's title that tell it from the others."""
     parts = [grid.model] if len({other.model for other in grids}) > 1 else []
     if grid.trained_on:
         parts.append(f"{grid.trained_on} → {grid.dataset}")
@@ -169,23 +181,19 @@ def _heading(grid: Grid, grids: Sequence[Grid]) -> str:
     return ", ".join(parts)
 
 
-def _headline(heading: str, title: str, span: int) -> list[str]:
-    """Return the line above a block: title of the block, heading of the section."""
-    if not heading and not title:
+def _headline(block: str, section: str, span: int) -> list[str]:
+    """Return the line above a block: its title on the left, and the section's heading."""
+    if not block and not section:
         return []
-    left = rf"\multicolumn{{1}}{{l}}{{\:\textit{{{escape(title)}}}}}" if title else ""
-    lines = [line([left, rf"\multicolumn{{{span}}}{{c}}{{{escape(heading)}}}"])]
-    rules = (r"\cmidrule(lr){1-1}" if title else "") + (
-        rf"\cmidrule(lr){{2-{span + 1}}}" if heading else ""
+    left = rf"\multicolumn{{1}}{{l}}{{\:\textit{{{escape(block)}}}}}" if block else ""
+    rules = (r"\cmidrule(lr){1-1}" if block else "") + (
+        rf"\cmidrule(lr){{2-{span + 1}}}" if section else ""
     )
-    return [*lines, rules]
+    return [line([left, rf"\multicolumn{{{span}}}{{c}}{{{escape(section)}}}"]), rules]
 
 
 def spanning(groups: Sequence[tuple[str, int]], *, before: int = 1) -> list[str]:
-    """Return a line of headings over several columns each, and the rules below it.
-
-    The first `before` columns have no heading.
-    """
+    """Return headings over several columns each, after `before` columns without, and rules."""
     heads, rules, start = [""] * before, [], before + 1
     for name, width in groups:
         heads.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(name)}}}")

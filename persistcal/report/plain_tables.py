@@ -1,33 +1,39 @@
 """Tables that compare no estimators: each a function from rows to LaTeX and a CSV's rows.
 
-`workflow/rules/report.smk` has an entry for each: the function, what it reads, its settings.
+`workflow/rules/report.smk` has an entry for each: the function, its input, its settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.report.analysis_tables import similarity_table
-from persistcal.report.question_tables import (
-    categories_table,
-    category_rows,
-    example_questions,
-    example_rows,
-    examples_table,
-)
-from persistcal.report.study_tables import (
-    checkpoint_rows,
-    checkpoints_table,
-    contrast_matrix,
-    contrast_table,
+from persistcal.report.latex import (
+    MISSING,
+    escape,
+    floating,
+    line,
+    number,
+    spanning,
+    stacked,
+    tabular,
+    title,
 )
 
-Labels = Mapping[str, Mapping[str, str]]
+Names = Mapping[str, Mapping[str, str]]  # display names of models and of datasets
+# By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
+# tokens seen in training are a number, or its digits as text
+Described = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+_UNITS = {12: "trillions", 9: "billions", 6: "millions", 3: "thousands"}
+_CATEGORY_COLUMNS = 3
+_EXAMPLES_PER_CATEGORY = 2
+_REFERENCES_PRINTED = 5
 
 
 class Printed(NamedTuple):
-    """A table as LaTeX, and its rows as the CSV has them."""
+    """A table as LaTeX, and the rows of its CSV."""
 
     tex: str
     rows: pd.DataFrame
@@ -37,79 +43,207 @@ def contrast_set_sizes(
     sets: pd.DataFrame,
     *,
     dataset: str,
-    checkpoints: Mapping[str, Mapping[str, str]],
+    checkpoints: Names,
     min_contrast: int,
-    labels: Labels,
+    labels: Names,
 ) -> Printed:
-    """Sizes of the contrast sets of one dataset."""
-    matrix = contrast_matrix(sets[sets["dataset"] == dataset])
-    if matrix.empty:
+    """Sizes of the contrast sets of one dataset, seen from either checkpoint of a pair.
+
+    `checkpoints` are by model the display names of its evaluation checkpoints, in order.
+    """
+    sides = []
+    for row, column, right in (
+        ("earlier", "later", "improvement"),
+        ("later", "earlier", "regression"),
+    ):
+        names = {row: "row", column: "column", right: "row_wrong_column_right"}
+        sides.append(sets[sets["dataset"] == dataset].rename(columns=names))
+    shown = ["model", "dataset", "row", "column", "size", "row_wrong_column_right", "kept"]
+    rows = pd.concat(sides, ignore_index=True)[shown]
+    if rows.empty:
         raise ValueError(f"no contrast set of dataset {dataset!r}")
-    tex = contrast_table(
-        matrix,
-        checkpoints=checkpoints,
-        models=labels["models"],
-        dataset=labels["datasets"].get(dataset, dataset),
-        min_contrast=min_contrast,
-        label=f"contrast-set-sizes-{dataset}",
+    cells = {
+        (model, row, column): f"{size} ({right})"
+        if kept
+        else rf"\textcolor{{gray}}{{{size} ({right})}}"
+        for model, _, row, column, size, right, kept in rows.itertuples(index=False)
+    }
+    tabulars = []
+    for model, of_model in checkpoints.items():
+        lines = [
+            line([escape(name), *(cells.get((model, row, c), MISSING) for c in of_model)])
+            for row, name in of_model.items()
+        ]
+        model_title = labels["models"].get(model, model)
+        tabulars.append(_square(model_title, [*map(escape, of_model.values())], lines))
+    caption = (
+        f"{labels['datasets'].get(dataset, dataset)}: sizes of the contrast sets of each pair "
+        "of evaluation checkpoints, and in brackets how many of their questions the row's "
+        "checkpoint gets wrong and the column's right."
     )
-    return Printed(tex, matrix)
+    if not rows["kept"].all():
+        caption += f" Gray: not used, as smaller than {min_contrast}."
+    label = f"contrast-set-sizes-{dataset}"
+    return Printed(floating(stacked(tabulars), caption=caption, label=label), rows)
 
 
-def checkpoints(
-    accuracies: pd.DataFrame,
-    *,
-    checkpoints: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    labels: Labels,
+def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
+    """Return the tabular of a model, with a column per checkpoint."""
+    head = [*title(model, len(heads) + 1, ruled=True), line(["", *heads])]
+    return tabular(f"l{'c' * len(heads)}", head, [rows])
+
+
+def weight_similarity(
+    similarities: pd.DataFrame, *, checkpoints: Names, labels: Names
 ) -> Printed:
-    """Training tokens and accuracies of all checkpoints."""
-    rows = checkpoint_rows(accuracies, checkpoints)
+    """Cosine similarities of the weights of each pair of checkpoints: a triangle per model."""
+    cosines = similarities.set_index(["model", "earlier", "later"])["cosine"]
+    tabulars = []
+    for model in dict.fromkeys(similarities["model"]):
+        names = list(checkpoints[model])
+        heads = [escape(text) for text in checkpoints[model].values()]
+        rows = []
+        for place, earlier in enumerate(names[:-1]):
+            values = [number(cosines[model, earlier, later]) for later in names[place + 1 :]]
+            rows.append(line([heads[place], *[""] * place, *values]))
+        tabulars.append(_square(labels["models"][model], heads[1:], rows))
+    caption = "Cosine similarity of the flattened weights of each pair of checkpoints."
+    tex = floating(stacked(tabulars), caption=caption, label="weight-similarity")
+    return Printed(tex, similarities)
+
+
+def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.DataFrame:
+    """Return accuracies in the study's order, with `revision`, `label` and `tokens`."""
+    known = [
+        {
+            "model": model,
+            "checkpoint": name,
+            "revision": entry.get("revision", name),
+            "label": entry.get("label", name),
+            "tokens": entry.get("tokens", float("nan")),
+        }
+        for model, entries in checkpoints.items()
+        for name, entry in entries.items()
+    ]
+    rows = pd.DataFrame(known).merge(accuracies, on=["model", "checkpoint"], how="inner")
     if rows.empty:
         raise ValueError("no accuracy of a checkpoint of this study")
-    tex = checkpoints_table(
-        rows,
-        checkpoints=checkpoints,
-        models=labels["models"],
-        datasets=labels["datasets"],
-        label="checkpoints",
+    return rows.astype({"tokens": float})
+
+
+def checkpoints(accuracies: pd.DataFrame, *, checkpoints: Described, labels: Names) -> Printed:
+    """Training tokens and accuracies of all checkpoints."""
+    rows = checkpoint_rows(accuracies, checkpoints)
+    unit = next((u for u in _UNITS if rows["tokens"].max() >= 10**u), 0)
+    seen = "Training data"
+    if unit:
+        seen = rf"\shortstack{{{seen}\\({_UNITS[unit]} of tokens)}}"
+    datasets = labels["datasets"]
+    heads = spanning([("Accuracy (%)", len(datasets))], before=3)
+    heads.append(line(["Short name", "Checkpoint", seen, *map(escape, datasets.values())]))
+    groups = []
+    for model, of_model in rows.groupby(rows["model"].astype(str), sort=False):
+        group = title(labels["models"].get(model, model), 3 + len(datasets), ruled=True)
+        for _, one in of_model.groupby("checkpoint", sort=False):
+            first = one.iloc[0]
+            cells = {row["dataset"]: _accuracy(row) for row in one.to_dict("records")}
+            tokens = checkpoints[model][first["checkpoint"]].get("tokens")
+            names = [
+                escape(first["label"]) if first["label"] != first["revision"] else "",
+                rf"\texttt{{{escape(first['revision'])}}}",
+            ]
+            values = [cells.get(dataset, MISSING) for dataset in datasets]
+            group.append(line([*names, _tokens(tokens, unit), *values]))
+        groups.append(group)
+    lines = tabular(f"cl{'c' * (1 + len(datasets))}", heads, groups)
+    if (rows["split"] == "train").any():
+        lines += ["", r"$^\dagger$ on the training questions"]
+    caption = "Training data and accuracy of the checkpoints."
+    return Printed(floating(lines, caption=caption, label="checkpoints"), rows)
+
+
+def _tokens(stated: float | str | None, unit: int) -> str:
+    """Return tokens in units of a power of ten, stated as text with the digits stated.
+
+    >>> _tokens("1.10e+12", 12), _tokens("2.7e+12", 12), _tokens(2.7e12, 12), _tokens(None, 12)
+    ('1.10', '2.7', '2.70', '--')
+    """
+    if stated is None:
+        return MISSING
+    if isinstance(stated, str):
+        return f"{Decimal(stated).scaleb(-unit):f}"
+    return number(stated / 10**unit, 2)
+
+
+def _accuracy(row: Mapping[Any, Any]) -> str:
+    return number(100 * row["accuracy"], 1) + r"$^\dagger$" * (row["split"] == "train")
+
+
+def question_categories(questions: pd.DataFrame, *, dataset: str, labels: Names) -> Printed:
+    """Categories of the questions of one dataset that are asked, read across in columns.
+
+    The CSV counts the train and test questions of each that are not excluded.
+    """
+    asked = questions[~questions["excluded"] & questions["split"].isin(["train", "test"])]
+    asked = asked[asked["category"] != ""]
+    if asked.empty:
+        raise ValueError(
+            f"no question has a category; take {dataset!r} out of analyses.questions.categories"
+        )
+    rows = (
+        asked.assign(n_train=asked["split"] == "train", n_test=asked["split"] == "test")
+        .groupby("category", as_index=False)[["n_train", "n_test"]]
+        .sum()
+    )
+    rows = rows.sort_values(
+        "category", key=lambda names: names.str.casefold(), kind="stable", ignore_index=True
+    )
+    names = [escape(name) for name in rows["category"]]
+    names += [""] * (-len(names) % _CATEGORY_COLUMNS)
+    starts = range(0, len(names), _CATEGORY_COLUMNS)
+    lines = [line(names[start : start + _CATEGORY_COLUMNS]) for start in starts]
+    name = labels["datasets"].get(dataset, dataset)
+    tex = floating(
+        tabular("l" * _CATEGORY_COLUMNS, lines),
+        caption=f"{name}: categories of the questions included in the evaluation.",
+        label=f"{dataset}-categories",
     )
     return Printed(tex, rows)
 
 
-def weight_similarity(
-    similarities: pd.DataFrame,
-    *,
-    checkpoints: Mapping[str, Mapping[str, str]],
-    labels: Labels,
-) -> Printed:
-    """Cosine similarities of the checkpoints' weights."""
-    tex = similarity_table(
-        similarities,
-        checkpoints=checkpoints,
-        models=labels["models"],
-        label="weight-similarity",
-    )
-    return Printed(tex, similarities)
-
-
-def question_categories(questions: pd.DataFrame, *, dataset: str, labels: Labels) -> Printed:
-    """Categories of the questions of one dataset that are asked."""
-    rows = category_rows(questions)
-    if rows.empty:
-        raise ValueError(
-            f"no question has a category; take {dataset!r} out of analyses.questions.categories"
-        )
-    name = labels["datasets"].get(dataset, dataset)
-    return Printed(categories_table(rows, dataset=name, label=f"{dataset}-categories"), rows)
-
-
-def question_examples(questions: pd.DataFrame, *, dataset: str, labels: Labels) -> Printed:
-    """Two test questions of each category of one dataset."""
-    examples = example_questions(questions)
-    if examples.empty:
+def question_examples(questions: pd.DataFrame, *, dataset: str, labels: Names) -> Printed:
+    """Two test questions of each category of one dataset: those of lowest `index`."""
+    asked = questions[(questions["split"] == "test") & ~questions["excluded"]]
+    if asked.empty:
         raise ValueError(
             f"no test question; take {dataset!r} out of analyses.questions.examples"
         )
-    name = labels["datasets"].get(dataset, dataset)
-    tex = examples_table(examples, dataset=name, label=f"{dataset}-examples")
-    return Printed(tex, example_rows(examples))
+    ordered = asked.sort_values(["category", "index"], ignore_index=True)
+    examples = ordered.groupby("category").head(_EXAMPLES_PER_CATEGORY)
+    rows = pd.DataFrame(
+        {
+            "type": [name[:1].upper() + name[1:] for name in examples["category"]],
+            "question": examples["question"],
+            "references": examples["references"].map("; ".join),
+        }
+    )
+    printed = rows.assign(references=examples["references"].map(_first_references))
+    lines = tabular(
+        r"lp{0.42\linewidth}p{0.25\linewidth}",
+        [line(["Type", "Question", "Reference answer(s)"])],
+        [[line(map(escape, row)) for row in printed.to_numpy()]],
+    )
+    caption = f"{labels['datasets'].get(dataset, dataset)}: example questions."
+    several = examples[examples["references"].str.len() > 1]
+    if len(several) and several["any_of"].all():
+        caption += (
+            " Where several reference answers are given, an answer that matches any of them "
+            "is accepted."
+        )
+    return Printed(floating(lines, caption=caption, label=f"{dataset}-examples"), rows)
+
+
+def _first_references(references: Sequence[str]) -> str:
+    left = len(references) - _REFERENCES_PRINTED
+    more = [f"and {left} more"] if left > 0 else []
+    return "; ".join([*references[:_REFERENCES_PRINTED], *more])
