@@ -8,7 +8,7 @@ from pandas.io.formats.style import Styler
 from persistcal.api.inputs import PLACE
 from persistcal.evaluation.measures import MEASURES
 from persistcal.report.cells import fill_cells
-from persistcal.report.figures import full_vs_contrast_figure, house_style
+from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import Cell, lay_out
 
 BLOCK = [*PLACE, "train_dataset"]
@@ -118,10 +118,9 @@ def figure(intervals: pd.DataFrame) -> Figure:
         From `compare`.
     """
     named = {name: {v: v for v in intervals[name]} for name in [*PLACE, "estimator"]}
-    with house_style():
-        return full_vs_contrast_figure(
-            intervals,
-            models=named["model"],
-            datasets=named["dataset"],
-            estimators=named["estimator"],
-        )
+    return full_vs_contrast_figure(
+        intervals,
+        models=named["model"],
+        datasets=named["dataset"],
+        estimators=named["estimator"],
+    )

@@ -6,18 +6,15 @@ analysis_figures: figures of the analyses: transfer, the headroom of a verifier,
     checkpoints
 analysis_tables: tables of the analyses, as LaTeX
 cells: the cells of a table of results, and which of them are best
+drawing: what all figures share: style, grid of panels, markers, legends
 families: families of estimators, and the colour and marker that each has in every figure
     and page
-figures: figures of a study
+figures: figures of a study: accuracy, and what many estimators score
 grid: the grid of a table of results: sections, columns, rows and cells, laid out once for all
 latex: tables as LaTeX
 layout: what a table of results shows, and which estimators it compares
-leaderboard: the figure of many estimators: a row for each, the one that follows knowledge best
-    on top
 page/: one page that shows a study: what it says, and every answer behind it
 paper: the paper's printed numbers: what each is called here, and how a study compares
 plain_tables: tables that compare no estimators: each a function from rows to LaTeX and a CSV's
     rows
-question_tables: tables about the questions of a dataset, as LaTeX
-study_tables: tables about a study's checkpoints and contrast sets, as LaTeX
 """

@@ -1,7 +1,7 @@
 """The cells of a table of results, and which of them are best."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -17,14 +17,7 @@ from persistcal.report.layout import (
 )
 
 TIE = 1e-5  # values as close as this are equal, as in the paper
-Column = tuple[str, str, str]  # conditioning, scope, metric
-
-
-class Marks(NamedTuple):
-    """How a cell is printed."""
-
-    bold: bool = False
-    underline: bool = False
+_COLUMN = ["conditioning", "scope", "metric"]
 
 
 def fill_cells(
@@ -47,8 +40,8 @@ def fill_cells(
     models : sequence of str
         Models of the study, in order.
     datasets : mapping
-        Datasets of the study, in order, each with what its estimators are trained
-        on if not on itself.
+        Datasets of the study, in order, each with the datasets that its estimators are
+        trained on if not on itself.
     missing_ok : bool, default=False
         Whether a table without any value is a table all the same.
 
@@ -56,9 +49,9 @@ def fill_cells(
     -------
     DataFrame
         Columns `model`, `dataset`, `train_dataset` (of the section), `block` (from
-        0), `estimator`, `conditioning`, `scope`, `metric`, `value` (NaN: there is
-        none), `bold` (best of its block), `underline` (not significantly worse than
-        the best; of several best that may be so too), `pairs` (of checkpoints that
+        0), `estimator`, `conditioning`, `scope`, `metric`, `value` (NaN where missing),
+        `bold` (best of its block), `underline` (not significantly worse than
+        the best; several best ones may be so too), `pairs` (of checkpoints that
         `value` is a mean over, "1 of 3"; empty where none of them is left out).
 
     Raises
@@ -66,40 +59,38 @@ def fill_cells(
     ValueError
         When no estimator of the table was evaluated, or a block was not tested.
     """
-    evaluated, partly = _values(metrics), _partly_defined(metrics)
+    means = metrics[metrics["seed"] == "mean"]
+    key = ["train_dataset", "estimator", *_COLUMN]
+    evaluated = {
+        place: dict(
+            zip(rows[key].itertuples(index=False, name=None), rows["value"], strict=True)
+        )
+        for place, rows in means.groupby(["model", "dataset"])
+    }
+    partly = _partly_defined(metrics)
     tests = {key: rows for key, rows in significance.groupby(["model", "dataset", "block"])}
     cells: list[dict[str, Any]] = []
     for section in sections(table, models, datasets):
         values = evaluated.get((section.model, section.dataset), {})
+        available = list(dict.fromkeys(place[:2] for place in values))
         for number, block in enumerate(table["blocks"]):
-            compared = present(members(block, section), list(values))
+            compared = present(members(block, section), available)
             name = block_name(compared, section.dataset)
             tested = tests.get((section.model, section.dataset, name))
-            if tested is None and len(compared) > 1:
-                raise ValueError(
-                    f"The significance table has no block {name!r} for model "
-                    f"{section.model!r} and dataset {section.dataset!r}; "
-                    "test it again with the blocks of this table."
-                )
-            if tested is not None and not _estimators(tested) <= {name for _, name in compared}:
-                raise ValueError(
-                    f"The test of block {name!r} names other estimators than the block."
-                )
+            _check_tested(tested, compared, name, section.model, section.dataset)
             shown = members(block, section) if "rows" in block else compared
             for column in columns(table):
-                of = {
-                    member: values.get(member, {}).get(column, float("nan")) for member in shown
-                }
+                of = {member: values.get((*member, *column), float("nan")) for member in shown}
                 marks = _marks(of, column[2], _not_significant(tested, column))
                 cells += [
                     {
                         **section._asdict(),
                         "block": number,
                         "estimator": member[1],
-                        **dict(zip(("conditioning", "scope", "metric"), column, strict=True)),
+                        **dict(zip(_COLUMN, column, strict=True)),
                         "value": value,
-                        "bold": marks[member].bold,
-                        "underline": marks[member].underline,
+                        "bold": marks[member][0],
+                        "underline": marks[member][1],
                         "pairs": partly.get((section.model, section.dataset, *column[1:]), ""),
                     }
                     for member, value in of.items()
@@ -113,16 +104,18 @@ def fill_cells(
     return frame
 
 
-def _values(
-    metrics: pd.DataFrame,
-) -> dict[tuple[str, str], dict[Member, dict[Column, float]]]:
-    """Return the means over seeds by (model, dataset), estimator and column."""
-    values: dict[tuple[str, str], dict[Member, dict[Column, float]]] = {}
-    for row in metrics[metrics["seed"] == "mean"].to_dict("records"):
-        study = values.setdefault((row["model"], row["dataset"]), {})
-        estimator = study.setdefault((row["train_dataset"], row["estimator"]), {})
-        estimator[row["conditioning"], row["scope"], row["metric"]] = row["value"]
-    return values
+def _check_tested(
+    tests: pd.DataFrame | None, compared: Sequence[Member], name: str, model: str, dataset: str
+) -> None:
+    """Refuse a block whose test is missing, or is of other estimators."""
+    if tests is None and len(compared) > 1:
+        raise ValueError(
+            f"The significance table has no block {name!r} for model {model!r} and dataset "
+            f"{dataset!r}; test it again with the blocks of this table."
+        )
+    named = set() if tests is None else {*tests["best"], *tests["other"]}
+    if not named <= {estimator for _, estimator in compared}:
+        raise ValueError(f"The test of block {name!r} names other estimators than the block.")
 
 
 def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
@@ -137,28 +130,18 @@ def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
     }
 
 
-def _estimators(tests: pd.DataFrame) -> set[str]:
-    return {*tests["best"], *tests["other"]}
-
-
-def _not_significant(tests: pd.DataFrame | None, column: Column) -> set[tuple[str, str]]:
+def _not_significant(tests: pd.DataFrame | None, column: Sequence[str]) -> set[tuple[str, str]]:
     """Return the pairs (best, other) of a block that may be equal in `column`."""
     if tests is None:
         return set()
-    conditioning, scope, metric = column
-    rows = tests[
-        (tests["conditioning"] == conditioning)
-        & (tests["scope"] == scope)
-        & (tests["metric"] == metric)
-        & ~tests["significant"]
-    ]
+    rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & ~tests["significant"]]
     return set(zip(rows["best"], rows["other"], strict=True))
 
 
 def _marks(
     values: Mapping[Member, float], metric: str, close: Collection[tuple[str, str]]
-) -> dict[Member, Marks]:
-    """Mark the best of `values` bold, and underline those not significantly worse.
+) -> dict[Member, tuple[bool, bool]]:
+    """Return which values are bold, as the best, and underlined, as not significantly worse.
 
     The unrounded values decide; those within `TIE` of the best are all bold, and those
     of them that the test did not take for the best may be underlined as well, as in the
@@ -167,10 +150,17 @@ def _marks(
     sign = -1 if MEASURES[metric].lower_is_better else 1
     there = {member: sign * value for member, value in values.items() if value == value}
     if len(there) < 2:
-        return dict.fromkeys(values, Marks())
+        return dict.fromkeys(values, (False, False))
     best = [member for member in there if there[member] >= max(there.values()) - TIE]
     near = {other for first, other in close if first in {estimator for _, estimator in best}}
     return {
-        member: Marks(member in best, member in there and member[1] in near)
-        for member in values
+        member: (member in best, member in there and member[1] in near) for member in values
     }
+
+
+def as_csv(cells: pd.DataFrame, name: str) -> str:
+    """Return the cells of the table `name` as CSV, with three decimals."""
+    # Adding zero turns a rounded -0.0 into 0.0.
+    rounded = cells.assign(value=cells["value"].round(3) + 0.0)
+    rounded.insert(0, "table", name)
+    return rounded.to_csv(index=False, float_format="%.3f")

@@ -4,6 +4,7 @@ Modules
 -------
 artifacts: the tables that rules hand to each other: one pyarrow schema each
 csv_text: encoding and delimiter of a user's text file, where the file makes them certain
+figures: figures as files, whole or not at all
 files: files that are there whole or not at all, and digests of what is in them
 gpu_errors: what the errors of GPUs mean, in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all

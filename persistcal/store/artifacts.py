@@ -7,11 +7,12 @@ about: of which model, checkpoint or dataset its rows are.
 """
 
 import hashlib
+import io
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -73,6 +74,25 @@ class Table(NamedTuple):
             write_csv(frame, path, self)
         else:
             write(frame, path, self, about=about, sources=sources)
+
+
+class TableFiles(NamedTuple):
+    """A table as people read it: the name of its files, and their text (LaTeX or none)."""
+
+    name: str
+    csv: str
+    tex: str
+
+    @classmethod
+    def read(cls, path: str) -> Self:
+        """Read the CSV at `path`, and the LaTeX beside it."""
+        csv, tex = Path(path), Path(path).with_suffix(".tex")
+        text = tex.read_text(encoding="utf-8") if tex.exists() else ""
+        return cls(csv.stem, csv.read_text(encoding="utf-8"), text)
+
+    def rows(self, missing: Any = None) -> pd.DataFrame:  # noqa: ANN401
+        """Return the rows of the CSV, where `missing` texts (of pandas) are no value."""
+        return pd.read_csv(io.StringIO(self.csv), keep_default_na=False, na_values=missing)
 
 
 class TableError(ValueError):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from draw_gcm_headroom import draw_gcm_headroom
+from figure_files import files_of
 from measure_headroom import measure_headroom
 
 from persistcal.analyses.headroom import contrast_questions, headroom
@@ -93,18 +94,10 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
         "error_rate": 0.75,  # of q0, q1, q3 and q4 it knows q0
         "n": 4,
     }
-    for name in ("once", "again"):
-        draw_gcm_headroom(
-            ["headroom.csv"],
-            f"{name}.pdf",
-            f"{name}.png",
-            verifier="gcm",
-            oracle="oracle",
-            labels=LABELS,
-        )
-    for kind in ("pdf", "png"):
-        once, again = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("once", "again"))
-        assert once == again
+    rows = measured.assign(**place)
+    how = {"verifier": "gcm", "oracle": "oracle", "labels": LABELS}
+    once, again = (files_of(draw_gcm_headroom(rows, **how), tmp_path) for _ in range(2))
+    assert once == again
 
 
 def test_figure():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from draw_transfer import draw_transfer
+from figure_files import files_of
 from measure_transfer import measure_transfer
 
 from persistcal.analyses.transfer import transfer_matrix
@@ -78,8 +79,7 @@ def by_counting(confidence, correct):
     return sum((p > q) + (p == q) / 2 for p, q in pairs) / len(pairs)
 
 
-def test_from_files_to_figure(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_from_scores_to_figure(tmp_path):
     rng = np.random.default_rng(0)
     n = 30
     expected, answered, scored = {}, [], []
@@ -102,17 +102,13 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
         checkpoints=CHECKPOINTS,
         sets=NAMES,
     )
-    artifacts.TRANSFER.write(matrix, "transfer.csv", {"model": "m", "dataset": "quiz"})
+    matrix = matrix.assign(model="m", dataset="quiz")
     assert set(matrix["n"]) == {n - 1}
     found = matrix.set_index(["recipe", "trained_on", "checkpoint"])["auc"].to_dict()
     assert found == pytest.approx(expected)
 
-    draw_transfer(["transfer.csv"], "once.pdf", "once.png", **LABELS)
-    draw_transfer(["transfer.csv"], "again.pdf", "again.png", **LABELS)
-    for kind in ("pdf", "png"):
-        assert (tmp_path / f"once.{kind}").read_bytes() == (
-            tmp_path / f"again.{kind}"
-        ).read_bytes()
+    once, again = (files_of(draw_transfer(matrix, **LABELS), tmp_path) for _ in range(2))
+    assert once == again
 
 
 def test_figure_shows_the_numbers_where_they_belong():

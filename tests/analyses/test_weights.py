@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from compare_weights import compare_weights
-from make_plain_table import make_plain_table
 from safetensors.torch import save_file
 
 from persistcal.analyses import weights
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.report.plain_tables import weight_similarity
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 
@@ -64,25 +64,15 @@ def test_from_files_to_table(tmp_path, monkeypatch, piece):
     np.testing.assert_allclose(found["cosine"], expected, rtol=1e-12)
     assert set(found["n_weights"]) == {50 * 8 + 6 * 5 * 4 + 8 + 1}
 
-    make_plain_table(
-        ["similarities.csv"],
-        "table.tex",
-        "table.csv",
-        table={
-            "function": "weight_similarity",
-            "artifact": "WEIGHT_SIMILARITIES",
-            "settings": {
-                "checkpoints": {"m": {"early": "10%", "middle": "20%", "late": "100%"}},
-                "labels": {"models": {"m": "Model m"}},
-            },
-        },
-    )
-    text = Path("table.tex").read_text()
+    settings = {
+        "checkpoints": {"m": {"early": "10%", "middle": "20%", "late": "100%"}},
+        "labels": {"models": {"m": "Model m"}},
+    }
+    text, rows = weight_similarity(found, **settings)
     first, second, third = (f"{value:.3f}" for value in expected)
     assert " & 20\\% & 100\\% \\\\\n\\midrule\n" in text
     assert f"10\\% & {first} & {second} \\\\\n20\\% &  & {third} \\\\\n\\bottomrule" in text
-    copy = artifacts.read_csv("table.csv", artifacts.WEIGHT_SIMILARITIES)
-    assert copy.equals(found)
+    assert rows.equals(found)
 
 
 def test_another_architecture_is_refused(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from make_page import make_page
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import replicate_metrics, to_table
 from persistcal.evaluation.significance import compare_blocks, intervals
-from persistcal.report.cells import fill_cells
+from persistcal.report.cells import as_csv, fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
@@ -136,8 +136,7 @@ def invent(
         )
         paths["tables"] = [folder / "tables/main.csv"]
         paths["tables"][0].parent.mkdir(parents=True)
-        cells.insert(0, "table", "main")
-        cells.assign(value=cells["value"].round(3)).to_csv(paths["tables"][0], index=False)
+        paths["tables"][0].write_text(as_csv(cells, "main"))
         paths["tables"][0].with_suffix(".tex").write_text(
             results_table(
                 lay_out(cells, TABLE, labels=labels), caption=TABLE["caption"], label="main"

@@ -1,11 +1,11 @@
 """Figures hold the study's numbers, and equal figures are equal files."""
 
-import draw_leaderboard as script
 import pandas as pd
 import pytest
 from draw_accuracy import draw_accuracy
 from draw_full_vs_contrast import draw_full_vs_contrast
 from draw_leaderboard import draw_leaderboard
+from figure_files import files_of
 from matplotlib.colors import to_hex
 from PIL import Image
 
@@ -14,11 +14,9 @@ from persistcal.report.figures import (
     EVALUATION,
     accuracy_figure,
     full_vs_contrast_figure,
-    house_style,
-    save_figure,
+    leaderboard_figure,
 )
-from persistcal.report.leaderboard import leaderboard_figure
-from persistcal.report.study_tables import checkpoint_rows
+from persistcal.report.plain_tables import checkpoint_rows
 from persistcal.store import artifacts
 from tools.leaderboard import rows as scores_of
 
@@ -138,12 +136,9 @@ def test_a_leaderboard_of_several_places_names_them_and_its_families():
         leaderboard_figure(both.iloc[:0], **LABELS)
 
 
-def test_a_leaderboard_has_only_the_estimators_of_its_table(tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(script, "save_figure", lambda figure, *paths: drawn.append(figure))
-    artifacts.write_csv(intervals(), tmp_path / "intervals.csv", artifacts.INTERVALS)
-    draw_leaderboard(str(tmp_path / "intervals.csv"), "", "", labels=LABELS, only=["b"])
-    assert [label.get_text() for label in drawn[0].axes[0].get_yticklabels()] == ["b"]
+def test_a_leaderboard_has_only_the_estimators_of_its_table():
+    figure = draw_leaderboard(intervals(), labels=LABELS, only=["b"])
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["b"]
 
 
 def test_the_scores_of_the_documentation():
@@ -176,46 +171,26 @@ def test_figure_without_points_is_refused():
 def test_a_dollar_sign_in_a_label_is_a_dollar_sign(tmp_path):
     # As a formula, the first would be an error and the second a slanted x.
     labels = {"models": {"m": r"$\frac{$", "n": "$x$"}, "datasets": {"d": "$5", "e": "6$"}}
-    with house_style():
-        figure = accuracy_figure(
-            checkpoint_rows(accuracies(), CHECKPOINTS), evaluation=EVALUATED, **labels
-        )
-        save_figure(figure, tmp_path / "a.pdf", tmp_path / "a.png")
+    figure = accuracy_figure(
+        checkpoint_rows(accuracies(), CHECKPOINTS), evaluation=EVALUATED, **labels
+    )
+    assert files_of(figure, tmp_path)
     assert figure.axes[1].get_title(loc="left") == "$x$"
     assert not figure.findobj(lambda part: getattr(part, "get_parse_math", bool)())
 
 
-def draw(folder):
-    folder.mkdir()
-    artifacts.write_csv(accuracies(), folder / "accuracies.csv", artifacts.ACCURACIES)
-    artifacts.write_csv(intervals(), folder / "intervals.csv", artifacts.INTERVALS)
-    draw_accuracy(
-        str(folder / "accuracies.csv"),
-        str(folder / "accuracy.pdf"),
-        str(folder / "accuracy.png"),
-        checkpoints=CHECKPOINTS,
-        evaluation=EVALUATED,
-        labels=LABELS,
-    )
-    draw_full_vs_contrast(
-        str(folder / "intervals.csv"),
-        str(folder / "auc.pdf"),
-        str(folder / "auc.png"),
-        labels=LABELS,
-    )
-    return {
-        path.name: path.read_bytes()
-        for path in folder.iterdir()
-        if path.suffix in (".pdf", ".png")
-    }
-
-
 def test_figures_are_the_same_files_every_time(tmp_path):
-    once, again = draw(tmp_path / "once"), draw(tmp_path / "again")
-    assert sorted(once) == ["accuracy.pdf", "accuracy.png", "auc.pdf", "auc.png"]
+    job = {"checkpoints": CHECKPOINTS, "evaluation": EVALUATED}
+    places = {kind: LABELS[kind] for kind in ("models", "datasets")}
+    once, again = (
+        [
+            files_of(draw_accuracy(accuracies(), **job, labels=places), tmp_path),
+            files_of(draw_full_vs_contrast(intervals(), labels=LABELS), tmp_path),
+        ]
+        for _ in range(2)
+    )
     assert once == again
-    assert once["auc.pdf"].startswith(b"%PDF")
-    assert b"CreationDate" not in once["auc.pdf"]
-    with Image.open(tmp_path / "once" / "auc.png") as image:
+    assert once[1]["pdf"].startswith(b"%PDF") and b"CreationDate" not in once[1]["pdf"]
+    with Image.open(tmp_path / "figure.png") as image:
         assert image.width > 400
         assert len(image.convert("RGB").getcolors(1 << 20)) > 10  # not blank

@@ -3,25 +3,18 @@
 import re
 import shutil
 import subprocess
+from io import StringIO
 
 import pandas as pd
 import pytest
-import yaml
-from compute_accuracies import compute_accuracies
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from make_plain_table import make_plain_table
 from make_table import make_table
-from workflow_runs import ROOT
+from printed_tables import LABELS, checkpoints_of_m, questions_of_quiz, sizes_of_d
 
 from persistcal.report.latex import escape, line, number
 from persistcal.store import artifacts
 
-LABELS = {
-    "models": {"m": "R&D_1", "n": "Model n"},
-    "datasets": {"d": "100% quiz", "e": "Exam"},
-    "estimators": {"b": "The b"},
-}
 TABLE = {
     "caption": "50% of R&D with α ≥ 0.05",
     "layout": "models_as_blocks",
@@ -33,45 +26,30 @@ TABLE = {
 }
 
 
-@pytest.fixture
-def study(tmp_path):
-    """Metrics of estimators a and b for two models and two datasets, and their tests."""
+def made(**changes):
+    """LaTeX and CSV of estimators a and b for two models and two datasets."""
     columns = [("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc")]
-    metrics, significance = [], []
-    for model in "mn":
-        for dataset in "de":
-            owner = (model, dataset, dataset)
-            for estimator, value in (("a", 0.81234), ("b", -0.25)):
-                metrics += [
-                    (*owner, estimator, "odds", *column, "mean", value, "")
-                    for column in columns
-                ]
-            significance += [
-                (*owner, "a+b", "odds", *column, "a", "b", 1.0, -0.1, column[0] == "full")
-                for column in columns
-            ]
-    paths = tmp_path / "metrics.parquet", tmp_path / "significance.parquet"
-    names = artifacts.METRICS.schema.names
-    artifacts.write(pd.DataFrame(metrics, columns=names), paths[0], artifacts.METRICS)
-    names = artifacts.SIGNIFICANCE.schema.names
-    frame = pd.DataFrame(significance, columns=names[:12]).reindex(columns=names)
-    artifacts.write(frame.astype({"p_holm": float}), paths[1], artifacts.SIGNIFICANCE)
-    return tmp_path
-
-
-def made(study, **changes):
-    make_table(
-        [str(study / "metrics.parquet")],
-        str(study / "significance.parquet"),
-        str(study / "table.tex"),
-        str(study / "table.csv"),
-        name="my_table",
-        table={**TABLE, **changes},
-        models=["m", "n"],
-        datasets={"d": [], "e": []},
+    metrics, tests = [], []
+    for owner in [(model, dataset, dataset) for model in "mn" for dataset in "de"]:
+        metrics += [
+            (*owner, estimator, "odds", *column, "mean", value, "")
+            for estimator, value in (("a", 0.81234), ("b", -0.25))
+            for column in columns
+        ]
+        tests += [
+            (*owner, "a+b", "odds", *column, "a", "b", 1.0, -0.1, column[0] == "full")
+            for column in columns
+        ]
+    study = {"models": ["m", "n"], "datasets": {"d": [], "e": []}}
+    return make_table(
+        pd.DataFrame(metrics, columns=artifacts.METRICS.schema.names),
+        pd.DataFrame(tests, columns=artifacts.SIGNIFICANCE.schema.names[:12]),
+        table="my_table",
+        description={**TABLE, **changes},
         labels=LABELS,
+        missing_ok=False,
+        **study,
     )
-    return (study / "table.tex").read_text(encoding="utf-8")
 
 
 def body(tex):
@@ -80,8 +58,8 @@ def body(tex):
     return [row.removesuffix(r" \\") for row in rows[1:]]
 
 
-def test_models_as_blocks(study):
-    tex = made(study)
+def test_models_as_blocks():
+    tex, _ = made()
     a = r"\textbf{0.812} & \textbf{0.812} & \textbf{0.812}"
     b = r"\underline{$-$0.250} & \underline{$-$0.250} & $-$0.250"
     assert body(tex)[:5] == [
@@ -100,8 +78,8 @@ def test_models_as_blocks(study):
     )
 
 
-def test_models_as_columns(study):
-    tex = made(study, layout="models_as_columns", blocks=TABLE["blocks"][:1])
+def test_models_as_columns():
+    tex, _ = made(layout="models_as_columns", blocks=TABLE["blocks"][:1])
     assert (
         r" & \multicolumn{3}{c}{R\&D\_1} & \multicolumn{3}{c}{Model n} \\" + "\n"
         r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}" in tex
@@ -112,14 +90,14 @@ def test_models_as_columns(study):
     assert len(rows) == 2 * 3
 
 
-def test_one_model_and_one_dataset_need_no_heading(study):
-    tex = made(study, models=["m"], datasets=["e"], blocks=TABLE["blocks"][1:])
+def test_one_model_and_one_dataset_need_no_heading():
+    tex, _ = made(models=["m"], datasets=["e"], blocks=TABLE["blocks"][1:])
     assert body(tex)[0].startswith("Again")
 
 
-def test_csv_holds_the_same_cells(study):
-    tex = made(study)
-    cells = pd.read_csv(study / "table.csv", dtype={"value": str}, keep_default_na=False)
+def test_csv_holds_the_same_cells():
+    tex, csv = made()
+    cells = pd.read_csv(StringIO(csv), dtype={"value": str}, keep_default_na=False)
     printed = [
         cell for row in body(tex) for cell in row.split(" & ")[1:] if "multi" not in cell
     ]
@@ -129,167 +107,6 @@ def test_csv_holds_the_same_cells(study):
     assert cells["bold"].sum() == tex.count(r"\textbf")
     assert cells["underline"].sum() == tex.count(r"\underline")
     assert not (cells["bold"] & cells["underline"]).any()
-
-
-@pytest.fixture
-def others(study):
-    """The tables of contrast sets and of checkpoints."""
-    sets = pd.DataFrame(
-        [
-            ("m", "d", "x", "y", 30, 20, 10, True),
-            ("m", "d", "x", "z", 50, 45, 5, True),
-            ("m", "d", "y", "z", 9, 8, 1, False),
-            ("m", "e", "x", "y", 7, 6, 1, True),
-        ],
-        columns=artifacts.CONTRAST_SETS.schema.names,
-    )
-    artifacts.write_csv(sets, study / "sets.csv", artifacts.CONTRAST_SETS)
-    make_plain_table(
-        [str(study / "sets.csv")],
-        str(study / "sizes.tex"),
-        str(study / "sizes.csv"),
-        table={
-            "function": "contrast_set_sizes",
-            "artifact": "CONTRAST_SETS",
-            "settings": {
-                "dataset": "d",
-                "checkpoints": {"m": {"x": "40%", "y": "50%", "z": "100%"}},
-                "min_contrast": 10,
-                "labels": LABELS,
-            },
-        },
-    )
-    accuracies = pd.DataFrame(
-        [
-            ("m", "x", "d", "train", 0.5126, 100),
-            ("m", "y", "d", "test", 0.75, 100),
-            ("m", "y", "e", "test", 1.0, 100),
-        ],
-        columns=artifacts.ACCURACIES.schema.names,
-    )
-    artifacts.write_csv(accuracies, study / "accuracies.csv", artifacts.ACCURACIES)
-    known = {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
-    make_plain_table(
-        [str(study / "accuracies.csv")],
-        str(study / "checkpoints.tex"),
-        str(study / "checkpoints_table.csv"),
-        table={
-            "function": "checkpoints",
-            "artifact": "ACCURACIES",
-            "settings": {"checkpoints": {"m": known}, "labels": LABELS},
-        },
-    )
-    return study
-
-
-def test_contrast_table(others):
-    tex = (others / "sizes.tex").read_text(encoding="utf-8")
-    # Of x and y's 30 questions x has 20 wrong and y right, and 10 the other way.
-    assert r"40\% & -- & 30 (20) & 50 (45) \\" in tex
-    assert r"50\% & 30 (10) & -- & \textcolor{gray}{9 (8)} \\" in tex
-    assert r"100\% & 50 (5) & \textcolor{gray}{9 (1)} & -- \\" in tex
-    assert "smaller than 10" in tex
-    grid = pd.read_csv(others / "sizes.csv")
-    assert len(grid) == 6
-    assert grid.query("row == 'z' and column == 'x'")["row_wrong_column_right"].item() == 5
-
-
-def test_checkpoints_table(others):
-    tex = (others / "checkpoints.tex").read_text(encoding="utf-8")
-    assert r"40\% & \texttt{step\_1} & 590.00 & 51.3$^\dagger$ & -- \\" in tex
-    assert r" & \texttt{y} & -- & 75.0 & 100.0 \\" in tex
-    assert "billions of tokens" in tex
-    assert r"$^\dagger$ on the training questions" in tex
-    grid = pd.read_csv(others / "checkpoints_table.csv")
-    assert grid["accuracy"].tolist() == [0.5126, 0.75, 1.0]
-
-
-def test_tokens_are_printed_as_in_the_paper(tmp_path):
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text("utf-8"))
-    checkpoints = {name: model["checkpoints"] for name, model in config["models"].items()}
-    paper = pd.read_csv(ROOT / "resources" / "paper" / "checkpoints.csv", dtype=str)
-    rows = [
-        (model, checkpoint, "d", "test", 0.5, 10)
-        for model, entries in checkpoints.items()
-        for checkpoint, entry in entries.items()
-        if "tokens" in entry
-    ]
-    accuracies = pd.DataFrame(rows, columns=artifacts.ACCURACIES.schema.names)
-    artifacts.write_csv(accuracies, tmp_path / "accuracies.csv", artifacts.ACCURACIES)
-    labels = {"models": {}, "datasets": {"d": "D"}}
-    make_plain_table(
-        [str(tmp_path / "accuracies.csv")],
-        str(tmp_path / "table.tex"),
-        str(tmp_path / "table.csv"),
-        table={
-            "function": "checkpoints",
-            "artifact": "ACCURACIES",
-            "settings": {"checkpoints": checkpoints, "labels": labels},
-        },
-    )
-    tex = (tmp_path / "table.tex").read_text("utf-8")
-    printed = re.findall(r"\\texttt\{([^}]*)\} & ([\d.]+) &", tex)
-    assert set(printed) == set(
-        zip(paper["revision"], paper["training_tokens_trillions"], strict=True)
-    )
-    assert pd.read_csv(tmp_path / "table.csv")["tokens"].min() == 0.55e12
-
-
-def test_empty_contrast_table_is_refused(others):
-    with pytest.raises(ValueError, match="no contrast set of dataset 'nowhere'"):
-        settings = {"dataset": "nowhere", "checkpoints": {}, "min_contrast": 1}
-        make_plain_table(
-            [str(others / "sets.csv")],
-            "",
-            "",
-            table={
-                "function": "contrast_set_sizes",
-                "artifact": "CONTRAST_SETS",
-                "settings": {**settings, "labels": LABELS},
-            },
-        )
-
-
-def test_compute_accuracies():
-    questions = pd.DataFrame(
-        {
-            "question_id": list("abcdef"),
-            "index": range(6),
-            "split": ["train", "test", "test", "test", "test", "test"],
-            "question": "?",
-            "references": [["r"]] * 6,
-            "any_of": True,
-            "category": "",
-            "excluded": [False] * 5 + [True],
-            "dataset": "d",
-        }
-    )
-
-    def label(checkpoint, rows):
-        frame = pd.DataFrame(rows, columns=["question_id", "cluster", "label"])
-        return frame.assign(model="m", checkpoint=checkpoint, dataset="d")
-
-    tested = label(
-        "x",
-        [
-            ("a", 0, "correct"),  # train
-            ("b", 0, "correct"),
-            ("c", 0, "incorrect"),
-            ("c", 1, "correct"),  # not its most probable answer
-            ("d", 0, "not_attempted"),
-            ("f", 0, "correct"),  # excluded
-        ],
-    )
-    trained = label("y", [("a", 0, "correct")])
-    found = compute_accuracies(questions, pd.concat([tested, trained]))
-    assert found["checkpoint"].tolist() == ["x", "y"]
-    # b is right; c, d and e (which has no answer) are not: 1 of 4.
-    assert found[["split", "accuracy", "n"]].to_numpy().tolist() == [
-        ["test", 0.25, 4],
-        ["train", 1.0, 1],
-    ]
-    with pytest.raises(ValueError, match="m z, d: no label belongs"):
-        compute_accuracies(questions, label("z", [("f", 0, "correct")]))
 
 
 def test_escape_covers_every_special_character():
@@ -372,45 +189,38 @@ def problems(tex):
     return found
 
 
-@pytest.mark.parametrize("layout", ["models_as_blocks", "models_as_columns"])
-def test_tables_are_balanced(others, layout):
-    assert problems(made(others, layout=layout)) == []
-    for name in ("sizes", "checkpoints"):
-        assert problems((others / f"{name}.tex").read_text(encoding="utf-8")) == []
+def every_table():
+    results = [made(layout=layout)[0] for layout in ("models_as_blocks", "models_as_columns")]
+    others = [sizes_of_d(), checkpoints_of_m()]
+    others += [questions_of_quiz(f"question_{kind}") for kind in ("categories", "examples")]
+    return results + [table.tex for table in others]
 
 
-def test_the_balance_check_sees_faults(others):
-    tex = made(others)
+def test_tables_are_balanced():
+    assert [problems(tex) for tex in every_table()] == [[]] * 6
+
+
+def test_the_balance_check_sees_faults():
+    tex, _ = made()
     assert problems(tex.replace("0.812}", "0.812", 1))
     assert problems(tex.replace(" & $-$0.250", "", 1))
     assert problems(tex.replace(r"\end{tabular}", ""))
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")
-def test_tables_compile(others):
-    first = made(others)
-    second = made(others, layout="models_as_columns")
-    rest = [(others / f"{name}.tex").read_text("utf-8") for name in ("sizes", "checkpoints")]
-    packages = re.search(r"\\usepackage\{.*\}", first)[0]
-    document = "\n".join(
-        [
-            r"\documentclass{article}",
-            packages,
-            r"\begin{document}",
-            first,
-            second,
-            *rest,
-            r"\end{document}",
-        ]
-    )
-    (others / "all.tex").write_text(document, encoding="utf-8")
+def test_tables_compile(tmp_path):
+    tables = every_table()
+    packages = re.search(r"\\usepackage\{.*\}", tables[0])[0]
+    lines = [r"\documentclass{article}", packages, r"\begin{document}", *tables]
+    document = "\n".join([*lines, r"\end{document}"])
+    (tmp_path / "all.tex").write_text(document, encoding="utf-8")
     result = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"],
-        cwd=others,
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert result.returncode == 0, result.stdout[-2000:]
-    assert (others / "all.pdf").stat().st_size > 10_000
+    assert (tmp_path / "all.pdf").stat().st_size > 10_000

@@ -11,6 +11,7 @@ from persistcal.report.cells import TIE, fill_cells
 from persistcal.report.layout import block_name, expand_tables, members, sections
 from persistcal.report.paper import CELL, TABLES, compare, paper_cells
 from persistcal.store import artifacts
+from persistcal.store.artifacts import TableFiles
 
 PAPER = Path("resources/paper/results.csv")
 MODELS = ["olmo3-7b", "marin-8b", "olmo3-32b"]
@@ -233,25 +234,21 @@ def test_compare(cells, lower, upper, inside):
         assert (found["inside"] == inside).all()
 
 
-def test_compare_with_paper(tmp_path):
-    ours, out = tmp_path / "intervals.csv", tmp_path / "paper_comparison.csv"
-    artifacts.write_csv(study(0.8, 0.79, 0.81), ours, artifacts.INTERVALS)
+def test_compare_with_paper():
+    ours = study(0.8, 0.79, 0.81)
     labels = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
     marks = {"gcm": (1, 0), "oracle": (1, 1), "gcm_posthoc": (0, 0)}
     cells = pd.concat(
-        study(0.8, 0.79, 0.81).assign(estimator=name, bold=bold == 1, underline=near == 1)
+        ours.assign(table="gcm", estimator=name, bold=bold == 1, underline=near == 1)
         for name, (bold, near) in marks.items()
     )
-    cells.insert(0, "table", "gcm")
-    cells.to_csv(tmp_path / "gcm.csv", index=False)
-    paths = str(ours), [str(tmp_path / "gcm.csv")], str(PAPER), str(out)
-    compare_with_paper(*paths, labels=labels, settings="judge.together: false")
-    written = artifacts.read_csv(out, artifacts.PAPER_COMPARISON)
-    assert len(written) == 6 and set(written["settings"]) == {"judge.together: false"}
-    marked = written.dropna(subset="bold")
+    tables = [TableFiles("gcm", cells.to_csv(index=False), "")]
+    paper = TableFiles.read(str(PAPER))
+    found = compare_with_paper(ours, tables, paper, labels=labels, settings="a: false")
+    assert len(found) == 6 and set(found["settings"]) == {"a: false"}
+    marked = found.dropna(subset="bold")
     assert marked[["table", "estimator"]].to_numpy().tolist() == [["gcm", "oracle"]]
     assert marked["bold"].all() and marked["underline"].all()
 
     labels["datasets"]["trivia"] = "Another dataset"
-    compare_with_paper(*paths, labels=labels, settings="")
-    assert artifacts.read_csv(out, artifacts.PAPER_COMPARISON).empty
+    assert compare_with_paper(ours, tables, paper, labels=labels, settings="").empty

@@ -46,7 +46,7 @@ rule make_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        table=table_description,
+        description=table_description,
         models=MODELS,
         datasets=datasets_shown,
         labels=labels_shown,
@@ -112,15 +112,11 @@ rule draw_distance:
     conda:
         "../../envs/cpu.yaml"
     params:
-        places=[
-            {
-                "model": row.model,
-                "dataset": row.dataset,
-                "checkpoints": list(study.evaluation(row.model)),
-                "min_contrast": config["datasets"][row.dataset]["min_contrast"],
-            }
+        checkpoints={row.model: study.evaluation(row.model) for row in study.evaluated},
+        min_contrast={
+            row.dataset: config["datasets"][row.dataset]["min_contrast"]
             for row in study.evaluated
-        ],
+        },
         pairs=config["study"]["pairs"],
         labels=EVALUATED_LABELS,
     script:
@@ -313,7 +309,7 @@ EVERY_PLAIN_TABLE = PLAIN_TABLES | FURTHER_PLAIN_TABLES
 
 
 def rows_of_plain_table(wildcards):
-    return EVERY_PLAIN_TABLE[wildcards.table]["rows"]
+    return expand(EVERY_PLAIN_TABLE[wildcards.table]["rows"])
 
 
 def about_plain_table(wildcards):
@@ -324,7 +320,7 @@ def about_plain_table(wildcards):
 
 rule make_plain_table:
     input:
-        rows_of_plain_table,
+        rows=rows_of_plain_table,
     output:
         **reported_table("{table}", "table"),
     log:

@@ -2,72 +2,44 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
 from persistcal.analyses.distance import metrics_of_pairs
-from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.contrast import Pairs as ChosenPairs
 from persistcal.report.analysis_figures import distance_figure
-from persistcal.report.figures import house_style, save_figure
-from persistcal.store import artifacts
-from persistcal.store.logs import log_to
+from persistcal.report.drawing import Drawing
+from persistcal.store.artifacts import Pairs, Predictions
+from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
 
 
 def draw_distance(
-    predictions_paths: Sequence[str],
-    csv_path: str,
-    pdf_path: str,
-    png_path: str,
+    predictions: list[Predictions],
     *,
-    places: Sequence[Mapping[str, Any]],
-    pairs: Pairs,
+    checkpoints: Mapping[str, Sequence[str]],
+    min_contrast: Mapping[str, int],
+    pairs: ChosenPairs,
     labels: Mapping[str, Mapping[str, str]],
-) -> None:
-    """Write the metrics of each pair of checkpoints, and draw them over their distance.
+) -> tuple[Drawing, Drawing, Pairs]:
+    """Return the metrics of each pair of checkpoints, drawn over their distance and as rows.
 
-    Parameters
-    ----------
-    predictions_paths : sequence of str
-        Tables `persistcal.store.artifacts.PREDICTIONS`.
-    csv_path : str
-        Table `persistcal.store.artifacts.PAIRS`.
-    places : sequence of mapping
-        Of each table its `model` and `dataset`, and the model's evaluation `checkpoints`
-        and the dataset's `min_contrast`.
-    pairs, labels
-        As in the config, and what is printed for `models` and `estimators`.
+    `checkpoints` are by model those of the evaluation, and `min_contrast` is by dataset.
     """
-    parts = [
-        metrics_of_pairs(
-            artifacts.read(path, artifacts.PREDICTIONS),
-            place["checkpoints"],
-            min_contrast=place["min_contrast"],
-            pairs=pairs,
-        ).assign(model=place["model"], dataset=place["dataset"])
-        for path, place in zip(predictions_paths, places, strict=True)
-    ]
-    table = pd.concat(parts, ignore_index=True)[artifacts.PAIRS.schema.names]
-    artifacts.write_csv(table, csv_path, artifacts.PAIRS)
-    with house_style():
-        figure = distance_figure(
-            table, models=labels["models"], estimators=labels["estimators"]
-        )
-        save_figure(figure, pdf_path, png_path)
+    parts = []
+    for of_estimator in predictions:
+        for place, rows in of_estimator.groupby(["model", "dataset"]):
+            model, dataset = map(str, place)
+            found = metrics_of_pairs(
+                rows, checkpoints[model], min_contrast=min_contrast[dataset], pairs=pairs
+            )
+            parts.append(found.assign(model=model, dataset=dataset))
+    table = pd.concat(parts, ignore_index=True)
+    figure = distance_figure(table, models=labels["models"], estimators=labels["estimators"])
     log.info("%d metrics of pairs", len(table))
+    return figure, figure, table
 
 
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
-    params = snakemake.params
-    draw_distance(
-        snakemake.input.predictions,
-        snakemake.output.csv,
-        snakemake.output.pdf,
-        snakemake.output.png,
-        places=params.places,
-        pairs=params.pairs,
-        labels=params.labels,
-    )
+    run(draw_distance, snakemake)

@@ -1,78 +1,48 @@
-"""Write one table of results as LaTeX and as CSV."""
+"""Make one table of results, as LaTeX and as CSV."""
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
-import pandas as pd
-
-from persistcal.report.cells import fill_cells
+from persistcal.report.cells import as_csv, fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
-from persistcal.store import artifacts
-from persistcal.store.logs import log_to
+from persistcal.report.layout import Description
+from persistcal.store.artifacts import Metrics, Significance
+from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
 
 
 def make_table(
-    metrics_paths: Sequence[str],
-    significance_path: str,
-    tex_path: str,
-    csv_path: str,
+    metrics: Metrics,
+    significance: Significance,
     *,
-    name: str,
-    table: Mapping[str, Any],
+    table: str,
+    description: Description,
     models: Sequence[str],
     datasets: Mapping[str, Sequence[str]],
     labels: Mapping[str, Mapping[str, str]],
-    missing_ok: bool = False,
-) -> None:
-    """Write the table `name` to `tex_path`, and its cells to `csv_path`."""
-    metrics = pd.concat(artifacts.read(path, artifacts.METRICS) for path in metrics_paths)
-    significance = artifacts.read(significance_path, artifacts.SIGNIFICANCE)
+    missing_ok: bool,
+) -> tuple[str, str]:
+    """Return LaTeX and CSV of the table named `table`, with settings of `fill_cells`."""
     try:
         cells = fill_cells(
             metrics,
             significance,
-            table,
+            description,
             models=models,
             datasets=datasets,
             missing_ok=missing_ok,
         )
     except ValueError as error:
-        raise ValueError(f"{tex_path}: {error}") from error
-
-    Path(tex_path).write_text(
-        results_table(
-            lay_out(cells, table, labels=labels),
-            caption=table["caption"],
-            label=name.replace("_", "-"),
-        ),
-        encoding="utf-8",
-    )
-    cells.insert(0, "table", name)
-    # Adding zero turns a rounded -0.0 into 0.0.
-    cells.assign(value=cells["value"].round(3) + 0.0).to_csv(
-        csv_path, index=False, float_format="%.3f"
-    )
+        raise ValueError(f"Table {table}: {error}") from error
     empty = cells.loc[cells["value"].isna(), ["model", "dataset", "estimator"]]
     for cell in empty.drop_duplicates().itertuples(index=False):
-        log.warning("%s: not every metric has a value for %s", name, ", ".join(cell))
+        log.warning("%s: not every metric has a value for %s", table, ", ".join(cell))
+    grids, caption = lay_out(cells, description, labels=labels), description["caption"]
+    tex = results_table(grids, caption=caption, label=table.replace("_", "-"))
+    return tex, as_csv(cells, table)
 
 
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
-    make_table(
-        snakemake.input.metrics,
-        snakemake.input.significance,
-        snakemake.output.tex,
-        snakemake.output.csv,
-        name=snakemake.wildcards.table,
-        table=snakemake.params.table,
-        models=snakemake.params.models,
-        datasets=snakemake.params.datasets,
-        labels=snakemake.params.labels,
-        missing_ok=snakemake.params.missing_ok,
-    )
+    run(make_table, snakemake)

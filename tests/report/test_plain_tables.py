@@ -1,0 +1,176 @@
+"""The tables of contrast sets, checkpoints, categories and example questions."""
+
+import random
+import re
+
+import pandas as pd
+import pytest
+import yaml
+from compute_accuracies import compute_accuracies
+from make_plain_table import make_plain_table
+from printed_tables import LABELS, checkpoints_of_m, frame, questions_of_quiz, sizes_of_d
+from workflow_runs import ROOT
+
+from persistcal.report import plain_tables
+from persistcal.store import artifacts
+
+
+def test_contrast_table():
+    tex, rows = sizes_of_d()
+    # Of x and y's 30 questions x has 20 wrong and y right, and 10 the other way.
+    assert r"40\% & -- & 30 (20) & 50 (45) \\" in tex
+    assert r"50\% & 30 (10) & -- & \textcolor{gray}{9 (8)} \\" in tex
+    assert r"100\% & 50 (5) & \textcolor{gray}{9 (1)} & -- \\" in tex
+    assert "smaller than 10" in tex
+    assert len(rows) == 6
+    assert rows.query("row == 'z' and column == 'x'")["row_wrong_column_right"].item() == 5
+
+
+def test_checkpoints_table():
+    tex, rows = checkpoints_of_m()
+    assert r"40\% & \texttt{step\_1} & 590.00 & 51.3$^\dagger$ & -- \\" in tex
+    assert r" & \texttt{y} & -- & 75.0 & 100.0 \\" in tex
+    assert "billions of tokens" in tex
+    assert r"$^\dagger$ on the training questions" in tex
+    assert rows["accuracy"].tolist() == [0.5126, 0.75, 1.0]
+
+
+def test_tokens_are_printed_as_in_the_paper():
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text("utf-8"))
+    checkpoints = {name: model["checkpoints"] for name, model in config["models"].items()}
+    paper = pd.read_csv(ROOT / "resources" / "paper" / "checkpoints.csv", dtype=str)
+    rows = [
+        (model, checkpoint, "d", "test", 0.5, 10)
+        for model, entries in checkpoints.items()
+        for checkpoint, entry in entries.items()
+        if "tokens" in entry
+    ]
+    accuracies = frame(artifacts.ACCURACIES, rows)
+    labels = {"models": {}, "datasets": {"d": "D"}}
+    tex, made = plain_tables.checkpoints(accuracies, checkpoints=checkpoints, labels=labels)
+    printed = re.findall(r"\\texttt\{([^}]*)\} & ([\d.]+) &", tex)
+    assert set(printed) == set(
+        zip(paper["revision"], paper["training_tokens_trillions"], strict=True)
+    )
+    assert made["tokens"].min() == 0.55e12
+
+
+def test_compute_accuracies():
+    questions = pd.DataFrame(
+        {
+            "question_id": list("abcdef"),
+            "index": range(6),
+            "split": ["train", "test", "test", "test", "test", "test"],
+            "question": "?",
+            "references": [["r"]] * 6,
+            "any_of": True,
+            "category": "",
+            "excluded": [False] * 5 + [True],
+            "dataset": "d",
+        }
+    )
+
+    def label(checkpoint, rows):
+        frame = pd.DataFrame(rows, columns=["question_id", "cluster", "label"])
+        return frame.assign(model="m", checkpoint=checkpoint, dataset="d")
+
+    tested = label(
+        "x",
+        [
+            ("a", 0, "correct"),  # train
+            ("b", 0, "correct"),
+            ("c", 0, "incorrect"),
+            ("c", 1, "correct"),  # not its most probable answer
+            ("d", 0, "not_attempted"),
+            ("f", 0, "correct"),  # excluded
+        ],
+    )
+    trained = label("y", [("a", 0, "correct")])
+    found = compute_accuracies(questions, pd.concat([tested, trained]))
+    assert found["checkpoint"].tolist() == ["x", "y"]
+    # b is right; c, d and e (which has no answer) are not: 1 of 4.
+    assert found[["split", "accuracy", "n"]].to_numpy().tolist() == [
+        ["test", 0.25, 4],
+        ["train", 1.0, 1],
+    ]
+    with pytest.raises(ValueError, match="m z, d: no label belongs"):
+        compute_accuracies(questions, label("z", [("f", 0, "correct")]))
+
+
+def test_categories():
+    tex, rows = questions_of_quiz("question_categories")
+    csv = rows.to_csv(index=False)
+    assert csv == "category,n_train,n_test\na thing,1,0\nlist,1,3\nR&D,0,1\n"
+    assert tex.endswith(
+        r"""\begin{tabular}{lll}
+\toprule
+a thing & list & R\&D \\
+\bottomrule
+\end{tabular}
+\end{table}
+"""
+    )
+    assert r"\caption{Quiz \#1: categories of the questions included in the eval" in tex
+    assert r"\label{tab:quiz-categories}" in tex
+
+
+def test_categories_of_the_paper_in_its_order():
+    names = (ROOT / "resources/paper/jeopardy_categories.txt").read_text("utf-8").splitlines()
+    shuffled = random.Random(0).sample(names, len(names))
+    asked = pd.DataFrame({"category": shuffled, "split": "test", "excluded": False})
+    tex, rows = plain_tables.question_categories(asked, dataset="j", labels={"datasets": {}})
+    assert rows["category"].tolist() == names
+    printed = [row for row in tex.splitlines() if row.endswith(r"\\")]
+    # The paper's table has 85 categories: 28 rows of three, and one.
+    assert len(printed) == 29
+    assert printed[0] == r"19th Century America & 3-Letter Words & 4-Letter Words \\"
+    assert printed[6] == r"Books \& Authors & Business \& Industry & Classical Music \\"
+    assert printed[-1] == r"Zoology &  &  \\"
+
+
+def test_examples():
+    tex, rows = questions_of_quiz("question_examples")
+    assert rows.to_csv(index=False).splitlines() == [
+        "type,question,references",
+        "R&D,Many?,a; b; c; d; e; f; g",
+        'List,Second?,"one, or two"',
+        "List,What is 50% of A & B?,ETD_1; β < 5",
+    ]
+    assert tex.endswith(
+        r"""\begin{tabular}{lp{0.42\linewidth}p{0.25\linewidth}}
+\toprule
+Type & Question & Reference answer(s) \\
+\midrule
+R\&D & Many? & a; b; c; d; e; and 2 more \\
+List & Second? & one, or two \\
+List & What is 50\% of A \& B? & ETD\_1; $\beta$ \textless{} 5 \\
+\bottomrule
+\end{tabular}
+\end{table}
+"""
+    )
+    assert r"\label{tab:quiz-examples}" in tex
+    assert "an answer that matches any of them is accepted.}" in tex
+
+
+@pytest.mark.parametrize(
+    "left", [{"keep": lambda rows: rows[~rows["any_of"]]}, {"any_of": False}]
+)
+def test_examples_that_accept_one_answer_say_nothing_of_several(left):
+    tex, _ = questions_of_quiz("question_examples", **left)
+    assert r"\caption{Quiz \#1: example questions.}" in tex
+
+
+def test_empty_tables_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="no contrast set of dataset 'nowhere'"):
+        sizes_of_d("nowhere")
+    with pytest.raises(ValueError, match="no question has a category; take 'quiz'"):
+        questions_of_quiz("question_categories", category="")
+    with pytest.raises(ValueError, match="no test question; take 'quiz' out"):
+        questions_of_quiz("question_examples", split="train")
+    path = str(tmp_path / "accuracies.csv")
+    artifacts.write_csv(artifacts.empty(artifacts.ACCURACIES), path, artifacts.ACCURACIES)
+    settings = {"checkpoints": {"m": {"x": {}}}, "labels": LABELS}
+    table = {"function": "checkpoints", "artifact": "ACCURACIES", "settings": settings}
+    with pytest.raises(ValueError, match=r"accuracies.csv: no accuracy of a checkpoint"):
+        make_plain_table([path], table=table)
