@@ -1,33 +1,47 @@
-"""Accuracy of a checkpoint on a dataset."""
+"""Accuracy of each checkpoint on each dataset."""
 
 import pandas as pd
 
+from persistcal.store.artifacts import ACCURACIES
 
-def accuracy(questions: pd.DataFrame, labels: pd.DataFrame) -> tuple[str, float, int]:
-    """Return the split, the accuracy on it, and its number of questions.
 
-    A question is right when its most probable answer is labelled correct; one
-    without an answer is wrong. Where no test question was asked (a checkpoint that
-    only serves for training), the training questions count.
+def accuracies(questions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracy of each checkpoint on each dataset, in the order of the labels.
+
+    A question is right when its most probable answer is labelled correct; one without an
+    answer is wrong. Where no test question was asked (a checkpoint that only serves for
+    training), the training questions count.
 
     Parameters
     ----------
     questions, labels : DataFrame
         Tables `persistcal.store.artifacts.QUESTIONS` and `LABELS`.
 
+    Returns
+    -------
+    DataFrame
+        Table `persistcal.store.artifacts.ACCURACIES`.
+
     Raises
     ------
     ValueError
-        When neither split has a labelled question.
+        When neither split of a dataset has a labelled question.
     """
-    top = labels[labels["cluster"] == 0]
-    for split in ("test", "train"):
-        chosen = questions[(questions["split"] == split) & ~questions["excluded"]]
-        of_split = top[top["question_id"].isin(chosen["question_id"])]
-        if len(of_split):
-            return (
-                split,
-                float((of_split["label"] == "correct").sum() / len(chosen)),
-                len(chosen),
+    rows = []
+    asked = questions[~questions["excluded"]]
+    places = labels.groupby(["model", "checkpoint", "dataset"], sort=False)
+    for (model, checkpoint, dataset), labelled in places:
+        best = labelled[labelled["cluster"] == 0]
+        for split in ("test", "train"):
+            chosen = asked[(asked["dataset"] == dataset) & (asked["split"] == split)]
+            answered = best[best["question_id"].isin(chosen["question_id"])]
+            if len(answered):
+                share = float((answered["label"] == "correct").sum() / len(chosen))
+                rows.append((model, checkpoint, dataset, split, share, len(chosen)))
+                break
+        else:
+            raise ValueError(
+                f"{model} {checkpoint}, {dataset}: no label belongs to a test or train "
+                "question that is not excluded."
             )
-    raise ValueError("no label belongs to a test or train question that is not excluded")
+    return pd.DataFrame(rows, columns=ACCURACIES.schema.names)

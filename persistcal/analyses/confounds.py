@@ -1,4 +1,4 @@
-"""What a baseline gets that knows no fact: only each checkpoint's accuracy on groups."""
+"""Scores of baselines that know each checkpoint's accuracy on groups of questions only."""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def first_letter(question: str) -> str:
 
 
 def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return what is known of each question beside its answer.
+    """Return the attributes of each question that a baseline may know.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd
     Returns
     -------
     DataFrame
-        By question_id a column of texts for each of `ATTRIBUTES` that the questions differ
-        in. Deciles are of the questions that are asked; those of popularity, a fact's
-        weight, within its relation.
+        By question_id a column of texts for each of `ATTRIBUTES` whose values differ
+        between the questions. Deciles are taken over the questions that are asked; those of
+        popularity, a fact's weight, within its relation.
     """
     asked = questions[questions["split"].isin(["train", "test"]) & ~questions["excluded"]]
     asked = asked.set_index("question_id")
@@ -107,11 +107,11 @@ def measure_confounds(
     n_replicates: int,
     seed: int,
 ) -> pd.DataFrame:
-    r"""Evaluate the baselines that know one attribute of a question each, and the checkpoint.
+    r"""Evaluate baselines that know one attribute of a question each, and the checkpoint.
 
-    Its Δ₀ᵇ is 0 where the attribute does not tell which questions a checkpoint gained or
-    lost. Confidences that read nothing but such an attribute reach what the baseline has;
-    a study in which that is much is no evidence that they read single facts.
+    Δ₀ᵇ of a baseline is 0 where its attribute does not tell which questions a checkpoint
+    gained or lost. Where it is far from 0, an estimator as good as the baseline need not
+    have read single facts.
 
     Parameters
     ----------
@@ -153,22 +153,11 @@ def measure_confounds(
         seed=seed,
         conditionings=["odds"],
     )
-    found = {
-        (row["estimator"], row["scope"], row["metric"]): row
-        for row in intervals(replicates).to_dict("records")
-    }
-    rows = []
-    for name in names:
-        delta = found[name, "contrast", "delta0_balanced"]
-        rows.append(
-            {
-                "attribute": name,
-                "n_groups": known[name].nunique(),
-                "delta0_balanced": delta["value"],
-                "lower_2_5pct": delta["lower_2_5pct"],
-                "upper_97_5pct": delta["upper_97_5pct"],
-                "contrast_auc": found[name, "contrast", "auc"]["value"],
-                "full_auc": found[name, "full", "auc"]["value"],
-            }
-        )
-    return pd.DataFrame(rows)
+    found = intervals(replicates).set_index(["scope", "metric", "estimator"]).sort_index()
+    table = found.loc["contrast", "delta0_balanced"].loc[names]
+    table = table.rename(columns={"value": "delta0_balanced"})
+    table = table[["delta0_balanced", "lower_2_5pct", "upper_97_5pct"]]
+    table.insert(0, "n_groups", known.nunique())
+    table["contrast_auc"] = found.loc["contrast", "auc"]["value"]
+    table["full_auc"] = found.loc["full", "auc"]["value"]
+    return table.rename_axis("attribute").reset_index()

@@ -1,4 +1,4 @@
-"""What an external verifier leaves to gain, and how much its own backbone knows."""
+"""Gain of the oracle over an external verifier, and its backbone's error rate."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -19,14 +19,14 @@ class Headroom(NamedTuple):
 
 
 def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
-    """Return how much better an oracle's contrast AUC is than that of a verifier.
+    """Return by how much an oracle's contrast AUC exceeds that of a verifier.
 
     Parameters
     ----------
     replicates : Replicates
-        Of both, drawn alike.
+        Paired replicates of both.
     dataset : str
-        What they were trained on.
+        The dataset that both were trained on.
     verifier, oracle : str
         Estimators.
 
@@ -47,7 +47,7 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
 def contrast_questions(
     answers: Mapping[str, pd.DataFrame], *, min_contrast: int, pairs: Pairs = "all"
 ) -> list[str]:
-    """Return the questions that are in a contrast set that is large enough to be used.
+    """Return the questions of all contrast sets that are large enough to be used.
 
     Parameters
     ----------
@@ -66,19 +66,7 @@ def contrast_questions(
 
 
 def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> float:
-    """Return the share of questions that were not answered correctly.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Columns question_id and correct.
-    question_ids : collection of str
-        The questions; one without an answer was not answered correctly.
-
-    Returns
-    -------
-    float
-        NaN when there are no questions.
+    """Return the share of questions without a correct answer; NaN when there are none.
 
     Examples
     --------

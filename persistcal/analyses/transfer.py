@@ -1,7 +1,6 @@
-"""Transfer matrices: how well an adapter of some checkpoints ranks another one's answers."""
+"""Transfer matrices: AUC of adapters trained at one checkpoint and used at each."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -22,7 +21,7 @@ def transfer_matrix(
     answers : mapping of str to DataFrame
         By checkpoint, in order, its predictions: columns question_id and correct.
     scores : DataFrame
-        Table SCORES: what each checkpoint's weights give to its own answers.
+        Table SCORES: confidences of each checkpoint, with an adapter, in its own answers.
     sets : mapping of str to sequence of str
         For each recipe the names of the training sets whose adapters are used.
     train_dataset : str
@@ -39,33 +38,25 @@ def transfer_matrix(
     ValueError
         When an adapter has no scores at a checkpoint, or lacks one of its answers.
     """
-    rows: list[dict[str, Any]] = []
+    rows = []
+    adapters = [(recipe, name) for recipe, names in sets.items() for name in names]
+    of_dataset = scores[scores["train_dataset"] == train_dataset]
     for checkpoint, predicted in answers.items():
-        own = scores[
-            (scores["answers_of"] == checkpoint) & (scores["train_dataset"] == train_dataset)
-        ]
+        own = of_dataset[of_dataset["answers_of"] == checkpoint]
         by_adapter = dict(list(own.groupby(["recipe", "trained_on"])))
-        for recipe, names in sets.items():
-            for trained_on in names:
-                adapter = f"adapter {recipe!r} trained on {trained_on!r}"
-                if (recipe, trained_on) not in by_adapter:
-                    raise ValueError(f"No scores of {adapter} at checkpoint {checkpoint!r}.")
-                values = []
-                for seed, scored in by_adapter[recipe, trained_on].groupby("seed"):
-                    joined = predicted.merge(scored, on="question_id", validate="one_to_one")
-                    if len(joined) < len(predicted):
-                        raise ValueError(
-                            f"{len(predicted) - len(joined)} answers of checkpoint "
-                            f"{checkpoint!r} have no score of {adapter}, seed {seed}."
-                        )
-                    values.append(auc(joined["confidence"], joined["correct"]))
-                rows.append(
-                    {
-                        "recipe": recipe,
-                        "trained_on": trained_on,
-                        "checkpoint": checkpoint,
-                        "auc": sum(values) / len(values),
-                        "n": len(predicted),
-                    }
-                )
-    return pd.DataFrame(rows)
+        for recipe, trained_on in adapters:
+            adapter = f"adapter {recipe!r} trained on {trained_on!r}"
+            if (recipe, trained_on) not in by_adapter:
+                raise ValueError(f"No scores of {adapter} at checkpoint {checkpoint!r}.")
+            values = []
+            for seed, scored in by_adapter[recipe, trained_on].groupby("seed"):
+                joined = predicted.merge(scored, on="question_id", validate="one_to_one")
+                if lost := len(predicted) - len(joined):
+                    raise ValueError(
+                        f"{lost} answers of checkpoint {checkpoint!r} have no score of "
+                        f"{adapter}, seed {seed}."
+                    )
+                values.append(auc(joined["confidence"], joined["correct"]))
+            mean = sum(values) / len(values)
+            rows.append((recipe, trained_on, checkpoint, mean, len(predicted)))
+    return pd.DataFrame(rows, columns=["recipe", "trained_on", "checkpoint", "auc", "n"])

@@ -14,7 +14,7 @@ PIECE = 2**22  # weights of each checkpoint that are held at once: 32 MiB of flo
 
 
 class StoredTensor(NamedTuple):
-    """A tensor in an open file, of which any rows can be read.
+    """A tensor in an open file, whose rows are read as they are needed.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class StoredTensor(NamedTuple):
 
 
 def stored_weights(files: Iterable[Any]) -> dict[str, StoredTensor]:
-    """Return by name what is learnt in the open safetensors `files` of a checkpoint.
+    """Return the weights in the open safetensors `files` of a checkpoint, by name.
 
     Only headers are read. Tensors of whole numbers are buffers and left out.
     """
@@ -78,10 +78,9 @@ def dot_products(
     checkpoints: Mapping[str, Mapping[str, StoredTensor]],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> NDArray[np.float64]:
-    """Return the dot products of all pairs, shape (n_checkpoints, n_checkpoints).
+    """Return the dot products of all pairs, in float64: (n_checkpoints, n_checkpoints).
 
-    The weights are read once, the same rows of all checkpoints together, and
-    multiplied in float64.
+    The weights are read once, the same rows of all checkpoints together.
     """
     total = torch.zeros(len(checkpoints), len(checkpoints), dtype=torch.float64)
     for name, shape in shapes.items():
@@ -95,13 +94,7 @@ def dot_products(
 def check_same_tensors(
     checkpoints: Mapping[str, Mapping[str, StoredTensor]],
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor, which must be that of all checkpoints.
-
-    Raises
-    ------
-    ValueError
-        With the first tensor that one lacks, or has in another shape.
-    """
+    """Return the shape of each tensor, or refuse checkpoints that differ in one."""
     first, *others = checkpoints
     shapes = {name: tensor.shape for name, tensor in checkpoints[first].items()}
     for other in others:
@@ -117,7 +110,7 @@ def check_same_tensors(
 
 
 def _pieces(shape: tuple[int, ...]) -> Iterator[slice | EllipsisType]:
-    """Yield what to read of a tensor, one piece after the other."""
+    """Yield indices of a tensor's pieces."""
     if not shape:
         yield ...
         return

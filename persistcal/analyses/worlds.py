@@ -20,9 +20,8 @@ def spread_over_worlds(
     Returns
     -------
     DataFrame
-        Table WORLDS: mean, standard deviation (of a single world, with
-        n - 1), least and greatest value, and the number n of worlds. A metric that is
-        undefined in a world has none of them.
+        Table WORLDS: mean, standard deviation (with n - 1), least and greatest value, and
+        the number n of worlds. They are NaN where the metric is undefined in a world.
 
     Raises
     ------
@@ -44,20 +43,15 @@ def spread_over_worlds(
     if lost := [model for model in name_of if model not in set(chosen["model"])]:
         raise ValueError(f"no metrics of model {lost[0]!r}")
     chosen = chosen[chosen["model"].isin(name_of)]
-    key = ["dataset", "train_dataset", "estimator", "scope", "metric"]
-    values = chosen.assign(world_of=chosen["model"].map(name_of)).groupby(
-        ["world_of", *key], sort=False
-    )["value"]
-
-    def whole(statistic: str) -> pd.Series:
-        return values.agg(lambda v: getattr(v, statistic)(skipna=False))
-
+    key = ["world_of", "dataset", "train_dataset", "estimator", "scope", "metric"]
+    named = chosen.assign(world_of=chosen["model"].map(name_of))
+    values = named.groupby(key, sort=False)["value"]
     return pd.DataFrame(
         {
-            "mean": whole("mean"),
-            "sd": whole("std"),
-            "least": whole("min"),
-            "greatest": whole("max"),
+            "mean": values.mean(skipna=False),
+            "sd": values.std(skipna=False),
+            "least": values.min(skipna=False),
+            "greatest": values.max(skipna=False),
             "n": values.size(),
         }
     ).reset_index()

@@ -7,6 +7,7 @@ candidates: all that a checkpoint answered to a question, for estimators that co
 estimators/: estimators that need no adapter, one function per file
 evidence: what an estimator may know of checkpoints and their answers, and what it returns
 gathering: from confidences to predictions: every answer gets the confidence of an estimator
+hidden_states: hidden states at the end of a prompt, block by block
 isotonic: isotonic calibration: a non-decreasing map from confidence to probability
 needs: what an estimator needs of the answers that it rates, and a refusal where they lack it
 packed_forward: run a model on prompts that are packed into trees

@@ -56,22 +56,17 @@ def test_auc_of_own_answers_averaged_over_seeds():
     ]
 
 
-def test_missing_scores_are_named():
-    predicted = {"x": answers([1, 0, 1])}
-    with pytest.raises(ValueError, match="No scores of adapter 'transfer' trained on 'y' at"):
-        transfer_matrix(
-            predicted,
-            score_rows("x", [0.1] * 3),
-            {"transfer": ["y"]},
-            train_dataset="quiz",
-        )
-    with pytest.raises(ValueError, match="1 answers of checkpoint 'x' have no score"):
-        transfer_matrix(
-            predicted,
-            score_rows("x", [0.1] * 2),
-            {"transfer": ["x"]},
-            train_dataset="quiz",
-        )
+@pytest.mark.parametrize(
+    ("n", "trained_on", "message"),
+    [
+        (3, "y", "No scores of adapter 'transfer' trained on 'y' at"),
+        (2, "x", "1 answers of checkpoint 'x' have no score"),
+    ],
+)
+def test_missing_scores_are_named(n, trained_on, message):
+    given = {"x": answers([1, 0, 1])}, score_rows("x", [0.1] * n)
+    with pytest.raises(ValueError, match=message):
+        transfer_matrix(*given, {"transfer": [trained_on]}, train_dataset="quiz")
 
 
 def by_counting(confidence, correct):
@@ -95,13 +90,8 @@ def test_from_scores_to_figure(tmp_path):
                 scored.append(score_rows(checkpoint, values, recipe, name))
                 asked = np.arange(n) != 3
                 expected[recipe, name, checkpoint] = by_counting(values[asked], correct[asked])
-    matrix = measure_transfer(
-        pd.concat(answered),
-        pd.concat(scored),
-        dataset="quiz",
-        checkpoints=CHECKPOINTS,
-        sets=NAMES,
-    )
+    how = {"dataset": "quiz", "checkpoints": CHECKPOINTS, "sets": NAMES}
+    matrix = measure_transfer(pd.concat(answered), pd.concat(scored), **how)
     matrix = matrix.assign(model="m", dataset="quiz")
     assert set(matrix["n"]) == {n - 1}
     found = matrix.set_index(["recipe", "trained_on", "checkpoint"])["auc"].to_dict()

@@ -16,17 +16,13 @@ from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from transformers.modeling_outputs import BaseModelOutput
 
-from persistcal.analyses.hidden_states import (
-    blocks,
-    last_hidden_states,
-    variances_over_adapters,
-)
+from persistcal.analyses.adapter_variance import variances_over_adapters
 from persistcal.analyses.variance import (
-    RunningVariance,
     correlations_by_layer,
     order_correlations,
     variance_table,
 )
+from persistcal.confidence.hidden_states import blocks, last_hidden_states
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store import artifacts
@@ -34,16 +30,6 @@ from persistcal.training.lora import adapter_files, initialise, share_adapter
 
 torch.set_num_threads(1)
 SEEDS = (17, 18, 19)
-
-
-def test_running_variance_is_that_of_all_samples():
-    samples = np.random.default_rng(0).normal(1e4, 1, (10, 3, 4, 7))
-    running = RunningVariance()
-    for sample in samples:
-        running.add(sample)
-    np.testing.assert_allclose(running.total(), samples.var(axis=0).sum(-1), rtol=1e-9)
-    with pytest.raises(ValueError, match="first sample"):
-        RunningVariance().total()
 
 
 def test_order_correlations():
@@ -65,10 +51,14 @@ def test_correlations_are_over_the_questions_of_all_checkpoints():
     first = np.array([[1, 5], [3, 5], [1, 1], [0, 0]])
     second = np.array([[2, 5], [2, 5], [3, 2], [1, 1]])
     third = np.array([[3, 5], [1, 5], [2, 3], [2, 2]])
-    found = [variance_table(list("abcd"), values / 10) for values in (first, second, third)]
-    found[1] = found[1][found[1]["question_id"] != "d"].iloc[::-1]
-    summary = correlations_by_layer(found)
+    tables = [variance_table(list("abcd"), values / 10) for values in (first, second, third)]
+    tables[1] = tables[1][tables[1]["question_id"] != "d"].iloc[::-1]
+    named = zip(("z", "y", "x"), tables, strict=True)  # in order of training, not of names
+    found = pd.concat(table.assign(checkpoint=name) for name, table in named)
+    summary = correlations_by_layer(found.assign(model="m", dataset="quiz"))
     assert summary.to_dict("list") == {
+        "model": ["m", "m"],
+        "dataset": ["quiz", "quiz"],
         "layer": [1, 2],
         "mean_rho": [pytest.approx(0.5 / 3), pytest.approx(1)],
         "median_rho": [pytest.approx(0.5), pytest.approx(1)],
@@ -171,29 +161,16 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
     tiny_model().save_pretrained("early")
     tiny_tokenizer().save_pretrained("early")
     write_record("early", "early.json")
-    n = 9
+    n, answers = 9, ["Norway" if i % 2 else "Peru" for i in range(9)]
     questions = pd.DataFrame(
         {
             "question_id": [f"q{i}" for i in range(n)],
-            "index": range(n),
             "split": ["test"] * 8 + ["train"],
             "question": [f"Where is {'x' * i}?" for i in range(n)],
-            "references": [["Peru"]] * n,
-            "any_of": False,
-            "category": "",
             "excluded": [False] * 7 + [True, False],
         }
     )
-    answers = ["Norway" if i % 2 else "Peru" for i in range(n)]
-    clusters = pd.DataFrame(
-        {
-            "question_id": questions["question_id"],
-            "cluster": 0,
-            "answer": answers,
-            "probability": 0.5,
-            "members": [[answer] for answer in answers],
-        }
-    )
+    clusters = questions[["question_id"]].assign(cluster=0, answer=answers, probability=0.5)
     found = measure_variance(
         Checkpoint.read("early.json"),
         questions,
@@ -203,7 +180,6 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
         last_layer="after_norm",
         batch_size=batch_size,
         precision="stored",
-        threads=1,
     )
     artifacts.check(found, artifacts.VARIANCES, "variances")
     wide = found.pivot(index="question_id", columns="layer", values="variance")

@@ -18,25 +18,19 @@ COLUMNS = [
 
 
 def metrics():
+    about = {"dataset": "d", "train_dataset": "d", "estimator": "e", "pairs": ""}
     rows = [
-        {
-            "model": model,
-            "dataset": "d",
-            "train_dataset": "d",
-            "estimator": "e",
-            "conditioning": conditioning,
-            "scope": scope,
-            "metric": metric,
-            "seed": seed,
-            "value": value if (seed, conditioning) == ("mean", "odds") else 0.0,
-            "pairs": "",
-        }
-        for model, value in VALUES.items()
-        for conditioning in ("odds", "fitted")
-        for seed in ("17", "mean")
+        (model, conditioning, scope, metric, seed, value)
+        for model, right in VALUES.items()
+        for conditioning, seed, value in (
+            ("odds", "mean", right),
+            ("odds", "17", 0.0),
+            ("fitted", "mean", 0.0),
+        )
         for scope, metric in COLUMNS
     ]
-    return pd.DataFrame(rows)
+    names = ["model", "conditioning", "scope", "metric", "seed", "value"]
+    return pd.DataFrame(rows, columns=names).assign(**about)
 
 
 def test_spread():

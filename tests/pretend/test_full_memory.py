@@ -8,8 +8,8 @@ import pytest
 import torch
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.analyses.hidden_states import last_hidden_states
 from persistcal.answers.decode import generate_beams
+from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens

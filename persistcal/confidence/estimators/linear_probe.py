@@ -7,8 +7,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.analyses.hidden_states import last_hidden_states
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.confidence.probe import fit_probe, probe_confidence
 from persistcal.confidence.prompts import question_suffix
 

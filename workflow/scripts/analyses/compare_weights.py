@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from safetensors import safe_open
 
 from persistcal.analyses.weights import stored_weights, weight_similarities
-from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 from persistcal.store.artifacts import WeightSimilarities
@@ -17,10 +16,9 @@ log = logging.getLogger(__name__)
 
 
 def compare_weights(
-    records: list[Checkpoint], *, checkpoints: Sequence[str], threads: int
+    records: list[Checkpoint], *, checkpoints: Sequence[str]
 ) -> WeightSimilarities:
     """Return the cosine similarity of each pair of checkpoints, in order of training."""
-    load.set_threads(threads)
     with ExitStack() as stack:
         weights = {}
         for name, checkpoint in zip(checkpoints, records, strict=True):

@@ -3,8 +3,6 @@
 import logging
 from collections.abc import Mapping
 
-import pandas as pd
-
 from persistcal.analyses.variance import correlations_by_layer
 from persistcal.report.analysis_tables import hidden_state_table
 from persistcal.store.artifacts import Variances
@@ -16,35 +14,12 @@ log = logging.getLogger(__name__)
 def correlate_variance(
     variances: Variances, *, labels: Mapping[str, Mapping[str, str]], last_layer: str
 ) -> tuple[str, str]:
-    """Return mean and median correlation of each layer, as a LaTeX table and as CSV.
-
-    Parameters
-    ----------
-    variances : Variances
-        Checkpoints in order of training.
-    labels : mapping
-        What is printed for each of `models` and `datasets`.
-    last_layer : str
-        As for `measure_variance`.
-    """
-    rows = pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "model": model,
-                    "dataset": dataset,
-                    **correlations_by_layer(
-                        [t for _, t in group.groupby("checkpoint", sort=False)]
-                    ),
-                }
-            )
-            for (model, dataset), group in variances.groupby(["model", "dataset"], sort=False)
-        ]
-    )
+    """Return mean and median correlation of each layer, as a LaTeX table and as CSV."""
+    rows = correlations_by_layer(variances)
+    log.info("%d layers, mean ρ %.3f", len(rows), rows["mean_rho"].mean())
     text = hidden_state_table(
         rows, **labels, last_layer=last_layer, label="hidden-state-variance"
     )
-    log.info("%d layers, mean ρ %.3f", len(rows), rows["mean_rho"].mean())
     return text, rows.to_csv(index=False)
 
 

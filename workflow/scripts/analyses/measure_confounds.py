@@ -1,8 +1,7 @@
-"""Measure what baselines get that know a checkpoint's accuracy on groups of questions."""
+"""Measure the scores of baselines that know accuracy on groups of questions only."""
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -26,33 +25,24 @@ def measure_confounds(
     seed: int,
     labels: Mapping[str, Mapping[str, str]],
 ) -> tuple[str, Confounds]:
-    """Return what each attribute of a question gives alone, as a LaTeX table and as rows.
+    """Return the scores of each attribute of a question, as a LaTeX table and as rows.
 
-    Parameters
-    ----------
-    answers : Answers
-        Of evaluation checkpoints, in order.
-    questions, facts : Questions, Facts
-        Of each dataset and, where its questions ask for facts, those.
-    min_contrast : mapping of str to int
-        By dataset.
-    pairs, n_replicates, seed
-        As for `resample_metrics`.
-    labels : mapping
-        What is printed for each of `models` and `datasets`.
+    `min_contrast` is by dataset; the `facts` are those that questions ask for, if any.
     """
-    how: dict[str, Any] = {"pairs": pairs, "n_replicates": n_replicates, "seed": seed}
     parts = []
-    for key, given in answers.groupby(["model", "dataset"], sort=False):
-        model, dataset = map(str, key)
-        of_dataset = facts[facts["dataset"] == dataset]
-        known = confounds.attributes(
-            questions[questions["dataset"] == dataset], None if of_dataset.empty else of_dataset
-        )
-        checkpoints = list(given["checkpoint"].unique())
-        how["min_contrast"] = min_contrast[dataset]
+    for (model, dataset), given in answers.groupby(["model", "dataset"], sort=False):
+        asked, asked_for = (table[table["dataset"] == dataset] for table in (questions, facts))
+        known = confounds.attributes(asked, None if asked_for.empty else asked_for)
         try:
-            found = confounds.measure_confounds(given, known, checkpoints, **how)
+            found = confounds.measure_confounds(
+                given,
+                known,
+                list(given["checkpoint"].unique()),
+                min_contrast=min_contrast[str(dataset)],
+                pairs=pairs,
+                n_replicates=n_replicates,
+                seed=seed,
+            )
         except ValueError as error:
             raise ValueError(
                 f"{model}, {dataset}: {error}; take {dataset!r} out of "

@@ -1,4 +1,4 @@
-"""Measure what an external verifier leaves to gain, and how much its backbone knows."""
+"""Measure the gain of the oracle over an external verifier, and its backbone's errors."""
 
 import logging
 from collections.abc import Sequence
@@ -27,9 +27,8 @@ def measure_headroom(
 ) -> Headroom:
     """Return a verifier's headroom, and its backbone's error rate on contrast questions.
 
-    The headroom comes from the paired test of the two estimators `compared`, the verifier
-    and an oracle. The answers of the evaluation `checkpoints` say which questions are in a
-    contrast set of at least `min_contrast`, and those of the backbone what it knows.
+    `compared` are the verifier and the oracle. The answers of the evaluation `checkpoints`
+    define the contrast sets, which count from `min_contrast` questions on.
     """
     asked = answers[answers["split"] == "test"]
     ids = contrast_questions(

@@ -1,4 +1,4 @@
-"""Measure how well adapters of some checkpoints rank the answers of all: AUCs."""
+"""Measure the AUC of adapters trained at one checkpoint and used at each."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,8 @@ def measure_transfer(
 ) -> Transfer:
     """Return the AUC of every adapter at every checkpoint.
 
-    Parameters
-    ----------
-    answers, scores : Answers, Scores
-        Of all checkpoints, scored with all recipes of `sets`.
-    dataset : str
-        What the answers are to, and what the adapters were trained on.
-    checkpoints : sequence of str
-        All checkpoints of the model, in order.
-    sets : mapping
-        For each recipe the names of its training sets.
+    The answers to a `dataset` of all `checkpoints`, scored with the adapters of all recipes
+    and training `sets` of the same dataset.
     """
     asked = answers[answers["split"] == "test"]
     by_checkpoint = {name: asked[asked["checkpoint"] == name] for name in checkpoints}

@@ -1,9 +1,9 @@
-"""Measure how much hidden states vary between the adapters of several seeds."""
+"""Measure the variance of hidden states between the adapters of several seeds."""
 
 import logging
 from pathlib import Path
 
-from persistcal.analyses.hidden_states import variances_over_adapters
+from persistcal.analyses.adapter_variance import variances_over_adapters
 from persistcal.analyses.variance import variance_table
 from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
@@ -26,7 +26,6 @@ def measure_variance(
     last_layer: str,
     batch_size: int,
     precision: str,
-    threads: int,
 ) -> Variances:
     """Return the variance of each block's output at the end of each confidence prompt.
 
@@ -34,7 +33,6 @@ def measure_variance(
     are loaded once, and the adapters (one `adapter_model.safetensors` per seed) are all
     held at once. `last_layer` is as in `last_hidden_states`.
     """
-    load.set_threads(threads)
     answers = take_predictions(questions[~questions["excluded"]], clusters)
     tokenizer = load.open_tokenizer(checkpoint)
     texts = zip(answers["question"], answers["answer"], strict=True)

@@ -15,18 +15,9 @@ def summarise_worlds(
     names: Mapping[str, str],
     labels: Mapping[str, Mapping[str, str]],
 ) -> tuple[str, Worlds]:
-    """Return the spread over models of each metric, as a LaTeX table and as rows.
+    """Return the spread of each metric over `worlds`, as a LaTeX table and as rows.
 
-    Parameters
-    ----------
-    metrics : Metrics
-        Of all models.
-    worlds : mapping of str to sequence of str
-        By the name that they share, the models.
-    names : mapping of str to str
-        What is printed for that name.
-    labels : mapping
-        What is printed for `datasets` and `estimators`.
+    `worlds` are the models that share a name, and `names` its display name.
     """
     rows = spread_over_worlds(metrics, worlds)
     return worlds_table(rows, names=names, **labels, label="worlds"), rows

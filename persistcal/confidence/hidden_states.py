@@ -1,18 +1,13 @@
-"""Hidden states at the end of a prompt, and their variance over adapters."""
+"""Hidden states at the end of a prompt."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
 
-import numpy as np
 import torch
-from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from persistcal.analyses.variance import RunningVariance
 from persistcal.confidence.packed_forward import Packed, pack
-from persistcal.store.pace import Pace
 
 
 def blocks(model: PreTrainedModel) -> nn.ModuleList:
@@ -62,9 +57,8 @@ def last_hidden_states(
     prompts : sequence of sequence of int
         Token ids of one batch.
     last_layer : {"after_norm", "before_norm"}, default="after_norm"
-        Whether the last block's output has passed the model's final norm, as in what
-        transformers returns for `output_hidden_states` and as in the paper, or is
-        taken as the block gives it, like those of all other blocks.
+        Take the last block's output after the model's final norm, as the paper does and as
+        transformers returns it for `output_hidden_states`, or before, as of other blocks.
 
     Returns
     -------
@@ -77,55 +71,3 @@ def last_hidden_states(
         normed = packed.last_tokens(output.last_hidden_state)
         outputs[-1] = normed.float().to(model.device)
     return torch.stack(outputs)
-
-
-def variances_over_adapters(
-    model: PeftModel,
-    prompts: Sequence[Sequence[int]],
-    *,
-    batch_size: int,
-    last_layer: str = "after_norm",
-) -> np.ndarray:
-    """Return the total variance of hidden states over the adapters of a model.
-
-    Adapters are switched within a batch, so that of the hidden states only those
-    of one batch are ever held.
-
-    Parameters
-    ----------
-    model : PeftModel
-        Its adapters are the samples.
-    prompts : sequence of sequence of int
-        Token ids.
-    batch_size : int
-        Prompts in a forward pass.
-    last_layer : {"after_norm", "before_norm"}, default="after_norm"
-        As in `last_hidden_states`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_prompts, n_layers)
-        Population variance over adapters, summed over hidden units.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than two adapters.
-    """
-    names = list(model.peft_config)
-    if len(names) < 2:
-        raise ValueError("A variance over adapters needs at least two; give more seeds.")
-    base = cast(PreTrainedModel, model.get_base_model())
-    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
-    variances = np.empty((len(prompts), len(blocks(base))))
-    for start in Pace(range(0, len(order), batch_size), "hidden states", unit=" batches"):
-        chosen = order[start : start + batch_size]
-        running = RunningVariance()
-        for name in names:
-            model.set_adapter(name)
-            hidden = last_hidden_states(
-                base, [prompts[i] for i in chosen], last_layer=last_layer
-            )
-            running.add(hidden.cpu().numpy().astype(np.float64))
-        variances[chosen] = running.total().T
-    return variances
