@@ -153,11 +153,21 @@ def measure_confounds(
         seed=seed,
         conditionings=["odds"],
     )
-    found = intervals(replicates).set_index(["scope", "metric", "estimator"]).sort_index()
-    table = found.loc["contrast", "delta0_balanced"].loc[names]
-    table = table.rename(columns={"value": "delta0_balanced"})
-    table = table[["delta0_balanced", "lower_2_5pct", "upper_97_5pct"]]
-    table.insert(0, "n_groups", known.nunique())
-    table["contrast_auc"] = found.loc["contrast", "auc"]["value"]
-    table["full_auc"] = found.loc["full", "auc"]["value"]
-    return table.rename_axis("attribute").reset_index()
+    found = intervals(replicates)
+
+    def of(scope: str, metric: str) -> pd.DataFrame:
+        rows = found[(found["scope"] == scope) & (found["metric"] == metric)]
+        return rows.set_index("estimator").loc[names]
+
+    delta = of("contrast", "delta0_balanced")
+    return pd.DataFrame(
+        {
+            "attribute": names,
+            "n_groups": known.nunique().to_numpy(),
+            "delta0_balanced": delta["value"].to_numpy(),
+            "lower_2_5pct": delta["lower_2_5pct"].to_numpy(),
+            "upper_97_5pct": delta["upper_97_5pct"].to_numpy(),
+            "contrast_auc": of("contrast", "auc")["value"].to_numpy(),
+            "full_auc": of("full", "auc")["value"].to_numpy(),
+        }
+    )

@@ -70,6 +70,6 @@ def correlations_by_layer(variances: pd.DataFrame) -> pd.DataFrame:
         joined = joined[rows["checkpoint"].unique()].dropna()
         rho = pd.Series(order_correlations(joined.to_numpy().T), joined.index, name="rho")
         summary = rho.groupby("layer").agg(mean_rho="mean", median_rho="median", n="count")
-        parts.append(summary.reset_index().assign(model=model, dataset=dataset))
+        parts.append(summary.reset_index().assign(model=str(model), dataset=str(dataset)))
     every = pd.concat(parts, ignore_index=True)
     return every[["model", "dataset", "layer", "mean_rho", "median_rho", "n"]]
