@@ -30,7 +30,8 @@ def measure_confounds(
     `min_contrast` is by dataset; the `facts` are those that questions ask for, if any.
     """
     parts = []
-    for (model, dataset), given in answers.groupby(["model", "dataset"], sort=False):
+    for place, given in answers.groupby(["model", "dataset"], sort=False):
+        model, dataset = map(str, place)
         asked, asked_for = (table[table["dataset"] == dataset] for table in (questions, facts))
         known = confounds.attributes(asked, None if asked_for.empty else asked_for)
         try:
@@ -38,7 +39,7 @@ def measure_confounds(
                 given,
                 known,
                 list(given["checkpoint"].unique()),
-                min_contrast=min_contrast[str(dataset)],
+                min_contrast=min_contrast[dataset],
                 pairs=pairs,
                 n_replicates=n_replicates,
                 seed=seed,
