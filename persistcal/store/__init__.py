@@ -2,17 +2,19 @@
 
 Modules
 -------
-artifacts: the tables that rules hand to each other: one pyarrow schema each
+artifacts: the tables that rules hand to each other, and their names in annotations
+content: digest of a table's content
 csv_text: encoding and delimiter of a user's text file, where the file makes them certain
 figures: figures as files, whole or not at all
-files: files that are there whole or not at all, and digests of what is in them
+files: files by their paths: read, written whole or not at all, and known by a digest
 gpu_errors: what the errors of GPUs mean, in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all
-logs: send a rule's records and tracebacks to its log file
+logs: a rule's records and tracebacks in its log file
 pace: how far a long job is: lines of its log, with rate and time left
 paid: replies of a paid server, its batches on their way, and the ledger of requests
 progress: work files of an output that is not finished, to go on from after a kill
 provenance: tie a result to the code that made it
 rows: CSV files to which jobs append rows: one may be cut short, and people edit them
 sealed: safetensors files that carry a digest of what is in them
+table: tables in files: one schema each, a digest, and what the rows are about
 """

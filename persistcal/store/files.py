@@ -1,23 +1,81 @@
-"""Files that are there whole or not at all, and what is in them.
-
-The package knows no paths but here: how a file is written is this module's idea.
-"""
+"""Files by their paths: read, written whole or not at all, and known by a digest."""
 
 import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import Self
 
+FilePath = str | os.PathLike[str]
+
 READ_EACH_TIME = 2**24  # bytes, whose digest takes about 10 ms
 
 
+def read_bytes(path: FilePath) -> bytes:
+    """Return the content of a file."""
+    return Path(path).read_bytes()
+
+
+def read_text(path: FilePath) -> str:
+    """Return the content of a UTF-8 file."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+def exists(path: FilePath) -> bool:
+    """Return whether there is a file or folder at `path`."""
+    return Path(path).exists()
+
+
+def is_folder(path: FilePath) -> bool:
+    """Return whether there is a folder at `path`."""
+    return Path(path).is_dir()
+
+
+def size(path: FilePath) -> int:
+    """Return how many bytes a file has."""
+    return Path(path).stat().st_size
+
+
+def inside(folder: FilePath, name: str) -> str:
+    """Return the path of the file `name` in `folder`."""
+    return str(Path(folder, name))
+
+
+def beside(path: FilePath, name: str) -> str:
+    """Return the path of the file `name` in the folder of the file at `path`."""
+    return str(Path(path).with_name(name))
+
+
+def folder_of(path: FilePath) -> str:
+    """Return the folder of the file at `path`."""
+    return str(Path(path).parent)
+
+
+def last_part(path: FilePath) -> str:
+    """Return the name of the file or folder at `path`."""
+    return Path(path).name
+
+
+def names_in(folder: FilePath, pattern: str = "*") -> list[str]:
+    """Return in order the names in `folder` that match; none where there is no folder."""
+    return sorted(path.name for path in Path(folder).glob(pattern))
+
+
+def delete(path: FilePath) -> None:
+    """Delete a file, or a folder with all that is in it, if it is there."""
+    if Path(path).is_dir():
+        shutil.rmtree(path)
+    else:
+        Path(path).unlink(missing_ok=True)
+
+
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
+def written_whole(path: FilePath) -> Iterator[Path]:
     """Give a path to write to, which becomes `path` when the ``with`` block ends well.
 
     Until then, and after an error, `path` is as it was before. Folders are made, and what
@@ -64,37 +122,45 @@ def _runs(process: int) -> bool:
     return True
 
 
-def write_whole(path: str | Path, content: bytes | str) -> None:
+def write_whole(path: FilePath, content: bytes | str) -> None:
     """Write `content` to the file `path`, whole or not at all; text is UTF-8."""
     with written_whole(path) as part:
         part.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def sha256(path: str | Path) -> str:
+def digest(parts: Iterable[bytes | memoryview | str]) -> str:
+    """Return the SHA-256 digest of a content, part after part, in hexadecimal."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part.encode() if isinstance(part, str) else part)
+    return total.hexdigest()
+
+
+def sha256(path: FilePath) -> str:
     """Return the SHA-256 digest of a file in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _digest_beside(path: str | Path) -> Path:
+def _digest_beside(path: FilePath) -> Path:
     return Path(path).with_name(f".{Path(path).name}.sha256")
 
 
-def keep_digest(path: str | Path) -> None:
-    """Write the SHA-256 of a file that has no room for it to a hidden file beside it."""
+def keep_digest(path: FilePath) -> None:
+    """Write the digest of a file that has no room for it to a hidden file beside it."""
     write_whole(_digest_beside(path), sha256(path))
 
 
-def is_edited(path: str | Path) -> bool:
+def is_edited(path: FilePath) -> bool:
     """Return whether a file has changed since `keep_digest`."""
     kept = _digest_beside(path)
-    return kept.exists() and kept.read_text(encoding="utf-8") != sha256(path)
+    return kept.exists() and read_text(kept) != sha256(path)
 
 
 class Digests:
-    """SHA-256 of files, large ones read once per version: what is known lies in a folder.
+    """Digests of files in a folder, so that a large file is read once per version of it.
 
-    A large file whose size or times are not those that are known is read. Jobs need no
+    A large file with another size or other times than are known is read. Jobs need no
     locks: entries are written whole, and one that cannot be read counts as missing.
 
     Examples
@@ -107,30 +173,29 @@ class Digests:
     True
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: FilePath) -> None:
         self._folder = Path(folder)
 
     @classmethod
-    def beside(cls, record: str | Path) -> Self:
-        """Return what is known of files, kept in a folder beside `record`."""
+    def beside(cls, record: FilePath) -> Self:
+        """Return the digests that are kept in a folder beside `record`."""
         return cls(Path(record).parent / ".digests")
 
-    def of(self, path: Path) -> str:
+    def of(self, path: FilePath) -> str:
         """Return the digest of the file at `path`."""
-        path = path.resolve()
-        if path.stat().st_size <= READ_EACH_TIME:
+        path = Path(path).resolve()
+        stat = path.stat()
+        if stat.st_size <= READ_EACH_TIME:
             return sha256(path)
-        key = hashlib.sha256(str(path).encode()).hexdigest()[:32]
-        entry, stat = self._folder / f"{key}.json", path.stat()
-        # The time of the last change to the entry of the file cannot be set by programs
-        # that copy times.
+        entry = self._folder / f"{digest([str(path)])[:32]}.json"
+        # Programs that copy times cannot set that of the last change to the file's entry.
         version = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
         try:
-            known, digest = json.loads(entry.read_text(encoding="utf-8"))
+            known, found = json.loads(read_text(entry))
         except (OSError, ValueError, TypeError):
             known = None
         if known != version:
-            digest = sha256(path)
+            found = sha256(path)
             with suppress(OSError):  # in a folder that cannot be written it is read again
-                write_whole(entry, json.dumps([version, digest]))
-        return digest
+                write_whole(entry, json.dumps([version, found]))
+        return found

@@ -1,24 +1,24 @@
-"""Send a rule's records and tracebacks to its log file."""
+"""A rule's records and tracebacks in its log file."""
 
 import logging
 import sys
-from pathlib import Path
 from types import TracebackType
 
+from persistcal.store.files import FilePath, write_whole
 from persistcal.store.gpu_errors import explain
 
 UNCAUGHT = "uncaught"
 
 
-def log_to(path: str | Path) -> None:
+def log_to(path: FilePath) -> None:
     """Log to the file `path` and to standard error, there with the name of the job.
 
     Of an uncaught exception the file gets the traceback, and standard error a line. What a
     GPU means by its errors is said in a sentence.
     """
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "")  # makes its folder, too
     terminal = logging.StreamHandler()
-    job = job_of(Path(path)).replace("%", "%%")
+    job = job_of(str(path)).replace("%", "%%")
     line = f"%(asctime)s {job} %(levelname)s %(message)s"
     terminal.setFormatter(logging.Formatter(line, "%H:%M:%S"))
     terminal.addFilter(lambda entry: entry.name != UNCAUGHT)
@@ -40,13 +40,13 @@ def log_to(path: str | Path) -> None:
     sys.excepthook = record
 
 
-def job_of(log: Path) -> str:
+def job_of(log: str) -> str:
     """Return the name of a job: where its log lies among those of the study.
 
     Examples
     --------
-    >>> job_of(Path("results/logs/score_answers/atlas/p40/own.log")), job_of(Path("a/rule.log"))
+    >>> job_of("results/logs/score_answers/atlas/p40/own.log"), job_of("a/rule.log")
     ('score_answers/atlas/p40/own', 'rule')
     """
-    parts = log.with_suffix("").parts
+    parts = log.removesuffix(".log").split("/")
     return "/".join(parts[parts.index("logs") + 1 :]) if "logs" in parts else parts[-1]

@@ -1,26 +1,33 @@
-"""Work files of an output that is not finished, to go on from after a kill.
+"""Work files of an unfinished output, to go on from after a kill.
 
-A folder of work files is this module's whole idea, which makes it the exception to
-the rule that the package knows no paths. The folder stands beside the output, is
-declared nowhere (Snakemake deletes what a failed job declared) and goes away when the
-output is there.
+They are in a folder beside the output that no rule declares, as Snakemake deletes what a
+failed job declared, and go away when the output is there.
 """
 
-import hashlib
 import json
 import logging
-import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from torch import Tensor
 
 from persistcal.models.checkpoint import CheckpointError
-from persistcal.store.files import sha256, write_whole
+from persistcal.store.files import (
+    FilePath,
+    beside,
+    delete,
+    digest,
+    exists,
+    inside,
+    last_part,
+    names_in,
+    read_text,
+    sha256,
+    write_whole,
+)
 from persistcal.store.jobs import Job, paths
 from persistcal.store.sealed import read_metadata, read_sealed, seal
 
@@ -30,28 +37,21 @@ SAVE_EVERY_S = 60.0  # at most this much work is lost, and short jobs write noth
 
 
 class Snapshot(NamedTuple):
-    """State of a computation.
-
-    Attributes
-    ----------
-    tensors : dict of str to Tensor
-    record : dict
-        JSON values.
-    """
+    """State of a computation: tensors, and a record of JSON values."""
 
     tensors: dict[str, Tensor]
     record: dict[str, Any]
 
 
 class Progress:
-    """What an interrupted run of the same job has finished, and what this one finishes.
+    """Finished parts of a job: those of an interrupted run, then this one's own.
 
     Parameters
     ----------
-    output : str or Path
+    output : path
         The file that the job makes; work files go to the folder
         ``.{name of the output}.progress`` beside it.
-    inputs : iterable of str or Path
+    inputs : iterable of paths
         The files that the job reads.
     settings : mapping
         All else that the result depends on, the digest of the code included. Work
@@ -60,32 +60,34 @@ class Progress:
     Examples
     --------
     >>> import tempfile
-    >>> output = Path(tempfile.mkdtemp()) / "squares.json"
+    >>> output = inside(tempfile.mkdtemp(), "squares.json")
     >>> with Progress(output, [], {"power": 2}) as progress:
     ...     [progress.remember("squares", n, lambda: n * n) for n in (1, 2)]
     [1, 4]
     """
 
     def __init__(
-        self, output: str | Path, inputs: Iterable[str | Path], settings: Mapping[str, Any]
+        self, output: FilePath, inputs: Iterable[FilePath], settings: Mapping[str, Any]
     ) -> None:
-        output = Path(output)
-        self.folder = output.with_name(f".{output.name}.progress")
-        self._key = _digest(inputs, settings)
+        self.folder = beside(output, f".{last_part(output)}.progress")
+        said = json.dumps(settings, sort_keys=True, default=str)
+        self._key = digest([said, *map(sha256, inputs)])
         self._saved_at = time.monotonic()
         self._finished: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
-        self._n_parts = 0
-        key = self.folder / "key"
-        if self.folder.exists() and not (key.exists() and key.read_text() == self._key):
+        key, parts = self._path("key"), names_in(self.folder, "*.json")
+        if exists(self.folder) and not (exists(key) and read_text(key) == self._key):
             log.info("Deleting work files of other inputs, settings or code: %s", self.folder)
-            shutil.rmtree(self.folder)
-        if self.folder.exists():
+            delete(self.folder)
+            parts = []
+        if exists(self.folder):
             log.info("Going on with what an interrupted run left in %s", self.folder)
-            parts = sorted(self.folder.glob("*.json"))
             for part in parts:
-                self._finished |= _read_part(part)
-            self._n_parts = len(parts)
+                self._finished |= _read_part(self._path(part))
+        self._n_parts = len(parts)
+
+    def _path(self, name: str) -> str:
+        return inside(self.folder, name)
 
     @classmethod
     def of_job(cls, job: Job) -> AbstractContextManager["Progress | None"]:
@@ -108,7 +110,8 @@ class Progress:
     ) -> None:
         """Remove the work files, or after an error save what is finished."""
         if error is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            with suppress(OSError):  # left over, they are deleted by the next run
+                delete(self.folder)
         else:
             self._save()
 
@@ -141,8 +144,8 @@ class Progress:
 
     def read_snapshot(self, name: str) -> Snapshot | None:
         """Return the last saved state of the computation `name`, if there is one."""
-        path = self.folder / f"{name}.safetensors"
-        if not path.exists():
+        path = self._path(f"{name}.safetensors")
+        if not exists(path):
             return None
         try:
             return Snapshot(read_sealed(path), json.loads(read_metadata(path)["record"]))
@@ -159,31 +162,24 @@ class Progress:
 
     def _write(self, name: str, content: bytes) -> None:
         """Write a work file whole or not at all; the key is the first of them."""
-        key = self.folder / "key"
-        if not key.exists():
+        key = self._path("key")
+        if not exists(key):
             write_whole(key, self._key.encode())
-        write_whole(self.folder / name, content)
+        write_whole(self._path(name), content)
         self._saved_at = time.monotonic()
 
 
 def _sha256(finished: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(finished).encode()).hexdigest()
+    return digest([json.dumps(finished)])
 
 
-def _read_part(path: Path) -> dict[str, Any]:
+def _read_part(path: str) -> dict[str, Any]:
     """Return what a work file holds; nothing of one that is damaged."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path))
         if content["sha256"] == _sha256(content["finished"]):
             return content["finished"]
     except (ValueError, KeyError, TypeError):
         pass
     log.warning("%s is damaged; what it held is computed again.", path)
     return {}
-
-
-def _digest(inputs: Iterable[str | Path], settings: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-    for path in inputs:
-        digest.update(sha256(path).encode())
-    return digest.hexdigest()

@@ -1,9 +1,8 @@
 """Safetensors files that carry a digest of what is in them."""
 
-import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from itertools import chain
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -11,6 +10,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from persistcal.models.checkpoint import CheckpointError
+from persistcal.store.files import FilePath, digest
 
 SEAL = "sha256"
 
@@ -18,10 +18,8 @@ SEAL = "sha256"
 def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], beside: str) -> str:
     about = {name: [str(t.dtype), [*t.shape]] for name, t in sorted(tensors.items())}
     texts = json.dumps([about, dict(metadata), beside], sort_keys=True)
-    digest = hashlib.sha256(texts.encode())
-    for _, tensor in sorted(tensors.items()):
-        digest.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    flat = (tensor.contiguous().view(-1) for _, tensor in sorted(tensors.items()))
+    return digest(chain([texts], (tensor.view(torch.uint8).numpy().data for tensor in flat)))
 
 
 def seal(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], beside: str = "") -> bytes:
@@ -44,13 +42,13 @@ def seal(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], beside: str
     return len(header).to_bytes(8, "little") + header + file[8 + length :]
 
 
-def read_metadata(path: Path) -> dict[str, str]:
+def read_metadata(path: FilePath) -> dict[str, str]:
     """Return the metadata of a safetensors file."""
     with safe_open(path, framework="pt") as file:
         return dict(file.metadata() or {})
 
 
-def read_sealed(path: Path, beside: str = "") -> dict[str, Tensor]:
+def read_sealed(path: FilePath, beside: str = "") -> dict[str, Tensor]:
     """Return the tensors of a safetensors file; those of one by `seal` are as they were.
 
     Other programs' files carry no digest and are read as they are.

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from read_questions import read_questions
@@ -82,9 +84,9 @@ def test_a_table_says_what_to_do_when_a_value_has_changed(tmp_path):
     artifacts.write(pd.DataFrame(columns), tmp_path / "labels.parquet", table)
     content = (tmp_path / "labels.parquet").read_bytes()
     # As a program would that rewrites the file with its checksums: the digest remains.
-    other = artifacts.pq.read_table(tmp_path / "labels.parquet")
+    other = pq.read_table(tmp_path / "labels.parquet")
     changed = other.set_column(2, "label", [["incorrect", "incorrect"]])
-    artifacts.pq.write_table(changed.cast(other.schema), tmp_path / "labels.parquet")
+    pq.write_table(changed.cast(other.schema), tmp_path / "labels.parquet")
     assert (tmp_path / "labels.parquet").read_bytes() != content
     with pytest.raises(
         artifacts.TableError, match="not what was written; delete it, so that ju"
@@ -102,7 +104,7 @@ def test_a_table_that_another_program_wrote_is_refused(tmp_path):
 def test_a_digest_does_not_depend_on_how_a_table_lies_in_memory():
     table, columns = TABLES["clusters"]
     content = artifacts.check(pd.DataFrame(columns), table, "here")
-    pieces = artifacts.pa.concat_tables([content.slice(0, 1), content.slice(1)])
+    pieces = pa.concat_tables([content.slice(0, 1), content.slice(1)])
     assert artifacts.content_digest(pieces) == artifacts.content_digest(content)
     others = [
         {"answer": ["Pari", "s", "上海"]},

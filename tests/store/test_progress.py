@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,7 @@ def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, m
             def write_or_die(path, content):
                 written.append(path)
                 if len(written) == n:  # half of the file is there
+                    path = Path(path)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     half = content[: len(content) // 2]
                     path.with_name(f".{path.name}.{os.getpid()}.part").write_bytes(half)
@@ -186,4 +188,4 @@ def test_numbers_and_texts_come_back_as_they_were(tmp_path):
             found = work.remember("beams", 0, lambda: beams)
             raise KeyboardInterrupt
         assert found == beams
-    assert [p.name for p in sorted(work.folder.iterdir())] == ["000000.json", "key"]
+    assert [p.name for p in sorted(Path(work.folder).iterdir())] == ["000000.json", "key"]

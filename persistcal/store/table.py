@@ -1,0 +1,253 @@
+"""Tables in files: one pyarrow schema each, a digest, and what the rows are about.
+
+`read` and `write` refuse any other shape, so that a wrong table stops at the rule that made
+it and not three rules later; the digest stops a bit that has flipped on a disk. The file
+also says what its rows are about, such as the model and checkpoint.
+"""
+
+import io
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from persistcal.store.content import content_digest
+from persistcal.store.files import (
+    FilePath,
+    digest,
+    exists,
+    is_edited,
+    keep_digest,
+    last_part,
+    read_text,
+    written_whole,
+)
+
+log = logging.getLogger(__name__)
+
+TYPES = {
+    "text": pa.string(),
+    "int": pa.int64(),
+    "real": pa.float64(),
+    "flag": pa.bool_(),
+    "texts": pa.list_(pa.string()),
+    "reals": pa.list_(pa.float64()),
+}
+
+
+class TableError(ValueError):
+    """A table does not have the shape that its rule promises."""
+
+
+class Table(NamedTuple):
+    """Name, schema and key of an artifact."""
+
+    name: str  # plural noun; also the artifact's folder below the results
+    rule: str  # that makes it; of several, the dataset's source decides which
+    schema: pa.Schema  # a field that is not nullable holds no missing values
+    key: tuple[str, ...]  # columns whose values identify a row
+    about: tuple[str, ...] = ()  # what each file says of all its rows, such as their model
+
+    @classmethod
+    def of(cls, name: str, rule: str, columns: str, *, about: str = "") -> "Table":
+        """Return a table whose columns are described in a text.
+
+        Each is a name, ``!`` for one of the key or ``?`` for one that may hold missing
+        values, and one of `TYPES` after a colon unless it is text.
+
+        Examples
+        --------
+        >>> table = Table.of("labels", "judge", "id! n!:int label share?:real", about="model")
+        >>> table.key, table.schema.types[1], table.schema.field("share").nullable
+        (('id', 'n'), DataType(int64), True)
+        """
+        described = re.findall(r"(\w+)([!?]?):?(\w*)", columns)
+        fields = [
+            pa.field(column, TYPES[kind or "text"], nullable=mark == "?")
+            for column, mark, kind in described
+        ]
+        key = tuple(column for column, mark, _ in described if mark == "!")
+        return cls(name, rule, pa.schema(fields), key, tuple(about.split()))
+
+    def write(self, frame: pd.DataFrame, path: str, about: Mapping[str, Any]) -> None:
+        """Write `frame`, as CSV or parquet; columns that it lacks are taken from `about`.
+
+        Of a user's own files that it is made from, ``frame.attrs["sources"]`` holds the
+        SHA-256.
+
+        Raises
+        ------
+        TableError
+            When its columns and `about` say different things of what it is about.
+        """
+        columns, sources = [*self.about, *self.schema.names], frame.attrs.get("sources")
+        frame = frame.assign(**{n: about[n] for n in columns if n in about and n not in frame})
+        for name in self.about:
+            if name in frame.columns and (frame[name].astype(str) != str(about[name])).any():
+                raise TableError(
+                    f"{path}: {self.rule} was to write rows of {name} {about[name]!r} and also "
+                    f"has some of {frame[name].astype(str).unique().tolist()}."
+                )
+        frame = frame.drop(columns=[n for n in self.about if n not in self.schema.names])
+        if str(path).endswith(".csv"):
+            write_csv(frame, path, self)
+        else:
+            write(frame, path, self, about=about, sources=sources)
+
+
+def check(frame: pd.DataFrame, table: Table, where: FilePath) -> pa.Table:
+    """Return `frame` as an arrow table of the shape of `table`, or refuse it as of `where`."""
+
+    def refuse(what: str) -> TableError:
+        return TableError(f"{where}: {what} (table '{table.name}', made by {table.rule}).")
+
+    names = table.schema.names
+    if missing := [name for name in names if name not in frame.columns]:
+        raise refuse(f"column {missing[0]!r} is missing; it needs {', '.join(names)}")
+    if unknown := [name for name in frame.columns if name not in names]:
+        raise refuse(f"unknown column {unknown[0]!r}; it may hold only {', '.join(names)}")
+    for field in table.schema:
+        if not field.nullable and frame[field.name].isna().any():
+            empty = int(frame[field.name].isna().to_numpy().argmax())
+            raise refuse(f"column {field.name!r} has no value in row {empty}")
+    if (twice := frame.duplicated(list(table.key))).any():
+        row = frame.loc[twice, list(table.key)].iloc[0].to_dict()
+        raise refuse(f"two rows have the key {row}")
+    try:
+        return pa.Table.from_pandas(frame[names], schema=table.schema, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise refuse(f"a column has the wrong type: {error}") from error
+
+
+def empty(table: Table) -> pd.DataFrame:
+    """Return a `table` without rows."""
+    return table.schema.empty_table().to_pandas()
+
+
+def _seal(content: pa.Table, about: str) -> bytes:
+    """Return a digest of the rows and of what they are about."""
+    rows = content_digest(content)
+    return (digest([rows, about]) if about else rows).encode()
+
+
+def write(
+    frame: pd.DataFrame,
+    path: FilePath,
+    table: Table,
+    *,
+    about: Mapping[str, str] | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> None:
+    """Write `frame` to the parquet file `path`, whole or not at all.
+
+    Of `about`, what the rows are about, `table.about` is kept. Of a user's own files that
+    the table is made from, `sources` holds the SHA-256.
+    """
+    content = check(frame, table, path)
+    said = json.dumps({name: str(about[name]) for name in table.about}) if about else ""
+    marks = {b"sha256": _seal(content, said), b"about": said.encode()}
+    if sources:
+        marks[b"sources"] = json.dumps(dict(sources)).encode()
+    with written_whole(path) as part:
+        marked = content.replace_schema_metadata(marks)
+        pq.write_table(marked, part, write_page_checksum=True)
+
+
+def read(path: FilePath, table: Table) -> pd.DataFrame:
+    """Read the parquet file `path` and check that it is a `table`, as it was written."""
+    return _read(path, table)[0]
+
+
+def read_about(paths: FilePath | Sequence[FilePath], table: Table) -> pd.DataFrame:
+    """Read files of a `table` one below the other, with columns that say what each is about."""
+    frames, several = [], [paths] if isinstance(paths, str | os.PathLike) else paths
+    for path in several:
+        if str(path).endswith(".csv"):
+            frames.append(read_csv(path, table))
+            continue
+        frame, about = _read(path, table)
+        if missing := [name for name in table.about if name not in about]:
+            raise TableError(
+                f"{path}: the file does not say of which {missing[0]} it is, as an earlier "
+                f"version wrote it; delete it, so that {table.rule} makes it again."
+            )
+        if frame.empty:
+            log.warning("%s has no rows", path)
+        frames.append(frame.assign(**about)[[*about, *table.schema.names]])
+    columns = [*table.about, *table.schema.names]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def _read(path: FilePath, table: Table) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows of a parquet file, and what they are about."""
+    try:
+        content = pq.read_table(path, page_checksum_verification=True)
+        marks = content.schema.metadata or {}
+        said = marks.get(b"about", b"").decode()
+        written = marks.get(b"sha256")
+        whole = written is not None and _seal(content, said) == written
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise TableError(f"{path}: not a readable parquet file ({error}).") from error
+    if not whole:
+        what = "its content is not what was written" if written else "it has lost its digest"
+        raise TableError(
+            f"{path}: the file is damaged or of another program, as {what}; delete it, so that "
+            f"{table.rule} makes it again."
+        )
+    frame = check(content.replace_schema_metadata(None).to_pandas(), table, path).to_pandas()
+    return frame, json.loads(said or "{}")
+
+
+def sources(path: FilePath) -> dict[str, str]:
+    """Return the SHA-256 of each user's file that the table at `path` was made from."""
+    marks = pq.read_schema(path).metadata or {}
+    return json.loads(marks.get(b"sources", b"{}"))
+
+
+def write_csv(frame: pd.DataFrame, path: FilePath, table: Table) -> None:
+    """Write `frame` to the CSV file `path`, whole or not at all; missing values are empty."""
+    content = check(frame, table, path).to_pandas()
+    with written_whole(path) as part:
+        content.to_csv(part, index=False)
+    keep_digest(path)
+
+
+def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
+    """Read the CSV file `path` and check that it is a `table`, as it was written."""
+    if is_edited(path):
+        raise TableError(
+            f"{path}: the file has changed since it was written; delete it, so that "
+            f"{table.rule} makes it again."
+        )
+    types = pyarrow.csv.ConvertOptions(column_types=table.schema, strings_can_be_null=False)
+    try:
+        frame = pyarrow.csv.read_csv(path, convert_options=types).to_pandas()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise TableError(f"{path}: not a readable CSV of {table.name} ({error}).") from error
+    return check(frame, table, path).to_pandas()
+
+
+class TableFiles(NamedTuple):
+    """A table as people read it: the name of its files, and their text (LaTeX or none)."""
+
+    name: str
+    csv: str
+    tex: str
+
+    @classmethod
+    def read(cls, path: str) -> Self:
+        """Read the CSV at `path`, and the LaTeX beside it."""
+        stem = path.removesuffix(".csv")
+        tex = read_text(f"{stem}.tex") if exists(f"{stem}.tex") else ""
+        return cls(last_part(stem), read_text(path), tex)
+
+    def rows(self, missing: Any = None) -> pd.DataFrame:  # noqa: ANN401
+        """Return the rows of the CSV, where `missing` texts (of pandas) are no value."""
+        return pd.read_csv(io.StringIO(self.csv), keep_default_na=False, na_values=missing)
