@@ -35,7 +35,7 @@ from persistcal.evaluation.replicates import replicate_metrics
 N_PROCESSES = 2
 
 
-class Size(NamedTuple):
+class SignificanceSize(NamedTuple):
     """How much is tested."""
 
     n_blocks: int
@@ -44,8 +44,8 @@ class Size(NamedTuple):
     n_replicates: int
 
 
-PAPER = Size(n_blocks=6, n_questions=4960, min_contrast=500, n_replicates=10_000)
-SMALL = Size(n_blocks=1, n_questions=300, min_contrast=1, n_replicates=20)
+PAPER = SignificanceSize(n_blocks=6, n_questions=4960, min_contrast=500, n_replicates=10_000)
+SMALL = SignificanceSize(n_blocks=1, n_questions=300, min_contrast=1, n_replicates=20)
 CHECKPOINTS = ["40%", "50%", "90%", "100%"]
 SEEDS = {
     "end_correct": [0],
@@ -99,7 +99,7 @@ def made_up_predictions(seed: int, n_questions: int) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-class Cost(NamedTuple):
+class Resources(NamedTuple):
     """What a process has used when it has tested a block: peak memory in MB, and CPU time."""
 
     process: int
@@ -108,7 +108,7 @@ class Cost(NamedTuple):
     n_tests: int
 
 
-def significance_of(seed: int, size: Size) -> Cost:
+def significance_of(seed: int, size: SignificanceSize) -> Resources:
     """Test one block."""
     tests = significance.compare_blocks(
         replicate_metrics(
@@ -122,10 +122,10 @@ def significance_of(seed: int, size: Size) -> Cost:
     )
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = used.ru_utime + used.ru_stime
-    return Cost(os.getpid(), used.ru_maxrss / 1024, cpu, len(tests))
+    return Resources(os.getpid(), used.ru_maxrss / 1024, cpu, len(tests))
 
 
-def obvious_replicate(seed: int, size: Size) -> tuple[float, float]:
+def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
     """Return the CPU time of one replicate of one block, row by row, and how far it differs."""
     predictions = made_up_predictions(seed, size.n_questions)
     answers = arrange(predictions, CHECKPOINTS)

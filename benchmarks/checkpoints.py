@@ -28,7 +28,7 @@ from persistcal.evaluation.replicates import replicate_metrics
 ESTIMATORS = {"self_consistency": 1.2, "non_oracle": 1.0, "oracle": 0.7}  # and their noise
 
 
-class Size(NamedTuple):
+class GrowthSize(NamedTuple):
     """What does not grow."""
 
     n_questions: int
@@ -36,7 +36,7 @@ class Size(NamedTuple):
     min_contrast: int
 
 
-FULL = Size(n_questions=2000, n_replicates=2000, min_contrast=100)
+FULL = GrowthSize(n_questions=2000, n_replicates=2000, min_contrast=100)
 
 
 def made_up_predictions(n_checkpoints: int, n_questions: int) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def made_up_predictions(n_checkpoints: int, n_questions: int) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def cost(n_checkpoints: int, pairs: Literal["adjacent", "all"], size: Size) -> float:
+def cost(n_checkpoints: int, pairs: Literal["adjacent", "all"], size: GrowthSize) -> float:
     """Return the CPU time of metrics and replicates."""
     predictions = made_up_predictions(n_checkpoints, size.n_questions)
     checkpoints = [f"step{k}" for k in range(n_checkpoints)]
@@ -84,7 +84,9 @@ def cost(n_checkpoints: int, pairs: Literal["adjacent", "all"], size: Size) -> f
     return time.process_time() - start
 
 
-def growth(pairs: Literal["adjacent", "all"], numbers: Sequence[int], size: Size) -> Growth:
+def growth(
+    pairs: Literal["adjacent", "all"], numbers: Sequence[int], size: GrowthSize
+) -> Growth:
     """Return how the cost grows with checkpoints, or with pairs where there are all."""
     spent = [cost(n, pairs, size) for n in numbers]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -100,7 +102,7 @@ def growth(pairs: Literal["adjacent", "all"], numbers: Sequence[int], size: Size
 def measure(quick: bool) -> Iterator[Growth]:
     """Yield both."""
     if quick:
-        small = Size(n_questions=60, n_replicates=10, min_contrast=1)
+        small = GrowthSize(n_questions=60, n_replicates=10, min_contrast=1)
         yield growth("adjacent", [3, 6], small)
         yield growth("all", [3, 4], small)
     else:

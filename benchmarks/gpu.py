@@ -73,7 +73,7 @@ SHAPES = {
 }
 
 
-class Row(NamedTuple):
+class Finding(NamedTuple):
     """A line of the page; `ok` is None where nothing is compared."""
 
     part: str
@@ -170,13 +170,13 @@ def weights_of(model: torch.nn.Module) -> int:
     return sum(p.numel() for p in model.get_decoder().layers.parameters())
 
 
-def close(part: str, what: str, difference: float, tolerance: float) -> Row:
+def close(part: str, what: str, difference: float, tolerance: float) -> Finding:
     """Return the row of a comparison."""
     found = f"differ by {difference:.1e}, at most {tolerance:.0e} allowed"
-    return Row(part, what, found, difference <= tolerance)
+    return Finding(part, what, found, difference <= tolerance)
 
 
-def equality(bench: Bench) -> Iterator[Row]:
+def equality(bench: Bench) -> Iterator[Finding]:
     """Compare with transformers: exactly in float32, within rounding in the model's dtype."""
     shape, suffixes = bench.shape, bench.suffixes(4)
     sizes = {"n_beams": shape.n_beams, "max_new_tokens": shape.n_tokens}
@@ -198,7 +198,9 @@ def equality(bench: Bench) -> Iterator[Row]:
         exact = dtype == torch.float32
         # In half precision nearly equal beams change places.
         found = f"{same} of {len(pairs)} equal"
-        yield Row("equality", f"texts of beams, {name}", found, same == len(pairs) or not exact)
+        yield Finding(
+            "equality", f"texts of beams, {name}", found, same == len(pairs) or not exact
+        )
         gap = max(abs(a.logprob - b.logprob) for a, b in pairs)
         tolerance = per_token * shape.n_tokens
         yield close("equality", f"log-probabilities of beams, {name}", gap, tolerance)
@@ -253,7 +255,7 @@ def little_memory(bench: Bench, model: torch.nn.Module, n_fit: int) -> Iterator[
         decode._search = search
 
 
-def memory(bench: Bench) -> Iterator[Row]:
+def memory(bench: Bench) -> Iterator[Finding]:
     """Decode a batch that does not fit: it is halved, and the beams stay."""
     n = bench.shape.n_questions
     model = bench.model(n_layers=4, dtype=torch.float32)
@@ -270,8 +272,8 @@ def memory(bench: Bench) -> Iterator[Row]:
         beams = run(batch_size=n)
     same = [[b.text for b in a] for a in beams] == [[b.text for b in a] for a in expected]
     how = "out of memory for real" if bench.device == "cuda" else "simulated"
-    yield Row("memory", f"halvings of a batch of {n}, {how}", str(len(said)), bool(said))
-    yield Row("memory", "beams after halving", "equal" if same else "differ", same)
+    yield Finding("memory", f"halvings of a batch of {n}, {how}", str(len(said)), bool(said))
+    yield Finding("memory", "beams after halving", "equal" if same else "differ", same)
 
 
 def _trained(bench: Bench, names: list[str], every: list[str]) -> list[torch.Tensor]:
@@ -301,7 +303,7 @@ def _trained(bench: Bench, names: list[str], every: list[str]) -> list[torch.Ten
     return [parameter.detach().cpu() for parameter in adapter.values()]
 
 
-def ranks(bench: Bench) -> Iterator[Row]:
+def ranks(bench: Bench) -> Iterator[Finding]:
     """Train with two processes on one device, over gloo, as one process does.
 
     NCCL takes one process a GPU, so where there are two `launch` starts the processes over it.
@@ -327,7 +329,7 @@ def ranks(bench: Bench) -> Iterator[Row]:
             for rank in range(2)
         ]
         status = [process.wait() for process in processes]
-    yield Row("ranks", f"two processes over {backend}", f"status {status}", not any(status))
+    yield Finding("ranks", f"two processes over {backend}", f"status {status}", not any(status))
     if not any(status):
         first, second = (torch.load(folder / f"{rank}.pt") for rank in range(2))
         together = _trained(bench, ["a", "b"], ["a", "b"])
@@ -340,7 +342,7 @@ def ranks(bench: Bench) -> Iterator[Row]:
     folder.rmdir()
 
 
-def rank(bench: Bench) -> Iterator[Row]:
+def rank(bench: Bench) -> Iterator[Finding]:
     """Be one of two processes."""
     if os.environ["RANKS_BACKEND"] == "nccl":
         end_with_parent()
@@ -354,11 +356,13 @@ def rank(bench: Bench) -> Iterator[Row]:
     yield from ()
 
 
-def decoding(bench: Bench) -> Iterator[Row]:
+def decoding(bench: Bench) -> Iterator[Finding]:
     """Measure decoding against `generate` in batches as large."""
     shape, model = bench.shape, bench.model()
     flops, bandwidth = bench.peak()
-    yield Row("decoding", "peak", f"{flops / 1e12:.3g} TFLOP/s, {bandwidth / 1e12:.3g} TB/s")
+    yield Finding(
+        "decoding", "peak", f"{flops / 1e12:.3g} TFLOP/s, {bandwidth / 1e12:.3g} TB/s"
+    )
     sizes = {"n_beams": shape.n_beams, "max_new_tokens": shape.n_tokens}
     rates = []
     for n in (1, shape.n_questions // 4 or 1, shape.n_questions):
@@ -388,13 +392,13 @@ def decoding(bench: Bench) -> Iterator[Row]:
                 partial(generate, model, bench.tokenizer, prompts, **sizes)
             )
             found += f"; `generate` {plain / ours:.1f} times as long, {more:.1f} GB"
-        yield Row("decoding", f"{n} questions at once", found)
+        yield Finding("decoding", f"{n} questions at once", found)
     step = rates[0][1] - sum(p.nbytes for p in model.parameters()) / bandwidth
-    yield Row("rates", "BANDWIDTH", f"{bandwidth:.2g}")
-    yield Row("rates", "STEP_S", f"{max(0.0, step):.2g}")
+    yield Finding("rates", "BANDWIDTH", f"{bandwidth:.2g}")
+    yield Finding("rates", "STEP_S", f"{max(0.0, step):.2g}")
 
 
-def packed(bench: Bench, part: str, passes: int) -> Iterator[Row]:
+def packed(bench: Bench, part: str, passes: int) -> Iterator[Finding]:
     """Measure scoring or a training step against a forward pass for each prompt."""
     model = bench.model()
     flops, _ = bench.peak()
@@ -409,16 +413,16 @@ def packed(bench: Bench, part: str, passes: int) -> Iterator[Row]:
     plain, more = bench.timed(lambda: run(partial(alone, model, digits, asked)))
     n_tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
     rate = 2 * passes * weights_of(model) * n_tokens / ours
-    yield Row(
+    yield Finding(
         part,
         f"{2 * len(asked)} prompts, {n_tokens} tokens in trees",
         f"{n_tokens / ours:.3g} tokens/s, {gigabytes:.1f} GB, {100 * rate / flops:.2g} % of "
         f"the peak; each prompt alone {plain / ours:.1f} times as long, {more:.1f} GB",
     )
-    yield Row("rates", f"FLOPS, {part}", f"{rate:.2g}")
+    yield Finding("rates", f"FLOPS, {part}", f"{rate:.2g}")
 
 
-PARTS: dict[str, tuple[Callable[[Bench], Iterator[Row]], int]] = {  # and seconds at most
+PARTS: dict[str, tuple[Callable[[Bench], Iterator[Finding]], int]] = {  # and seconds at most
     "equality": (equality, 120),
     "memory": (memory, 80),
     "ranks": (ranks, 90),
@@ -433,7 +437,7 @@ def _arguments(bench: Bench) -> list[str]:
     return ["--device", bench.device, "--shape", shape]
 
 
-def run_parts(device: str, shape: str) -> list[Row]:
+def run_parts(device: str, shape: str) -> list[Finding]:
     """Run each part in a process, and return its rows; one that fails has a row of its own."""
     rows = []
     for part, (_, limit) in PARTS.items():
@@ -449,17 +453,21 @@ def run_parts(device: str, shape: str) -> list[Row]:
                 timeout=limit,
             )
         except subprocess.TimeoutExpired:
-            rows.append(Row(part, "all of it", f"ended at its limit of {limit} s", ok=False))
+            rows.append(
+                Finding(part, "all of it", f"ended at its limit of {limit} s", ok=False)
+            )
             continue
-        rows += [Row(*json.loads(ln)) for ln in done.stdout.splitlines() if ln.startswith("[")]
+        rows += [
+            Finding(*json.loads(ln)) for ln in done.stdout.splitlines() if ln.startswith("[")
+        ]
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            rows.append(Row(part, "all of it", f"failed: {last}", ok=False))
+            rows.append(Finding(part, "all of it", f"failed: {last}", ok=False))
         print(*rows[-3:], sep="\n", flush=True)
     return rows
 
 
-def as_markdown(rows: list[Row], about: str) -> str:
+def as_markdown(rows: list[Finding], about: str) -> str:
     """Return the page."""
     says = {True: "yes", False: "**no**", None: ""}
     table = "\n".join(f"| {r.part} | {r.what} | {r.found} | {says[r.ok]} |" for r in rows)

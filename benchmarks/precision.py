@@ -50,7 +50,7 @@ WAYS = ["float32", "bfloat16", "bfloat16 products", "TF32 products"]
 OPTIMIZERS = {"": {}, ", warm-up": {"warmup": 0.5}, ", epsilon 1e-4": {"eps": 1e-4}}
 
 
-class Study(NamedTuple):
+class TrainedWith(NamedTuple):
     """Checkpoints, what they learn from, and what is asked of them afterwards."""
 
     models: dict[str, PreTrainedModel]
@@ -67,7 +67,7 @@ class Study(NamedTuple):
         return confidence[1] - confidence[0]
 
 
-def atlas(n_questions: int) -> Study:
+def atlas(n_questions: int) -> TrainedWith:
     """Return the study of two checkpoints of atlas."""
     template = (PROMPTS / "confidence_atlas.txt").read_text(encoding="utf-8")
     folder = ATLAS / "pretrained/atlas"
@@ -94,10 +94,10 @@ def atlas(n_questions: int) -> Study:
         n: load_model(str(folder / n), dtype="float32", device="cpu") for n in CHECKPOINTS
     }
     tokenizer = load_tokenizer(str(folder / CHECKPOINTS[0]))
-    return Study(models, tokenizer, data, asked, np.array(correct), 3e-3)
+    return TrainedWith(models, tokenizer, data, asked, np.array(correct), 3e-3)
 
 
-def smollm2(n_questions: int) -> Study:
+def smollm2(n_questions: int) -> TrainedWith:
     """Return the study of SmolLM2-135M, which is asked 60 other questions afterwards."""
     template = (PROMPTS / "confidence.txt").read_text(encoding="utf-8")
     rows = city_questions(n_questions + 60)
@@ -109,7 +109,7 @@ def smollm2(n_questions: int) -> Study:
     asked = [prompt for pair in prompts[n_questions:] for prompt in pair]
     model, tokenizer = load_smollm2()
     correct = np.arange(len(asked))[None] % 2 == 0
-    return Study({"s": model}, tokenizer, {"s": seen}, {"s": asked}, correct, 2e-4)
+    return TrainedWith({"s": model}, tokenizer, {"s": seen}, {"s": asked}, correct, 2e-4)
 
 
 def to_bfloat16(x: Tensor) -> Tensor:
@@ -144,7 +144,9 @@ def round_products(model: PreTrainedModel, way: str) -> None:
                 )
 
 
-def run(study: Study, way: str, optimizer: str, seed: int, batch: int) -> dict[str, np.ndarray]:
+def run(
+    study: TrainedWith, way: str, optimizer: str, seed: int, batch: int
+) -> dict[str, np.ndarray]:
     """Return confidences of an adapter, scored in float32 and as it was trained, and losses."""
     models = {name: copy.deepcopy(model).bfloat16() for name, model in study.models.items()}
     if way != "bfloat16":
@@ -203,7 +205,7 @@ def _adamw(
     return kind(*of, **{**how, "eps": epsilon})
 
 
-def rows(study: Study, runs: dict[tuple[str, str], list[dict]]) -> Iterator[str]:
+def rows(study: TrainedWith, runs: dict[tuple[str, str], list[dict]]) -> Iterator[str]:
     """Yield the lines of a table: a mean over seeds, or over pairs of seeds, in each cell."""
 
     def against(ones: list[dict], others: list[dict]) -> tuple[float, float]:

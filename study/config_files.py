@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from study.check import LOADER, ConfigError
+from study.schema import LOADER, ConfigError
 
 # Octal numbers, and numbers to the base of 60: 010 is 8 and 1:30 is 90 in YAML 1.1.
 _ODD_NUMBER = re.compile(r"[-+]?(?:0[0-7_]+|[1-9][\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?)")

@@ -6,11 +6,11 @@ docs/cluster.md shows the arithmetic.
 
 from collections.abc import Callable, Mapping
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from study.checkpoints import Config
 from study.selection import Study
 
-Config = dict[str, Any]
 Wildcards = Mapping[str, str]
 
 ACTIVATIONS_GB = 20  # beside a model's weights: keys and values, gradients

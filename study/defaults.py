@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
-from study.selection import Config
+from study.checkpoints import Config
 
 FILES = ("config.yaml", "tables.yaml")
 

@@ -4,10 +4,12 @@ Time is four times what the job should take, and each further attempt asks for a
 again as the first, of memory too: the profile's `retries` submit a new job.
 """
 
+import functools
+from math import prod
+from pathlib import Path
 from typing import NamedTuple
 
 from study.costs import BYTES_PER_WEIGHT, Config, Cost, Wildcards, expected_cost
-from study.sizes import weights_on_disk
 
 BASE_MB = 8000  # Python, torch and the tables
 LOADING = 1.2  # of the weights in main memory before they are on the GPU
@@ -80,7 +82,7 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
     cost = expected_cost(config, rule, job)
     if not cost.gpus:
         verifier = config["verifiers"].get(job.get("verifier"), {})
-        weights = weights_on_disk(config, verifier.get("model", job.get("model", "")))
+        weights = _weights_on_disk(config, verifier.get("model", job.get("model", "")))
         copies = job.get("trained_on", "").count("+") + 1  # checkpoints that train together
         memory = round(SMALL_MODEL_MB + CPU_BYTES_PER_WEIGHT * weights * copies / 1e6)
         return Request(0, memory * attempt, LEAST_MIN * attempt)
@@ -116,3 +118,28 @@ def _nodes(config: Config, cost: Cost, rule: str) -> int:
         )
     spreads = (n for n in range(2, cost.ranks + 1) if cost.ranks % n == 0)
     return next(n for n in spreads if cost.ranks // n * per_rank <= per_node)
+
+
+@functools.cache
+def _weights_in(folder: Path) -> int:
+    """Return the weights in the safetensors files of a folder, from their headers alone."""
+    from safetensors import SafetensorError, safe_open  # studies without models may lack it
+
+    n = 0
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, "np") as file:
+                n += sum(prod(file.get_slice(name).get_shape()) for name in file.keys())
+        except (OSError, SafetensorError):
+            continue  # the job that resolves the checkpoint says what is wrong with it
+    return n
+
+
+def _weights_on_disk(config: Config, model: str) -> int:
+    """Return the weights of the largest checkpoint of `model` in a local folder, else 0."""
+    about = config["models"].get(model, {})
+    repo = about.get("repo")
+    if repo is None:
+        return 0
+    named = (c.get("revision") for c in about.get("checkpoints", {}).values())
+    return max((_weights_in(Path(repo, revision)) for revision in named if revision), default=0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from study.check import load_schema
+from study.schema import load_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "config" / "README.md"

@@ -24,7 +24,7 @@ from study.defaults import over_defaults
 ROOT = Path(__file__).resolve().parents[1]
 
 
-class Job(NamedTuple):
+class PlannedJob(NamedTuple):
     """A job of a dry run, and where it writes how long it took, if it does."""
 
     rule: str
@@ -32,7 +32,7 @@ class Job(NamedTuple):
     benchmark: str | None
 
 
-def jobs_of(dry_run: str) -> list[Job]:
+def jobs_of(dry_run: str) -> list[PlannedJob]:
     """Return the jobs that the text of a dry run lists.
 
     >>> jobs_of('''
@@ -41,7 +41,7 @@ def jobs_of(dry_run: str) -> list[Job]:
     ...     benchmark: logs/a.tsv
     ...     wildcards: model=a, dataset=b
     ... ''')
-    [Job(rule='train_oracle', wildcards=(('model', 'a'), ...), benchmark='logs/a.tsv')]
+    [PlannedJob(rule='train_oracle', wildcards=(('model', 'a'), ...), benchmark='logs/a.tsv')]
     """
     jobs = []
     for block in re.split(r"^(?=(?:local)?rule \w+:$)", dry_run, flags=re.MULTILINE)[1:]:
@@ -50,7 +50,7 @@ def jobs_of(dry_run: str) -> list[Job]:
         benchmark = re.search(r"^    benchmark: (.*)$", block, flags=re.MULTILINE)
         pairs = re.findall(r"(\w+)=([^,]*)", wildcards[1]) if wildcards else []
         assert rule is not None
-        jobs.append(Job(rule[1], tuple(pairs), benchmark[1] if benchmark else None))
+        jobs.append(PlannedJob(rule[1], tuple(pairs), benchmark[1] if benchmark else None))
     return jobs
 
 
@@ -60,21 +60,21 @@ def measured_hours(benchmark: Path) -> float:
     return sum(seconds) / len(seconds) / 3600
 
 
-def key_of(job: Job) -> tuple[str, str]:
+def key_of(job: PlannedJob) -> tuple[str, str]:
     """Return rule and model, for which rates are alike."""
     wildcards = dict(job.wildcards)
     return kind_of(job.rule, wildcards), wildcards.get("model", "")
 
 
 def corrections(
-    config: dict[str, Any], jobs: Iterable[Job], folder: Path
+    config: dict[str, Any], jobs: Iterable[PlannedJob], folder: Path
 ) -> dict[tuple[str, str], float]:
     """Return, for each rule and model with finished jobs, measured over expected hours.
 
     Parameters
     ----------
     config : dict
-    jobs : iterable of Job
+    jobs : iterable of PlannedJob
         All jobs of the study, finished or not.
     folder : Path
         What their benchmark files are relative to.
@@ -89,7 +89,7 @@ def corrections(
     return {key: measured[key] / expected[key] for key in measured}
 
 
-class Row(NamedTuple):
+class Total(NamedTuple):
     """What some jobs cost together."""
 
     jobs: int = 0
@@ -99,17 +99,17 @@ class Row(NamedTuple):
 
 
 def total_costs(
-    config: dict[str, Any], jobs: Iterable[Job], factors: dict[tuple[str, str], float]
-) -> dict[str, Row]:
+    config: dict[str, Any], jobs: Iterable[PlannedJob], factors: dict[tuple[str, str], float]
+) -> dict[str, Total]:
     """Return what `jobs` cost by rule, with the hours corrected by `factors`."""
-    totals = dict.fromkeys(COSTS, Row())
+    totals = dict.fromkeys(COSTS, Total())
     for job in jobs:
         rule, model = key_of(job)
         if rule in COSTS:
             cost = expected_cost(config, job.rule, dict(job.wildcards))
             hours = cost.gpus * cost.hours * factors.get((rule, model), 1.0)
             sofar = totals[rule]
-            totals[rule] = Row(
+            totals[rule] = Total(
                 sofar.jobs + 1,
                 sofar.gpu_hours + hours,
                 sofar.requests + cost.requests,
@@ -118,13 +118,13 @@ def total_costs(
     return totals
 
 
-def as_table(totals: dict[str, Row]) -> str:
+def as_table(totals: dict[str, Total]) -> str:
     """Return `total_costs` as a Markdown table with a last line for all rules."""
     lines = [
         "| rule | jobs | GPU-hours | judge requests | disk (GB) |",
         "|---|--:|--:|--:|--:|",
     ]
-    everything = Row(*map(sum, zip(*totals.values(), strict=True)))
+    everything = Total(*map(sum, zip(*totals.values(), strict=True)))
     for rule, row in [*totals.items(), ("all", everything)]:
         lines.append(
             f"| {rule} | {row.jobs} | {row.gpu_hours:,.1f} | {row.requests:,.0f} "
@@ -133,7 +133,7 @@ def as_table(totals: dict[str, Row]) -> str:
     return "\n".join(lines)
 
 
-def _dry_run(arguments: list[str]) -> list[Job]:
+def _dry_run(arguments: list[str]) -> list[PlannedJob]:
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     done = subprocess.run(
         [*command, "--dry-run", "--cores", "1", *arguments],

@@ -9,8 +9,9 @@ from estimate_confidences import find_estimator
 from snakemake.utils import update_config
 
 from persistcal.confidence.needs import check_needs, declared_needs
-from study.check import ConfigError, check_config
+from study.check import check_config
 from study.needs import FUNCTIONS, needs_of
+from study.schema import ConfigError
 
 ROOT = Path(__file__).parents[2]
 BEAMS = pd.DataFrame(

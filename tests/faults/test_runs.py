@@ -25,7 +25,8 @@ from snakemake.utils import update_config
 from soak_budget import count, rounds
 
 from persistcal.store import artifacts
-from study.check import ConfigError, check_config
+from study.check import check_config
+from study.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

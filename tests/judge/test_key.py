@@ -10,7 +10,8 @@ from persistcal.judge import ask
 from persistcal.judge.labels import JudgeError
 from persistcal.server import client
 from persistcal.server.errors import redact
-from study.check import ConfigError, check_config
+from study.check import check_config
+from study.schema import ConfigError
 
 
 @pytest.mark.parametrize("key", ["sk-\u200babcdefgh", "sk-abcdef\nhi", "sk-“abcdef”"])

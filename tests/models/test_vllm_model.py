@@ -20,7 +20,8 @@ from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import load_model
 from persistcal.models.vllm import VllmModel
 from persistcal.store import artifacts, progress
-from study.check import ConfigError, check_config
+from study.check import check_config
+from study.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from persistcal.training.data import TrainingQuestion
 from persistcal.training.train import Optimisation, prepare, train_adapter
 
 
-class Cost(NamedTuple):
+class StepCost(NamedTuple):
     """Of a forward pass and what belongs to it: a step, a batch or a micro-batch."""
 
     waits: float
@@ -27,12 +27,12 @@ class Cost(NamedTuple):
 
 
 MOST = {
-    "beam step": Cost(1, 220, 56),
+    "beam step": StepCost(1, 220, 56),
     # A third of the kernels draw the noise, in integers that are the same on every device.
-    "sampling step": Cost(1, 378, 56),
-    "scoring batch": Cost(2, 162, 59),
-    "verifier batch": Cost(2, 158, 59),
-    "training micro-batch": Cost(2.5, 431.5, 175),
+    "sampling step": StepCost(1, 378, 56),
+    "scoring batch": StepCost(2, 162, 59),
+    "verifier batch": StepCost(2, 158, 59),
+    "training micro-batch": StepCost(2.5, 431.5, 175),
 }
 
 TOKENIZER = tiny_tokenizer()
@@ -113,8 +113,8 @@ def measure(name):
         kernels[layers] = (long.kernels.total() - short.kernels.total()) * per_pass
         if layers == 2:
             waits, shown = (long.waits.total() - short.waits.total()) * per_pass, long
-    cost = Cost(waits, kernels[2], (kernels[4] - kernels[2]) / 2)
-    return Cost(*(round(number, 2) for number in cost)), shown
+    cost = StepCost(waits, kernels[2], (kernels[4] - kernels[2]) / 2)
+    return StepCost(*(round(number, 2) for number in cost)), shown
 
 
 def main():

@@ -25,7 +25,7 @@ from synthetic_study import TABLE, invent, write_page
 
 import persistcal
 from persistcal.store import artifacts
-from study.check import load_schema
+from study.schema import load_schema
 
 assert persistcal.__file__.startswith(str(Path.cwd()))
 TABLE["columns"]["contrast"].append("closeness")

@@ -6,7 +6,8 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from study.check import ConfigError, check_config
+from study.check import check_config
+from study.schema import ConfigError
 from study.selection import Study
 
 CONFIG = Path(__file__).parents[2] / "config"

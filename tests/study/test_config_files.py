@@ -3,8 +3,8 @@
 import pytest
 from workflow_runs import ROOT
 
-from study.check import ConfigError
 from study.config_files import refuse_misread
+from study.schema import ConfigError
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.name)

@@ -18,7 +18,7 @@ from persistcal.confidence.packing import pack_prompts
 from study import costs
 from study import requests as job_resources
 from tools import estimate_cost
-from tools.estimate_cost import Job, Row
+from tools.estimate_cost import PlannedJob, Total
 
 PAPER = load_configfile(ROOT / "config" / "config.yaml")
 update_config(PAPER, load_configfile(ROOT / "config" / "tables.yaml"))
@@ -62,7 +62,7 @@ def test_kernels_of_a_step_are_those_that_are_counted():
     """Of two layers and what is around them, and of one layer."""
     counted = (ROOT / "tests/pretend/costs.py").read_text(encoding="utf-8")
     both, layer = map(
-        int, re.search(r'"beam step": Cost\(\d+, (\d+), (\d+)\)', counted).groups()
+        int, re.search(r'"beam step": StepCost\(\d+, (\d+), (\d+)\)', counted).groups()
     )
     assert (costs.STEP_KERNELS, costs.LAYER_KERNELS) == (both - 2 * layer, layer)
 
@@ -277,7 +277,7 @@ def test_finished_jobs_correct_the_hours_of_the_same_rule_and_model(tmp_path):
     expected = costs.expected_cost(PAPER, "generate_beams", BEAMS_7B).hours * 3600
     (tmp_path / name).write_text(f"s\th:m:s\n{3 * expected}\t-\n{5 * expected}\t-\n")
     done, to_do, other = (
-        Job("generate_beams", tuple(job.items()), benchmark)
+        PlannedJob("generate_beams", tuple(job.items()), benchmark)
         for job, benchmark in [
             (BEAMS_7B, name),
             ({**BEAMS_7B, "checkpoint": "step707000"}, "not yet.tsv"),
@@ -291,7 +291,7 @@ def test_finished_jobs_correct_the_hours_of_the_same_rule_and_model(tmp_path):
     assert totals["generate_beams"].gpu_hours == pytest.approx(
         4 * expected / 3600 + 2 * hours_32b
     )
-    assert totals["judge_answers"] == Row()
+    assert totals["judge_answers"] == Total()
 
 
 @pytest.mark.slow

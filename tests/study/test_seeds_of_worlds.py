@@ -7,7 +7,8 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from study.check import ConfigError, check_config
+from study.check import check_config
+from study.schema import ConfigError
 from study.selection import Study
 from study.worlds import expand_worlds
 

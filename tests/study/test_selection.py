@@ -2,7 +2,8 @@
 
 import pytest
 
-from study.selection import Evaluated, Scores, Study
+from study.adapters import Scores
+from study.selection import Evaluated, Study
 
 CONFIG = {
     "models": {

@@ -54,7 +54,7 @@ class HashingJudge(FakeJudge):
         return completion("\n".join(label.replace("_", " ").upper() for label in labels))
 
 
-class Study:
+class PaperRun:
     """A folder in which the miniature study is complete, and its judge."""
 
     targets = ("results/tables/oracle_vs_methods.tex", "all")
@@ -112,7 +112,7 @@ def paper(tmp_path_factory):
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.setenv("HF_HOME", str(folder / "hf_home"))
         patch.setenv("OPENAI_API_KEY", KEY)
-        paper = Study(folder, judge)
+        paper = PaperRun(folder, judge)
         paper.said = paper.run(*paper.targets, "--verbose")
         yield paper
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from persistcal.store.files import Digests
 from persistcal.store.provenance import code_digest
 from snakemake.exceptions import WorkflowError
-from study.check import ConfigError, check_config
+from study.check import check_config
+from study.schema import ConfigError
 from study.config_files import refuse_misread
 from study.costs import COSTS
 from study.defaults import over_defaults

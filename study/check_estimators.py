@@ -1,0 +1,125 @@
+"""Check the estimators of a study: what each of them needs must be there."""
+
+from collections.abc import Iterable
+
+from persistcal.confidence.needs import SEVERAL
+from study.needs import FUNCTIONS, needs_of
+from study.schema import ConfigError, check_names
+from study.selection import Study
+
+LONGEST_NAME = 240  # of a file that ends in .log; a disk takes 255
+_ASKS_FOR_WORDS = ("p_true", "p_true_few_shot")
+
+
+def check_estimator(study: Study, name: str) -> None:
+    """Refuse an estimator whose description is not whole, or is not certain."""
+    estimator = study.config["estimators"][name]
+    if ("recipe" in estimator) == ("function" in estimator):
+        raise ConfigError(
+            f"config: estimators.{name} needs either a recipe or a function with reads."
+        )
+    if "recipe" in estimator:
+        recipe = str(study.recipe_of(name))
+        check_names(f"estimators.{name}.recipe", [recipe], study.recipes)
+        _check_one_adapter(study, name)
+        _check_folders(study, name, recipe)
+    else:
+        _check_function(estimator["function"], f"estimators.{name}.function")
+        if "reads" not in estimator:
+            raise ConfigError(
+                f"config: estimators.{name} lacks the key reads: the groups of checkpoints "
+                "whose answers its function reads."
+            )
+        if estimator["function"] in _ASKS_FOR_WORDS and "words" not in estimator:
+            raise ConfigError(
+                f"config: estimators.{name} lacks the key words: what follows its prompt after "
+                "a right answer and after a wrong one."
+            )
+    if estimator.get("by_checkpoint") and name in study.recipes:
+        raise ConfigError(
+            f"config: estimators.{name} works by_checkpoint and is named like a recipe, beside "
+            "whose scores its own would lie; give it another name, or leave by_checkpoint out."
+        )
+    if "verifier" in estimator:
+        key = f"estimators.{name}.verifier"
+        check_names(key, [estimator["verifier"]], study.config["verifiers"])
+
+
+def _check_folders(study: Study, name: str, recipe: str) -> None:
+    """Refuse adapters whose folder no disk takes: it is named after all that they train on."""
+    for model in study.chosen["models"] if study.runs_models else []:
+        longest = max(map(len, study.training_sets(model, recipe)), default=0)
+        if longest > LONGEST_NAME:
+            raise ConfigError(
+                f"config: estimators.{name} trains an adapter on checkpoints of {model} whose "
+                f"names have {longest} characters together, but a folder is named after them "
+                f"all and may have {LONGEST_NAME}; shorten those of models.{model}.checkpoints."
+            )
+
+
+def _check_function(function: str, key: str) -> None:
+    own = sorted(path.stem for path in FUNCTIONS.glob("[a-z]*.py"))
+    if not function.endswith(".py"):
+        check_names(key, [function], own)
+    try:
+        needs_of(function)
+    except ValueError as error:
+        raise ConfigError(f"config: {key} names a file that cannot be used: {error}.") from None
+
+
+def _check_one_adapter(study: Study, name: str) -> None:
+    """Refuse to use adapters where it is not said which of several."""
+    estimator = study.config["estimators"][name]
+    elsewhere = [key for key in ("weights_of", "posthoc") if estimator.get(key)]
+    if not (study.runs_models and elsewhere):
+        return
+    recipe = study.recipe_of(name)
+    for model in study.chosen["models"]:
+        if len(study.training_sets(model, str(recipe))) > 1:
+            raise ConfigError(
+                f"config: estimators.{name} has {elsewhere[0]}, but its recipe trains several "
+                "adapters, each for other checkpoints; use a recipe that trains one."
+            )
+
+
+def check_chosen(study: Study, name: str) -> None:
+    """Refuse an estimator of the study's own that needs what the study does not have."""
+    about = study.config["estimators"][name]
+    runs_a_model = "recipe" in about or about.get("reads_weights") or "verifier" in about
+    if study.has_own_answers and runs_a_model:
+        kind = "a verifier" if "verifier" in about else "the weights of checkpoints"
+        raise ConfigError(
+            f"config: estimators.{name} needs {kind}, but study.answers brings answers only; "
+            "drop it from study.estimators."
+        )
+    for model in study.chosen["models"] if study.needs_earlier(name) else []:
+        if not study.earlier(model):
+            raise ConfigError(
+                f"config: estimators.{name} needs earlier checkpoints, but "
+                f"models.{model}.earlier is empty; add some or drop it from study.estimators."
+            )
+
+
+def check_decoding(study: Study, estimators: Iterable[str]) -> None:
+    """Refuse answers that cannot be made, or that lack what `estimators` need."""
+    decoding = study.config["decoding"]
+    if decoding["strategy"] == "sample" and decoding["backend"] == "vllm":
+        raise ConfigError(
+            "config: decoding.strategy is sample, but decoding.backend vllm only searches for "
+            "beams; set backend to transformers."
+        )
+    number = "n_samples" if decoding["strategy"] == "sample" else "n_beams"
+    for name in estimators:
+        about = study.config["estimators"][name]
+        needs = needs_of(about["function"]) if "function" in about else ()
+        if "entropy" in needs and decoding["backend"] == "vllm":
+            raise ConfigError(
+                f"config: estimators.{name} needs the entropy of each answer's tokens, which "
+                "decoding.backend vllm does not give; set backend to transformers, or leave "
+                "the estimator out."
+            )
+        if SEVERAL in needs and decoding[number] == 1:
+            raise ConfigError(
+                f"config: estimators.{name} needs several answers to each question, but "
+                f"decoding.{number} is 1; raise it, or leave the estimator out."
+            )

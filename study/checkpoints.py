@@ -1,0 +1,175 @@
+"""The models of a study and their checkpoints, by the groups that the config puts them in."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+Config = dict[str, Any]
+
+
+class Checkpoints:
+    """Models, datasets and checkpoints of a study.
+
+    Parameters
+    ----------
+    config : dict
+        As `check_config` has passed it; nothing changes it.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.chosen = config.get("study", {})
+
+    @cached_property
+    def runs_models(self) -> bool:
+        """True where the study runs models, rather than take predictions or answers."""
+        elsewhere = self.chosen.get("predictions") or self.has_own_answers
+        return not elsewhere and self.chosen.get("source", "models") == "models"
+
+    @cached_property
+    def has_own_answers(self) -> bool:
+        """True where the user's answers take the models' place; confidences are estimated."""
+        return bool(self.chosen.get("answers"))
+
+    @cached_property
+    def estimates(self) -> bool:
+        """True where confidences are estimated here, from a model's answers or the user's."""
+        return self.runs_models or self.has_own_answers
+
+    @cached_property
+    def answer_files(self) -> list[dict[str, str]]:
+        """Files of the user's answers, with what their rows do not say."""
+        answers = self.chosen["answers"]
+        return [{"file": answers}] if isinstance(answers, str) else answers
+
+    @cached_property
+    def models_made(self) -> list[str]:
+        """Models that the study makes or fetches: evaluated ones and verifiers."""
+        verifiers = [verifier["model"] for verifier in self.config["verifiers"].values()]
+        return list(dict.fromkeys([*self.chosen["models"], *verifiers]))
+
+    @cached_property
+    def worlds(self) -> dict[str, list[str]]:
+        """The study's models that differ in the seed of their pre-training, by common name."""
+        of: dict[str, list[str]] = {}
+        for model in self.chosen["models"]:
+            if name := self.config["models"][model].get("world_of"):
+                of.setdefault(name, []).append(model)
+        return of
+
+    @cached_property
+    def names_of_worlds(self) -> dict[str, str]:
+        """Display names of the common names of worlds."""
+        models = self.config["models"]
+        return {name: models[worlds[0]]["world_label"] for name, worlds in self.worlds.items()}
+
+    def group(self, model: str, name: str) -> list[str]:
+        """Return the checkpoints of `model` in a group, in order of training."""
+        earlier = self.config["models"][model].get("earlier", [])
+        evaluation = self.config["models"][model].get("evaluation", [])
+        return {
+            "earlier": earlier,
+            "last_earlier": earlier[-1:],
+            "evaluation": evaluation,
+            "all": earlier + evaluation,
+        }[name]
+
+    def earlier(self, model: str) -> list[str]:
+        """Return the training checkpoints: those that estimators may learn from."""
+        return self.group(model, "earlier")
+
+    def evaluation(self, model: str) -> list[str]:
+        """Return the evaluation checkpoints: those whose answers are evaluated."""
+        return self.group(model, "evaluation")
+
+    def checkpoints(self, model: str) -> list[str]:
+        """Return the checkpoints whose answers the study reads, in order of training."""
+        if not self.has_own_answers:
+            return self.group(model, "all")
+        return [c for c in self.group(model, "all") if self.splits_needed(model, c)]
+
+    def splits_needed(self, model: str, checkpoint: str) -> dict[str, str]:
+        """Return the splits that the study needs the user's answers to, and what needs each."""
+        if checkpoint in self.evaluation(model):
+            return {"test": f"models.{model}.evaluation"}
+        needed: dict[str, str] = {}
+        for name in self.chosen["estimators"] if checkpoint in self.earlier(model) else []:
+            groups = self.config["estimators"][name]["reads"]
+            if self.is_fitted(name):
+                needed.setdefault("train", f"estimators.{name}")
+            if any(checkpoint in self.group(model, group) for group in groups):
+                needed.setdefault("test", f"estimators.{name}")
+        return needed
+
+    def is_fitted(self, estimator: str) -> bool:
+        """Return whether an estimator needs labelled answers of the training checkpoints."""
+        about = self.config["estimators"][estimator]
+        return bool(about.get("posthoc") or about.get("fitted"))
+
+    def _catalogue(self, model: str) -> dict[str, dict[str, Any]]:
+        return self.config["models"][model].get("checkpoints", {})
+
+    def known_checkpoints(self, model: str) -> list[str]:
+        """Return all checkpoints of `model` that the config names."""
+        return list(dict.fromkeys([*self.group(model, "all"), *self._catalogue(model)]))
+
+    def may_be_equal(self, model: str, checkpoints: Sequence[str]) -> dict[str, bool]:
+        """Return for each of `checkpoints` whether it may be the same as another one."""
+        about = self._catalogue(model)
+        return {c: about.get(c, {}).get("allow_identical_weights", False) for c in checkpoints}
+
+    def described(self, model: str) -> dict[str, dict[str, Any]]:
+        """Return what the config says of each checkpoint of `model` that answers."""
+        return {c: self._catalogue(model).get(c, {}) for c in self.checkpoints(model)}
+
+    def labels_of(self, model: str) -> dict[str, str]:
+        """Return the display name of each checkpoint of `model`."""
+        return {name: about.get("label", name) for name, about in self.described(model).items()}
+
+    def pretraining(self, model: str) -> dict[str, Any]:
+        """Return how the checkpoints of `model` are made."""
+        return self.config["models"][model]["pretraining"]
+
+    def previous_checkpoint(self, model: str, checkpoint: str) -> str | None:
+        """Return the checkpoint that pre-training goes on from to reach `checkpoint`."""
+        names = list(self._catalogue(model))
+        place = names.index(checkpoint)
+        return names[place - 1] if place else None
+
+    def step_before(self, model: str, checkpoint: str) -> int:
+        """Return the step of pre-training that `checkpoint` goes on from."""
+        previous = self.previous_checkpoint(model, checkpoint)
+        return self._catalogue(model)[previous]["step"] if previous else 0
+
+    def splits_asked(self, model: str) -> list[str]:
+        """Return the splits whose questions `model` answers: of a verifier's backbone one."""
+        return ["train", "test"] if model in self.chosen["models"] else ["test"]
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """The study's datasets, and those that only its further tables show.
+
+        A table about transfer may name a dataset that the study does not evaluate
+        otherwise; its estimators train on the study's.
+        """
+        if self.has_own_answers:
+            return list(self.chosen["datasets"])
+        further = [self.config["tables"][name] for name in self.chosen["further"]]
+        named = [
+            dataset
+            for table in further
+            for dataset in table.get("datasets", [])
+            if table.get("transfer")
+            and set(self.elsewhere(dataset)) & set(self.chosen["datasets"])
+        ]
+        return list(dict.fromkeys([*self.chosen["datasets"], *named]))
+
+    def elsewhere(self, dataset: str) -> list[str]:
+        """Return the datasets that estimators for `dataset` train on, if not on itself."""
+        if self.has_own_answers:
+            return []
+        return self.config["datasets"][dataset].get("train_datasets", [])
+
+    def train_datasets(self, dataset: str) -> list[str]:
+        """Return the datasets whose adapters score `dataset`."""
+        return self.elsewhere(dataset) or [dataset]

@@ -1,0 +1,84 @@
+"""The config against its schema: the first thing that is wrong, in one sentence."""
+
+import difflib
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from persistcal.evaluation.measures import names
+
+SCHEMA = Path(__file__).with_name("schema.yaml")
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
+
+
+class ConfigError(ValueError):
+    """The config asks for something that cannot be."""
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """Say which of `known` was meant by `word`."""
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    return (
+        f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known) or 'none'}."
+    )
+
+
+def check_names(key: str, named: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a name under `key` that is not a known one."""
+    for name in named:
+        if name not in set(known):
+            raise ConfigError(f"config: {key} names '{name}'; {_nearest(name, known)}")
+
+
+def load_schema() -> dict[str, Any]:
+    """Return the schema of the config; tables may ask for every metric that there is."""
+    schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
+    columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
+    for scope, described in columns["properties"].items():
+        described["items"]["enum"] = names(scope)
+    return schema
+
+
+def check_schema(config: dict[str, Any]) -> None:
+    """Raise `ConfigError` for the most telling thing that the schema does not allow."""
+    validator = jsonschema.Draft202012Validator(load_schema())
+    if error := jsonschema.exceptions.best_match(validator.iter_errors(config)):
+        raise ConfigError(_sentence(error))
+
+
+def _sentence(error: jsonschema.ValidationError) -> str:
+    key = ".".join(str(part) for part in error.absolute_path)
+    schema = error.schema if isinstance(error.schema, dict) else {}
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = schema.get("properties", {})
+        unknown = next(name for name in error.instance if name not in known)
+        where = f"{key}.{unknown}" if key else unknown
+        return f"config: {where} is not a known key; {_nearest(unknown, known)}"
+    if error.validator == "required" and "then" in error.absolute_schema_path:
+        there: dict[str, Any] = error.instance  # type: ignore[assignment]
+        needed: list[str] = error.validator_value  # type: ignore[assignment]
+        missing = next(name for name in needed if name not in there)
+        decides = next(name for name in ("source", "backend") if name in there)
+        return f"config: {key} lacks the key {missing}, which {decides} {there[decides]} needs."
+    if error.validator == "required":
+        return f"config: {key or 'the config'} lacks a key: {error.message}."
+    if error.validator == "pattern" and (remedy := schema.get("$comment")):
+        return f"config: {key} is {error.instance!r}, but {remedy}"
+    meaning = schema.get("description")
+    if schema.get("writeOnly"):  # it may hold a password
+        return f"config: {key} is not as it should be. It means: {meaning}"
+    misread = error.validator == "type" and "string" in str(error.validator_value)
+    if misread and isinstance(error.instance, bool | int | float | date):
+        kind = type(error.instance).__name__
+        return (
+            f"config: {key} is {error.instance}, which YAML reads as {kind} and not as text; "
+            "put it in quotes."
+        )
+    return f"config: {key} is {error.instance!r}, but {error.message}." + (
+        f" It means: {meaning}" if meaning else ""
+    )
