@@ -1,33 +1,111 @@
-"""What the rows of answers that were generated elsewhere must agree on."""
+"""Check what the rows of answers that were generated elsewhere must agree on."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from persistcal.imports.own_answers import OwnAnswersError, refuse
+from persistcal.imports.user_tables import UserTableError, check_rows, refuse
+
+log = logging.getLogger(__name__)
 
 MOST_MASS = 1.01  # of the beams of a question; more is no rounding
 CHECKPOINT = ["model", "checkpoint"]
+PLACE = [*CHECKPOINT, "dataset"]
 
 
-def check_questions(rows: pd.DataFrame, dataset: str) -> None:
-    """Refuse rows of one dataset that say different things of a question.
+def select_rows(
+    rows: pd.DataFrame,
+    *,
+    known: Mapping[str, Collection[str]],
+    datasets: Collection[str],
+    wanted: Sequence[Mapping[str, str]],
+) -> pd.DataFrame:
+    """Return the rows that a study asks for; the log says how many are left out.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of `own_answers.tidy_answers`.
+    known : mapping
+        By model of the config its checkpoints.
+    datasets : collection of str
+        Datasets of the config.
+    wanted : sequence of mapping
+        Model, checkpoint and dataset of the answers that the study reads.
 
     Raises
     ------
-    OwnAnswersError
-        When a question has two texts, references, splits or ids, or a checkpoint lacks a
-        question that another one answered in the same split.
+    UserTableError
+        When a row is of something that the config does not know, or one of `wanted` has
+        no row.
     """
+    for name, there in (("model", known), ("dataset", datasets)):
+        remedy = f"known are {', '.join(there)}; correct it or add it to {name}s"
+        strange = ~rows[name].isin(list(there))
+        check_rows(rows, strange, f"{name} is not in the config", name, remedy)
+    for model, checkpoints in known.items():
+        strange = (rows["model"] == model) & ~rows["checkpoint"].isin(list(checkpoints))
+        remedy = f"known are {', '.join(checkpoints)}; correct it or add it to earlier or "
+        what = f"checkpoint is not in models.{model}"
+        check_rows(rows, strange, what, "checkpoint", f"{remedy}evaluation")
+    sizes = rows.groupby(PLACE, sort=False).size()
+    places = [tuple(place[name] for name in PLACE) for place in wanted]
+    for place in places:
+        if place not in sizes.index:
+            said = ", ".join(f"{n} {v!r}" for n, v in zip(PLACE, place, strict=True))
+            raise UserTableError(
+                f"no row is of {said}; add its answers, or take it out of the study"
+            )
+    for place, n in sizes.drop(places).items():
+        where = ", ".join(map(str, place))
+        log.warning("Skipped %d rows of %s, which the study does not read", n, where)
+    return rows[pd.MultiIndex.from_frame(rows[PLACE]).isin(places)]
+
+
+def check_answers(
+    rows: pd.DataFrame,
+    *,
+    known: Mapping[str, Mapping[str, bool]],
+    needed: Mapping[str, Mapping[str, Mapping[str, str]]],
+) -> None:
+    """Refuse rows of a dataset that cannot all be right together, or that are not enough.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of `select_rows`.
+    known : mapping
+        By model and checkpoint, whether it may be the same as another one.
+    needed : mapping
+        By model and checkpoint, for each split that is needed what needs it.
+
+    Raises
+    ------
+    UserTableError
+        When a question has two texts, references, splits or ids, or a checkpoint lacks a
+        question that another one answered in the same split; when a (question, sample) is
+        repeated, or questions have different numbers of answers, so that their confidences
+        would not be comparable; when all answers of two checkpoints are the same; or when
+        no row has a split that is needed.
+    """
+    for dataset, part in rows.groupby("dataset", sort=False):
+        _check_questions(part, str(dataset))
+        _check_asked(part, str(dataset))
+        _check_numbers(part, str(dataset))
+        _check_distinct(part, str(dataset), known)
+        _check_splits(part, str(dataset), needed)
+
+
+def _check_questions(rows: pd.DataFrame, dataset: str) -> None:
     for name in ("question", "references", "split"):
         first = rows.groupby("question_id")[name].transform("first")
         if (differs := rows[name] != first).any():
             question = rows.loc[differs, "question_id"].iloc[0]
-            pair = rows[rows["question_id"] == question].drop_duplicates(name)
             raise refuse(
                 f"{name} of question {question!r} of {dataset} differs between rows",
-                pair,
+                rows[rows["question_id"] == question].drop_duplicates(name),
                 name,
                 "a question has one; give another question another question_id",
             )
@@ -41,46 +119,34 @@ def check_questions(rows: pd.DataFrame, dataset: str) -> None:
             "question_id",
             "keep one of them, or write into the questions what tells them apart",
         )
+
+
+def _check_asked(rows: pd.DataFrame, dataset: str) -> None:
     for split, part in rows.groupby("split", sort=False):
-        asked: dict[str, set[str]] = {}
-        for model, checkpoint, question in part[[*CHECKPOINT, "question_id"]].itertuples(
-            index=False
-        ):
-            asked.setdefault(f"model {model}, checkpoint {checkpoint}", set()).add(question)
-        everything = set().union(*asked.values())
-        for who, there in asked.items():
-            if lacking := sorted(everything - there):
+        everything = set(part["question_id"])
+        for (model, checkpoint), there in part.groupby(CHECKPOINT, sort=False)["question_id"]:
+            if lacking := sorted(everything.difference(there)):
                 raise refuse(
-                    f"{who} has no answer to {len(lacking)} questions of the {split} split of "
-                    f"{dataset} that others answered",
+                    f"model {model}, checkpoint {checkpoint} has no answer to {len(lacking)} "
+                    f"questions of the {split} split of {dataset} that others answered",
                     part[part["question_id"].isin(lacking[:3])].drop_duplicates("question_id"),
                     "question_id",
                     "all checkpoints answer the same questions; add their rows",
                 )
 
 
-def check_numbers(rows: pd.DataFrame, dataset: str) -> None:
-    """Refuse rows of one dataset of which a sample is there twice, or one is missing.
-
-    Raises
-    ------
-    OwnAnswersError
-        When a (question, sample) is repeated, or questions have different numbers of
-        answers: their confidences would not be comparable.
-    """
+def _check_numbers(rows: pd.DataFrame, dataset: str) -> None:
     question = [*CHECKPOINT, "question_id"]
-    if not rows["sample"].isna().all():
-        key = [*question, "sample"]
-        if rows.duplicated(key).any():
-            again = rows[rows.duplicated(key)].iloc[0]
-            same = rows[(rows[key] == again[key]).all(axis=1)]
-            raise refuse(
-                f"sample {again['sample']} of question {again['question_id']!r} of {dataset} "
-                f"is there twice at model {again['model']}, checkpoint {again['checkpoint']}",
-                same,
-                None,
-                "number the samples of a question",
-            )
+    key = [*question, "sample"]
+    if (twice := rows.duplicated(key) & rows["sample"].notna()).any():
+        again = rows[twice].iloc[0]
+        raise refuse(
+            f"sample {again['sample']} of question {again['question_id']!r} of {dataset} "
+            f"is there twice at model {again['model']}, checkpoint {again['checkpoint']}",
+            rows[(rows[key] == again[key]).all(axis=1)],
+            None,
+            "number the samples of a question",
+        )
     for model, part in rows.groupby("model", sort=False):
         sizes = part.groupby(question, sort=False)["answer"].transform("size")
         usual = int(sizes.mode().max())
@@ -96,24 +162,15 @@ def check_numbers(rows: pd.DataFrame, dataset: str) -> None:
             )
 
 
-def check_distinct(
+def _check_distinct(
     rows: pd.DataFrame, dataset: str, known: Mapping[str, Mapping[str, bool]]
 ) -> None:
-    """Refuse answers of one dataset that are the same at two checkpoints of a model.
-
-    Parameters
-    ----------
-    rows : DataFrame
-    dataset : str
-    known : mapping
-        By model and checkpoint, whether it may be the same as another one.
-    """
     by_content: dict[tuple, str] = {}
     for (model, checkpoint), part in rows.groupby(CHECKPOINT, sort=False):
         said = zip(part["question_id"], part["answer"], part["logprob"].map(str), strict=True)
         other = by_content.setdefault((model, *sorted(said)), str(checkpoint))
-        allowed = known[str(model)]
-        if other != checkpoint and not (allowed[str(checkpoint)] or allowed[other]):
+        may_be_equal = known[str(model)]
+        if other != checkpoint and not (may_be_equal[str(checkpoint)] or may_be_equal[other]):
             raise refuse(
                 f"all answers to {dataset} of checkpoint {checkpoint} of {model} are those of "
                 f"{other}, as of a file that was given twice",
@@ -124,26 +181,13 @@ def check_distinct(
             )
 
 
-def check_splits(
-    rows: pd.DataFrame, dataset: str, needed: Mapping[tuple[str, str], Mapping[str, str]]
+def _check_splits(
+    rows: pd.DataFrame, dataset: str, needed: Mapping[str, Mapping[str, Mapping[str, str]]]
 ) -> None:
-    """Refuse rows of one dataset without the splits that the study needs.
-
-    Parameters
-    ----------
-    rows : DataFrame
-    dataset : str
-    needed : mapping
-        By model and checkpoint, for each split that is needed what needs it.
-    """
-    there = {
-        (str(model), str(checkpoint)): set(part["split"])
-        for (model, checkpoint), part in rows.groupby(CHECKPOINT, sort=False)
-    }
-    for (model, checkpoint), splits in needed.items():
-        for split, who in splits.items():
-            if split not in there[model, checkpoint]:
-                raise OwnAnswersError(
+    for (model, checkpoint), there in rows.groupby(CHECKPOINT, sort=False)["split"]:
+        for split, who in needed[str(model)][str(checkpoint)].items():
+            if split not in set(there):
+                raise UserTableError(
                     f"{who} needs answers of model {model}, checkpoint {checkpoint} to the "
                     f"{split} split of {dataset}, and no row has that split; add them, or "
                     "drop what needs them"
@@ -155,22 +199,16 @@ def check_weights(rows: pd.DataFrame, strategy: str) -> None:
 
     Raises
     ------
-    OwnAnswersError
+    UserTableError
         When log-probabilities are missing, a question has the same beam twice, or its
         beams are more probable together than 1: samples, which weigh equally.
     """
     if strategy != "beams":
         return
     remedy = "set decoding.strategy to sample if the answers were drawn at random"
-    if (lacking := rows["logprob"].isna()).any():
-        raise refuse(
-            "decoding.strategy is beams, which weigh by their log-probability, but logprob is "
-            "missing",
-            rows[lacking],
-            None,
-            f"add it, or {remedy}",
-        )
-    question = [*CHECKPOINT, "dataset", "question_id"]
+    what = "decoding.strategy is beams, which weigh by their log-probability, but logprob is "
+    check_rows(rows, rows["logprob"].isna(), f"{what}missing", None, f"add it, or {remedy}")
+    question = [*PLACE, "question_id"]
     same = [*question, "answer", "logprob"]
     if (again := rows.duplicated(same)).any():
         first = rows[(rows[same] == rows.loc[again, same].iloc[0]).all(axis=1)]

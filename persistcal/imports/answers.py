@@ -1,21 +1,89 @@
-"""What predictions that were made elsewhere say of the answers: whether they are correct."""
+"""Imported answers as the tables of a study: questions, beams, given labels, and answers."""
 
-from collections.abc import Sequence
+import logging
 
+import numpy as np
 import pandas as pd
 
-from persistcal.store import artifacts
+from persistcal.answers.equivalence import normalise
+from persistcal.imports.user_tables import check_rows, refuse
+from persistcal.store.artifacts import ANSWERS, BEAMS, GIVEN_LABELS, QUESTIONS
+
+log = logging.getLogger(__name__)
 
 
-def imported_answers(
-    predictions: pd.DataFrame, checkpoints: Sequence[str]
-) -> list[pd.DataFrame]:
-    """Return a table ANSWERS for each checkpoint, without texts and probabilities.
+def question_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the table QUESTIONS of each dataset of tidy answers, in their order."""
+    first = rows.drop_duplicates(["dataset", "question_id"])
+    references = first["references"].map(list)
+    questions = first.assign(
+        index=first.groupby("dataset").cumcount(),
+        references=references,
+        any_of=references.map(len) > 1,
+        category="",
+        excluded=False,
+    )
+    return questions[[*QUESTIONS.about, *QUESTIONS.schema.names]]
+
+
+def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the table BEAMS of each model, checkpoint and dataset of tidy answers."""
+    questions = rows.groupby([*BEAMS.about, "question_id"], sort=False)
+    beam = rows["sample"].where(rows["sample"].notna(), questions.cumcount()).astype(int)
+    # Ties go to the first of a question's answers: by number, not by the order of the file.
+    order = np.lexsort((beam, questions.ngroup()))
+    beams = rows.assign(beam=beam, text=rows["answer"]).iloc[order]
+    return beams.reindex(columns=[*BEAMS.about, *BEAMS.schema.names])
+
+
+def label_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the labels that are given of tidy answers, as GIVEN_LABELS of each dataset.
+
+    Raises
+    ------
+    UserTableError
+        When two rows give the same answer to a question different labels, or an empty
+        answer is called correct. Answers that differ in case and full stops only are the
+        same.
+    """
+    given = rows[rows["label"] != ""]
+    given = given.assign(answer=given["answer"].map(normalise))
+    empty = given["answer"] == ""
+    check_rows(
+        given,
+        empty & (given["label"] == "correct"),
+        "an answer that says nothing is labelled correct",
+        None,
+        "where nothing was said nothing is evaluated; correct the answer or its label",
+    )
+    if empty.any():
+        log.warning(
+            "%d labels of answers that say nothing are not used: these are no answers, and "
+            "are evaluated neither as right nor as wrong",
+            empty.sum(),
+        )
+    given = given[~empty]
+    key = ["dataset", "question_id", "answer"]
+    kinds = given.groupby(key)["label"].transform("nunique")
+    if (kinds > 1).any():
+        one = given[kinds > 1].iloc[0]
+        same = given[(given[key] == one[key]).all(axis=1)].drop_duplicates("label")
+        raise refuse(
+            f"labels of the answer {one['answer']!r} to question {one['question_id']!r} "
+            "disagree",
+            same,
+            "label",
+            "give one label to each answer",
+        )
+    return given.drop_duplicates(key)[[*GIVEN_LABELS.about, *GIVEN_LABELS.schema.names]]
+
+
+def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the table ANSWERS of imported predictions, without texts and probabilities.
 
     Every estimator has the same answers (evaluation refuses anything else), so those of
     the first one count.
     """
-    answers = predictions.drop_duplicates(["checkpoint", "question_id"])
+    answers = predictions.drop_duplicates([*ANSWERS.about, "question_id"])
     answers = answers.assign(split="test", answer=None, probability=float("nan"))
-    columns = artifacts.ANSWERS.schema.names
-    return [answers.loc[answers["checkpoint"] == name, columns] for name in checkpoints]
+    return answers[[*ANSWERS.about, *ANSWERS.schema.names]]

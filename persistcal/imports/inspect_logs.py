@@ -1,11 +1,10 @@
 """Logs of Inspect (`.eval`), read by Inspect itself where it is installed."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from persistcal.imports.own_answers import OwnAnswersError
+from persistcal.imports.user_tables import UserTableError
 from persistcal.judge.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
 
 if TYPE_CHECKING:
@@ -15,12 +14,12 @@ if TYPE_CHECKING:
 SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: INCORRECT}
 
 
-def inspect_rows(path: Path, *, labelled: bool = False) -> pd.DataFrame:
+def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
     """Return the answers of a log of Inspect as rows of one's own answers.
 
     Parameters
     ----------
-    path : Path
+    path : str
         A `.eval` file. Each choice of each epoch of a sample is a sample here.
     labelled : bool, default=False
         Whether to take the log's own score for a label.
@@ -35,20 +34,20 @@ def inspect_rows(path: Path, *, labelled: bool = False) -> pd.DataFrame:
 
     Raises
     ------
-    OwnAnswersError
+    UserTableError
         When Inspect is not installed, the run did not end well, its samples have no
         free text or were stopped by a limit, or no score says whether an answer is right.
     """
     try:
         from inspect_ai.log import read_eval_log
     except ImportError as error:
-        raise OwnAnswersError(
+        raise UserTableError(
             "is a log of Inspect, which reads it itself: install inspect-ai in the environment "
             "that runs the workflow, or write its answers to a JSONL file"
         ) from error
-    log = read_eval_log(str(path))
+    log = read_eval_log(path)
     if log.status != "success":
-        raise OwnAnswersError(
+        raise UserTableError(
             f"is the log of a run with status {log.status!r}, which may lack answers; run "
             "inspect eval-retry"
         )
@@ -71,20 +70,20 @@ def inspect_rows(path: Path, *, labelled: bool = False) -> pd.DataFrame:
 def _check(sample: "EvalSample", *, labelled: bool) -> None:
     where = f"sample {sample.id!r}, epoch {sample.epoch}"
     if sample.error is not None:
-        raise OwnAnswersError(f"{where} ended with an error; run inspect eval-retry")
+        raise UserTableError(f"{where} ended with an error; run inspect eval-retry")
     if sample.limit is not None:
-        raise OwnAnswersError(
+        raise UserTableError(
             f"{where} was stopped by its {sample.limit.type} limit ({sample.limit.limit:g}), "
             "so what it says may be no answer; raise the limit and run it again"
         )
     if sample.choices:
-        raise OwnAnswersError(
+        raise UserTableError(
             f"{where} has choices; only tasks whose answers are free text can be read"
         )
     if not sample.output.choices:
-        raise OwnAnswersError(f"{where} has no output of a model; its solver must generate")
+        raise UserTableError(f"{where} has no output of a model; its solver must generate")
     if labelled and len(sample.output.choices) > 1:
-        raise OwnAnswersError(
+        raise UserTableError(
             f"{where} has {len(sample.output.choices)} completions and one score, so "
             "`labels: log` cannot tell them apart; let the judge label, or use epochs"
         )
@@ -111,7 +110,7 @@ def _question(sample: "EvalSample") -> str:
         return sample.input
     asked = [message.text for message in sample.input if message.role == "user"]
     if not asked:
-        raise OwnAnswersError(f"sample {sample.id!r} has no message of a user: nothing asked")
+        raise UserTableError(f"sample {sample.id!r} has no message of a user: nothing asked")
     return asked[-1]
 
 
@@ -120,7 +119,7 @@ def _label(sample: "EvalSample") -> str:
     values = [score.value for score in (sample.scores or {}).values()]
     if len(values) == 1 and isinstance(values[0], str | int | float) and values[0] in SCORES:
         return SCORES[values[0]]
-    raise OwnAnswersError(
+    raise UserTableError(
         f"sample {sample.id!r}, epoch {sample.epoch} has the scores {values}, but `labels: "
         "log` needs one, of C, I, N, 1 or 0; let the judge label"
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.imports.own_answers import OwnAnswersError
+from persistcal.imports.user_tables import UserTableError
 from persistcal.judge.labels import CORRECT, INCORRECT
 
 _KEYS = {"doc_id", "doc", "target", "arguments", "resps"}
@@ -45,7 +45,7 @@ def lm_eval_rows(
 
     Raises
     ------
-    OwnAnswersError
+    UserTableError
         When a task has no free text, its documents no question, a line is not as the harness
         writes it, lines of a document disagree, the filter covers only some documents, or
         no score says whether the answer is right.
@@ -60,7 +60,7 @@ def lm_eval_rows(
     for line in _chosen(lines, filtered, labelled=labelled):
         row = line["row"]
         if not isinstance(line["doc"], dict) or "question" not in line["doc"]:
-            raise OwnAnswersError(
+            raise UserTableError(
                 f"the document of row {row} has no 'question'; write the answers into a "
                 "file of your own (docs/own_answers.md)"
             )
@@ -84,7 +84,7 @@ def _refuse_choices(line: dict[str, Any]) -> None:
             request = {f"arg_{i}": argument for i, argument in enumerate(request)}
         settings = request.get("arg_1") if isinstance(request, dict) else None
     if not isinstance(settings, dict):
-        raise OwnAnswersError(
+        raise UserTableError(
             f"row {line['row']} is of a task without free text: lm-evaluation-harness scored "
             "given choices; take the log of a task that generates (generate_until)"
         )
@@ -101,7 +101,7 @@ def _chosen(
         document = str(line["doc_id"])
         other = of_filter.get(document, first.setdefault(document, line))
         if document in of_filter or other["resps"] != line["resps"]:
-            raise OwnAnswersError(
+            raise UserTableError(
                 f"rows {other['row']} and {line['row']} are both of document {document}; give "
                 "the log of each run as a file of its own"
             )
@@ -109,16 +109,16 @@ def _chosen(
     known = ", ".join(by_filter)
     if filtered is None:
         if labelled and len(by_filter) > 1:
-            raise OwnAnswersError(
+            raise UserTableError(
                 f"has scores of several filters ({known}); add to its entry in study.answers "
                 "which filter's"
             )
         return list(first.values())
     if filtered not in by_filter:
-        raise OwnAnswersError(f"has no filter {filtered!r}; it has {known}")
+        raise UserTableError(f"has no filter {filtered!r}; it has {known}")
     chosen = by_filter[filtered]
     if lacking := [document for document in first if document not in chosen]:
-        raise OwnAnswersError(
+        raise UserTableError(
             f"has {len(lacking)} documents without a line of the filter {filtered}, the first "
             f"is {lacking[0]}; take another filter, or none"
         )
@@ -129,7 +129,7 @@ def _responses(line: dict[str, Any]) -> list[str]:
     resps = line["resps"]
     if isinstance(resps, list) and len(resps) == 1 and _are_texts(resps[0]):
         return resps[0]
-    raise OwnAnswersError(
+    raise UserTableError(
         f"resps of row {line['row']} is {_short(resps)}, but the harness writes a list of one "
         'list, [["…"]], with all responses to the document; write the answers into a file of '
         "your own"
@@ -142,7 +142,7 @@ def _filtered(line: dict[str, Any]) -> list[str]:
         texts = outputs[0] if isinstance(outputs[0], list) else outputs
         if _are_texts(texts):
             return texts
-    raise OwnAnswersError(
+    raise UserTableError(
         f"filtered_resps of row {line['row']} is {_short(outputs)}, which is no text; take "
         "another filter, or none"
     )
@@ -179,7 +179,7 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
     """Return what the log's score says of the one answer."""
     row, metrics = line["row"], line.get("metrics")
     if n_answers > 1:
-        raise OwnAnswersError(
+        raise UserTableError(
             f"row {row} has one score for {n_answers} answers, so `labels: log` cannot tell "
             "them apart; name a filter that keeps one, or let the judge label"
         )
@@ -190,7 +190,7 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
     try:
         return {0.0: INCORRECT, 1.0: CORRECT}[float(line[name])]
     except (KeyError, TypeError, ValueError):
-        raise OwnAnswersError(
+        raise UserTableError(
             f"row {row} has the scores {', '.join(f'{m}: {line.get(m)}' for m in metrics)!r}, "
             "but `labels: log` needs exact_match, or one score that is 0 or 1; let the judge "
             "label"

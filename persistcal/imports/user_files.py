@@ -1,0 +1,243 @@
+"""Read users' files: rows of JSONL, CSV or parquet, as they are or compressed with gzip.
+
+No text becomes a number or moves to another column on the way.
+"""
+
+import csv
+import gzip
+import io
+import json
+import logging
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from persistcal.imports.user_tables import UserTableError
+from persistcal.store.csv_text import decode, delimiter_of, encoding_of
+from persistcal.store.files import sha256
+
+MOST_UNZIPPED = 2**31  # bytes: a file of some megabytes may hold a thousand times as many
+BATCH = 1 << 17  # rows
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def naming(*files: str) -> Iterator[None]:
+    """Begin the sentence of an error with the files that it is about."""
+    try:
+        yield
+    except (ValueError, pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of the file's content
+        raise UserTableError(f"{', '.join(files)}: {error}.") from error
+
+
+def digests_of(*files: str) -> dict[str, str]:
+    """Return the SHA-256 of each file, which the tables made from it keep."""
+    digests = {file: sha256(file) for file in files}
+    for file, digest in digests.items():
+        log.info("%s has the SHA-256 %s", file, digest)
+    return digests
+
+
+def kind_of(path: str) -> str:
+    """Return the ending of a file's name, whether or not it is compressed.
+
+    >>> kind_of("data/quiz.csv.gz")
+    '.csv'
+    """
+    return Path(path.removesuffix(".gz")).suffix
+
+
+def name_of(path: str) -> str:
+    """Return the name of a file without its folders."""
+    return Path(path).name
+
+
+def read_json(path: str) -> Any:  # noqa: ANN401
+    """Return what the JSON file at `path` holds."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def read_file(
+    path: str, *, known: Collection[str], lists: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return the rows of the file at `path`, see `read_rows`."""
+    return read_rows(Path(path).read_bytes(), kind_of(path), known=known, lists=lists)
+
+
+def read_rows(
+    content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return the rows of a file; numbers in CSV and JSON stay the text that they are there.
+
+    Parameters
+    ----------
+    content : bytes
+        The file, as it is or compressed with gzip.
+    kind : str
+        Ending of its name: ``.csv``, ``.jsonl`` or ``.parquet``.
+    known : collection of str
+        Names that columns may have, by which a CSV file's delimiter is known.
+    lists : collection of str, optional
+        Columns in which a CSV field that begins with ``[`` is a JSON list.
+
+    Raises
+    ------
+    ValueError
+        When the file cannot be read with certainty. The message names the line.
+    """
+    if content.startswith(b"\x1f\x8b"):
+        content = _unzipped(content)
+    if kind == ".parquet":
+        return _parquet(content)
+    if kind == ".csv":
+        return _csv(decode(content), known, lists)
+    if kind == ".jsonl":
+        return pd.DataFrame(_json_lines(decode(content)), dtype=object)
+    raise ValueError(f"files of kind {kind!r} are not read; give .jsonl, .csv or .parquet")
+
+
+def read_batches(
+    path: str, *, known: Collection[str], check: Callable[[Sequence[str]], None]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a large CSV or parquet file part by part, those of CSV as text.
+
+    `check` refuses names of columns before a row is read; `known` is as in `read_rows`.
+    """
+    kind = kind_of(path)
+    if kind == ".parquet":
+        with pq.ParquetFile(path) as file:
+            check(file.schema_arrow.names)
+            yield from file.iter_batches(batch_size=BATCH)
+        return
+    if kind != ".csv":
+        raise ValueError("is neither a .csv nor a .parquet file; save it as one")
+    with pa.input_stream(path) as file:  # unzips what ends in .gz
+        beginning = file.read(1 << 16)
+    text = decode(beginning, whole=False).lstrip("\r\n")
+    delimiter = delimiter_of(text, known)
+    columns = next(csv.reader(re.split("[\r\n]", text, maxsplit=1), delimiter=delimiter), [])
+    check(columns)
+    encoding = encoding_of(beginning).removesuffix("-sig")
+    with pyarrow.csv.open_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, encoding=encoding),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+        # As text, so that a wrong value is met with its row and not by the reader.
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string())
+        ),
+    ) as reader:
+        yield from reader
+
+
+def _unzipped(content: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            size = 0  # measured before it is kept
+            while part := file.read(2**20):
+                if (size := size + len(part)) > MOST_UNZIPPED:
+                    raise ValueError(
+                        f"unpacks to more than {MOST_UNZIPPED:,} bytes; split it, or give it "
+                        "unpacked"
+                    )
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error
+
+
+def _parquet(content: bytes) -> pd.DataFrame:
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
+    # Not by way of arrays, which turn whole numbers beside a missing one into fractions.
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return pd.DataFrame(rows, columns=table.column_names, dtype=object)
+
+
+def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFrame:
+    rows = _csv_lines(text, delimiter_of(text, known))
+    _, names = next(rows, (0, []))
+    fields: list[list[object]] = []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise ValueError(
+                f"line {line} has {len(row)} fields, but the heading has {len(names)}; put a "
+                "text that holds the delimiter in double quotes"
+            )
+        fields.append(
+            [
+                _json_list(field, name, line) if name in lists else field
+                for name, field in zip(names, row, strict=True)
+            ]
+        )
+    return pd.DataFrame(fields, columns=names, dtype=object)
+
+
+def _json_list(field: str, name: str, line: int) -> object:
+    """Return the list that a field holds, or the field as it is where it begins with none."""
+    if not field.lstrip().startswith("["):
+        return field
+    try:
+        return json.loads(field, parse_int=str, parse_float=str, parse_constant=str)
+    except ValueError as error:
+        raise ValueError(
+            f"column {name!r} of line {line} begins like a list but is no JSON list ({error}); "
+            'write ["a", "b"]'
+        ) from error
+
+
+def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of `text` that are not blank, each with the line that it begins in."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for row in reader:
+            if row:
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"line {line} is not CSV ({error}); correct it") from error
+
+
+def _json_lines(text: str) -> Iterator[dict[str, object]]:
+    lines = text.rstrip().split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(
+                line,
+                object_pairs_hook=_object,
+                parse_int=str,
+                parse_float=str,
+                parse_constant=lambda name: None if name == "NaN" else name,
+            )
+        except (ValueError, RecursionError) as error:
+            last = (
+                ", or write the file again: it may be cut off" if number == len(lines) else ""
+            )
+            raise ValueError(
+                f"line {number} is not JSON ({error}); correct it{last}"
+            ) from error
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
+        yield row
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError("a key is there twice")
+    return named

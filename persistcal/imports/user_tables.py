@@ -1,0 +1,115 @@
+"""Checks that users' tables share: names of columns, texts, and errors that show the rows."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+# What lists of texts and of numbers look like as text: ["UK"], ['a' 'b'], [-2,7], []
+_LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
+
+
+class UserTableError(ValueError):
+    """A user's table does not hold what it should; says what, where and the remedy."""
+
+
+def check_columns(
+    names: Sequence[object],
+    needed: Collection[str],
+    optional: Collection[str],
+    *,
+    unknown: str,
+    missing: str = "add it to every row",
+) -> None:
+    """Refuse a column that is not known, is missing or is there twice.
+
+    `unknown` and `missing` are what the sentence says then.
+    """
+    for name in names:
+        if name not in needed and name not in optional:
+            raise UserTableError(f"unknown column {name!r}; {unknown}")
+    for name in needed:
+        if name not in names:
+            raise UserTableError(f"column {name!r} is missing; {missing}")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise UserTableError(f"column {twice[0]!r} is there twice; keep one")
+
+
+def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
+    """Return an error that shows the first three of `rows`: their places, and a column."""
+    first = rows.head(3)
+    values = [""] * len(first) if column is None else [f": {v!r}" for v in first[column]]
+    shown = ", ".join(f"{p}{value}" for p, value in zip(first["place"], values, strict=True))
+    return UserTableError(f"{what} ({shown}); {remedy}")
+
+
+def check_rows(
+    rows: pd.DataFrame, wrong: ArrayLike, what: str, column: str | None, remedy: str
+) -> None:
+    """Refuse `rows` some of which are `wrong`, see `refuse`."""
+    if np.any(wrong):
+        raise refuse(what, rows[np.asarray(wrong)], column, remedy)
+
+
+def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
+    """Return a value as text without space around it; empty where there is none.
+
+    Raises
+    ------
+    UserTableError
+        When it is neither text nor a whole number, or has more than `one_line`. The message
+        names the column and the row.
+    """
+    place = f"column {name!r} of row {row}"
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        raise UserTableError(
+            f"{place} is the fraction {value}, and nobody knows with which digits it was "
+            "written; save the column as text"
+        )
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise UserTableError(f"{place} is of type {type(value).__name__}; give a text")
+    text = str(value).strip()
+    # A prompt is made of lines, and an answer ends with its line.
+    if one_line and ("\n" in text or "\r" in text):
+        raise UserTableError(f"{place} has a line break, which would end its prompt; remove it")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise UserTableError(f"{place} holds half a character (a surrogate); write it whole")
+    return text
+
+
+def texts(rows: pd.DataFrame, name: str, *, one_line: bool = True) -> list[str]:
+    """Return a column as plain texts, all empty where there is no such column."""
+    values = rows[name].tolist() if name in rows else [""] * len(rows)
+    return [plain_text(v, name, row, one_line=one_line) for row, v in enumerate(values, 1)]
+
+
+def lists_of_texts(
+    rows: pd.DataFrame, name: str, *, one_line: bool = True
+) -> list[tuple[str, ...]]:
+    """Return a column of lists or single texts as plain texts, without those that are empty.
+
+    Raises
+    ------
+    UserTableError
+        As `plain_text`, and when a text is that of a list, as Python prints one: nobody
+        knows whether it is several answers or one in brackets.
+    """
+    lists = []
+    for row, value in enumerate(rows[name].tolist(), start=1):
+        if isinstance(value, str) and _LIST.fullmatch(value.strip()):
+            raise UserTableError(
+                f"column {name!r} of row {row} is the text of a list, {value!r}; give several "
+                "answers as a list in JSONL or parquet, and an answer in brackets as a list of "
+                "it alone"
+            )
+        several = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+        read = [plain_text(text, name, row, one_line=one_line) for text in several]
+        lists.append(tuple(text for text in read if text))
+    return lists
