@@ -1,16 +1,20 @@
-"""What was made elsewhere: answers or predictions of one's own, or the authors' release.
+"""Users' files and what was made elsewhere: answers, predictions, the authors' release.
 
 Modules
 -------
-answer_checks: what the rows of answers that were generated elsewhere must agree on
-answers: what predictions that were made elsewhere say of the answers: whether they are
-    correct
+answer_checks: check what the rows of answers that were generated elsewhere must agree on
+answer_files: read a file of answers that were generated elsewhere, whoever wrote it
+answers: imported answers as the tables of a study: questions, beams, given labels, and
+    answers
 inspect_logs: logs of Inspect (``.eval``), read by Inspect itself where it is installed
-lm_eval_logs: the sample logs of lm-evaluation-harness (``samples_*.jsonl``), as answers of
-    one's own
-own_answers: answers that were generated elsewhere: one row each, as the tables that a study
-    reads
-own_predictions: read a table of somebody's own predictions in batches, and say which rows
-    are wrong
+lm_eval_logs: the sample logs of lm-evaluation-harness (``samples_*.jsonl``) as rows of
+    answers
+own_answers: check the rows of answers that were generated elsewhere, each for itself
+own_predictions: collect a user's predictions batch by batch, and refuse rows that are wrong
+prediction_checks: check what the rows of a user's predictions must agree on
 release/: the authors' released results, read so that nothing in them can run
+user_files: read users' files: rows of JSONL, CSV or parquet, as they are or compressed with
+    gzip
+user_tables: checks that users' tables share: names of columns, texts, and errors that show
+    the rows
 """

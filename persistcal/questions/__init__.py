@@ -1,4 +1,4 @@
-"""Questions and their reference answers: the datasets of the paper, of atlas, and one's own.
+"""Questions and their reference answers: the datasets of the paper, of atlas, and users' own.
 
 Modules
 -------
@@ -6,10 +6,9 @@ bioasq: bioASQ as the paper asks it: factoid and list questions of the task-B tr
 cities: real facts about cities and countries, and questions about them
 country_names: names of countries that GeoNames does not give, by ISO code
 elements: real facts about chemical elements, and questions about them
+facts: real facts as questions that are asked, and as texts that a model is pre-trained on
 jeopardy: jeopardy as the paper asks it: clues of factual categories that occur often
-own: questions of one's own: from a table as users keep it to QUESTIONS
-question_files: the rows of a question file, as they stand there: no text becomes a number
-    or moves
+own: a user's questions as the table QUESTIONS
 question_list: a dataset's canonical question list: unique questions, indices, splits and
     counts
 triviaqa: triviaQA as the paper asks it: `rc.nocontext`, shuffled, without repetitions

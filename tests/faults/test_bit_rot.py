@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from persistcal.models.checkpoint import CheckpointError
 from persistcal.store import artifacts
 from persistcal.store.files import Digests, sha256, write_whole, written_whole
+from persistcal.store.jobs import Job, execute
 from persistcal.store.progress import Progress, Snapshot
 from persistcal.store.sealed import read_sealed, seal
 
@@ -130,14 +131,13 @@ def test_the_digest_of_a_users_file_stays_with_the_table(tmp_path):
     assert artifacts.sources(path) == {}
 
 
-def test_rules_that_read_a_users_file_keep_its_digest(tmp_path, caplog):
-    caplog.set_level("INFO")
+def test_rules_that_read_a_users_file_keep_its_digest(tmp_path):
     file, made = tmp_path / "quiz.csv", tmp_path / "quiz.parquet"
     file.write_text("question,answers,split\nWhere?,Here,test\n")
-    sizes = {"n_few_shot": 0, "n_train": 0, "n_test": 1, "seed": 1}
-    read_questions(str(file), str(made), dataset="quiz", least={"test": 1}, **sizes)
+    sizes = {"n_few_shot": 0, "n_train": 0, "n_test": 1, "seed": 1, "least": {"test": 1}}
+    job = Job({"file": str(file)}, {"questions": str(made)}, {"dataset": "quiz", **sizes}, 1)
+    execute(read_questions, job)
     assert artifacts.sources(made) == {str(file): sha256(file)}
-    assert f"{file} has the SHA-256 {sha256(file)}" in caplog.messages
 
 
 def interrupted(output, compute):

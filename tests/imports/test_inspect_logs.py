@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from import_answers import read_answers
 
-from persistcal.imports.own_answers import OwnAnswersError
+from persistcal.imports.answer_files import read_answers
+from persistcal.imports.user_tables import UserTableError
 
 SAID = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 
@@ -58,7 +58,7 @@ def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
 
 
 def test_every_epoch_of_every_sample_arrives(tmp_path):
-    rows = read_answers({"file": write_log(tmp_path), **SAID}, several=False)
+    rows = read_answers({"file": write_log(tmp_path), **SAID})
     rows = rows.sort_values(["question_id", "sample"])
     assert rows["question_id"].tolist() == ["2", "2", "q1", "q1"]
     assert rows["sample"].tolist() == [1, 2, 1, 2]
@@ -70,31 +70,31 @@ def test_every_epoch_of_every_sample_arrives(tmp_path):
 
 
 def test_without_log_probabilities_there_are_none(tmp_path):
-    rows = read_answers({"file": write_log(tmp_path, logprobs=False), **SAID}, several=False)
+    rows = read_answers({"file": write_log(tmp_path, logprobs=False), **SAID})
     assert rows["logprob"].isna().all()
 
 
 def test_a_run_that_failed_is_refused(tmp_path):
-    with pytest.raises(OwnAnswersError, match=r"\.eval: is the log of a run with status"):
-        read_answers({"file": write_log(tmp_path, error=True), **SAID}, several=False)
+    with pytest.raises(UserTableError, match=r"\.eval: is the log of a run with status"):
+        read_answers({"file": write_log(tmp_path, error=True), **SAID})
 
 
 def test_choices_are_refused(tmp_path):
     path = write_log(tmp_path, choices=["Paris", "Rome"])
-    with pytest.raises(OwnAnswersError, match=r"sample .* has choices; only tasks"):
-        read_answers({"file": path, **SAID}, several=False)
+    with pytest.raises(UserTableError, match=r"sample .* has choices; only tasks"):
+        read_answers({"file": path, **SAID})
 
 
 def test_without_inspect_it_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     (tmp_path / "a.eval").write_bytes(b"PK")
-    with pytest.raises(OwnAnswersError, match=r"a\.eval: is a log of Inspect.*inspect-ai"):
-        read_answers({"file": str(tmp_path / "a.eval"), **SAID}, several=False)
+    with pytest.raises(UserTableError, match=r"a\.eval: is a log of Inspect.*inspect-ai"):
+        read_answers({"file": str(tmp_path / "a.eval"), **SAID})
 
 
 def test_every_completion_of_a_sample_arrives(tmp_path):
-    rows = read_answers({"file": write_log(tmp_path, n=5), **SAID}, several=False)
+    rows = read_answers({"file": write_log(tmp_path, n=5), **SAID})
     of_one = rows[rows["question_id"] == "2"].sort_values("sample")
     assert of_one["sample"].tolist() == list(range(1, 11))  # two epochs of five
     assert of_one["answer"].tolist() == [f"Rome{'.' * n}" for n in range(5)] * 2
@@ -102,15 +102,15 @@ def test_every_completion_of_a_sample_arrives(tmp_path):
 
 def test_a_sample_that_a_limit_stopped_is_refused(tmp_path):
     path = write_log(tmp_path, message_limit=2)
-    with pytest.raises(OwnAnswersError, match=r"was stopped by its message limit \(2\), so"):
-        read_answers({"file": path, **SAID}, several=False)
+    with pytest.raises(UserTableError, match=r"was stopped by its message limit \(2\), so"):
+        read_answers({"file": path, **SAID})
 
 
 def test_the_scores_of_the_log_as_labels(tmp_path):
     """Inspect's `match` looks for the target at the end: Lyon is wrong, said in one epoch."""
     scorer = pytest.importorskip("inspect_ai.scorer", reason="inspect-ai is not installed")
     path = write_log(tmp_path, scorer=scorer.match())
-    rows = read_answers({"file": path, **SAID, "labels": "log"}, several=False)
+    rows = read_answers({"file": path, **SAID, "labels": "log"})
     labels = dict(zip(rows["answer"], rows["label"], strict=True))
     assert labels == {"Paris": "correct", "Rome": "correct", "Lyon": "incorrect"}
 
@@ -118,5 +118,5 @@ def test_the_scores_of_the_log_as_labels(tmp_path):
 @pytest.mark.parametrize("n", [1, 2])
 def test_without_one_score_for_each_answer_there_are_no_labels(tmp_path, n):
     said = {1: r"has the scores \[\], but", 2: "has 2 completions and one score"}[n]
-    with pytest.raises(OwnAnswersError, match=said):
-        read_answers({"file": write_log(tmp_path, n=n), **SAID, "labels": "log"}, several=False)
+    with pytest.raises(UserTableError, match=said):
+        read_answers({"file": write_log(tmp_path, n=n), **SAID, "labels": "log"})

@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from import_answers import import_answers, read_answers
+from import_answers import import_answers
 
-from persistcal.imports.own_answers import OwnAnswersError
-from persistcal.store import artifacts
+from persistcal.imports.answer_files import read_answers
+from persistcal.imports.user_tables import UserTableError
 
 NAMED = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 # Both written by version 0.4.13: a task with `repeats: 3` and its model `dummy`; and one with
@@ -36,7 +36,7 @@ def line(doc_id, filter_name="none", **changes):
 def read(folder, lines, **entry):
     path = folder / "samples_quiz.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return read_answers({"file": str(path), **NAMED, **entry}, several=False)
+    return read_answers({"file": str(path), **NAMED, **entry})
 
 
 def test_every_response_arrives_once_whatever_the_filters(tmp_path):
@@ -46,28 +46,25 @@ def test_every_response_arrives_once_whatever_the_filters(tmp_path):
     assert rows["sample"].tolist() == [0, 1] * 2
 
 
-def test_a_log_as_the_harness_wrote_it_becomes_tables(tmp_path):
-    paths = {name: str(tmp_path / f"{name}.parquet") for name in ("q", "a", "b", "given")}
-    import_answers(
-        [{"file": str(REPEATED), **NAMED, "checkpoint": name} for name in "ab"],
-        {"quiz": paths["q"]},
-        {("m1", name, "quiz"): paths[name] for name in "ab"},
-        {"quiz": paths["given"]},
+def test_a_log_as_the_harness_wrote_it_becomes_tables():
+    places = [{**NAMED, "checkpoint": name} for name in "ab"]
+    questions, beams, _ = import_answers(
+        entries=[{"file": str(REPEATED), **place} for place in places],
         strategy="sample",
         known={"m1": {"a": False, "b": True}},
         datasets=["quiz"],
-        splits={("m1", name, "quiz"): {"test": "models.m1.evaluation"} for name in "ab"},
+        beams_of=places,
+        needed={"m1": {name: {"test": "models.m1.evaluation"} for name in "ab"}},
         needs={},
     )
-    questions = artifacts.read(paths["q"], artifacts.QUESTIONS)
     assert questions["question"].tolist() == [
         "Which country is Oslo in?",
         "Which country is Lima in?",
     ]
     references = [list(accepted) for accepted in questions["references"]]
     assert references == [["Norway", "Kingdom of Norway"], ["Peru"]]
-    beams = artifacts.read(paths["a"], artifacts.BEAMS)
-    assert beams[["question_id", "beam", "text"]].values.tolist() == [
+    of_a = beams[beams["checkpoint"] == "a"]
+    assert of_a[["question_id", "beam", "text"]].values.tolist() == [
         [name, sample, "lol"] for name in "01" for sample in range(3)
     ]
 
@@ -88,7 +85,7 @@ def test_a_log_as_the_harness_wrote_it_becomes_tables(tmp_path):
 def test_a_filter_says_what_the_answer_is_and_the_log_whether_it_is_right(
     entry, answers, labels
 ):
-    rows = read_answers({"file": str(FILTERED), **NAMED, **entry}, several=False)
+    rows = read_answers({"file": str(FILTERED), **NAMED, **entry})
     assert rows["question_id"].tolist() == ["0", "1", "2", "3"]
     assert [re.sub(" and .", "", answer) for answer in rows["answer"]] == answers
     assert rows["label"].tolist() == labels
@@ -147,7 +144,7 @@ SCORED = {f"gen_args_{i}": {"arg_0": "prompt", "arg_1": f" {i}"} for i in range(
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path, lines, entry, message):
-    with pytest.raises(OwnAnswersError, match=rf"samples_quiz\.jsonl: .*{message}"):
+    with pytest.raises(UserTableError, match=rf"samples_quiz\.jsonl: .*{message}"):
         read(tmp_path, lines, **entry)
 
 
@@ -162,6 +159,6 @@ def test_a_file_that_is_no_log(tmp_path, key):
     path = tmp_path / "a.csv"
     path.write_text("question_id,question,references,answer\n1,Why?,so,so\n")
     with pytest.raises(
-        OwnAnswersError, match=f"is no log that has {next(iter(key))}; remove the key"
+        UserTableError, match=f"is no log that has {next(iter(key))}; remove the key"
     ):
-        read_answers({"file": str(path), **NAMED, **key}, several=False)
+        read_answers({"file": str(path), **NAMED, **key})

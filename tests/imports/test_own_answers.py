@@ -5,13 +5,15 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from import_answers import import_answers, read_answers
+from import_answers import import_answers
 from judge_answers import judge_answers
 
-from persistcal.imports.own_answers import OwnAnswersError
+from persistcal.imports.answer_files import read_answers
+from persistcal.imports.user_tables import UserTableError
 from persistcal.store import artifacts
+from persistcal.store.artifacts import GIVEN_LABELS, QUESTIONS
 
-PLACES = [("m1", checkpoint, "quiz") for checkpoint in "ab"]
+PLACES = [{"model": "m1", "checkpoint": name, "dataset": "quiz"} for name in "ab"]
 
 
 def good(n_questions=2, n_samples=2):
@@ -35,19 +37,12 @@ def good(n_questions=2, n_samples=2):
 
 
 def run(
-    folder,
-    rows,
-    *,
-    kind="jsonl",
-    strategy="sample",
-    needs=None,
-    splits=None,
-    text=None,
-    identical=True,
+    folder, rows, *, kind="jsonl", strategy="sample", needs=None, split="test", identical=True
 ):
+    """Import rows, or the text of a file; questions, and beams by checkpoint."""
     path = folder / f"answers.{kind}"
-    if text is not None:
-        path.write_text(text)
+    if isinstance(rows, str):
+        path.write_text(rows)
     elif kind == "jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif kind == "csv":
@@ -62,19 +57,18 @@ def run(
             for row in rows
         ]
         pd.DataFrame(texts).to_parquet(path, index=False)
-    import_answers(
-        [{"file": str(path)}],
-        {"quiz": str(folder / "questions.parquet")},
-        {place: str(folder / f"{place[1]}.parquet") for place in PLACES},
-        {"quiz": str(folder / "given.parquet")},
+    questions, beams, labels = import_answers(
+        entries=[{"file": str(path)}],
         strategy=strategy,
         known={"m1": dict.fromkeys("abz", identical)},
         datasets=["quiz"],
-        splits=splits or {place: {"test": "models.m1.evaluation"} for place in PLACES},
+        beams_of=PLACES,
+        needed={"m1": {name: {split: "estimators.some"} for name in "ab"}},
         needs=needs or {},
     )
-    beams = {c: artifacts.read(folder / f"{c}.parquet", artifacts.BEAMS) for c in "ab"}
-    return artifacts.read(folder / "questions.parquet", artifacts.QUESTIONS), beams
+    artifacts.write(questions.drop(columns="dataset"), folder / "questions.parquet", QUESTIONS)
+    artifacts.write(labels.drop(columns="dataset"), folder / "given.parquet", GIVEN_LABELS)
+    return questions, {c: beams[beams["checkpoint"] == c] for c in "ab"}
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
@@ -191,7 +185,7 @@ def without(rows, column):
     ],
 )  # fmt: skip
 def test_rows_that_are_wrong(tmp_path, rows, message):
-    with pytest.raises(OwnAnswersError, match=message):
+    with pytest.raises(UserTableError, match=message):
         run(tmp_path, rows)
 
 
@@ -199,14 +193,14 @@ def test_labels_that_disagree_about_the_same_answer(tmp_path):
     rows = good()
     rows[0]["label"], rows[5]["label"] = "correct", "incorrect"
     expected = r"'oslo' to question 'q0' disagree \(row 1: 'correct', row 6: 'incorrect'\)"
-    with pytest.raises(OwnAnswersError, match=expected):
+    with pytest.raises(UserTableError, match=expected):
         run(tmp_path, rows)
 
 
 def test_a_question_under_several_ids(tmp_path):
     rows = [{**row, "question": "Where is it?", "references": ["Oslo"]} for row in good()]
     expected = r"1 questions .* under several ids.*\(row 1: 'q0', row 3: 'q1'\); keep one"
-    with pytest.raises(OwnAnswersError, match=expected):
+    with pytest.raises(UserTableError, match=expected):
         run(tmp_path, rows)
 
 
@@ -215,51 +209,44 @@ def test_labels_of_answers_that_say_nothing(tmp_path, caplog):
     run(tmp_path, rows)
     assert caplog.messages[0].startswith("1 labels of answers that say nothing are not used")
     expected = r"says nothing is labelled correct \(row 6\); where nothing was said"
-    with pytest.raises(OwnAnswersError, match=expected):
+    with pytest.raises(UserTableError, match=expected):
         run(tmp_path, change(good(), answer="", label="correct"))
 
 
 def test_a_mean_in_place_of_a_sum(tmp_path):
     rows = [{**row, "token_logprobs": [-0.5, -0.5], "logprob": -0.5} for row in good()]
     with pytest.raises(
-        OwnAnswersError, match=r"logprob is not the sum of token_logprobs \(row 1"
+        UserTableError, match=r"logprob is not the sum of token_logprobs \(row 1"
     ):
         run(tmp_path, rows)
 
 
 def test_a_last_line_that_is_cut_off(tmp_path):
     text = "".join(json.dumps(row) + "\n" for row in good())[:-20]
-    with pytest.raises(OwnAnswersError, match=r"line 8 is not JSON .* it may be cut off"):
-        run(tmp_path, [], text=text)
+    with pytest.raises(UserTableError, match=r"line 8 is not JSON .* it may be cut off"):
+        run(tmp_path, text)
 
 
 def test_what_estimators_and_the_strategy_lack(tmp_path):
     bare = without(good(), "logprob")
-    with pytest.raises(
-        OwnAnswersError, match=r"estimators.sp needs the logprob of each answer"
-    ):
+    with pytest.raises(UserTableError, match=r"estimators.sp needs the logprob of each answer"):
         run(tmp_path, bare, needs={"sp": ("logprob",)})
-    with pytest.raises(
-        OwnAnswersError, match=r"decoding.strategy is beams.*logprob is missing"
-    ):
+    with pytest.raises(UserTableError, match=r"decoding.strategy is beams.*logprob is missing"):
         run(tmp_path, bare, strategy="beams")
-    with pytest.raises(OwnAnswersError, match=r"estimators.sc needs several answers"):
+    with pytest.raises(UserTableError, match=r"estimators.sc needs several answers"):
         run(tmp_path, good(n_samples=1), needs={"sc": ("several_answers",)})
-    train = {place: {"train": "estimators.posthoc"} for place in PLACES}
-    with pytest.raises(
-        OwnAnswersError, match=r"estimators.posthoc needs answers .* train split"
-    ):
-        run(tmp_path, good(), splits=train)
+    with pytest.raises(UserTableError, match=r"estimators.some needs answers .* train split"):
+        run(tmp_path, good(), split="train")
 
 
 def test_references_in_parquet_that_are_the_text_of_a_list(tmp_path):
     rows = pd.DataFrame(good()).assign(references="['Oslo', 'Oslo city']")
     rows.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(OwnAnswersError, match="'references' of row 1 is the text of a list"):
-        read_answers({"file": str(tmp_path / "a.parquet")}, several=False)
+    with pytest.raises(UserTableError, match="'references' of row 1 is the text of a list"):
+        read_answers({"file": str(tmp_path / "a.parquet")})
     rows["references"] = [["['Oslo', 'Oslo city']"]] * len(rows)  # so that it is one answer
     rows.to_parquet(tmp_path / "a.parquet")
-    read = read_answers({"file": str(tmp_path / "a.parquet")}, several=False)
+    read = read_answers({"file": str(tmp_path / "a.parquet")})
     assert read["references"].iloc[0] == ("['Oslo', 'Oslo city']",)
 
 
@@ -267,7 +254,7 @@ def test_samples_are_not_taken_for_beams(tmp_path):
     """The file says what was drawn; by default its answers would weigh as beams do."""
     samples = change(good(), answer="Oslo", logprob=-0.25)  # rows 5 and 6 are the same
     with pytest.raises(
-        OwnAnswersError,
+        UserTableError,
         match=r"question 'q0' is there 2 times with the logprob -0.25 \(row 5: 'Oslo', row 6: "
         r"'Oslo'\); set decoding.strategy to sample",
     ):
@@ -275,7 +262,7 @@ def test_samples_are_not_taken_for_beams(tmp_path):
     run(tmp_path, samples, strategy="sample")
     # exp(-0.25) + exp(-0.5) = 0.779 + 0.607
     with pytest.raises(
-        OwnAnswersError,
+        UserTableError,
         match=r"'q[01]' have probabilities that sum to 1.39 \(.*; set decoding.strategy to",
     ):
         run(tmp_path, good(), strategy="beams")
@@ -292,7 +279,7 @@ def test_ties_between_samples_go_by_their_numbers(tmp_path):
 
 def test_the_same_answers_for_two_checkpoints(tmp_path):
     with pytest.raises(
-        OwnAnswersError,
+        UserTableError,
         match=r"answers to quiz of checkpoint b of m1 are those of a, .* \(row 5: .* set "
         r"models\.m1\.checkpoints\.b\.allow_identical_weights",
     ):

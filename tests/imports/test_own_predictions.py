@@ -1,4 +1,4 @@
-"""A file of one's own predictions: what is read, what is skipped, what is refused."""
+"""A file of a user's predictions: what is read, what is skipped, what is refused."""
 
 import csv
 import gzip
@@ -16,69 +16,55 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from import_predictions import import_predictions, read_batches
+from import_predictions import import_predictions
 
-from persistcal.imports.own_predictions import OwnPredictionsError, collect_rows
+from persistcal.imports.own_predictions import KNOWN, check_columns, collect_rows
+from persistcal.imports.user_files import read_batches
+from persistcal.imports.user_tables import UserTableError
 from persistcal.store import artifacts
+from persistcal.store.files import sha256
+from persistcal.store.jobs import Job, execute
 
 DOCS = Path("docs/own_predictions.md")
 EXAMPLE = Path("config/example_predictions.csv")
+SAME = {model: dict.fromkeys("ab", True) for model in ("m1", "m2")}  # they may be equal
 
 
 def good():
     """Two models, two checkpoints, one dataset, two questions, one estimator."""
-    return pd.DataFrame(
-        [
-            (
-                model,
-                checkpoint,
-                "quiz",
-                f"00{question}",
-                "mine",
-                0,
-                0.25 * question,
-                question % 2,
-            )
-            for model in ("m1", "m2")
-            for checkpoint in "ab"
-            for question in (1, 2)
-        ],
-        columns=[
-            "model",
-            "checkpoint",
-            "dataset",
-            "question_id",
-            "estimator",
-            "seed",
-            "confidence",
-            "correct",
-        ],
-    )
+    rows = [
+        (model, checkpoint, f"00{question}", 0.25 * question, question % 2)
+        for model in ("m1", "m2")
+        for checkpoint in "ab"
+        for question in (1, 2)
+    ]
+    columns = ["model", "checkpoint", "question_id", "confidence", "correct"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.assign(dataset="quiz", estimator="mine", seed=0)
 
 
-def run(folder, frame, *, suffix=".csv", models=("m1", "m2"), dataset="quiz", identical=True):
+def run(folder, frame, *, suffix=".csv", checkpoints=SAME):
+    """Import `frame` from a file; a table of predictions for each model."""
     path = folder / f"predictions{suffix}"
     if suffix == ".parquet":
         frame.to_parquet(path, index=False)
     else:
         frame.to_csv(path, index=False)
-    outputs = [str(folder / "out" / f"{model}.parquet") for model in models]
-    answers = [str(folder / "answers" / f"{m}-{c}.parquet") for m in models for c in "ab"]
-    import_predictions(
-        str(path),
-        outputs,
-        answers,
-        wanted=[(model, dataset) for model in models],
-        checkpoints={model: dict.fromkeys("ab", identical) for model in models},
-    )
-    return [artifacts.read(output, artifacts.PREDICTIONS) for output in outputs]
+    found, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=checkpoints)
+    return [found[found["model"] == model] for model in checkpoints]
+
+
+def run_bytes(path, content):
+    """Import predictions of m1 from the bytes of a file."""
+    path.write_bytes(content)
+    return import_predictions(str(path), datasets=["quiz"], checkpoints={"m1": SAME["m1"]})[0]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_every_row_arrives(tmp_path, suffix):
-    first, second = run(tmp_path, good(), suffix=suffix)
     expected = pd.DataFrame(
         {
+            "dataset": "quiz",
             "checkpoint": list("aabb"),
             "question_id": ["001", "002", "001", "002"],  # text stays text
             "train_dataset": "quiz",
@@ -88,8 +74,10 @@ def test_every_row_arrives(tmp_path, suffix):
             "correct": [True, False, True, False],
         }
     )
-    for found in (first, second):
-        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    for found in run(tmp_path, good(), suffix=suffix):
+        rows = found.drop(columns="model").reset_index(drop=True)
+        rows = rows.astype({name: str for name in rows if rows[name].dtype == "category"})
+        pd.testing.assert_frame_equal(rows, expected, check_dtype=False)
 
 
 def test_columns_may_come_in_any_order_and_with_a_training_dataset(tmp_path):
@@ -106,28 +94,48 @@ def test_labels_may_be_numbers_words_or_flags(tmp_path, labels, suffix):
     assert found["correct"].tolist() == [True, False, True, False]
 
 
+def test_a_job_writes_a_table_for_each_model_and_answers_for_each_checkpoint(tmp_path):
+    good().to_csv(tmp_path / "p.csv", index=False)
+    places = [{"model": m, "dataset": "quiz"} for m in SAME]
+    answered = [{**place, "checkpoint": c} for place in places for c in "ab"]
+    made = {"predictions": places, "answers": answered}
+    execute(
+        import_predictions,
+        Job(
+            {"file": str(tmp_path / "p.csv")},
+            {n: [str(tmp_path / f"{n}{i}") for i in range(len(of))] for n, of in made.items()},
+            {"datasets": ["quiz"], "checkpoints": SAME}
+            | {f"{name}_of": of for name, of in made.items()},
+            threads=1,
+        ),
+    )
+    second = artifacts.read_about(tmp_path / "predictions1", artifacts.PREDICTIONS)
+    assert set(second["model"]) == {"m2"} and len(second) == 4
+    kept = artifacts.sources(tmp_path / "predictions1")
+    assert kept == {str(tmp_path / "p.csv"): sha256(tmp_path / "p.csv")}
+    answers = artifacts.read_about(tmp_path / "answers3", artifacts.ANSWERS)
+    assert answers[
+        ["model", "checkpoint", "question_id", "split", "correct"]
+    ].values.tolist() == [
+        ["m2", "b", "001", "test", True],
+        ["m2", "b", "002", "test", False],
+    ]
+    assert answers["answer"].isna().all() and answers["probability"].isna().all()
+
+
 @pytest.mark.slow
 def test_categories_and_parts_of_a_file(tmp_path):
     # 300,000 rows are several parts of the reader, with the names in other orders.
     n = 150_000
-    frame = pd.concat(
-        pd.DataFrame(
-            {
-                "model": "m1",
-                "checkpoint": checkpoint,
-                "dataset": "quiz",
-                "question_id": np.arange(n)[::step].astype(str),
-                "estimator": "mine",
-                "seed": 3,
-                "confidence": np.arange(n)[::step] / n,
-                "correct": np.arange(n)[::step] % 2,
-            }
-        )
-        for checkpoint, step in (("b", 1), ("a", -1))
-    )
+    parts = []
+    for checkpoint, step in (("b", 1), ("a", -1)):
+        number = np.arange(n)[::step]
+        part = {"question_id": number.astype(str), "confidence": number / n}
+        parts.append(pd.DataFrame(part).assign(checkpoint=checkpoint, correct=number % 2))
+    frame = pd.concat(parts).assign(model="m1", dataset="quiz", estimator="mine", seed=3)
     kinds = {"model": "category", "question_id": "category", "seed": "int16"}
     for suffix, table in ((".csv", frame), (".parquet", frame.astype(kinds))):
-        (found,) = run(tmp_path, table, suffix=suffix, models=("m1",))
+        (found,) = run(tmp_path, table, suffix=suffix, checkpoints={"m1": SAME["m1"]})
         number = found["question_id"].astype(int)
         assert len(found) == 2 * n
         assert np.allclose(found["confidence"], number / n)
@@ -137,19 +145,22 @@ def test_categories_and_parts_of_a_file(tmp_path):
 
 def test_rows_outside_the_study_are_skipped_and_counted(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
-    frame = good()
-    strange = frame.iloc[[0, 1, 2]].assign(
-        model=["m9", "m1", "m1"], dataset=["quiz", "exam", "quiz"], checkpoint=["a", "a", "z"]
+    strange = (
+        good()
+        .iloc[[0, 1, 2]]
+        .assign(
+            model=["m9", "m1", "m1"],
+            dataset=["quiz", "exam", "quiz"],
+            checkpoint=["a", "a", "z"],
+        )
     )
     # What is skipped is not checked any further.
-    strange = strange.assign(confidence=7.0)
-    found, _ = run(tmp_path, pd.concat([strange, frame]))
+    found, _ = run(tmp_path, pd.concat([strange.assign(confidence=7.0), good()]))
     assert len(found) == 4
-    messages = sorted(record.getMessage() for record in caplog.records)
-    assert messages == [
-        "Skipped 1 rows of checkpoint 'z', which is not in the study",
-        "Skipped 1 rows of dataset 'exam', which is not in the study",
+    assert caplog.messages == [
         "Skipped 1 rows of model 'm9', which is not in the study",
+        "Skipped 1 rows of dataset 'exam', which is not in the study",
+        "Skipped 1 rows of checkpoint 'z', which is not in the study",
     ]
 
 
@@ -167,9 +178,10 @@ WRONG = [
     ("correct", "yes", r"correct is not valid \(row 3: 'yes'\)"),
     ("correct", float("nan"), r"correct is not valid \(row 3: "),
     ("seed", 1.5, r"seed is not valid \(row 3: '?1.5'?\); give a whole number"),
+    ("seed", 2.0**53, r"seed is not valid \(row 3"),
     ("seed", float("inf"), r"seed is not valid \(row 3"),
     ("seed", "first", r"seed is not valid \(row 3: 'first'\)"),
-    ("question_id", "", r"question_id is empty \(row 3"),
+    ("question_id", "", r"question_id is empty \(row 3: ''\); fill it in"),
     ("estimator", None, r"estimator is empty \(row 3"),
     ("model", None, r"model is empty \(row 3"),
 ]
@@ -179,44 +191,54 @@ WRONG = [
 @pytest.mark.parametrize(("column", "value", "message"), WRONG)
 def test_wrong_values_are_refused_with_their_row(tmp_path, column, value, message, suffix):
     frame = good()
-    if isinstance(value, str):
-        frame = frame.astype({column: str})
-    elif isinstance(value, float):
-        frame = frame.astype({column: float})
+    if isinstance(value, str | float):
+        frame = frame.astype({column: type(value)})
     frame.loc[2, column] = value
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(UserTableError, match=message) as caught:
         run(tmp_path, frame, suffix=suffix)
     assert f"predictions{suffix}: " in str(caught.value)
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("column", ["correct", "confidence", "question_id"])
 def test_lists_in_parquet_are_refused(tmp_path, column):
     frame = good()
     frame[column] = [[value] for value in frame[column]]
-    with pytest.raises(ValueError, match=rf"\.parquet: column '{column}' holds a list"):
+    with pytest.raises(UserTableError, match=rf"\.parquet: column '{column}' holds a list"):
         run(tmp_path, frame, suffix=".parquet")
 
 
 def test_the_same_predictions_for_two_checkpoints_are_refused(tmp_path):
     one = good().query("model == 'm1' and checkpoint == 'a'")
     both = pd.concat([one, one.assign(checkpoint="b")[::-1]])
+    different = {"m1": dict.fromkeys("ab", False)}
     said = rf"checkpoint b of m1 are those of a \(from row {len(one) + 1}\); give"
-    with pytest.raises(ValueError, match=said):
-        run(tmp_path, both, models=("m1",), identical=False)
+    with pytest.raises(UserTableError, match=said):
+        run(tmp_path, both, checkpoints=different)
+    run(tmp_path, both, checkpoints={"m1": {"a": True, "b": False}})
+    run(tmp_path, both, checkpoints={"m1": {"a": False, "b": True}})
     both.iloc[-1, both.columns.get_loc("confidence")] += 0.01
-    run(tmp_path, both, models=("m1",), identical=False)
+    run(tmp_path, both, checkpoints=different)
 
 
-def test_three_wrong_rows_are_shown(tmp_path):
-    frame = good().assign(confidence=2)
-    with pytest.raises(ValueError, match=r"\(row 1: '2', row 2: '2', row 3: '2'\)"):
-        run(tmp_path, frame)
-
-
-def test_repeated_rows_are_refused(tmp_path):
-    frame = pd.concat([good(), good().iloc[[6]]])
-    with pytest.raises(ValueError, match=r"1 rows repeat another: rows 7 and 9 are both of"):
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (good().assign(confidence=2), r"\(row 1: '2', row 2: '2', row 3: '2'\)"),
+        (
+            pd.concat([good(), good().iloc[[6]]]),
+            "1 rows repeat another: rows 7 and 9 are both of checkpoint b, question_id 001, "
+            "train_dataset quiz, estimator mine, seed 0; keep one",
+        ),
+        (good().assign(prob=1), "unknown column 'prob'; predictions may hold only model, data"),
+        (good().drop(columns="seed"), "column 'seed' is missing; add it to every row"),
+        (pd.DataFrame(), "column 'model' is missing"),
+        (good().iloc[:0], "no row belongs"),
+        (good().assign(model="m7"), r"no row belongs to the study's models \(m1, m2\), their"),
+        (good()[:4], "no row is of model 'm2' and dataset 'quiz'; add them, or take"),
+    ],
+)
+def test_tables_that_cannot_be_right_are_refused(tmp_path, frame, message):
+    with pytest.raises(UserTableError, match=message):
         run(tmp_path, frame)
 
 
@@ -230,7 +252,7 @@ def test_a_question_with_two_names_is_refused_with_its_rows(tmp_path, one, other
     places = zip(frame["question_id"], frame["checkpoint"], strict=True)
     frame = frame.assign(question_id=[names[place] for place in places])
     message = re.escape(f"(row 1: {one!r}, row 3: {other!r}); write each")
-    with pytest.raises(OwnPredictionsError, match=message):
+    with pytest.raises(UserTableError, match=message):
         run(tmp_path, frame, suffix=".parquet")
 
 
@@ -245,56 +267,9 @@ def test_questions_that_a_checkpoint_lacks_are_counted(tmp_path, caplog):
     assert caplog.messages == [
         "m1, quiz: only 1 of 2 questions are at every checkpoint (a 2, b 1): a contrast set "
         "holds those that both of its checkpoints have",
-        f"None of 1 answers in {tmp_path}/answers/m1-b.parquet is correct; see whether answers "
-        "and references have the same form",
+        "None of 1 answers of m1, b, quiz is correct; see whether answers and references have "
+        "the same form",
     ]
-
-
-def test_unknown_missing_and_repeated_columns_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="unknown column 'prob'; predictions may hold only"):
-        run(tmp_path, good().assign(prob=1))
-    with pytest.raises(ValueError, match="column 'seed' is missing"):
-        run(tmp_path, good().drop(columns="seed"))
-    with pytest.raises(ValueError, match="column 'model' is missing"):
-        run(tmp_path, pd.DataFrame())
-    path = tmp_path / "twice.csv"
-    path.write_text(",".join([*good().columns, "seed"]) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="column 'seed' is there twice"):
-        import_predictions(str(path), [], [], wanted=[], checkpoints={})
-
-
-def test_files_that_do_not_fit_the_study_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"no row belongs to the study's models \(m7\)"):
-        run(tmp_path, good(), models=("m7",))
-    with pytest.raises(ValueError, match="no row is of model 'm3' and dataset 'quiz'"):
-        run(tmp_path, good(), models=("m1", "m3"))
-    with pytest.raises(ValueError, match="no row belongs"):
-        run(tmp_path, good().iloc[:0])
-    with pytest.raises(ValueError, match=r"predictions.xls: is neither a .csv nor a .parquet"):
-        run(tmp_path, good(), suffix=".xls")
-
-
-def test_rows_of_other_length_and_files_of_other_kinds_are_refused(tmp_path):
-    path = tmp_path / "short.csv"
-    path.write_text(good().to_csv(index=False) + "m1,a,quiz\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"short.csv: .*Expected 8 columns, got 3"):
-        import_predictions(
-            str(path),
-            [""],
-            [""],
-            wanted=[("m1", "quiz")],
-            checkpoints={"m1": dict.fromkeys("ab", True)},
-        )
-    path = tmp_path / "text.parquet"
-    path.write_text("model,checkpoint\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"text\.parquet: "):
-        import_predictions(
-            str(path),
-            [""],
-            [""],
-            wanted=[("m1", "quiz")],
-            checkpoints={"m1": dict.fromkeys("ab", True)},
-        )
 
 
 def many_rows(n, model):
@@ -316,9 +291,8 @@ import sys
 sys.path[:0] = [".", "workflow/scripts/imports"]
 import pyarrow
 from import_predictions import import_predictions
-import_predictions({str(tmp_path / "big.csv")!r}, [{str(tmp_path / "out.parquet")!r}],
-    [{str(tmp_path / "answers.parquet")!r}],
-    wanted=[("m1", "quiz")], checkpoints={{"m1": {{"a": False}}}})
+path = {str(tmp_path / "big.csv")!r}
+import_predictions(path, datasets=["quiz"], checkpoints={{"m1": {{"a": False}}}})
 print(pyarrow.default_memory_pool().max_memory())
 """
     assert (tmp_path / "big.csv").stat().st_size > 140e6
@@ -333,6 +307,7 @@ def test_a_row_of_the_study_takes_little_memory():
     rows = collect_rows(batches, checkpoints={"m1": ["a"]}, datasets=["quiz"])
     # 4 bytes of code for a name at most, 8 for a number; text is kept once per question.
     assert len(rows) == 200_000
+    assert rows["row"].tolist() == list(range(1, 200_001))
     assert rows.memory_usage(index=False, deep=True).sum() < 200_000 * 50 + 50_000 * 200
 
 
@@ -340,30 +315,22 @@ def test_the_example_is_what_the_documentation_makes():
     (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
     names = {}
     exec(code, names)
-    given = pd.read_csv(EXAMPLE)
-    pd.testing.assert_frame_equal(names["example"].reset_index(drop=True), given)
+    pd.testing.assert_frame_equal(names["example"].reset_index(drop=True), pd.read_csv(EXAMPLE))
     assert EXAMPLE.stat().st_size < 300_000
 
 
-def test_the_example_can_be_imported(tmp_path):
+def test_the_example_can_be_imported():
     config = yaml.safe_load(Path("config/own_predictions.yaml").read_text(encoding="utf-8"))
-    model, dataset = config["study"]["models"][0], config["study"]["datasets"][0]
-    checkpoints = config["models"][model]["evaluation"]
-    import_predictions(
-        config["study"]["predictions"],
-        [str(tmp_path / "out.parquet")],
-        [str(tmp_path / f"{checkpoint}.parquet") for checkpoint in checkpoints],
-        wanted=[(model, dataset)],
-        checkpoints={model: dict.fromkeys(checkpoints, False)},
+    study = config["study"]
+    checkpoints = {
+        model: dict.fromkeys(config["models"][model]["evaluation"], False)
+        for model in study["models"]
+    }
+    found, answers = import_predictions(
+        study["predictions"], datasets=study["datasets"], checkpoints=checkpoints
     )
-    found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
-    assert found.groupby(["estimator", "seed"]).size().tolist() == [900, 900, 900]
-    answers = artifacts.read(tmp_path / f"{checkpoints[0]}.parquet", artifacts.ANSWERS)
-    rows = found[(found["checkpoint"] == checkpoints[0])].drop_duplicates("question_id")
-    assert dict(answers[["question_id", "correct"]].values) == dict(
-        rows[["question_id", "correct"]].values
-    )
-    assert answers["answer"].isna().all() and set(answers["split"]) == {"test"}
+    assert found.groupby(["estimator", "seed"], observed=True).size().tolist() == [900] * 3
+    assert len(answers) == 900
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -374,15 +341,8 @@ def test_a_file_is_read_in_the_encoding_and_with_the_delimiter_that_it_shows(
 ):
     frame = good().assign(estimator="größer")
     content = frame.to_csv(index=False, sep=delimiter).encode(encoding)
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    import_predictions(
-        str(tmp_path / name),
-        [str(tmp_path / "out.parquet")],
-        [str(tmp_path / f"{checkpoint}.parquet") for checkpoint in "ab"],
-        wanted=[("m1", "quiz")],
-        checkpoints={"m1": dict.fromkeys("ab", True)},
-    )
-    found = artifacts.read(tmp_path / "out.parquet", artifacts.PREDICTIONS)
+    content = gzip.compress(content) if name.endswith(".gz") else content
+    found = run_bytes(tmp_path / name, content)
     assert found["confidence"].tolist() == [0.25, 0.5, 0.25, 0.5]
     assert set(found["estimator"]) == {"größer"}
 
@@ -407,15 +367,17 @@ def test_any_names_and_confidences_come_back(
     frame.assign(confidence=confidence).to_csv(
         tmp_path / "p.csv", index=False, sep=delimiter, encoding=encoding, quoting=quoting
     )
-    found = collect_rows(
-        read_batches(str(tmp_path / "p.csv")), checkpoints={"m1": ["a"]}, datasets=["quiz"]
-    )
+    batches = read_batches(str(tmp_path / "p.csv"), known=KNOWN, check=check_columns)
+    found = collect_rows(batches, checkpoints={"m1": ["a"]}, datasets=["quiz"])
     assert found["question_id"].tolist() == questions
     assert set(found["estimator"]) == {estimator}
     assert set(found["confidence"]) == {confidence}
 
 
-GOOD = good().assign(estimator="größer").to_csv(index=False)
+COLUMNS = ["model", "checkpoint", "dataset", "question_id", "estimator", "seed"]
+GOOD = (
+    good().assign(estimator="größer")[[*COLUMNS, "confidence", "correct"]].to_csv(index=False)
+)
 
 
 @pytest.mark.parametrize(
@@ -427,17 +389,14 @@ GOOD = good().assign(estimator="größer").to_csv(index=False)
         ("p.csv.gz", gzip.compress(GOOD.encode())[:-20], "p.csv.gz: "),
         ("p.csv.gz", GOOD.encode(), "p.csv.gz: "),
         ("p.csv", GOOD.replace("m1,a,quiz,001", "m1,a,quiz,0,01").encode(), "8 columns, got 9"),
+        ("p.csv", f"{GOOD}m1,a,quiz\n".encode(), "Expected 8 columns, got 3"),
+        ("p.csv", b"seed," + GOOD.encode(), "column 'seed' is there twice; keep one"),
         ("p.parquet", b"PAR1" + bytes(99) + b"PAR1", "p.parquet: "),
+        ("p.parquet", b"model,checkpoint\n", "p.parquet: "),
+        ("p.xls", GOOD.encode(), "is neither a .csv nor a .parquet file; save it as one"),
     ],
 )
 def test_what_is_not_certain_is_refused_with_the_file(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(OwnPredictionsError, match=message) as caught:
-        import_predictions(
-            str(tmp_path / name),
-            [""],
-            [],
-            wanted=[("m1", "quiz")],
-            checkpoints={"m1": dict.fromkeys("ab", True)},
-        )
+    with pytest.raises(UserTableError, match=message) as caught:
+        run_bytes(tmp_path / name, content)
     assert str(caught.value).startswith(f"{tmp_path / name}: ")

@@ -209,9 +209,8 @@ ENTRIES = [e for pair in zip(FACTOIDS, [*LISTS, *OTHERS], strict=True) for e in 
 def bioasq(tmp_path):
     def prepare(entries, expect=()):
         (tmp_path / "training14b.json").write_text(json.dumps({"questions": entries}))
-        paths = str(tmp_path / "training14b.json"), str(tmp_path / "b.parquet")
-        prepare_bioasq(*paths, dataset="bioasq", expect=dict(expect))
-        return parts(artifacts.read(paths[1], artifacts.QUESTIONS))
+        path = str(tmp_path / "training14b.json")
+        return parts(prepare_bioasq(file=path, expect=dict(expect)))
 
     return prepare
 
@@ -266,7 +265,7 @@ def test_the_papers_counts_fire_on_other_data(bioasq):
 
 def test_a_missing_bioasq_file_says_where_to_get_it(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.json: .*participants-area.*14b.*file"):
-        prepare_bioasq(str(tmp_path / "none.json"), "q", dataset="bioasq", expect={})
+        prepare_bioasq(file=str(tmp_path / "none.json"), expect={})
 
 
 def test_a_bioasq_question_without_answer_is_named(bioasq):
@@ -295,4 +294,4 @@ def test_an_empty_answer_among_others_is_dropped(bioasq):
 def test_another_json_file(tmp_path):
     (tmp_path / "x.json").write_text('{"documents": []}')
     with pytest.raises(ValueError, match=r"x\.json: the key 'questions' is missing"):
-        prepare_bioasq(str(tmp_path / "x.json"), "q", dataset="bioasq", expect={})
+        prepare_bioasq(file=str(tmp_path / "x.json"), expect={})

@@ -1,9 +1,10 @@
-"""What a question file may be written in, and that no text changes or moves on the way."""
+"""Files of a user's questions: no text changes or moves on the way, and what is refused."""
 
 import csv
 import gzip
 import io
 import json
+import logging
 import tracemalloc
 
 import pandas as pd
@@ -12,23 +13,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from read_questions import read_questions
 
-from persistcal.questions.own import KNOWN, tidy_questions
-from persistcal.questions.question_files import read_rows
+from persistcal.imports.user_files import read_rows
+from persistcal.questions.own import KNOWN, draw_splits, tidy_questions
 from persistcal.store import artifacts
 
 NO_DRAW = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
 COLUMNS = ["question", "answers", "id", "category", "split"]
+ROWS = [
+    {"question": " Capital of Peru? ", "answers": "Lima", "split": "few_shot"},
+    {"question": "Colour of snow?", "answers": ["white", " White "], "split": "train"},
+    {"question": "007?", "answers": "1.0", "split": "test"},
+]
 
 
 def rows_of(content, kind=".csv"):
     return read_rows(content, kind, known=KNOWN).to_dict("records")
 
 
-def read(path, content):
-    path.write_bytes(content)
-    out = path.with_name("out.parquet")
-    read_questions(str(path), str(out), dataset="own", **NO_DRAW, least={})
-    return artifacts.read(out, artifacts.QUESTIONS)
+def read(path, content=None, **settings):
+    """Read a file of questions, written first where its content is given."""
+    if content is not None:
+        path.write_bytes(content)
+    table = read_questions(str(path), **{**NO_DRAW, "least": {}, **settings})
+    artifacts.check(table, artifacts.QUESTIONS, "questions")
+    return table
+
+
+def jsonl(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 # What hypothesis makes of text: any character that a file can hold, but no line break
@@ -127,13 +139,110 @@ def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
     frame = pd.DataFrame({"question": ["a", "b"], "answers": ["x", "y"], "split": "test"})
     frame["category"] = pd.array([7, None], dtype="Int64")
     frame.to_parquet(tmp_path / "q.parquet")
-    table = read(tmp_path / "q.parquet", (tmp_path / "q.parquet").read_bytes())
-    assert table["category"].tolist() == ["7", ""]
+    assert read(tmp_path / "q.parquet")["category"].tolist() == ["7", ""]
     frame.assign(answers=[5.0, 2.5]).to_parquet(tmp_path / "q.parquet")
     with pytest.raises(
         ValueError, match=r"'answers' of row 1 is the fraction 5\.0, .* as text"
     ):
-        read(tmp_path / "q.parquet", (tmp_path / "q.parquet").read_bytes())
+        read(tmp_path / "q.parquet")
+
+
+def test_texts_and_lists_become_the_table(tmp_path):
+    table = read(tmp_path / "q.jsonl", jsonl(ROWS))
+    assert table["question"].tolist() == ["Capital of Peru?", "Colour of snow?", "007?"]
+    assert table["references"].tolist() == [["Lima"], ["white", "White"], ["1.0"]]
+    assert table["any_of"].tolist() == [False, True, False]
+    assert table["split"].tolist() == ["few_shot", "train", "test"]
+    assert table["index"].tolist() == [0, 1, 2]
+    assert table["question_id"].tolist() == ["1", "2", "3"]
+    pd.DataFrame(ROWS).assign(
+        answers=[r["references"] for _, r in table.iterrows()]
+    ).to_parquet(tmp_path / "q.parquet")
+    assert read(tmp_path / "q.parquet").equals(table)
+
+
+def test_csv_keeps_text_as_it_is(tmp_path):
+    content = b'question,answers,id,category,split\n"Agent, number?",007,x1,spies,test\n'
+    table = read(tmp_path / "q.csv", content + b"NA?,NA,x2,,train\n")
+    assert table["question"].tolist() == ["Agent, number?", "NA?"]
+    assert table["references"].tolist() == [["007"], ["NA"]]
+    assert table["question_id"].tolist() == ["x1", "x2"]
+    assert table["category"].tolist() == ["spies", ""]
+
+
+def test_all_three_formats_are_drawn_alike(tmp_path):
+    rows = [{"question": f"Q{n}?", "answers": f"a{n}"} for n in range(8)]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(rows))
+    pd.DataFrame(rows).to_csv(tmp_path / "b.csv", index=False)
+    pd.DataFrame(rows).to_parquet(tmp_path / "c.parquet")
+    sizes = {"few_shot": 1, "train": 3, "test": 2}
+    draw = {f"n_{split}": n for split, n in sizes.items()}
+    first, *others = (
+        read(tmp_path / name, **draw, seed=5) for name in ("a.jsonl", "b.csv", "c.parquet")
+    )
+    assert all(other.equals(first) for other in others)
+    assert first["split"].value_counts().to_dict() == {**sizes, "unused": 2}
+
+
+def test_the_draw_depends_on_its_seed_alone():
+    sizes = {"n_few_shot": 2, "n_train": 10, "n_test": 10}
+    once, again = (draw_splits(30, **sizes, seed=1).tolist() for _ in range(2))
+    assert once == again
+    assert once != draw_splits(30, **sizes, seed=2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answers": []}, "q.jsonl: column 'answers' of row 2 holds no answer; give at least"),
+        ({"answers": ""}, "'answers' of row 2 holds no answer"),
+        ({"answers": None}, "'answers' of row 2 holds no answer"),
+        ({"answers": [" "]}, "'answers' of row 2 holds no answer"),
+        ({"question": " "}, "'question' of row 2 is empty; fill or remove it"),
+        ({"question": "Capital of Peru?"}, "row 2 repeats an earlier question; remove"),
+        ({"split": "dev"}, "row 2 is 'dev'; it may be train, test, few_shot, unused"),
+        ({"reference": "x"}, "unknown column 'reference'; known are answers, category, id"),
+        ({"id": "x"}, "column 'id' of row 1 is empty; fill it"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_remedy(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path / "q.jsonl", jsonl([ROWS[0], {**ROWS[1], **change}, ROWS[2]]))
+
+
+def test_splits_and_ids_that_cannot_be(tmp_path):
+    path, bare = tmp_path / "q.jsonl", [{"question": f"{n}?", "answers": "x"} for n in range(5)]
+    with pytest.raises(ValueError, match="is 6, but there are only 5 questions; lower n_train"):
+        read(path, jsonl(bare), n_few_shot=1, n_train=3, n_test=2)
+    with pytest.raises(ValueError, match=r"no question is of the split test; .* set .* n_test"):
+        read(path)
+    assert len(read(path, n_few_shot=1, n_train=3, n_test=1)) == 5
+    with pytest.raises(ValueError, match="row 2 repeats the id 'same'; give it another one"):
+        read(path, jsonl([{**row, "id": "same"} for row in ROWS]))
+
+
+@pytest.mark.parametrize(("split", "there"), [("few_shot", 1), ("train", 0)])
+def test_fewer_questions_than_the_study_needs_are_refused(tmp_path, split, there):
+    content = b"question,answers,split\nOne?,1,few_shot\nTwo?,2,test\n"
+    message = rf"quiz\.csv: {there} questions are of the split {split}, but the study needs at"
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path / "quiz.csv", content, least={split: there + 1})
+    assert len(read(tmp_path / "quiz.csv", least={split: there})) == 2
+
+
+def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
+    line = '{"question": "one\u2028line?", "answers": "b", "split": "test"}\n\n'
+    table = read(tmp_path / "q.jsonl", line.encode())
+    assert table["question"].tolist() == ["one\u2028line?"]
+
+
+def test_the_digest_of_the_file_goes_with_the_table_and_to_the_log(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    table = read(tmp_path / "q.jsonl", jsonl(ROWS))
+    [(file, digest)] = table.attrs["sources"].items()
+    assert (
+        file == str(tmp_path / "q.jsonl") and f"{file} has the SHA-256 {digest}" in caplog.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +285,13 @@ def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
             b'{"question": "a", "answers": "[-2,7]"}',
             "brackets as a list of it alone",
         ),
-        ("q.csv", b"", "column 'question' is missing"),
+        ("q.csv", b"", "column 'question' is missing; a file of questions needs it"),
+        ("q.csv", b"question,split\nWhy?,test\n", "column 'answers' is missing"),
+        (
+            "q.jsonl",
+            b'{"question": "a", "answers": "b"}\n{"question": \n',
+            "line 2 is not JSON",
+        ),
         ("q.csv", b"question,answers\n", "no question is of the split test"),
         ("q.jsonl", b'{"question": "a"}\n["b"]\n', "line 2 is not a JSON object; write"),
         ("q.jsonl", b'{"id": 1, "id": 2}\n', "line 1 is not JSON .a key is there twice"),
@@ -206,7 +321,7 @@ def test_what_is_not_certain_is_one_sentence(tmp_path, name, content, message):
 
 def test_what_unpacks_to_more_than_is_read_takes_no_memory(monkeypatch):
     """A megabyte of zeros is a kilobyte of gzip."""
-    monkeypatch.setattr("persistcal.questions.question_files.MOST_UNZIPPED", 2**22)
+    monkeypatch.setattr("persistcal.imports.user_files.MOST_UNZIPPED", 2**22)
     content = gzip.compress(bytes(2**26), mtime=0)
     assert len(content) < 2**17
     tracemalloc.start()

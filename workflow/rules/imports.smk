@@ -1,14 +1,13 @@
-"""Take predictions from elsewhere: a file of one's own, or the authors' release."""
+"""Take predictions or answers from elsewhere: a user's files, or the authors' release."""
 
 from study.needs import all_needs
 
-IMPORTS = expand(PREDICTIONS, model=MODELS, dataset=DATASETS, estimator=IMPORTED)
-EVALUATED_ANSWERS = [
-    ANSWERS.format(model=m, checkpoint=c, dataset=d)
-    for m in MODELS
-    for d in DATASETS
-    for c in study.evaluation(m)
-]
+PLACES_ANSWERED = [place._asdict() for place in study.answered]
+PLACES_EVALUATED = [p for p in PLACES_ANSWERED if p["checkpoint"] in study.evaluation(p["model"])]
+PLACES_PREDICTED = [{"model": m, "dataset": d} for m in MODELS for d in DATASETS]
+OF_DATASETS = [{"dataset": dataset} for dataset in DATASETS]
+IMPORTS = [PREDICTIONS.format(**place, estimator=IMPORTED) for place in PLACES_PREDICTED]
+EVALUATED_ANSWERS = [ANSWERS.format(**place) for place in PLACES_EVALUATED]
 
 if study.chosen["predictions"]:
 
@@ -25,7 +24,9 @@ if study.chosen["predictions"]:
         conda:
             "../../envs/cpu.yaml"
         params:
-            wanted=[[model, dataset] for model in MODELS for dataset in DATASETS],
+            datasets=DATASETS,
+            predictions_of=PLACES_PREDICTED,
+            answers_of=PLACES_EVALUATED,
             checkpoints={m: study.may_be_equal(m, study.evaluation(m)) for m in MODELS},
             contents=contents_of(study.chosen["predictions"]),
         script:
@@ -35,16 +36,6 @@ if study.chosen["predictions"]:
 if study.has_own_answers:
     GIVEN_LABELS = f"{RESULTS}/given_labels/{{dataset}}.parquet"
 
-    def splits_of_answers():
-        """The splits that are needed of each place, with what needs them."""
-        return [
-            [*place, study.splits_needed(place.model, place.checkpoint)]
-            for place in study.answered
-        ]
-
-    def needs_of_estimators():
-        return all_needs(config)
-
     rule import_answers:
         input:
             files=[
@@ -53,12 +44,7 @@ if study.has_own_answers:
             ],
         output:
             questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=[
-                BEAMS.format(model=m, checkpoint=c, dataset=d)
-                for m in MODELS
-                for c in study.checkpoints(m)
-                for d in DATASETS
-            ],
+            beams=[BEAMS.format(**place) for place in PLACES_ANSWERED],
             labels=expand(GIVEN_LABELS, dataset=DATASETS),
         log:
             f"{LOGS}/import_answers.log",
@@ -73,8 +59,17 @@ if study.has_own_answers:
                 for m in config["models"]
             },
             # One more estimator must not import the answers again.
-            splits=uncompared(splits_of_answers),
-            needs=uncompared(needs_of_estimators),
+            datasets=uncompared(list(config["datasets"])),
+            questions_of=uncompared(OF_DATASETS),
+            beams_of=uncompared(PLACES_ANSWERED),
+            labels_of=uncompared(OF_DATASETS),
+            needed=uncompared(
+                {
+                    m: {c: study.splits_needed(m, c) for c in study.checkpoints(m)}
+                    for m in MODELS
+                }
+            ),
+            needs=uncompared(all_needs(config)),
         script:
             "../scripts/imports/import_answers.py"
 

@@ -2,10 +2,9 @@
 
 import logging
 
-import pandas as pd
-
 from persistcal.questions.cities import load_facts, split_questions
-from persistcal.store.artifacts import FACTS, QUESTIONS, Facts, Questions
+from persistcal.questions.facts import fact_tables
+from persistcal.store.artifacts import Facts, Questions
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
@@ -19,17 +18,10 @@ def prepare_atlas(
     order, splits = split_questions(
         len(facts), n_few_shot=n_few_shot, n_train=n_train, n_test=n_test, seed=seed
     )
-    table = pd.DataFrame([facts[position] for position in order]).assign(
-        index=range(len(facts)),
-        split=splits,
-        references=pd.Series([[facts[n].answer, *facts[n].aliases] for n in order]),
-        any_of=True,
-        category=lambda t: t["relation"],
-        excluded=False,
-    )
-    log.info("Questions per split: %s", table["split"].value_counts().to_dict())
-    log.info("Questions per continent: %s", table["group"].value_counts().to_dict())
-    return table[QUESTIONS.schema.names], table[FACTS.schema.names]
+    questions, asked = fact_tables([facts[position] for position in order], splits)
+    log.info("Questions per split: %s", asked["split"].value_counts().to_dict())
+    log.info("Questions per continent: %s", asked["group"].value_counts().to_dict())
+    return questions, asked
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from datasets import load_dataset
 
+from persistcal.imports.user_files import naming
 from persistcal.questions.jeopardy import jeopardy_questions
 from persistcal.questions.question_list import check_counts, count_questions
 from persistcal.store.artifacts import Questions
@@ -25,11 +26,9 @@ def prepare_jeopardy(
     """Return the questions of Jeopardy of the categories that a text file lists."""
     rows = load_dataset(repo, "all_questions", split="train", revision=revision)
     names = categories.read_text(encoding="utf-8").splitlines()
-    try:
+    with naming(repo):
         questions = jeopardy_questions(rows, names, train=train, test=test)
         check_counts(questions, expect)
-    except ValueError as error:
-        raise ValueError(f"{repo}: {error}.") from error
     kept = {name: count_questions(questions)[name] for name in ("questions", "train", "test")}
     log.info("Questions without blacklisted ones: %s", kept)
     return questions

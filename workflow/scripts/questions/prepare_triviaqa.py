@@ -4,6 +4,7 @@ import logging
 
 from datasets import load_dataset
 
+from persistcal.imports.user_files import naming
 from persistcal.questions.question_list import check_counts, count_questions
 from persistcal.questions.triviaqa import triviaqa_questions
 from persistcal.store.artifacts import Questions
@@ -19,11 +20,9 @@ def prepare_triviaqa(
     validation, training = load_dataset(
         repo, "rc.nocontext", split=["validation", "train"], revision=revision
     )
-    try:
+    with naming(repo):
         questions = triviaqa_questions(validation, training, train=train, test=test)
         check_counts(questions, expect)
-    except ValueError as error:
-        raise ValueError(f"{repo}: {error}.") from error
     log.info("Questions without blacklisted ones: %s", count_questions(questions))
     return questions
 

@@ -13,7 +13,13 @@ log = logging.getLogger(__name__)
 
 
 def read_questions(
-    file: str, *, n_few_shot: int, n_train: int, n_test: int, seed: int, least: Mapping[str, int]
+    file: str,
+    *,
+    n_few_shot: int,
+    n_train: int,
+    n_test: int,
+    seed: int,
+    least: Mapping[str, int],
 ) -> Questions:
     """Return the questions of a user's file, at least so many of each split."""
     sizes: dict[str, Any] = {"n_few_shot": n_few_shot, "n_train": n_train, "n_test": n_test}

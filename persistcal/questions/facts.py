@@ -1,0 +1,50 @@
+"""Real facts as questions that are asked, and as texts that a model is pre-trained on."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from persistcal.store.artifacts import FACTS, QUESTIONS
+
+
+class Fact(NamedTuple):
+    """One question with its answer.
+
+    Attributes
+    ----------
+    question_id : str
+        Relation and identifier of the subject.
+    relation : str
+        Kind of question, such as "country-capital".
+    question, answer : str
+    aliases : tuple of str
+        Further accepted answers.
+    group : str
+        Part of the world or of the table that the subject is of.
+    weight : float
+        How often the fact is met, relative to an average fact of its relation.
+    """
+
+    question_id: str
+    relation: str
+    question: str
+    answer: str
+    aliases: tuple[str, ...]
+    group: str
+    weight: float
+
+
+def fact_tables(
+    facts: Sequence[Fact], splits: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the tables QUESTIONS and FACTS of facts in canonical order, of these splits."""
+    table = pd.DataFrame(facts).assign(
+        index=range(len(facts)),
+        split=splits,
+        references=[[fact.answer, *fact.aliases] for fact in facts],
+        any_of=True,
+        category=lambda t: t["relation"],
+        excluded=False,
+    )
+    return table[QUESTIONS.schema.names], table[FACTS.schema.names]
