@@ -58,8 +58,8 @@ def select_rows(
             raise UserTableError(
                 f"no row is of {said}; add its answers, or take it out of the study"
             )
-    for place, n in sizes.drop(places).items():
-        where = ", ".join(map(str, place))
+    for left_out, n in sizes.drop(places).items():
+        where = ", ".join(left_out)  # type: ignore[arg-type]  # a tuple of names
         log.warning("Skipped %d rows of %s, which the study does not read", n, where)
     return rows[pd.MultiIndex.from_frame(rows[PLACE]).isin(places)]
 

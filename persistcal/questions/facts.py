@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from persistcal.store.artifacts import FACTS, QUESTIONS
@@ -36,13 +37,13 @@ class Fact(NamedTuple):
 
 
 def fact_tables(
-    facts: Sequence[Fact], splits: Sequence[str]
+    facts: Sequence[Fact], splits: Sequence[str] | np.ndarray
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables QUESTIONS and FACTS of facts in canonical order, of these splits."""
     table = pd.DataFrame(facts).assign(
         index=range(len(facts)),
         split=splits,
-        references=[[fact.answer, *fact.aliases] for fact in facts],
+        references=pd.Series([[fact.answer, *fact.aliases] for fact in facts]),
         any_of=True,
         category=lambda t: t["relation"],
         excluded=False,

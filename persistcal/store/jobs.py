@@ -7,11 +7,13 @@ outputs, in their order. How each is read and written stands in the annotations.
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, is_dataclass, replace
 from inspect import Parameter, signature
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import NoneType
-from typing import Any, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, Self, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
@@ -64,6 +66,34 @@ def _files(named: Any) -> dict[str, Files]:  # noqa: ANN401
         name: str(files) if isinstance(files, str) else [str(file) for file in files]
         for name, files in named.items()
     }
+
+
+class Outputs:
+    """Writes the tables of a job one by one, where all together would take too much memory."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    @classmethod
+    def of_job(cls, job: Job) -> AbstractContextManager[Self]:
+        """Return the outputs of `job`; a function that is given them returns nothing."""
+        return nullcontext(cls(job))
+
+    def write(
+        self, table: artifacts.Table, frame: pd.DataFrame, about: Mapping[str, str]
+    ) -> None:
+        """Write `frame` to the output named like `table`, of several to what is `about` it."""
+        files = self._job.outputs[table.name]
+        if not isinstance(files, str):
+            files = files[self._job.settings[f"{table.name}_of"].index(about)]
+        table.write(frame, files, about)
+
+    def folder(self) -> AbstractContextManager[str]:
+        """Return a folder beside the last output, which is removed at the end."""
+        *_, last = self._job.outputs.values()
+        beside = Path(paths(last)[-1]).parent
+        beside.mkdir(parents=True, exist_ok=True)
+        return TemporaryDirectory(dir=beside)
 
 
 def paths(files: Files) -> list[str]:

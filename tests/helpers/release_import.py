@@ -6,45 +6,49 @@ import pandas as pd
 from import_release import import_release
 from release_archive import DATASETS, MODELS, SEEDS
 
+from persistcal.store.jobs import Job, execute
+
 RECIPES = ["transfer", "transfer_random"]
 POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}
 
 
-def run_import(
-    root, archive, digest, models=MODELS, datasets=DATASETS, backbones=None, posthoc=POSTHOC
-):
-    """Import the archive into `root`; return the folder and the list of what is missing."""
-    backbones = backbones or {}
-    cells = [
-        (model, checkpoint, dataset)
-        for model, about in {**models, **backbones}.items()
+def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, posthoc=POSTHOC):
+    """Import the archive into `root`; return the list of what is missing."""
+    answered = [
+        {"model": model, "checkpoint": checkpoint, "dataset": dataset}
+        for model, about in models.items()
         for checkpoint in {**about["earlier"], **about["evaluation"]}
         for dataset in datasets
     ]
-    kinds = ("beams", "clusters", "labels")
-    import_release(
-        archive,
-        digest,
-        [root / f"questions/{dataset}.parquet" for dataset in datasets],
-        *([root / f"{kind}/{m}/{c}/{d}.parquet" for m, c, d in cells] for kind in kinds),
-        [
-            root / f"scores/{m}/{c}/{d}/{recipe}.parquet"
-            for m, c, d in cells
-            if m in models
-            for recipe in RECIPES
-        ],
-        [root / f"predictions/{m}/{d}.parquet" for m, d in product(models, datasets)],
-        [
-            root / f"answers/{m}/{c}/{d}.parquet"
-            for m, d in product(models, datasets)
-            for c in models[m]["evaluation"]
-        ],
-        root / "release/missing.csv",
-        models=models,
-        backbones=backbones,
-        datasets=datasets,
-        recipes=RECIPES,
-        seeds=SEEDS,
-        posthoc=posthoc,
+    of_answers = "{model}/{checkpoint}/{dataset}"
+    places = {
+        "questions": ("{dataset}", [{"dataset": dataset} for dataset in datasets]),
+        **{kind: (of_answers, answered) for kind in ("beams", "clusters", "labels")},
+        "scores": (
+            f"{of_answers}/{{recipe}}",
+            [{**a, "answers": "transfer", "recipe": r} for a, r in product(answered, RECIPES)],
+        ),
+        "predictions": (
+            "{model}/{dataset}",
+            [{"model": model, "dataset": dataset} for model in models for dataset in datasets],
+        ),
+        "answers": (
+            of_answers,
+            [a for a in answered if a["checkpoint"] in models[a["model"]]["evaluation"]],
+        ),
+    }
+    files = {
+        name: [str(root / name / f"{path.format(**about)}.parquet") for about in abouts]
+        for name, (path, abouts) in places.items()
+    }
+    settings = {f"{name}_of": abouts for name, (_, abouts) in places.items()}
+    settings |= {"models": models, "datasets": datasets, "posthoc": posthoc}
+    missing = str(root / "release/missing.csv")
+    job = Job(
+        {"archive": str(archive), "digest": str(digest)},
+        {**files, "missing": missing},
+        {**settings, "recipes": RECIPES, "seeds": SEEDS},
+        threads=1,
     )
-    return pd.read_csv(root / "release/missing.csv")
+    execute(import_release, job)
+    return pd.read_csv(missing)

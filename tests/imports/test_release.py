@@ -313,20 +313,6 @@ def test_a_model_of_which_there_is_nothing_is_an_error(small):
         reimport(small, models)
 
 
-def test_of_a_backbone_only_the_candidates_are_read(small):
-    backbone = {"repo": "org/Model-B2", "earlier": {}, "evaluation": {"main": "phoenix"}}
-    shutil.copytree(
-        small / "results/conset" / OWN / "phoenix",
-        small / "results/conset/jeop/Model-B2/phoenix",
-        ignore=shutil.ignore_patterns("confidence_*"),
-    )
-    assert reimport(small, backbones={"q": backbone}).empty
-    ours = [artifacts.read(small / f"out/labels/{place}/jeop.parquet", artifacts.LABELS)
-            for place in ("q/main", "b/phoenix")]  # fmt: skip
-    assert ours[0].equals(ours[1]) and len(ours[0]) > 0
-    assert not (small / "out/predictions/q").exists()
-
-
 def edit_pt(path, change):
     value = torch.load(path, weights_only=True)
     torch.save(change(value), path)

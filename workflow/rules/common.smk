@@ -173,18 +173,6 @@ def contents_of(*paths):
     return [known.of(Path(path)) for path in paths if Path(path).exists()]
 
 
-def uncompared(value):
-    """A parameter whose change is no reason to run a job again.
-
-    `value`, or what it says of the wildcards; Snakemake compares no function of outputs.
-    """
-
-    def parameter(wildcards, output):
-        return value(wildcards) if callable(value) else value
-
-    return parameter
-
-
 def read_prompt(path, key):
     """Return the text of the prompt that the config names under `key`."""
     found = Path(find_file(path))

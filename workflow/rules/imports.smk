@@ -3,10 +3,14 @@
 from study.needs import all_needs
 
 PLACES_ANSWERED = [place._asdict() for place in study.answered]
-PLACES_EVALUATED = [p for p in PLACES_ANSWERED if p["checkpoint"] in study.evaluation(p["model"])]
+PLACES_EVALUATED = [
+    p for p in PLACES_ANSWERED if p["checkpoint"] in study.evaluation(p["model"])
+]
 PLACES_PREDICTED = [{"model": m, "dataset": d} for m in MODELS for d in DATASETS]
 OF_DATASETS = [{"dataset": dataset} for dataset in DATASETS]
-IMPORTS = [PREDICTIONS.format(**place, estimator=IMPORTED) for place in PLACES_PREDICTED]
+IMPORTS = [
+    PREDICTIONS.format(**place, estimator=IMPORTED) for place in PLACES_PREDICTED
+]
 EVALUATED_ANSWERS = [ANSWERS.format(**place) for place in PLACES_EVALUATED]
 
 if study.chosen["predictions"]:
@@ -36,6 +40,25 @@ if study.chosen["predictions"]:
 if study.has_own_answers:
     GIVEN_LABELS = f"{RESULTS}/given_labels/{{dataset}}.parquet"
 
+    def catalogued():
+        return list(config["datasets"])
+
+    def made_of_datasets():
+        return OF_DATASETS
+
+    def made_of_answers():
+        return PLACES_ANSWERED
+
+    def needed_splits():
+        """By model, checkpoint and split, what needs answers to it."""
+        return {
+            m: {c: study.splits_needed(m, c) for c in study.checkpoints(m)}
+            for m in MODELS
+        }
+
+    def needs_of_estimators():
+        return all_needs(config)
+
     rule import_answers:
         input:
             files=[
@@ -59,27 +82,21 @@ if study.has_own_answers:
                 for m in config["models"]
             },
             # One more estimator must not import the answers again.
-            datasets=uncompared(list(config["datasets"])),
-            questions_of=uncompared(OF_DATASETS),
-            beams_of=uncompared(PLACES_ANSWERED),
-            labels_of=uncompared(OF_DATASETS),
-            needed=uncompared(
-                {
-                    m: {c: study.splits_needed(m, c) for c in study.checkpoints(m)}
-                    for m in MODELS
-                }
-            ),
-            needs=uncompared(all_needs(config)),
+            datasets=uncompared(catalogued),
+            questions_of=uncompared(made_of_datasets),
+            beams_of=uncompared(made_of_answers),
+            labels_of=uncompared(made_of_datasets),
+            needed=uncompared(needed_splits),
+            needs=uncompared(needs_of_estimators),
         script:
             "../scripts/imports/import_answers.py"
 
 
 if study.chosen["source"] == "release":
-    ANSWERED = [
-        {"model": m, "checkpoint": c, "dataset": d}
-        for m in MODELS
-        for c in study.checkpoints(m)
-        for d in DATASETS
+    TRANSFERRED = [
+        {**place, "answers": "transfer", "recipe": recipe}
+        for place in PLACES_ANSWERED
+        for recipe in study.transfer_recipes
     ]
 
     def release_model(name):
@@ -111,14 +128,10 @@ if study.chosen["source"] == "release":
             ),
         output:
             questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=[BEAMS.format(**answered) for answered in ANSWERED],
-            clusters=[CLUSTERS.format(**answered) for answered in ANSWERED],
-            labels=[LABELS.format(**answered) for answered in ANSWERED],
-            scores=[
-                SCORES.format(**answered, recipe=recipe, answers="transfer")
-                for answered in ANSWERED
-                for recipe in study.transfer_recipes
-            ],
+            beams=[BEAMS.format(**place) for place in PLACES_ANSWERED],
+            clusters=[CLUSTERS.format(**place) for place in PLACES_ANSWERED],
+            labels=[LABELS.format(**place) for place in PLACES_ANSWERED],
+            scores=[SCORES.format(**place) for place in TRANSFERRED],
             predictions=IMPORTS,
             answers=EVALUATED_ANSWERS,
             missing=f"{RESULTS}/release/missing.csv",
@@ -131,7 +144,13 @@ if study.chosen["source"] == "release":
         params:
             contents=contents_of(study.chosen["archive"]),
             models={name: release_model(name) for name in MODELS},
-            backbones={},
+            questions_of=OF_DATASETS,
+            beams_of=PLACES_ANSWERED,
+            clusters_of=PLACES_ANSWERED,
+            labels_of=PLACES_ANSWERED,
+            scores_of=TRANSFERRED,
+            predictions_of=PLACES_PREDICTED,
+            answers_of=PLACES_EVALUATED,
             datasets={name: release_dataset(name) for name in DATASETS},
             recipes=study.transfer_recipes,
             seeds=config["training"]["seeds"],

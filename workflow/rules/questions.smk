@@ -150,7 +150,6 @@ rule read_questions:
         n_train=of_dataset("n_train", default=0),
         n_test=of_dataset("n_test", default=0),
         seed=of_dataset("seed", default=17),
-        least=uncompared(ask(study.least_questions)),
         contents=contents_of_file,
         # One more estimator must not read the questions again.
         least=uncompared(study.least_questions),

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from persistcal.imports.release.files import (
@@ -25,6 +24,7 @@ from persistcal.imports.release.files import (
     ReleaseError,
     Shard,
     Span,
+    check_tensor,
     find_shards,
     model_folder,
     question_id,
@@ -39,7 +39,7 @@ STRINGS, SCORES = "beam_strs.pkl", "beam_lls.pt"
 GROUPS, PROBABILITIES, JUDGED = "beam_group_strs.pkl", "beam_group_probs.pt", "judge.pt"
 
 
-class Answers(NamedTuple):
+class ReleasedAnswers(NamedTuple):
     """The answers that a checkpoint stands by, one per question of a span.
 
     Attributes
@@ -57,23 +57,13 @@ class Answers(NamedTuple):
     skipped: Flags
 
 
-class Candidates(NamedTuple):
-    """Everything about a checkpoint's candidate answers to a dataset's questions.
-
-    Attributes
-    ----------
-    beams, clusters, labels : DataFrame
-        Tables of these names of `persistcal.store.artifacts`.
-    answers : dict of str to Answers
-        The top clusters by split.
-    missing : list of str
-        Paths of absent files.
-    """
+class ReleasedCandidates(NamedTuple):
+    """A checkpoint's candidates for a dataset: tables, top answers by split, absent files."""
 
     beams: pd.DataFrame
     clusters: pd.DataFrame
     labels: pd.DataFrame
-    answers: dict[str, Answers]
+    answers: dict[str, ReleasedAnswers]
     missing: list[str]
 
 
@@ -86,12 +76,13 @@ def _load_lists(path: Path, n: int, depth: int) -> list[Any]:
 
 def _load_tensor(path: Path, n: int, kind: str) -> NDArray[Any]:
     array = load_arrays(path)
-    kinds = {"f": "float", "i": "whole-number"}
-    described = f"a {kinds[kind]} tensor of shape ({n}, {N_BEAMS})"
     if not isinstance(array, np.ndarray):
-        raise ReleaseError(f"{path}: holds no tensor, but needs {described}.")
-    if array.shape != (n, N_BEAMS) or array.dtype.kind != kind:
-        raise ReleaseError(f"{path}: holds {array.dtype}{array.shape}, but needs {described}.")
+        kinds = {"f": "float", "i": "whole-number"}
+        raise ReleaseError(
+            f"{path}: holds no tensor, but needs a {kinds[kind]} tensor of shape "
+            f"({n}, {N_BEAMS})."
+        )
+    check_tensor(array, (n, N_BEAMS), kind, f"{path}:")
     return array
 
 
@@ -108,12 +99,6 @@ def _beam_rows(
             if not np.isnan(score)
         ]
     return rows
-
-
-def _frame(rows: list[tuple[Any, ...]], table: artifacts.Table) -> pd.DataFrame:
-    columns: list[Any] = list(zip(*rows, strict=True)) or [[] for _ in table.schema]
-    named = dict(zip(table.schema.names, columns, strict=True))
-    return pa.Table.from_pydict(named, schema=table.schema).to_pandas()
 
 
 def _rank(
@@ -147,7 +132,7 @@ class _Rows(NamedTuple):
 
 
 def _read_shard(
-    shard: Shard, span: Span, dataset: str, root: Path, read: _Rows, top: Answers
+    shard: Shard, span: Span, dataset: str, root: Path, read: _Rows, top: ReleasedAnswers
 ) -> None:
     """Append the shard's part of `span` to `read` and write it into `top`."""
     size = shard.end - shard.begin
@@ -192,18 +177,11 @@ def _read_shard(
 
 def read_candidates(
     root: Path, dataset: str, repo: str, revision: str, splits: Mapping[str, Span]
-) -> Candidates:
+) -> ReleasedCandidates:
     """Read the candidates of a checkpoint for the splits of a dataset.
 
-    Parameters
-    ----------
-    root : Path
-        The release's tree.
-    dataset, repo, revision : str
-        Dataset, Hub repo of the model and revision of the checkpoint.
-    splits : mapping of str to (int, int)
-        By split the canonical index of its first question and of the one after its
-        last.
+    `splits` holds by split the canonical index of its first question and of the one after
+    its last.
 
     Raises
     ------
@@ -216,16 +194,16 @@ def read_candidates(
     answers = {}
     for split, span in splits.items():
         n = span[1] - span[0]
-        top = Answers(np.full(n, np.nan), np.full(n, UNKNOWN), np.zeros(n, bool))
+        top = ReleasedAnswers(np.full(n, np.nan), np.full(n, UNKNOWN), np.zeros(n, bool))
         shards, gaps = find_shards(folder, "", "", span)
         for shard in shards:
             _read_shard(shard, span, dataset, root, read, top)
         read.missing.extend(f"{folder.relative_to(root)}/{b}-{e}/beam" for b, e in gaps)
         answers[split] = top
-    return Candidates(
-        _frame(read.beams, artifacts.BEAMS),
-        _frame(read.clusters, artifacts.CLUSTERS),
-        _frame(read.labels, artifacts.LABELS),
+    return ReleasedCandidates(
+        pd.DataFrame(read.beams, columns=artifacts.BEAMS.schema.names),
+        pd.DataFrame(read.clusters, columns=artifacts.CLUSTERS.schema.names),
+        pd.DataFrame(read.labels, columns=artifacts.LABELS.schema.names),
         answers,
         list(dict.fromkeys(read.missing)),
     )

@@ -19,6 +19,7 @@ from persistcal.imports.release.files import (
     ReleaseError,
     Shard,
     Span,
+    check_tensor,
     find_shards,
 )
 from persistcal.imports.release.safe_load import load_arrays
@@ -47,16 +48,7 @@ def read_confidences(
 ) -> Confidences:
     """Read the files `{prefix}_{begin}-{end}.pt` of `folder` that cover `span`.
 
-    Parameters
-    ----------
-    root : Path
-        The release's tree.
-    folder, prefix : str
-        Folder below `root`, and what the names of the files begin with.
-    span : (int, int)
-        Questions.
-    labels : int ndarray of shape (n,)
-        Labels of the answers that the confidences are about.
+    `labels` are those of the answers that the confidences are about.
 
     Raises
     ------
@@ -96,37 +88,25 @@ def _load_confidences(shard: Shard) -> tuple[Floats, Ints]:
     held = load_arrays(shard.path)
     if not isinstance(held, dict):
         raise ReleaseError(f"{shard.path}: holds no dict of 'confs' and 'judge_labels'.")
-    n = shard.end - shard.begin
-    arrays = []
     for key, kind in (("confs", "f"), ("judge_labels", "i")):
-        array = held.get(key)
-        if not isinstance(array, np.ndarray):
+        if not isinstance(held.get(key), np.ndarray):
             raise ReleaseError(f"{shard.path}: holds no tensor {key!r}.")
-        if array.dtype.kind != kind or array.shape != (n,):
-            raise ReleaseError(
-                f"{shard.path}: {key!r} holds {array.dtype}{array.shape}, but needs a "
-                f"{'float' if kind == 'f' else 'whole-number'} tensor of shape ({n},)."
-            )
-        arrays.append(array)
-    confidence, labels = arrays
-    if "eval_range" in held and not np.array_equal(
-        held["eval_range"], (shard.begin, shard.end)
-    ):
+        size = shard.end - shard.begin
+        check_tensor(held[key], (size,), kind, f"{shard.path}: {key!r}")
+    said = held.get("eval_range", (shard.begin, shard.end))
+    if not np.array_equal(said, (shard.begin, shard.end)):
         raise ReleaseError(
-            f"{shard.path}: 'eval_range' is {held['eval_range']}, but its name says "
+            f"{shard.path}: 'eval_range' is {said}, but its name says "
             f"{shard.begin}-{shard.end}."
         )
-    outside = (confidence < -ROUNDING) | (confidence > 1 + ROUNDING)
-    if outside.any():
-        i = int(outside.argmax())
-        raise ReleaseError(
-            f"{shard.path}: confidence {confidence[i]} for question {shard.begin + i} is not "
-            "in [0, 1]."
-        )
-    if (odd := ~np.isin(labels, (NO_ANSWER, *LABELS))).any():
-        i = int(odd.argmax())
-        raise ReleaseError(
-            f"{shard.path}: label {labels[i]} for question {shard.begin + i} is none of "
-            "1, 2, 3 and -1."
-        )
+    confidence, labels = held["confs"], held["judge_labels"]
+    for values, wrong, name, rule in (
+        (confidence, np.abs(confidence - 0.5) > 0.5 + ROUNDING, "confidence", "not in [0, 1]"),
+        (labels, ~np.isin(labels, (NO_ANSWER, *LABELS)), "label", "none of 1, 2, 3 and -1"),
+    ):
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise ReleaseError(
+                f"{shard.path}: {name} {values[i]} for question {shard.begin + i} is {rule}."
+            )
     return confidence, labels

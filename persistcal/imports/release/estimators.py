@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from persistcal.imports.release.candidates import Answers
+from persistcal.imports.release.candidates import ReleasedAnswers
 from persistcal.imports.release.confidences import read_confidences
 from persistcal.imports.release.files import (
     NO_ANSWER,
@@ -94,7 +94,7 @@ class Estimates(NamedTuple):
 
     Attributes
     ----------
-    answers : dict of (str, str) to Answers
+    answers : dict of (str, str) to ReleasedAnswers
         By checkpoint and split.
     confidences : dict of (Run, str) to dict of str to ndarray
         By run and split: those of each checkpoint whose files are all there.
@@ -104,7 +104,7 @@ class Estimates(NamedTuple):
         Estimator, checkpoint and path of absent files.
     """
 
-    answers: Mapping[Key, Answers]
+    answers: Mapping[Key, ReleasedAnswers]
     confidences: dict[tuple[Run, str], dict[str, Floats]]
     left_out: dict[str, Flags]
     missing: list[tuple[str, str, str]]
@@ -211,23 +211,14 @@ def read_estimates(
     model: Model,
     name: str,
     dataset: Dataset,
-    answers: Mapping[Key, Answers],
+    answers: Mapping[Key, ReleasedAnswers],
     *,
     seeds: Sequence[int],
 ) -> Estimates:
     """Read all that the release estimates about `model` on the dataset `name`.
 
-    Parameters
-    ----------
-    root : Path
-        The release's tree.
-    model, name, dataset : Model, str, Dataset
-        What to read.
-    answers : mapping of (str, str) to Answers
-        Of every checkpoint and split. Labels that judge.pt does not hold are
-        filled in from the confidence files.
-    seeds : sequence of int
-        Seeds of the adapters; the first is that of the transfer matrices.
+    Labels that judge.pt does not hold are filled into `answers` from the confidence files;
+    the first of `seeds` is that of the transfer matrices.
 
     Raises
     ------

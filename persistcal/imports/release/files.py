@@ -1,4 +1,4 @@
-"""Names and shards of the authors' released results.
+"""Names, shards and tensors of the authors' released results.
 
 The release is one tree of shards, each named for the range `{begin}-{end}` of
 questions that it covers; arrays run over such a range (`span`).
@@ -6,7 +6,7 @@ questions that it covers; arrays run over such a range (`span`).
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,16 @@ def question_id(dataset: str, index: int) -> str:
 def model_folder(repo: str) -> str:
     """Return the name under which the release files a Hub repo's results."""
     return repo.rsplit("/", 1)[-1]
+
+
+def check_tensor(array: NDArray[Any], shape: tuple[int, ...], kind: str, where: str) -> None:
+    """Refuse an array of another shape, or not of floats ("f") or of whole numbers ("i")."""
+    if array.shape != shape or array.dtype.kind != kind:
+        kinds = {"f": "float", "i": "whole-number"}
+        raise ReleaseError(
+            f"{where} holds {array.dtype}{array.shape}, but needs a {kinds[kind]} tensor of "
+            f"shape {shape}."
+        )
 
 
 def find_shards(

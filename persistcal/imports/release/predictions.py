@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.posthoc import calibrate
-from persistcal.imports.release.candidates import Answers
+from persistcal.imports.release.candidates import ReleasedAnswers
 from persistcal.imports.release.estimators import TRANSFERS, Dataset, Estimates, Key, Model, Run
 from persistcal.imports.release.files import UNKNOWN, Flags, Floats, question_id
-from persistcal.store import artifacts
+from persistcal.store.artifacts import PREDICTIONS, QUESTIONS, SCORES, empty
 
 Confidence = Mapping[str, Floats]  # by checkpoint
 
@@ -19,14 +19,7 @@ def find_excluded(dataset: Dataset, models: Sequence[Estimates]) -> dict[str, Fl
 
     The release has no question texts, so they are known by what was done to them:
     some confidence file leaves them out although they were answered, or they have
-    no candidates at any checkpoint of any model.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The splits.
-    models : sequence of Estimates
-        Of all models on this dataset.
+    no candidates at any checkpoint of any of the `models`.
     """
     excluded = {}
     for split, (begin, end) in dataset.splits.items():
@@ -50,7 +43,7 @@ def questions(name: str, dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.
         part = part.assign(index=index, split=split, question="", any_of=False, category="")
         part["references"] = [[] for _ in index]
         parts.append(part.assign(excluded=excluded[split]))
-    return pd.concat(parts, ignore_index=True)[artifacts.QUESTIONS.schema.names]
+    return pd.concat(parts, ignore_index=True)[QUESTIONS.schema.names]
 
 
 def _copied(source: Floats, model: Model) -> Confidence:
@@ -61,7 +54,7 @@ def _copied(source: Floats, model: Model) -> Confidence:
 def _calibrated(
     confidence: Confidence,
     train: Confidence,
-    answers: Mapping[Key, Answers],
+    answers: Mapping[Key, ReleasedAnswers],
     model: Model,
     excluded: Flags,
     method: str,
@@ -150,21 +143,9 @@ def predictions(
 
     It holds the runs that have a confidence in every answer of every evaluation
     checkpoint, which is what evaluation needs; it is empty when the answers of one
-    of them are not known.
+    of them are not known. `excluded` holds by split the questions to leave out, `posthoc`
+    how the estimators are calibrated that are fitted here.
 
-    Parameters
-    ----------
-    model, name, dataset : Model, str, Dataset
-        Model and dataset.
-    estimates : Estimates
-        What the release holds about them.
-    excluded : mapping of str to bool ndarray
-        Questions to leave out, by split.
-    posthoc : mapping of str to str
-        By estimator that is calibrated here: how, see `persistcal.confidence.posthoc`.
-
-    Notes
-    -----
     Where the last earlier checkpoint gave no answer, its copied confidence is 0: it
     puts no probability on any answer.
     """
@@ -175,7 +156,7 @@ def predictions(
         **_from_candidates(model, name, estimates, excluded, posthoc),
         **_from_files(model, estimates, excluded, posthoc),
     }
-    parts = [artifacts.PREDICTIONS.schema.empty_table().to_pandas()]
+    parts = []
     for run, confidence in sorted(runs.items()):
         if not all(c in confidence and asked.any() for c, asked in answered.items()):
             continue
@@ -195,7 +176,7 @@ def predictions(
             )
             for checkpoint, asked in answered.items()
         ]
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True) if parts else empty(PREDICTIONS)
 
 
 def transfer_scores(
@@ -208,7 +189,7 @@ def transfer_scores(
     """Return the table SCORES of `checkpoint`: its column of both transfer matrices."""
     ids = np.array([question_id(name, i) for i in range(*dataset.test)], object)
     asked = (estimates.answers[checkpoint, "test"].label > 0) & ~excluded["test"]
-    parts = [artifacts.SCORES.schema.empty_table().to_pandas()]
+    parts = []
     for (run, _), confidence in estimates.confidences.items():
         if run.estimator in TRANSFERS and checkpoint in confidence:
             columns = {
@@ -221,4 +202,4 @@ def transfer_scores(
                 "confidence": confidence[checkpoint][asked],
             }
             parts.append(pd.DataFrame(columns))
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True) if parts else empty(SCORES)

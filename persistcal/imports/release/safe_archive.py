@@ -1,12 +1,8 @@
-"""Check and unpack an archive that somebody else made.
-
-Nothing is written outside the folder asked for, and nothing but files and folders.
-"""
+"""Check and unpack an archive of others: only files and folders, only below one folder."""
 
 import hashlib
 import os
 import re
-import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
 from typing import IO, Self, cast
@@ -27,20 +23,9 @@ class ArchiveError(ValueError):
 
 
 def check_digest(archive: str | Path, digest_file: str | Path) -> None:
-    """Compare the archive's sha256 with the one in `digest_file`.
+    """Refuse an archive whose sha256 is not the one in `digest_file`.
 
-    Parameters
-    ----------
-    archive : str or Path
-        Any file.
-    digest_file : str or Path
-        Lines of `HEX  filename` as sha256sum writes them, or the bare HEX.
-
-    Raises
-    ------
-    ArchiveError
-        When a file is missing, `digest_file` holds no digest of the archive, or
-        the digests differ.
+    That holds lines of `HEX  filename` as sha256sum writes them, or the bare HEX.
     """
     archive, digest_file = Path(archive), Path(digest_file)
     if not archive.is_file():
@@ -124,7 +109,7 @@ def _target(member: tarfile.TarInfo, archive: Path, below: PurePosixPath) -> Pur
 def unpack(
     archive: str | Path, folder: str | Path, *, below: str, max_bytes: int = MAX_BYTES
 ) -> int:
-    """Unpack the `.tar.zst` file `archive` into the empty `folder`.
+    """Unpack the `.tar.zst` file `archive` into the empty `folder`; return how many files.
 
     Parameters
     ----------
@@ -137,19 +122,13 @@ def unpack(
     max_bytes : int
         Most bytes that the archive may unpack to.
 
-    Returns
-    -------
-    int
-        Number of files.
-
     Raises
     ------
     ArchiveError
         When the archive is truncated or damaged, is larger than `max_bytes`, or
         has a member that is a link, a device, there twice, or outside `below`.
     """
-    archive, folder, root = Path(archive), Path(folder), PurePosixPath(below)
-    n_files = n_bytes = 0
+    archive, n_files, n_bytes = Path(archive), 0, 0
     try:
         with pa.input_stream(str(archive), compression="zstd") as stream:
             metered = _Metered(stream, archive)
@@ -157,18 +136,17 @@ def unpack(
                 fileobj=cast(IO[bytes], metered), mode="r|", tarinfo=_Header
             ) as tar:
                 while member := tar.next():
-                    target = folder / _target(member, archive, root)
+                    target = Path(folder, _target(member, archive, PurePosixPath(below)))
                     n_bytes += MEMBER_BYTES + member.size
                     if n_bytes > max_bytes:
                         raise ArchiveError(
                             f"{archive}: refused, it unpacks to more than {max_bytes:,} bytes."
                         )
                     metered.left = HEADER_BYTES + member.size
-                    if member.isdir():
-                        target.mkdir(parents=True, exist_ok=True)
-                    else:
-                        _write(tar, member, target)
-                        n_files += 1
+                    if not member.isdir() and target.exists():
+                        raise FileExistsError
+                    tar.extract(member, folder, set_attrs=False, filter="data")
+                    n_files += not member.isdir()
                     metered.left = HEADER_BYTES
                     tar.members.clear()  # type: ignore[attr-defined]  # they would add up
                     if tar.pax_headers:  # so would these
@@ -187,11 +165,3 @@ def unpack(
             f"{archive}: truncated, damaged or not a .tar.zst ({error}); download it again."
         ) from error
     return n_files
-
-
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    content = tar.extractfile(member)
-    assert content is not None  # it is a regular file
-    with target.open("xb") as file:
-        shutil.copyfileobj(content, file)
