@@ -77,6 +77,7 @@ def reports():
         [t for t in PLAIN_TABLES if t not in FURTHER_PLAIN_TABLES], "tex"
     )
     figures = [rules.draw_full_vs_contrast.output.png]
+    figures += [rules.draw_states.output.png] if HAS_STATES else []
     if any(len(study.evaluation(model)) > FEW_CHECKPOINTS for model in MODELS):
         figures.append(rules.draw_distance.output.png)
     if study.chosen["predictions"]:
@@ -108,6 +109,7 @@ rule study:
     input:
         rules.collect_metrics.output,
         rules.collect_significance.output,
+        rules.collect_states.output,
         rules.compare_with_paper.output,
         tables_made(TABLES),
         reports(),

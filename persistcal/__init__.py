@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 _MODULES = {
     "compare": "predictions",
+    "compare_states": "states",
     "contrast_sets": "predictions",
     "evaluate": "predictions",
     "figure": "display",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from persistcal.api.checkpoints import generate_beams, load, score_answers, train_adapter
     from persistcal.api.display import figure, table
     from persistcal.api.predictions import compare, contrast_sets, evaluate, smooth_ece
+    from persistcal.api.states import compare_states
 else:
 
     def __getattr__(name: str) -> object:

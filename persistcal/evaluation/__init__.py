@@ -4,6 +4,7 @@ Modules
 -------
 arrange: arrange the predictions of one model and dataset as arrays, or say why they cannot
     be
+comparisons: states against each other: two checkpoints of a model, two models, and trends
 conditioning: confidences in the two answers to a question, given that exactly one is
     correct
 contrast: contrast sets: the questions that one checkpoint answers correctly and another
@@ -15,6 +16,7 @@ loops: loops over answers for many replicates at once, compiled by numba
 measures: the names of all metrics: how each is printed, and which direction is better
 metrics: AUC, Brier score and gaps, weighted; the plain metric has weights of 1
 prepared: answers prepared for their metrics, under any multiplicities of the questions
+proportions: shares of questions: their intervals, and two shares of the same questions compared
 question_ids: question identifiers compared between checkpoints, and their other spellings
 reliability: reliability diagrams: accuracy as a smooth function of confidence, with a
     bootstrap band
@@ -24,6 +26,8 @@ significance: estimators that the best one of a comparison block significantly o
 smooth_ece: smoothECE with automatic bandwidth, of many weightings of the same answers at
     once
 smoothing: smoothing on the shared grid, folded at its middle: as products of small matrices
+states: metrics of states, a checkpoint on some questions each, on the same bootstrap
+    replicates
 ties: numbers that would be equal but for rounding are made equal
 weightings: smoothECE at given bandwidths, of the same answers under many weightings at once
 """

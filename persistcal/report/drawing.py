@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -114,7 +114,7 @@ def grid(
     width: float,
     height: float,
     share_x: bool,
-    share_y: bool = True,
+    share_y: bool | Literal["row"] = True,
 ) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure of panels of `width` by `height` inches, and the panels by row."""
     figure = Figure(figsize=(width * columns + 0.4, height * rows + 0.5), layout="constrained")

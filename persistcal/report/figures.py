@@ -46,7 +46,7 @@ def accuracy_figure(
     models: Names,
     datasets: Names,
 ) -> Figure:
-    """Draw accuracy over training: a panel per model, a line per dataset.
+    """Draw accuracy over training with 95 % intervals: a panel per model, a line per dataset.
 
     `rows` are from `persistcal.report.plain_tables.checkpoint_rows`. `evaluation` holds by
     model its evaluation checkpoints; the other ones are training checkpoints.
@@ -64,6 +64,8 @@ def accuracy_figure(
             evaluated = line["checkpoint"].isin(evaluation[name])
             role = [EVALUATION if is_evaluated else EARLIER for is_evaluated in evaluated]
             axes.scatter(x, y, c=role, marker=marker, s=22, linewidths=0, zorder=3)
+            ends = 100 * line[["lower_2_5pct", "upper_97_5pct"]]
+            axes.vlines(x, *ends.to_numpy().T, color=GRAY, linewidth=0.7, zorder=2)
             axes.annotate(
                 datasets.get(str(dataset), str(dataset)),
                 (x[-1], y.iloc[-1]),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from persistcal.evaluation.proportions import wilson
 from persistcal.report.latex import (
     MISSING,
     escape,
@@ -20,6 +21,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
+from persistcal.report.state_views import mean_rows, states_table
 
 Names = Mapping[str, Mapping[str, str]]  # display names of models and of datasets
 # By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
@@ -113,7 +115,7 @@ def weight_similarity(
 
 
 def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.DataFrame:
-    """Return accuracies in the study's order, with `revision`, `label` and `tokens`."""
+    """Return accuracies in the study's order, with their intervals and what is known."""
     known = [
         {
             "model": model,
@@ -128,7 +130,8 @@ def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.Data
     rows = pd.DataFrame(known).merge(accuracies, on=["model", "checkpoint"], how="inner")
     if rows.empty:
         raise ValueError("no accuracy of a checkpoint of this study")
-    return rows.astype({"tokens": float})
+    low, high = wilson(rows["accuracy"], rows["n"])
+    return rows.astype({"tokens": float}).assign(lower_2_5pct=low, upper_97_5pct=high)
 
 
 def checkpoints(accuracies: pd.DataFrame, *, checkpoints: Described, labels: Names) -> Printed:
@@ -158,7 +161,7 @@ def checkpoints(accuracies: pd.DataFrame, *, checkpoints: Described, labels: Nam
     lines = tabular(f"cl{'c' * (1 + len(datasets))}", heads, groups)
     if (rows["split"] == "train").any():
         lines += ["", r"$^\dagger$ on the training questions"]
-    caption = "Training data and accuracy of the checkpoints."
+    caption = "Training data and accuracy of the checkpoints, with 95 % intervals."
     return Printed(floating(lines, caption=caption, label="checkpoints"), rows)
 
 
@@ -176,7 +179,17 @@ def _tokens(stated: float | str | None, unit: int) -> str:
 
 
 def _accuracy(row: Mapping[Any, Any]) -> str:
-    return number(100 * row["accuracy"], 1) + r"$^\dagger$" * (row["split"] == "train")
+    value, *ends = (
+        number(100 * row[name], 1) for name in ("accuracy", "lower_2_5pct", "upper_97_5pct")
+    )
+    dagger = r"$^\dagger$" * (row["split"] == "train")
+    return rf"{value}{dagger} {{\scriptsize [{', '.join(ends)}]}}"
+
+
+def states(compared: pd.DataFrame, *, checkpoints: Names, labels: Names) -> Printed:
+    """Differences between two checkpoints, or two models."""
+    rows = mean_rows(compared)
+    return Printed(states_table(rows, checkpoints, labels), rows)
 
 
 def question_categories(questions: pd.DataFrame, *, dataset: str, labels: Names) -> Printed:

@@ -161,6 +161,27 @@ INTERVALS = Table.of(
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 
+# Other model: whose the later checkpoint is; empty within a model. Estimator and seed: empty
+# for accuracy. Difference: later - earlier. P-value: two-sided; Holm's is for the pairs of a
+# model, or for those of two models
+STATES = Table.of(
+    "states",
+    "compare_states",
+    "model! other_model! dataset! earlier! later! estimator! metric! seed! earlier_value?:real "
+    "later_value?:real difference?:real lower_2_5pct?:real upper_97_5pct?:real p_value?:real "
+    "p_holm?:real",
+)
+States = Annotated[pd.DataFrame, STATES]
+
+# Slope: per checkpoint
+TRENDS = Table.of(
+    "trends",
+    "compare_states",
+    "model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real lower_2_5pct?:real "
+    "upper_97_5pct?:real p_value?:real",
+)
+Trends = Annotated[pd.DataFrame, TRENDS]
+
 ACCURACIES = Table.of(
     "accuracies",
     "compute_accuracies",

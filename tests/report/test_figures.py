@@ -68,6 +68,9 @@ def test_accuracy_figure():
     assert by_tokens.get_xlabel() == "Training data (billion tokens)"
     assert by_tokens.lines[0].get_xydata().tolist() == [[2, 25], [5, 50]]
     assert by_tokens.lines[1].get_xydata().tolist() == [[2, 75], [5, 87.5]]
+    # a Wilson interval of 25 % of ten: (.25 + .192 ± 1.96 √(.01875 + .0096)) / 1.384
+    ends = by_tokens.collections[1].get_segments()[0][:, 1]
+    assert ends == pytest.approx([8.1, 55.8], abs=0.1)
     colours = [to_hex(c) for c in by_tokens.collections[0].get_facecolors()]
     assert colours == [EARLIER.lower(), EVALUATION.lower()]
     assert [text.get_text() for text in by_tokens.texts] == ["Quiz", "Exam"]

@@ -28,8 +28,11 @@ def test_contrast_table():
 
 def test_checkpoints_table():
     tex, rows = checkpoints_of_m()
-    assert r"40\% & \texttt{step\_1} & 590.00 & 51.3$^\dagger$ & -- \\" in tex
-    assert r" & \texttt{y} & -- & 75.0 & 100.0 \\" in tex
+    trained = r"51.3$^\dagger$ {\scriptsize [41.6, 60.8]}"
+    assert r"40\% & \texttt{step\_1} & 590.00 & " + trained + r" & -- \\" in tex
+    # Wilson: (.75 + 1.92/100 ± 1.96 √(.1875/100 + .96/100²)) / (1 + 3.84/100)
+    cells = r"75.0 {\scriptsize [65.7, 82.5]} & 100.0 {\scriptsize [96.3, 100.0]} \\"
+    assert r" & \texttt{y} & -- & " + cells in tex
     assert "billions of tokens" in tex
     assert r"$^\dagger$ on the training questions" in tex
     assert rows["accuracy"].tolist() == [0.5126, 0.75, 1.0]

@@ -13,9 +13,12 @@ COLLECTED = {
     "compare_estimators": 1,
     "collect_metrics": 1,
     "collect_significance": 1,
+    "compare_states": 1,
+    "collect_states": 1,
     "compare_with_paper": 1,
     "make_table": 1,
-    "make_plain_table": 1,
+    "make_plain_table": 2,  # of contrast sets and of states
+    "draw_states": 1,
     "draw_full_vs_contrast": 1,
     "make_page": 1,
 }
@@ -85,7 +88,10 @@ SHOWN = {
     "collect_metrics": 1,
     "collect_significance": 1,
     "compare_with_paper": 1,
-    "make_plain_table": 1,  # of the CSV that metrics are collected beside
+    "make_plain_table": 2,  # of the CSV that metrics are collected beside, and of states
+    "compare_states": 1,
+    "collect_states": 1,
+    "draw_states": 1,
     "draw_full_vs_contrast": 1,
     "make_page": 1,
 }
@@ -153,7 +159,7 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
         "count_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
-        "make_plain_table": 2,  # of accuracies and of contrast sets
+        "make_plain_table": 3,  # of accuracies, contrast sets and states
     }
 
 
@@ -172,7 +178,7 @@ def test_one_more_checkpoint(study, tmp_path):
         "count_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
-        "make_plain_table": 2,  # of accuracies and of contrast sets
+        "make_plain_table": 3,  # of accuracies, contrast sets and states
         "draw_distance": 1,  # of more than four evaluation checkpoints
     }
 

@@ -99,6 +99,51 @@ rule compare_estimators:
         "../scripts/evaluation/compare_estimators.py"
 
 
+def predictions_on(wildcards):
+    return of_each(
+        PREDICTIONS,
+        [row for row in study.evaluated if row.dataset == wildcards.dataset],
+    )
+
+
+rule compare_states:
+    input:
+        predictions=predictions_on,
+    output:
+        states=f"{RESULTS}/states/{{dataset}}.parquet",
+        trends=f"{RESULTS}/trends/{{dataset}}.parquet",
+    log:
+        f"{LOGS}/compare_states/{{dataset}}.log",
+    benchmark:
+        f"{LOGS}/compare_states/{{dataset}}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=memory_to_resample,
+    params:
+        checkpoints={model: study.evaluation(model) for model in MODELS},
+        pairs=config["study"]["pairs"],
+        n_replicates=config["evaluation"]["replicates"],
+        seed=config["evaluation"]["seed"],
+    script:
+        "../scripts/evaluation/compare_states.py"
+
+
+rule collect_states:
+    input:
+        states=expand(rules.compare_states.output.states, dataset=DATASETS),
+        trends=expand(rules.compare_states.output.trends, dataset=DATASETS),
+    output:
+        states=f"{RESULTS}/states.csv",
+        trends=f"{RESULTS}/trends.csv",
+    log:
+        f"{LOGS}/collect_states.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/evaluation/collect_states.py"
+
+
 # The study's own results; `all` collects those of its further tables as well.
 
 

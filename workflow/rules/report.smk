@@ -123,6 +123,30 @@ rule draw_distance:
         "../scripts/report/draw_distance.py"
 
 
+CHECKPOINT_LABELS = {
+    m: {c: study.labels_of(m).get(c, c) for c in study.evaluation(m)} for m in MODELS
+}
+# A study of single checkpoints has no two states to compare.
+HAS_STATES = len(MODELS) > 1 or any(len(study.evaluation(m)) > 1 for m in MODELS)
+
+
+rule draw_states:
+    input:
+        states=rules.collect_states.output.states,
+    output:
+        **reported_figure("states", "states against each other"),
+    log:
+        f"{LOGS}/draw_states.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        checkpoints=CHECKPOINT_LABELS,
+        labels=EVALUATED_LABELS,
+        only=[row.estimator for row in study.shown(TABLES[0])],
+    script:
+        "../scripts/report/draw_states.py"
+
+
 # The estimators of the table of that name, if the study makes it
 LEADERBOARD = (
     [row.estimator for row in study.shown("leaderboard")]
@@ -261,6 +285,16 @@ PLAIN_TABLES = {
     }
     for dataset in DATASETS
 }
+
+if HAS_STATES:
+    PLAIN_TABLES["states"] = {
+        "function": "states",
+        "artifact": "STATES",
+        "rows": rules.collect_states.output.states,
+        "caption": "Differences between two checkpoints of a model, or the last ones of two "
+        "models, with 95 % intervals and p-values.",
+        "settings": {"checkpoints": CHECKPOINT_LABELS, "labels": EVALUATED_LABELS},
+    }
 
 if not study.chosen["predictions"]:
     PLAIN_TABLES["checkpoints"] = {

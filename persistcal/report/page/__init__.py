@@ -12,6 +12,7 @@ overview: what the page says of a study in words
 parts: what the page knows of one model and dataset, as arrays
 render: the page as one HTML file that needs nothing else and may reach nothing else
 sentences: what a study says, in sentences that are true of its numbers
+states: states against each other, in sentences
 study: all that the page is made of
 summary: what the page says, in a few lines of plain text for the end of a run
 tables: the study's tables as the page shows them

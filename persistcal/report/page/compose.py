@@ -11,6 +11,7 @@ from persistcal.report.page.calibration import calibration, pair_metrics
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.parts import Part, flows
 from persistcal.report.page.render import render
+from persistcal.report.page.states import states_sentences
 from persistcal.report.page.study import (
     Checkpoint,
     Study,
@@ -84,7 +85,7 @@ def compose(study: Study, facts: Facts) -> str:
         ),
         "lede": overview.lede(study),
         "facts": overview.counts(study),
-        "sentences": overview.sentences(study),
+        "sentences": overview.sentences(study) + states_sentences(study),
         "tables": tables,
         "parts": [{"label": part_label(part, labels)} for part in study.parts],
         "analyses": any(analyses.values()),

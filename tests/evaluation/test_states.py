@@ -1,0 +1,168 @@
+"""States against each other: exact tests, and the bootstrap with rows really repeated."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import relplot
+from compare_states import compare_states
+from hypothesis import given
+from hypothesis import strategies as st
+from resampling import SEED, walk
+from sklearn.metrics import brier_score_loss, roc_auc_score
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import proportion_confint
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+from persistcal.evaluation.arrange import arrange
+from persistcal.evaluation.comparisons import compare_checkpoints, join
+from persistcal.evaluation.draws import component
+from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
+from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.states import State, resample_states, shared
+from persistcal.store.artifacts import STATES, TRENDS, check, empty
+
+HOW = {"n_replicates": 30, "seed": SEED}
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_accuracies_are_compared_as_in_statsmodels(answers):
+    first, second = np.array(answers).T
+    found = compare_accuracies(first, second)
+    table = pd.crosstab(first, second).reindex([True, False]).T.reindex([True, False]).fillna(0)
+    assert found.p_value == pytest.approx(mcnemar(table.to_numpy(), exact=True).pvalue)
+    assert found.difference == pytest.approx(second.mean() - first.mean())
+    assert -1 <= found.lower <= found.difference <= found.upper <= 1
+    swapped = compare_accuracies(second, first)
+    assert swapped[2:] == pytest.approx(
+        (-found.difference, -found.upper, -found.lower, found[5])
+    )
+    ends = proportion_confint(first.sum(), len(first), method="wilson")
+    assert wilson(first.mean(), len(first)) == pytest.approx(ends, abs=1e-12)
+
+
+def test_intervals_of_paired_accuracies_by_hand():
+    # 30 questions, one of them gained. Wilson: 29/30 in [.8333, .9941], 30/30 in [.8865, 1];
+    # 1/30 − √(.1135² + .0274²) and 1/30 + √(0² + .1334²), as one accuracy without a miss has
+    # no correlation with the other
+    found = compare_accuracies(np.arange(30) > 0, np.ones(30, bool))
+    assert found[2:] == pytest.approx((1 / 30, -0.0834, 0.1667, 1.0), abs=1e-4)
+
+
+def test_p_values_of_replicates_by_hand():
+    drawn = np.array([-0.2, 0.1, 0.3, 0.4, 1e-15, 0.2, 0.2, 0.2, 0.2])
+    # two of nine are not above 0, one of them 0 but for rounding: 2 x (1 + 2) / (1 + 9)
+    assert compare_replicates(0.5, 0.7, drawn).p_value == pytest.approx(0.6)
+    assert compare_replicates(0.7, 0.5, -drawn).p_value == pytest.approx(0.6)
+    assert np.isnan(compare_replicates(0.5, np.nan, drawn).p_value)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return arrange(make_predictions(120, absent=[4, 11, 70]), CHECKPOINTS)
+
+
+def slow(answers, state, replicate):
+    """Metrics of each series of a state, from rows that are really repeated."""
+    rows = np.array(state.questions)
+    if replicate is not None:
+        part = component(rows, answers.correct[state.checkpoint, rows] == 1)
+        rows = walk(part, len(answers.questions), SEED, replicate)
+    right = answers.correct[state.checkpoint, rows]
+    return {
+        (*series[:2], metric, str(series.seed)): of(right, run[state.checkpoint, rows])
+        for series, run in answers.confidence.items()
+        for metric, of in {
+            "auc": roc_auc_score,
+            "brier": brier_score_loss,
+            "smece": lambda right, stated: relplot.smECE(stated, right),
+        }.items()
+    }
+
+
+def test_differences_are_those_of_rows_that_are_repeated(answers):
+    both = shared(answers, (0, 1))
+    assert len(both) == 117
+    states = [State(0, both), State(1, both), State(2, shared(answers, [2]))]
+    found = resample_states(answers, states, n_replicates=6, seed=SEED)
+    for column, replicate in enumerate([None, 0, 3, 5]):
+        for row, state in enumerate(states):
+            for kind, value in slow(answers, state, replicate).items():
+                of = found[kind]
+                mine = of.observed[row] if column == 0 else of.replicated[row, replicate]
+                assert mine == pytest.approx(value, abs=1e-9), (kind, row, replicate)
+    by_seed = [found["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)]
+    mean = found["quiz", "learnt", "auc", "mean"].replicated
+    np.testing.assert_allclose(mean, np.mean(by_seed, axis=0))
+    table, _ = compare_checkpoints(answers, [(0, 1)], n_replicates=6, seed=SEED)
+    row = table.set_index(["estimator", "metric", "seed"]).loc[("own", "smece", "0")]
+    drawn = found["quiz", "own", "smece", "0"].replicated
+    ends = np.quantile(drawn[1] - drawn[0], [0.025, 0.975])
+    np.testing.assert_allclose([row["lower_2_5pct"], row["upper_97_5pct"]], ends)
+
+
+def test_the_draws_are_those_of_the_paired_tests():
+    predictions = make_predictions(90)
+    answers = arrange(predictions, CHECKPOINTS)
+    states = [State(k, shared(answers, [k])) for k in range(3)]
+    found = resample_states(answers, states, n_replicates=20, seed=3)
+    tested = replicate_metrics(
+        predictions,
+        CHECKPOINTS,
+        min_contrast=5,
+        n_replicates=20,
+        seed=3,
+        conditionings=["odds"],
+    )
+    row = tested.estimators.index(("quiz", "learnt"))
+    mean = found["quiz", "learnt", "smece", "mean"].replicated.mean(axis=0)
+    np.testing.assert_allclose(
+        mean, tested.replicated["odds", "full", "smece"][row], atol=1e-12
+    )
+
+
+def test_trends_by_hand(answers):
+    table, trends = compare_checkpoints(answers, [(0, 1), (1, 2)], **HOW)
+    by_all = answers.correct[:, list(shared(answers, range(3)))].mean(axis=1)
+    slope = trends.set_index(["metric", "estimator", "seed"]).loc[("accuracy", "", "")]
+    # least squares over -1, 0, 1: half of the last minus the first
+    assert slope["slope"] == pytest.approx((by_all[2] - by_all[0]) / 2)
+    assert slope["lower_2_5pct"] < slope["slope"] < slope["upper_97_5pct"]
+    assert len(table) == 2 * (1 + 3 * (4 + 2 + 2 + 2))  # learnt: three seeds, and each a mean
+    _, none = compare_checkpoints(join(answers, answers), [(0, 1)], **HOW)
+    assert none.empty
+
+
+def test_all_states_of_a_study():
+    predictions = make_predictions(80)
+    other = make_predictions(80, seed=1).assign(model="n")
+    other = other[(other["question_id"] > "q0009") & (other["estimator"] != "coarse")]
+    both = pd.concat([predictions.assign(model="m"), other])
+    settings = {"checkpoints": {"m": CHECKPOINTS, "n": CHECKPOINTS}, "pairs": "all", **HOW}
+    states, trends = compare_states(both, dataset="quiz", **settings)
+    check(states, STATES, "states")
+    check(trends, TRENDS, "trends")
+    across = states[states["other_model"] == "n"]
+    assert set(across["estimator"]) == {"", "learnt", "own", "end_correct"}
+    assert set(zip(across["earlier"], across["later"], strict=True)) == {("c", "c")}
+    accuracy = across[across["metric"] == "accuracy"].iloc[0]
+    last = predictions[(predictions["checkpoint"] == "c") & (predictions["estimator"] == "own")]
+    assert accuracy["earlier_value"] == last[last["question_id"] > "q0009"]["correct"].mean()
+    one = states[(states["model"] == "m") & (states["metric"] == "accuracy")]
+    pairs = one[one["other_model"] == ""].sort_values("p_value")
+    # Holm over the three pairs of a model
+    assert pairs["p_holm"].iloc[0] == pytest.approx(min(1, 3 * pairs["p_value"].iloc[0]))
+    elsewhere, _ = compare_states(both, dataset="other", **settings)
+    assert "own (trained on quiz)" in set(elsewhere["estimator"])
+
+
+def test_nothing_in_common_is_a_sentence_and_no_number(caplog):
+    predictions = make_predictions(60).query("estimator == 'own'")
+    first, late = predictions["checkpoint"] == "a", predictions["question_id"] > "q0029"
+    apart = predictions[first != late].assign(model="m")
+    settings = {"checkpoints": {"m": CHECKPOINTS}, "pairs": "all", "dataset": "quiz", **HOW}
+    states, trends = compare_states(apart, **settings)
+    assert set(zip(states["earlier"], states["later"], strict=True)) == {("b", "c")}
+    assert trends.empty
+    assert "a and b answered no question in common" in caplog.text
+    none, _ = compare_states(empty(STATES).assign(model=[]), **settings)
+    assert none.empty

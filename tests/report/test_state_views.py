@@ -1,0 +1,70 @@
+"""Table and figure of states against each other."""
+
+import pandas as pd
+import pytest
+from draw_states import draw_states
+from make_plain_table import make_plain_table
+
+from persistcal.report.state_views import states_figure
+from persistcal.store import artifacts
+
+LABELS = {
+    "models": {"m": "Model m", "n": "Model n"},
+    "datasets": {"d": "R&D"},
+    "estimators": {"own": "Self-consistency"},
+}
+CHECKPOINTS = {"m": {"x": "40%", "y": "50%"}, "n": {"z": "last"}}
+
+
+def states(folder):
+    rows = [
+        ("m", "", "x", "y", "", "accuracy", "", 0.5, 0.625, 0.125, 0.05, 0.2, 0.01, 0.01),
+        ("m", "", "x", "y", "own", "auc", "17", 0.5, 0.7, 0.2, 0.1, 0.3, 0.01, 0.01),
+        ("m", "", "x", "y", "own", "auc", "mean", 0.5, 0.75, 0.25, -0.1, 0.5, 0.2, 0.2),
+        ("m", "n", "y", "z", "", "accuracy", "", 0.5, 0.25, -0.25, -0.3, -0.2, 0.04, 0.08),
+        ("m", "n", "y", "z", "own", "auc", "mean", 0.5, *[None] * 6),
+    ]
+    names = [name for name in artifacts.STATES.schema.names if name != "dataset"]
+    table = pd.DataFrame(rows, columns=names).assign(dataset="d")
+    artifacts.write_csv(table, folder / "states.csv", artifacts.STATES)
+    return table
+
+
+def test_table(tmp_path):
+    states(tmp_path)
+    settings = {"checkpoints": CHECKPOINTS, "labels": LABELS}
+    make_plain_table(
+        [str(tmp_path / "states.csv")],
+        str(tmp_path / "table.tex"),
+        str(tmp_path / "table.csv"),
+        table={"function": "states", "artifact": "STATES", "settings": settings},
+    )
+    tex = (tmp_path / "table.tex").read_text(encoding="utf-8")
+    accuracy = r"\textbf{0.125} [0.050, 0.200]"
+    assert rf"40\% $\to$ 50\% &  & {accuracy} &  &  &  \\" in tex
+    assert r" & Self-consistency &  & 0.250 [$-$0.100, 0.500] &  &  \\" in tex
+    assert r"Model m $\to$ Model n, R\&D" in tex
+    assert r"50\% $\to$ last &  & $-$0.250 [$-$0.300, $-$0.200] &  &  &  \\" in tex
+    assert r" & Self-consistency &  & -- &  &  \\" in tex
+    rows = pd.read_csv(tmp_path / "table.csv")
+    assert len(rows) == 4 and "seed" not in rows  # no single seed's
+
+
+def test_figure(tmp_path):
+    table = states(tmp_path)
+    figure = states_figure(table, checkpoints=CHECKPOINTS, labels=LABELS, only=["other"])
+    accuracy, auc, *_ = figure.axes
+    zero, interval, point = (drawn.get_xydata().tolist() for drawn in accuracy.lines)
+    assert zero == [[0, 0], [0, 1]]
+    assert (interval, point) == ([[0.05, 0], [0.2, 0]], [[0.125, 0]])
+    assert auc.lines[2].get_xydata().tolist() == [[0.25, 0]]
+    assert [tick.get_text() for tick in accuracy.get_yticklabels()] == ["40% → 50%"]
+    assert [axes.get_title(loc="left") for axes in figure.axes[::4]] == [
+        "Model m, R&D",
+        "Model m → Model n, R&D",
+    ]
+    paths = [str(tmp_path / name) for name in ("states.csv", "one.pdf", "one.png")]
+    draw_states(*paths, checkpoints=CHECKPOINTS, labels=LABELS, only=["own"])
+    assert (tmp_path / "one.png").stat().st_size > 1000
+    with pytest.raises(ValueError, match="no two checkpoints were compared"):
+        states_figure(table[:0], checkpoints={}, labels=LABELS, only=[])
