@@ -13,6 +13,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
+import persistcal
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.comparisons import compare_checkpoints, join
 from persistcal.evaluation.draws import component
@@ -151,6 +152,9 @@ def test_all_states_of_a_study():
     pairs = one[one["other_model"] == ""].sort_values("p_value")
     # Holm over the three pairs of a model
     assert pairs["p_holm"].iloc[0] == pytest.approx(min(1, 3 * pairs["p_value"].iloc[0]))
+    in_notebook = persistcal.compare_states(both.assign(dataset="quiz"), CHECKPOINTS, **HOW)
+    pd.testing.assert_frame_equal(in_notebook.states, states[in_notebook.states.columns])
+    pd.testing.assert_frame_equal(in_notebook.trends, trends[in_notebook.trends.columns])
     elsewhere, _ = compare_states(both, dataset="other", **settings)
     assert "own (trained on quiz)" in set(elsewhere["estimator"])
 

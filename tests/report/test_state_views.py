@@ -1,11 +1,16 @@
 """Table and figure of states against each other."""
 
+import io
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 from draw_states import draw_states
 from make_plain_table import make_plain_table
 
-from persistcal.report.state_views import states_figure
+from persistcal.report.page.states import states_sentences
+from persistcal.report.page.study import Checkpoint, StudyTable
+from persistcal.report.state_views import mean_rows, states_figure
 from persistcal.store import artifacts
 
 LABELS = {
@@ -48,6 +53,30 @@ def test_table(tmp_path):
     assert r" & Self-consistency &  & -- &  &  \\" in tex
     rows = pd.read_csv(tmp_path / "table.csv")
     assert len(rows) == 4 and "seed" not in rows  # no single seed's
+
+
+def test_sentences(tmp_path):
+    rows = mean_rows(states(tmp_path))
+    more = rows.iloc[:1].assign(earlier="y", later="w", p_holm=0.3)
+    csv = pd.concat([rows, more]).to_csv(index=False)
+    cells = pd.read_csv(io.StringIO(csv), keep_default_na=False, na_values=[""])
+    of = {"m": {"x": Checkpoint("40%", None), "y": Checkpoint("50%", None)}}
+    study = SimpleNamespace(
+        tables=[StudyTable("states", "", "", cells, None)], checkpoints=of, labels=LABELS
+    )
+    assert states_sentences(study) == [
+        {
+            "about": "Model m, R&D",
+            "text": "Accuracy rises from 40% → 50%, .500 to .625: by .125 [.050, .200]. "
+            "1 of 2 pairs of checkpoints differ in accuracy.",
+        },
+        {
+            "about": "Model m → Model n, R&D",
+            "text": "The accuracies of 50% → z (.500 to .250) cannot be told apart: the "
+            "difference of −.250 [−.300, −.200] may be zero (McNemar's test after Holm).",
+        },
+    ]
+    assert states_sentences(study.__class__(tables=[])) == []
 
 
 def test_figure(tmp_path):
