@@ -6,6 +6,9 @@ captions are plain text and are escaped here.
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import pandas as pd
 
 from persistcal.evaluation.measures import MEASURES
 from persistcal.report.grid import Cell, Grid, Row
@@ -53,6 +56,13 @@ _LIGATURE = re.compile(r"-(?=-)|'(?=')|`(?=`)|,(?=,)|[?!](?=`)")  # dashes, quot
 _SCOPES = {"contrast": "Contrast", "full": "Full"}
 _ARROWS = {"↑": r"$\scriptstyle\uparrow$", "↓": r"$\scriptstyle\downarrow$"}
 _SUB_ROW = r"\,\raisebox{0.5ex}{\(\llcorner\)} "
+
+
+class Printed(NamedTuple):
+    """A table as LaTeX, and the rows of its CSV."""
+
+    tex: str
+    rows: pd.DataFrame
 
 
 def escape(text: str) -> str:

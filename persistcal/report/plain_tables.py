@@ -5,13 +5,14 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from persistcal.evaluation.proportions import wilson
 from persistcal.report.latex import (
     MISSING,
+    Printed,
     escape,
     floating,
     line,
@@ -21,7 +22,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-from persistcal.report.state_views import mean_rows, states_table
+from persistcal.report.state_views import states as states
 
 Names = Mapping[str, Mapping[str, str]]  # display names of models and of datasets
 # By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
@@ -32,13 +33,6 @@ _UNITS = {12: "trillions", 9: "billions", 6: "millions", 3: "thousands"}
 _CATEGORY_COLUMNS = 3
 _EXAMPLES_PER_CATEGORY = 2
 _REFERENCES_PRINTED = 5
-
-
-class Printed(NamedTuple):
-    """A table as LaTeX, and the rows of its CSV."""
-
-    tex: str
-    rows: pd.DataFrame
 
 
 def contrast_set_sizes(
@@ -184,12 +178,6 @@ def _accuracy(row: Mapping[Any, Any]) -> str:
     )
     dagger = r"$^\dagger$" * (row["split"] == "train")
     return rf"{value}{dagger} {{\scriptsize [{', '.join(ends)}]}}"
-
-
-def states(compared: pd.DataFrame, *, checkpoints: Names, labels: Names) -> Printed:
-    """Differences between two checkpoints, or two models."""
-    rows = mean_rows(compared)
-    return Printed(states_table(rows, checkpoints, labels), rows)
 
 
 def question_categories(questions: pd.DataFrame, *, dataset: str, labels: Names) -> Printed:

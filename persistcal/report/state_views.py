@@ -20,6 +20,7 @@ from persistcal.report.drawing import (
 from persistcal.report.families import looks
 from persistcal.report.latex import (
     MISSING,
+    Printed,
     escape,
     floating,
     line,
@@ -58,14 +59,15 @@ def pair_title(row: Mapping[Hashable, Any], checkpoints: Names) -> str:
     return " → ".join(ends)
 
 
-def states_table(rows: pd.DataFrame, checkpoints: Names, labels: Names) -> str:
-    """Return the LaTeX of `mean_rows`: differences of each pair with their intervals.
+def states(compared: pd.DataFrame, *, checkpoints: Names, labels: Names) -> Printed:
+    """Differences between two checkpoints, or two models, with their intervals.
 
     Raises
     ------
     ValueError
         When no two checkpoints were compared.
     """
+    rows = mean_rows(compared)
     if rows.empty:
         raise ValueError("no two checkpoints were compared")
     heads = ["Checkpoints", "Estimator", "Accuracy", *map(metric_head, names("full"))]
@@ -88,7 +90,7 @@ def states_table(rows: pd.DataFrame, checkpoints: Names, labels: Names) -> str:
         "exact test; paired bootstrap), adjusted by Holm's method for the pairs of a model."
     )
     body = tabular(f"ll{'c' * len(METRICS)}", [line(heads)], groups)
-    return floating(body, caption=caption, label="states", shrink=True)
+    return Printed(floating(body, caption=caption, label="states", shrink=True), rows)
 
 
 def _cell(row: Mapping[Hashable, Any]) -> str:
@@ -103,13 +105,13 @@ def _cell(row: Mapping[Hashable, Any]) -> str:
 
 @house_style()
 def states_figure(
-    states: pd.DataFrame, *, checkpoints: Names, labels: Names, only: Sequence[str]
+    compared: pd.DataFrame, *, checkpoints: Names, labels: Names, only: Sequence[str]
 ) -> Figure:
     """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
 
     Parameters
     ----------
-    states : DataFrame
+    compared : DataFrame
         Table `persistcal.store.artifacts.STATES`.
     checkpoints, labels : mapping
         How checkpoints, models, datasets and estimators are printed.
@@ -121,7 +123,7 @@ def states_figure(
     ValueError
         When no two checkpoints were compared.
     """
-    rows = mean_rows(states)
+    rows = mean_rows(compared)
     if rows.empty:
         raise ValueError("no two checkpoints were compared")
     there = [name for name in rows["estimator"].unique() if name]
