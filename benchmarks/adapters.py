@@ -1,4 +1,4 @@
-"""How much faster adapters train than in the obvious way.
+"""Speed of training adapters, against the obvious way.
 
 Run from the root of the repository: ``python -m benchmarks.adapters``.
 

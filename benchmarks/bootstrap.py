@@ -1,4 +1,4 @@
-"""How long the significance tests of the main table take, at the paper's size.
+"""Time of the main table's significance tests, at the paper's size.
 
 Made-up predictions: 6 model x dataset blocks of 4,960 questions at 4 checkpoints
 (6 contrast sets), 5 estimators of which 2 have 3 seeds, all ten metrics, 10,000
@@ -36,7 +36,7 @@ N_PROCESSES = 2
 
 
 class SignificanceSize(NamedTuple):
-    """How much is tested."""
+    """Size of the tested study."""
 
     n_blocks: int
     n_questions: int
@@ -100,7 +100,7 @@ def made_up_predictions(seed: int, n_questions: int) -> pd.DataFrame:
 
 
 class Resources(NamedTuple):
-    """What a process has used when it has tested a block: peak memory in MB, and CPU time."""
+    """Resources of a process after it tested a block: peak memory in MB, and CPU time."""
 
     process: int
     megabytes: float

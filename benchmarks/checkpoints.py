@@ -1,4 +1,4 @@
-"""How the cost of metrics and replicates grows with the number of checkpoints.
+"""Growth of the cost of metrics and replicates with the number of checkpoints.
 
 Made-up predictions of 3 estimators at 2,000 questions: metrics under both conditionings, then
 2,000 replicates under odds, of adjacent pairs and of all pairs of checkpoints, in one process
@@ -29,7 +29,7 @@ ESTIMATORS = {"self_consistency": 1.2, "non_oracle": 1.0, "oracle": 0.7}  # and 
 
 
 class GrowthSize(NamedTuple):
-    """What does not grow."""
+    """Sizes that do not grow."""
 
     n_questions: int
     n_replicates: int

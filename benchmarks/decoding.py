@@ -1,4 +1,4 @@
-"""How much faster beam search is when the few-shot prefix is shared.
+"""Speed of beam search with a shared few-shot prefix.
 
 A random Olmo-3 model of the atlas study's size answers questions with 10 beams of 10
 tokens after a few-shot prefix of about 150 tokens, on one thread: transformers'

@@ -1,4 +1,4 @@
-"""How many questions to an entailment model grouping needs, and the naive rule.
+"""Number of entailment questions that grouping needs, against the naive rule.
 
 A random DeBERTa with the vocabulary of its bytes groups the answers to 20 questions of 7
 checkpoints, 10 beams each, which mostly repeat what other checkpoints said. The naive

@@ -1,4 +1,4 @@
-"""How much faster a study of small models is when its jobs are forked from one Python.
+"""Speed of a study of small models whose jobs are forked from one Python.
 
 The first two checkpoints of a small atlas study are pre-trained, answer the questions and
 have their answers grouped and labelled, on one core: by `snakemake`, and by

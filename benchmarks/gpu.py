@@ -1,4 +1,4 @@
-"""What only a GPU can show, with random weights at the shape of a 7B model: ``make gpu``.
+"""Measurements that need a GPU, with random weights of a 7B model's shape: ``make gpu``.
 
 Equality of beams, confidences and gradients with transformers' `generate`, a plain forward pass
 and plain peft; batches that do not fit into memory; two ranks on one device; then speed, memory

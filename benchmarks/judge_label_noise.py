@@ -1,4 +1,4 @@
-"""How many questions enter contrast sets by a judge's mistakes alone, asked in each way.
+"""Number of questions in contrast sets by a judge's mistakes alone, asked in each way.
 
 A judge finds right what equals a reference, but is wrong at random, independently in each
 request. It is asked about the answers of four checkpoints one by one (a request per distinct

@@ -1,4 +1,4 @@
-"""What resampling takes at a million questions: memory, and time per replicate.
+"""Memory of resampling at a million questions, and its time per replicate.
 
 Made-up predictions of one estimator at two checkpoints, its metrics under odds, in one process
 of one thread. The answers come from a parquet file as in the workflow, so that its size can be

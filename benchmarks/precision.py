@@ -1,4 +1,4 @@
-"""What the precision of training changes in confidences, beside what another seed changes.
+"""Effect of training's precision on confidences, compared with that of another seed.
 
     python -m benchmarks.precision atlas FOLDER --seeds 8 --questions 100
     python -m benchmarks.precision smollm2 FOLDER --seeds 3 --questions 64 --batch 2

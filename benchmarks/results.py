@@ -1,4 +1,4 @@
-"""What every benchmark returns, and how it is printed."""
+"""Result of every benchmark, and its printed form."""
 
 import json
 import math
@@ -38,7 +38,7 @@ class Result(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether both ways have the same results."""
+        """Return whether both ways have the same results."""
         return self.difference <= self.tolerance
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Result(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How seconds of the processor grow with the number of something."""
+    """Growth of processor time with the number of something."""
 
     of: str
     sizes: list[int]

@@ -1,4 +1,4 @@
-"""How much faster training steps and scoring are on trees of prompts.
+"""Speed of training steps and scoring on trees of prompts.
 
 Run from the root of the repository: ``python -m benchmarks.trees``. SmolLM2-135M, or a
 random model of atlas' size where `benchmarks.smollm2` does not find it, with an adapter

@@ -1,4 +1,4 @@
-"""What several test files share: one finished study, and the plan of the paper's."""
+"""Fixtures of several test files: one finished study, and the plan of the paper's."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What `make soak` did, in numbers."""
+    """Print the counts of `make soak`."""
     for what, n in COUNTS.items():
         terminalreporter.write_line(f"{what}: {n}")
 
@@ -59,7 +59,7 @@ def study(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def paper_dry_runs(tmp_path_factory, worker_id):
-    """What `snakemake --dry-run` says of the paper's study: the default target and `all`."""
+    """Output of `snakemake --dry-run` for the paper's study: the default target and `all`."""
 
     def make(folder):
         paper = [ROOT / "config" / "config.yaml"]

@@ -1,4 +1,4 @@
-"""What a run of Snakemake ends with: its jobs, what the study says, and where its page is."""
+"""End of a run of Snakemake: its jobs, the study's summary, and the path of its page."""
 
 import time
 from collections import Counter
@@ -38,7 +38,7 @@ def edited_results(results: Path) -> list[Path]:
 
 
 def is_new(path: Path, since: float) -> bool:
-    """Whether a file is there and was written after `since`."""
+    """Return whether a file exists and was written after `since`."""
     return path.exists() and path.stat().st_mtime >= since
 
 

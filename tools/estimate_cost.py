@@ -90,7 +90,7 @@ def corrections(
 
 
 class Total(NamedTuple):
-    """What some jobs cost together."""
+    """Total cost of some jobs."""
 
     jobs: int = 0
     gpu_hours: float = 0.0

@@ -1,4 +1,4 @@
-"""What jobs of small models would each import and set up: forked jobs find it done.
+"""Imports and set-up that jobs of small models share, done once before forking.
 
 `tools/fork_jobs.py` imports this module, once, in the Python that jobs are forked from.
 """

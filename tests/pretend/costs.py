@@ -1,4 +1,4 @@
-"""What a step costs a GPU: waits for it, and kernels that are launched.
+"""Cost of a step on a GPU: waits for it, and launched kernels.
 
 `make pretend` prints the table as it is now, and for each row the lines of the package that
 wait and the kernels that are launched most. A change that lowers a number writes it to `MOST`.

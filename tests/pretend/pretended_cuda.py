@@ -65,7 +65,7 @@ def build():
 
 
 class Driver:
-    """What a build for CUDA has below `torch.cuda`, by the names in `torch._C`.
+    """Functions of a CUDA build below `torch.cuda`, by their names in `torch._C`.
 
     CUDA_VISIBLE_DEVICES is read once, when the driver is first asked for more than NVML knows.
     """

@@ -1,4 +1,4 @@
-"""What a GPU refuses, what it runs out of, and what waits for it."""
+"""Refusals, memory and waits of pretended GPUs."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""This workflow in somebody's own: as a module, from another folder, and from a repository."""
+"""This workflow in another one: as a module, from another folder, and from a repository."""
 
 import re
 import shutil
@@ -42,7 +42,7 @@ LOCAL = f'"{ROOT}/Snakefile"'
 
 
 def outer(folder, config, snakefile=LOCAL, further=""):
-    """Write somebody's own workflow around the study `config` (as YAML below `pc`)."""
+    """Write another workflow around the study `config` (as YAML below `pc`)."""
     folder.mkdir(exist_ok=True)
     text = SNAKEFILE.format(snakefile=snakefile, further=further)
     (folder / "workflow").mkdir(exist_ok=True)
@@ -140,7 +140,7 @@ def test_a_prefix_is_refused(own):
 
 @pytest.mark.slow
 def test_from_a_repository_by_name(own, tmp_path):
-    """As snakedeploy writes it; git is told to find the host's repository in a folder."""
+    """As snakedeploy writes it; git finds the host's repository in a folder."""
     repository = tmp_path / "hosted" / "somebody" / "pc.git"
     for name in (
         "Snakefile",

@@ -1,4 +1,4 @@
-"""Answers of one's own, from the file to metrics and page."""
+"""A user's answers, from the file to metrics and page."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from persistcal.store import artifacts
 
 
 def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):
-    """A finished study's beams, written out as somebody's own answers and read in again."""
+    """A finished study's beams, written out as a user's answers and read in again."""
     out = study / "out"
     questions = artifacts.read(out / "questions" / "atlas.parquet", artifacts.QUESTIONS)
     asked = questions.loc[

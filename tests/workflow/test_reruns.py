@@ -1,4 +1,4 @@
-"""What a change runs again: all that it affects, and nothing else."""
+"""A change reruns all jobs that it affects, and no others."""
 
 import os
 import shutil

@@ -63,13 +63,13 @@ def submitted(rule, checkpoint="", state="all"):
 
 
 def asked_for(job):
-    """What a job was submitted with, under SLURM's names such as Partition."""
+    """Return a job's submitted settings, under SLURM's names such as Partition."""
     words = slurm_cluster.ask("scontrol", "show", "job", job).split()
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def wait_for(rule, checkpoint, state):
-    """Return the id of a job of `rule` as soon as it is in `state`."""
+    """Return the id of a job of `rule` once it is in `state`."""
     deadline = time.monotonic() + 120
     while not (jobs := submitted(rule, checkpoint, state)):
         assert time.monotonic() < deadline, f"{rule} of {checkpoint} never was in state {state}"
