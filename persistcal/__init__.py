@@ -1,4 +1,4 @@
-"""Does confidence follow knowledge as the knowledge changes?
+"""Measure whether confidence follows knowledge as the knowledge changes.
 
 The functions for notebooks are here: `persistcal.evaluate(predictions, checkpoints)` and those
 beside it in `__all__`. Each is imported when it is first used, so that the package imports
