@@ -11,7 +11,7 @@ import yaml
 
 from persistcal.evaluation.measures import names
 
-SCHEMA = Path(__file__).with_name("schema.yaml")
+SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 
 

@@ -31,7 +31,7 @@ that is not known, a name that is nowhere described, or a value out of range sto
 work, with one sentence that names the key.
 
 `*` stands for a name of your choice. `make config-readme` makes this page from
-`study/schema.yaml`.
+`workflow/schemas/config.schema.yaml`.
 """
 KINDS = {"string": "text", "null": "null", "object": "mapping", "boolean": "true or false"}
 

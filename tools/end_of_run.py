@@ -1,12 +1,9 @@
 """End of a run of Snakemake: its jobs, the study's summary, and the path of its page."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
-import pandas as pd
-
-from persistcal.report.page.facts import jobs_of
 from persistcal.store.files import is_edited
 
 SHOWN = 6  # kinds of job that are named
@@ -46,15 +43,18 @@ def jobs_text(logs: Path, since: float) -> str:
     """Return how many jobs there were, and how long each kind took."""
     named = [p for p in logs.rglob("*.log") if is_new(p, since)]
     jobs = Counter(path.relative_to(logs).with_suffix("").parts[0] for path in named)
-    timed = [p for p in sorted(logs.rglob("*.tsv")) if is_new(p, since)]
-    tables = [(p.relative_to(logs).parts[0], pd.read_csv(p, sep="\t")) for p in timed]
-    longest = jobs_of([(rule.removesuffix(".tsv"), table) for rule, table in tables])[:SHOWN]
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for path in sorted(logs.rglob("*.tsv")):
+        if is_new(path, since):
+            rows = path.read_text(encoding="utf-8").splitlines()[1:]
+            rule = path.relative_to(logs).parts[0].removesuffix(".tsv")
+            seconds[rule] += [float(row.split("\t")[0]) for row in rows]
+    longest = sorted(seconds, key=lambda rule: -sum(seconds[rule]))[:SHOWN]
     lines = [f"{sum(jobs.values()):,} jobs in {clock(time.time() - since)}"]
-    for kind in longest:
-        n = f"{kind['n']:,} {'job' if kind['n'] == 1 else 'jobs'}"
-        lines.append(f"  {kind['name']:<24}{n:>10}{clock(kind['seconds']):>10}")
-    named_rules = {kind["name"] for kind in longest}
-    rest = {rule: n for rule, n in jobs.items() if rule not in named_rules}
+    for rule in longest:
+        n = f"{len(seconds[rule]):,} {'job' if len(seconds[rule]) == 1 else 'jobs'}"
+        lines.append(f"  {rule:<24}{n:>10}{clock(round(sum(seconds[rule]), 1)):>10}")
+    rest = {rule: n for rule, n in jobs.items() if rule not in longest}
     if rest:
         lines.append(
             "  and " + ", ".join(f"{rule} ({n:,})" for rule, n in sorted(rest.items()))

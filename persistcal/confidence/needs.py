@@ -7,13 +7,13 @@ that a study can be refused before anything runs.
 
 import ast
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from persistcal.store.artifacts import BEAMS
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEVERAL = "several_answers"
-KNOWN = (SEVERAL, *(field.name for field in BEAMS.schema if field.nullable))
+KNOWN = (SEVERAL, "logprob", "n_tokens", "entropy")
 
 
 def declared_needs(source: str) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def declared_needs(source: str) -> tuple[str, ...]:
     return ()
 
 
-def check_needs(estimator: str, needs: Collection[str], beams: pd.DataFrame) -> None:
+def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -> None:
     """Refuse answers that lack what `estimator` needs.
 
     Parameters

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from filelock import FileLock, Timeout
-
 from persistcal.store.files import write_whole
 from persistcal.store.rows import append_rows, parse_rows, read_lines
 
@@ -27,6 +25,9 @@ def alone(lock: str | Path, *, waiting: str = "Waiting for another job.") -> Ite
     The operating system frees it when its holder ends, however it ends. Who has to
     wait logs `waiting`.
     """
+    # Not above: a Python with Snakemake alone reads the queue, and takes no lock.
+    from filelock import FileLock, Timeout
+
     Path(lock).parent.mkdir(parents=True, exist_ok=True)
     held = FileLock(lock)
     try:

@@ -161,3 +161,11 @@ def code_digest(script: Path, root: Path) -> str:
         meaning = _read(path, root).meaning
         digest.update(f"{path.relative_to(root)} {meaning}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def texts_digest(folder: Path) -> str:
+    """Digest of the text files in a folder, which a digest of code does not see."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        digest.update(f"{path.name}\0{path.read_text(encoding='utf-8')}\0".encode())
+    return digest.hexdigest()[:16]

@@ -35,6 +35,7 @@ def test_the_library_is_installed_with_all_that_it_reads(tmp_path):
         f"import sys; sys.path.insert(0, {str(site)!r})\n"
         "import persistcal; persistcal.evaluate\n"
         f"assert persistcal.__file__.startswith({str(site)!r})\n"
-        "from persistcal.report.page.render import assets_digest; assets_digest()\n"
+        "from persistcal.report.page.render import _ASSETS\n"
+        "assert 'page.html' in _ASSETS.list_templates()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)

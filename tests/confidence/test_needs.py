@@ -8,7 +8,8 @@ import yaml
 from estimate_confidences import find_estimator
 from snakemake.utils import update_config
 
-from persistcal.confidence.needs import check_needs, declared_needs
+from persistcal.confidence.needs import KNOWN, SEVERAL, check_needs, declared_needs
+from persistcal.store import artifacts
 from study.check import check_config
 from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError
@@ -32,6 +33,11 @@ def test_self_consistency_and_sequence_probability_say_what_they_need():
     assert needs_of("self_consistency") == ("several_answers",)
     assert needs_of("sequence_probability") == ("logprob",)
     assert needs_of("end_correct") == ()
+
+
+def test_needs_are_the_columns_that_may_be_empty():
+    nullable = [field.name for field in artifacts.BEAMS.schema if field.nullable]
+    assert KNOWN == (SEVERAL, *nullable)
 
 
 def test_a_value_that_one_answer_lacks():

@@ -1,7 +1,8 @@
 """The page: what the study says, and every answer behind it."""
 
-from persistcal.report.page.render import assets_digest
+from persistcal.store.provenance import texts_digest
 
+ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
 HAS_TEXTS = not study.chosen["predictions"]
 
 
@@ -68,7 +69,7 @@ rule make_page:
         main=main_estimators,
         labels=EVALUATED_LABELS,
         logs=LOGS,
-        assets=assets_digest(),
+        assets=ASSETS,
     script:
         "../scripts/report/make_page.py"
 
@@ -109,4 +110,4 @@ if study.runs_models:
             main=main_estimators,
             labels=study.labels,
             logs=LOGS,
-            assets=assets_digest(),
+            assets=ASSETS,

@@ -80,12 +80,3 @@ def pack(data: Mapping[str, Any]) -> str:
     """Return JSON, compressed and as ASCII; the same data give the same text."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
-
-
-def assets_digest() -> str:
-    """Digest of template, style and scripts, which a digest of the code does not see."""
-    environment = jinja2.Environment(autoescape=True)
-    digest = hashlib.sha256()
-    for name in _ASSETS.list_templates():
-        digest.update(f"{name}\0{_source(environment, name)}\0".encode())
-    return digest.hexdigest()[:16]
