@@ -1,16 +1,24 @@
-"""A checkpoint's record: where its files are and what is in them.
-
-`Checkpoint.read` holds a path: being a file is its idea.
-"""
+"""A checkpoint's record: where its files are and what is in them."""
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any, Self
 
-from persistcal.store.files import Digests, sha256, write_whole
+from persistcal.store.files import (
+    Digests,
+    FilePath,
+    exists,
+    inside,
+    last_part,
+    names_in,
+    read_text,
+    sha256,
+    size,
+    write_whole,
+)
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -44,7 +52,7 @@ class CheckpointError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What a revision of a repository is: a model, an adapter or an entailment model.
+    """A revision of a repository: of a model, an adapter or an entailment model.
 
     Attributes
     ----------
@@ -58,7 +66,7 @@ class Checkpoint:
         SHA-256 of each file of weights, and of each of the `SMALL_FILES`.
     dtype : str or None
         Of the computation; None for that of the device.
-    record : Path or None
+    record : str or None
         The JSON file that all of this was read from.
     """
 
@@ -68,10 +76,10 @@ class Checkpoint:
     weights: dict[str, str]
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     dtype: str | None = None
-    record: Path | None = dataclasses.field(default=None, compare=False)
+    record: str | None = dataclasses.field(default=None, compare=False)
 
     @classmethod
-    def read(cls, path: str | Path) -> Self:
+    def read(cls, path: FilePath) -> Self:
         """Read the record at `path`.
 
         Raises
@@ -80,15 +88,14 @@ class Checkpoint:
             When it is no such record.
         """
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls(**content, record=Path(path))
+            return cls(**json.loads(read_text(path)), record=str(path))
         except (ValueError, TypeError) as error:
             raise CheckpointError(
                 f"{path} is not the record of a checkpoint ({error}); delete it, so that it "
                 "is made again."
             ) from error
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: FilePath) -> None:
         """Write the record to `path`."""
         write_whole(path, json.dumps(self.content(), indent=2) + "\n")
 
@@ -96,7 +103,7 @@ class Checkpoint:
         """Return what the record says."""
         return {name: value for name, value in vars(self).items() if name != "record"}
 
-    def check(self, folder: Path, listed: Mapping[str, str]) -> None:
+    def check(self, folder: str, listed: Mapping[str, str]) -> None:
         """Compare files in `folder` with their digests.
 
         Files of more than `ALWAYS_READ` bytes together are read once per version of
@@ -107,11 +114,11 @@ class Checkpoint:
         CheckpointError
             With the first file that is missing or differs, and what to do.
         """
-        paths = {folder / name: digest for name, digest in listed.items()}
+        paths = {inside(folder, name): digest for name, digest in listed.items()}
         for path in paths:
-            if not path.exists():
+            if not exists(path):
                 raise CheckpointError(f"{path} is missing; {self._remedy(path)}.")
-        large = sum(path.stat().st_size for path in paths) > ALWAYS_READ
+        large = sum(map(size, paths)) > ALWAYS_READ
         digest_of = Digests.beside(self.record).of if self.record and large else sha256
         for path, digest in paths.items():
             if digest_of(path) != digest:
@@ -121,14 +128,14 @@ class Checkpoint:
                     f"{self._remedy(path)}."
                 )
 
-    def _remedy(self, path: Path) -> str:
-        """Say how to get the right file where `path` is."""
+    def _remedy(self, path: str) -> str:
+        """Return how to get the right file where `path` is."""
         if self.commit:
-            delete = f"delete {path.resolve()}, so that it" if path.exists() else "it"
+            delete = f"delete {os.path.realpath(path)}, so that it" if exists(path) else "it"
             command = f"hf download {self.repo} --revision {self.commit}"
             return f"{delete} is fetched again by `{command}`"
         if self.revision is None:
-            delete = "delete it, so that" if path.exists() else "run again, and"
+            delete = "delete it, so that" if exists(path) else "run again, and"
             return f"{delete} the workflow makes it again"
         again = f" or delete {self.record} to make the results again" if self.record else ""
         return f"put it back{again}"
@@ -137,7 +144,7 @@ class Checkpoint:
 def files_that_matter(
     where: str,
     names: Iterable[str],
-    fetch: Callable[[str], Path],
+    fetch: Callable[[str], str],
     patterns: Sequence[str] = SMALL_FILES,
 ) -> tuple[list[str], list[str]]:
     """Return the files of weights of a model or an adapter, and those beside them.
@@ -176,16 +183,8 @@ def files_that_matter(
     return weights, matching(names, patterns)
 
 
-def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], Path]) -> list[str]:
-    """Return the files that hold the weights: one, an adapter's, or the shards of an index.
-
-    The parameters are those of `files_that_matter`.
-
-    Raises
-    ------
-    CheckpointError
-        When there are no safetensors weights, or a shard is missing.
-    """
+def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) -> list[str]:
+    """Return the files that hold the weights: one, an adapter's, or the shards of an index."""
     names = set(names)
     for name in (WEIGHTS, ADAPTER):
         if name in names:
@@ -196,7 +195,7 @@ def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], Path])
             "the checkpoint as safetensors."
         )
     try:
-        shards = sorted(set(json.loads(fetch(INDEX).read_text())["weight_map"].values()))
+        shards = sorted(set(json.loads(read_text(fetch(INDEX)))["weight_map"].values()))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise CheckpointError(
             f"{where}: {INDEX} is not an index of shards ({error}); save the checkpoint again."
@@ -210,25 +209,28 @@ def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], Path])
 
 
 def local_checkpoint(
-    folder: Path, digest: Callable[[Path], str] = sha256, patterns: Sequence[str] = SMALL_FILES
+    folder: FilePath,
+    digest: Callable[[str], str] = sha256,
+    patterns: Sequence[str] = SMALL_FILES,
 ) -> Checkpoint:
-    """Return what the checkpoint in a local folder is; the folder's name is its revision.
+    """Return the record of the checkpoint in a local folder, whose name is its revision.
 
     Raises
     ------
     CheckpointError
         As `files_that_matter`.
     """
-    names = [path.name for path in folder.iterdir()]
-    there = files_that_matter(str(folder), names, lambda name: folder / name, patterns)
-    weights, files = ({name: digest(folder / name) for name in part} for part in there)
-    return Checkpoint(str(folder), folder.name, None, weights, files)
+    there = files_that_matter(
+        str(folder), names_in(folder), lambda name: inside(folder, name), patterns
+    )
+    weights, files = ({name: digest(inside(folder, name)) for name in part} for part in there)
+    return Checkpoint(str(folder), last_part(folder), None, weights, files)
 
 
-def local_digests(folder: Path, record: str | Path) -> dict[str, str]:
+def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
     """Return the digest of each file of a local checkpoint; none where it is not whole.
 
-    What is known of them is kept beside `record`, so that only new versions are read.
+    They are kept beside `record`, so that only new versions of large files are read.
     """
     try:
         there = local_checkpoint(folder, Digests.beside(record).of)

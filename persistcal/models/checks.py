@@ -1,16 +1,16 @@
-"""Refuse models and adapters that are not whole: what would run on random weights."""
+"""Refuse models and adapters that are not whole, as random weights would fill the gaps."""
 
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from persistcal.models.checkpoint import ADAPTER, CheckpointError
+from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, CheckpointError
+from persistcal.store.files import FilePath, exists, inside, names_in, read_text
 
 MAX_LAYERS = 1000  # the deepest language models have some 130
 MAX_RANK = 4096
@@ -19,7 +19,7 @@ MAX_RANK = 4096
 KNOWN_INITIALISATIONS = (True, False, "gaussian")
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: FilePath) -> dict[str, Any]:
     """Return the content of a config.
 
     Raises
@@ -28,7 +28,7 @@ def read_json(path: Path) -> dict[str, Any]:
         When there is no such file, or it is no JSON object.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path))
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{path} is missing; put it back, or fetch or make the checkpoint again."
@@ -42,20 +42,15 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def count_stored(folder: Path) -> int:
-    """Return how many numbers the safetensors files in `folder` hold, by their headers.
-
-    Raises
-    ------
-    CheckpointError
-        When one is cut off or otherwise not readable.
-    """
+def count_stored(folder: FilePath) -> int:
+    """Return how many numbers the safetensors files in `folder` hold, by their headers."""
     total = 0
-    for path in sorted(folder.glob("*.safetensors")):
+    for name in names_in(folder, "*.safetensors"):
+        path = inside(folder, name)
         try:
             with safe_open(path, framework="pt") as file:
-                for name in file.keys():
-                    total += math.prod(file.get_slice(name).get_shape())
+                for key in file.keys():
+                    total += math.prod(file.get_slice(key).get_shape())
         except SafetensorError as error:
             raise CheckpointError(
                 f"{path} is cut off or damaged ({error}); fetch or save the checkpoint again."
@@ -63,14 +58,8 @@ def count_stored(folder: Path) -> int:
     return total
 
 
-def check_layers(config: Mapping[str, Any], path: Path) -> None:
-    """Refuse a config of more layers than any model has, before they are built.
-
-    Raises
-    ------
-    CheckpointError
-        With the key.
-    """
+def check_layers(config: Mapping[str, Any], path: str) -> None:
+    """Refuse a config of more layers than any model has, before they are built."""
     for key, value in config.items():
         if isinstance(value, dict):
             check_layers(value, path)
@@ -81,22 +70,14 @@ def check_layers(config: Mapping[str, Any], path: Path) -> None:
             )
 
 
-def check_size(empty: nn.Module, folder: Path) -> None:
-    """Refuse a config whose model, on the device "meta", is far larger than its files.
-
-    What its files lack would be filled with random numbers, and its memory asked for.
-
-    Raises
-    ------
-    CheckpointError
-        With both sizes, or when a file cannot be read.
-    """
+def check_size(empty: nn.Module, folder: str) -> None:
+    """Refuse a config whose model, on the device "meta", is far larger than its files."""
     stored = count_stored(folder)
     described = sum(t.numel() for t in [*empty.parameters(), *empty.buffers()])
     if stored and described > 2 * stored + 10**8:
         raise CheckpointError(
-            f"{folder / 'config.json'} describes a model of {described:,} weights, and the "
-            f"files beside it hold {stored:,}; correct the config or complete the files."
+            f"{inside(folder, 'config.json')} describes a model of {described:,} weights, and "
+            f"the files beside it hold {stored:,}; correct the config or complete the files."
         )
 
 
@@ -107,13 +88,7 @@ def check_keys(
     unexpected: Iterable[str] = (),
     mismatched: Iterable[str] = (),
 ) -> None:
-    """Refuse weights that are not those of the model, by the names that differ.
-
-    Raises
-    ------
-    CheckpointError
-        With the first of the names.
-    """
+    """Refuse weights that are not those of the model, by the names that differ."""
     problems = {
         "lacks weights of the model": missing,
         "holds weights that the model does not have": unexpected,
@@ -142,13 +117,7 @@ def first(names: Collection[str]) -> str:
 
 
 def check_finite(tensors: Iterable[tuple[str, Tensor]], where: str) -> None:
-    """Refuse weights that are not numbers, or infinite.
-
-    Raises
-    ------
-    CheckpointError
-        With the names of the first of them.
-    """
+    """Refuse weights that are not numbers, or infinite."""
     # The extremes of a tensor need no memory, and are NaN if anything is.
     ends = {
         name: torch.stack(tensor.detach().aminmax()).isfinite().all()
@@ -162,19 +131,13 @@ def check_finite(tensors: Iterable[tuple[str, Tensor]], where: str) -> None:
         )
 
 
-def check_adapter_config(folder: Path) -> None:
-    """Refuse an adapter that is no plain LoRA, before anything is built from it.
-
-    Raises
-    ------
-    CheckpointError
-        With file, key and remedy.
-    """
-    path = folder / "adapter_config.json"
+def check_adapter_config(folder: FilePath) -> dict[str, Any]:
+    """Return the config of a plain LoRA adapter; others are refused before they are built."""
+    path, weights = inside(folder, ADAPTER_CONFIG), inside(folder, ADAPTER)
     config = read_json(path)
-    if not (folder / ADAPTER).exists():
+    if not exists(weights):
         raise CheckpointError(
-            f"{folder / ADAPTER} is missing; fetch or make the adapter again as safetensors."
+            f"{weights} is missing; fetch or make the adapter again as safetensors."
         )
     ranks = [config.get("r", 0), *(config.get("rank_pattern") or {}).values()]
     refused = {
@@ -190,3 +153,4 @@ def check_adapter_config(folder: Path) -> None:
             f"loaded (peft_type LORA, ranks up to {MAX_RANK}, initialised by "
             f"{', '.join(map(repr, KNOWN_INITIALISATIONS))}); convert it with peft."
         )
+    return config

@@ -37,6 +37,16 @@ class Phase(NamedTuple):
     confidence_share: float | None = None
 
 
+class FactSets(NamedTuple):
+    """Number of sets that `deal` makes, and the factor of a set's facts while it is rare."""
+
+    n: int = 1
+    rare_factor: float = 1.0
+
+
+ONE_SET = FactSets()
+
+
 def deal(facts: pd.DataFrame, n_sets: int, *, seed: int) -> np.ndarray:
     """Deal facts into sets that no attribute tells apart.
 
@@ -90,8 +100,8 @@ class Corpus:
         What follows the template after a right answer, and after a wrong one.
     unrated : collection of str, default=("train", "test")
         Splits whose questions no document in the confidence format shows.
-    n_sets, rare_factor : int, float
-        Sets that `deal` makes, by the seed, and the factor of their facts while rare.
+    fact_sets : FactSets
+        Dealt by the seed.
     """
 
     def __init__(
@@ -104,8 +114,7 @@ class Corpus:
         seed: int,
         ratings: tuple[str, str] = ("9", "0"),
         unrated: Collection[str] = ("train", "test"),
-        n_sets: int = 1,
-        rare_factor: float = 0.0,
+        fact_sets: FactSets = ONE_SET,
     ) -> None:
         if not phases or phases[-1].until != 1.0:
             raise ValueError("drift: the last phase must end at 1; set its 'until' to 1.0.")
@@ -120,8 +129,8 @@ class Corpus:
                 raise ValueError(f"drift: the weight of {negative[0]!r} is below 0; raise it.")
         self._weight = facts["weight"].to_numpy()
         self._group, self._groups = pd.factorize(facts["group"])
-        self._set = deal(facts, n_sets, seed=seed)
-        self._rare_factor = rare_factor
+        self._set = deal(facts, fact_sets.n, seed=seed)
+        self._rare_factor = fact_sets.rare_factor
         self._phases = phases
         self._template = confidence_template
         self._share = confidence_share

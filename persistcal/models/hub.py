@@ -13,7 +13,6 @@ process that is renamed when it is complete.
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import httpx2
 from huggingface_hub import HfApi, hf_hub_download, snapshot_download
@@ -31,7 +30,15 @@ from persistcal.models.checkpoint import (
     files_that_matter,
     local_checkpoint,
 )
-from persistcal.store.files import Digests, sha256
+from persistcal.store.files import (
+    Digests,
+    folder_of,
+    inside,
+    is_folder,
+    last_part,
+    names_in,
+    sha256,
+)
 
 
 def resolve_revision(
@@ -61,11 +68,10 @@ def resolve_revision(
         When there is no such repository or revision, it holds no safetensors
         weights or lacks a file, or the Hub cannot be reached.
     """
-    if Path(repo).is_dir():
-        folder = Path(repo) / revision
-        if not folder.is_dir():
-            names = [path.name for path in Path(repo).iterdir() if path.is_dir()]
-            raise _no_revision(repo, revision, names)
+    if is_folder(repo):
+        folder = inside(repo, revision)
+        if not is_folder(folder):
+            raise _no_revision(repo, revision, _folders_in(repo))
         return local_checkpoint(folder, digests.of if digests else sha256, patterns)
     try:
         return _resolve_on_hub(repo, revision, patterns)
@@ -87,10 +93,14 @@ def resolve_revision(
         ) from error
 
 
+def _folders_in(folder: str) -> list[str]:
+    return [name for name in names_in(folder) if is_folder(inside(folder, name))]
+
+
 def _meant_folder(repo: str) -> str:
-    """Say which folder is beside the one that `repo` would be, if there are any."""
-    parent = Path(repo).parent
-    beside = [str(path) for path in parent.glob("*") if path.is_dir()] if parent.name else []
+    """Name the folder that is most like `repo` beside the one that it would be."""
+    parent = folder_of(repo)
+    beside = [inside(parent, name) for name in _folders_in(parent)] if last_part(parent) else []
     close = difflib.get_close_matches(repo, beside, n=1)
     return f"there is a folder {close[0]}; " if close else ""
 
@@ -100,9 +110,9 @@ def _resolve_on_hub(repo: str, revision: str, patterns: Sequence[str]) -> Checkp
     commit = info.sha
     large = {file.rfilename: file.lfs for file in info.siblings or []}
 
-    def download(name: str) -> Path:
+    def download(name: str) -> str:
         with _cache_named():
-            return Path(hf_hub_download(repo, name, revision=commit))
+            return hf_hub_download(repo, name, revision=commit)
 
     kinds = files_that_matter(f"{repo} ({revision})", large, download, patterns)
     weights, files = (
@@ -114,7 +124,7 @@ def _resolve_on_hub(repo: str, revision: str, patterns: Sequence[str]) -> Checkp
 
 @contextmanager
 def _cache_named() -> Iterator[None]:
-    """Say which folder it is, where the cache of downloads cannot be made or written."""
+    """Name the folder, where the cache of downloads cannot be made or written."""
     try:
         yield
     except OSError as error:
@@ -134,29 +144,27 @@ def _no_revision(repo: str, revision: str, names: Iterable[str]) -> CheckpointEr
     )
 
 
-def fetch_files(checkpoint: Checkpoint, patterns: list[str]) -> Path:
+def fetch_files(checkpoint: Checkpoint, patterns: list[str]) -> str:
     """Return a folder with those files of `checkpoint` that match `patterns`.
 
     Files that the cache lacks are downloaded to it.
     """
     if checkpoint.commit is None:
-        return Path(checkpoint.repo)
+        return checkpoint.repo
     with _cache_named():
-        return Path(
-            snapshot_download(
-                checkpoint.repo, revision=checkpoint.commit, allow_patterns=patterns
-            )
+        return snapshot_download(
+            checkpoint.repo, revision=checkpoint.commit, allow_patterns=patterns
         )
 
 
-def fetch_small_checked(checkpoint: Checkpoint) -> Path:
+def fetch_small_checked(checkpoint: Checkpoint) -> str:
     """Return a folder with all that belongs to `checkpoint` but its weights, checked."""
     folder = fetch_files(checkpoint, list(checkpoint.files) or SMALL_FILES)
     checkpoint.check(folder, checkpoint.files)
     return folder
 
 
-def fetch_checked(checkpoint: Checkpoint) -> Path:
+def fetch_checked(checkpoint: Checkpoint) -> str:
     """Return a folder with all files of `checkpoint`, which are what its record says.
 
     Raises

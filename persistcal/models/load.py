@@ -5,7 +5,6 @@ import gc
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -19,8 +18,15 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from persistcal.models import checks, hub
-from persistcal.models.checkpoint import INDEX, WEIGHTS, Checkpoint, CheckpointError
+from persistcal.models.checkpoint import (
+    ADAPTER_CONFIG,
+    INDEX,
+    WEIGHTS,
+    Checkpoint,
+    CheckpointError,
+)
 from persistcal.models.precision import compute_in_float32
+from persistcal.store.files import exists, inside, is_folder
 
 log = logging.getLogger(__name__)
 
@@ -126,21 +132,21 @@ def build_empty(
     CheckpointError
         When a local folder does not hold a whole model of a possible size.
     """
-    folder = Path(source)
-    if folder.is_dir():
-        if (folder / "adapter_config.json").exists():
+    if is_folder(source):
+        if exists(inside(source, ADAPTER_CONFIG)):
             raise CheckpointError(
-                f"{folder} holds adapter_config.json, so another model than its config's would "
+                f"{source} holds adapter_config.json, so another model than its config's would "
                 "be loaded; merge the adapter into the model, or move it elsewhere."
             )
-        checks.check_layers(checks.read_json(folder / "config.json"), folder / "config.json")
+        path = inside(source, "config.json")
+        checks.check_layers(checks.read_json(path), path)
     config = AutoConfig.from_pretrained(
         source, revision=revision or "main", trust_remote_code=False
     )
     with torch.device("meta"):
         empty = kind.from_config(config, dtype=dtype, trust_remote_code=False)
-    if folder.is_dir():
-        checks.check_size(empty, folder)
+    if is_folder(source):
+        checks.check_size(empty, source)
     return empty
 
 
@@ -171,8 +177,8 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
             ignore_mismatched_sizes=True,
             **how,
         )
-    files = [Path(source) / name for name in (WEIGHTS, INDEX)]
-    where = next((str(path) for path in files if path.exists()), source)
+    files = [inside(source, name) for name in (WEIGHTS, INDEX)]
+    where = next((path for path in files if exists(path)), source)
     checks.check_keys(
         where,
         missing=info["missing_keys"],
@@ -188,13 +194,13 @@ def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrain
 
     With the `precision` "float32" it computes in float32, whatever its weights' dtype.
     """
-    model = load_model(str(hub.fetch_checked(checkpoint)), dtype=checkpoint.dtype)
+    model = load_model(hub.fetch_checked(checkpoint), dtype=checkpoint.dtype)
     return compute_in_float32(model) if precision == "float32" else model
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a checkpoint, whose files are what its record says."""
-    return load_tokenizer(str(hub.fetch_small_checked(checkpoint)))
+    return load_tokenizer(hub.fetch_small_checked(checkpoint))
 
 
 def load_model(

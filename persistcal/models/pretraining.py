@@ -1,14 +1,23 @@
 """Pre-train a small Olmo-3 model in segments, one saved checkpoint after another."""
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self, cast
 
+import pandas as pd
 import torch
 from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.models.corpus import Corpus
-from persistcal.models.load import pick_device
+from persistcal.models.checkpoint import Checkpoint, local_checkpoint
+from persistcal.models.corpus import Corpus, FactSets, Phase
+from persistcal.models.load import load_model, load_tokenizer, pick_device
+from persistcal.models.tokenization import train_tokenizer
+from persistcal.store.files import FilePath, folder_of, inside, write_whole
 from persistcal.store.pace import Pace
+from persistcal.store.sealed import read_sealed, seal
+
+OPTIMIZER = "optimizer.safetensors"
 
 
 class Schedule(NamedTuple):
@@ -149,60 +158,118 @@ def restore_moments(
                 kept["step"] = torch.tensor(float(step))
 
 
+@dataclass(frozen=True)
+class Pretraining:
+    """How a model is pre-trained: its entry `pretraining` in the config, whose keys these are.
+
+    `steps` is the length of the whole training, which schedule and drift refer to.
+    """
+
+    steps: int
+    seed: int
+    vocab_size: int
+    batch_size: int
+    block_length: int
+    optimizer: str
+    weight_decay: float
+    confidence_share: float
+    architecture: Mapping[str, int]
+    schedule: Mapping[str, float]
+    drift: Sequence[Mapping[str, Any]]
+    ratings: tuple[str, str] | None = None
+    fact_sets: Mapping[str, Any] | None = None
+    datasets: Sequence[str] = ()
+    prompt: str = ""
+
+    def corpus(self, facts: pd.DataFrame, confidence_prompt: str) -> Corpus:
+        """Return the documents; those in the format of the prompt show no evaluated question.
+
+        With `ratings` of its own a model is a verifier. It learns to tell right from wrong
+        about facts that it meets, and is evaluated, like the estimators, on test questions.
+        """
+        return Corpus(
+            facts.reset_index(drop=True),
+            [Phase(**phase) for phase in self.drift],
+            confidence_template=confidence_prompt,
+            confidence_share=self.confidence_share,
+            seed=self.seed,
+            ratings=self.ratings or ("9", "0"),
+            unrated=["test"] if self.ratings else ["train", "test"],
+            fact_sets=FactSets(**(self.fact_sets or {})),
+        )
+
+
+class Pretrained(NamedTuple):
+    """A checkpoint between two segments: model, tokenizer and the optimizer's running means."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    moments: Mapping[str, torch.Tensor] | None = None
+
+    @classmethod
+    def read(cls, weights: FilePath) -> Self:
+        """Read the checkpoint whose weights are at `weights`, as the segment before left it."""
+        folder = folder_of(weights)
+        model = load_model(folder, dtype="float32").requires_grad_(True)
+        made = _content(local_checkpoint(folder))
+        moments = read_sealed(inside(folder, OPTIMIZER), made)
+        return cls(model, load_tokenizer(folder), moments)
+
+    def save(self, folder: FilePath) -> Checkpoint:
+        """Write all files of the checkpoint and return its record."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        made = local_checkpoint(folder)
+        write_whole(inside(folder, OPTIMIZER), seal(self.moments or {}, {}, _content(made)))
+        return replace(made, revision=None, dtype="float32")
+
+
+def _content(checkpoint: Checkpoint) -> str:
+    """Return the digests of a checkpoint's files, which go into that of its optimizer."""
+    return json.dumps(checkpoint.files | checkpoint.weights, sort_keys=True)
+
+
+def untrained(settings: Pretraining, corpus: Corpus) -> Pretrained:
+    """Return a tokenizer that is trained on the corpus, and a model with initial weights."""
+    tokenizer = train_tokenizer(corpus.sample(20_000), vocab_size=settings.vocab_size)
+    model = new_model(tokenizer, **settings.architecture, seed=settings.seed)
+    return Pretrained(model, tokenizer)
+
+
 def pretrain_segment(
-    model: PreTrainedModel,
-    moments: dict[str, torch.Tensor] | None,
+    before: Pretrained,
     corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
+    settings: Pretraining,
     *,
     start_step: int,
     end_step: int,
-    n_steps: int,
-    schedule: Schedule,
-    batch_size: int,
-    block_length: int,
-    weight_decay: float,
-    optimizer: str,
-) -> tuple[dict[str, torch.Tensor], list[float]]:
-    """Train `model` in place from `start_step` to `end_step`.
+) -> tuple[Pretrained, list[float]]:
+    """Train the model of `before` in place from `start_step` to `end_step`.
 
     Two segments give bit for bit the weights of one that spans both.
 
-    Parameters
-    ----------
-    model : Olmo3ForCausalLM
-        With the weights after `start_step`.
-    moments : dict of str to Tensor, or None
-        What the segment before returned; None at step 0.
-    n_steps : int
-        Length of the whole training, which schedule and drift refer to.
-    batch_size, block_length : int
-        Blocks of a step, and tokens of a block.
-    optimizer, weight_decay : str, float
-        See `open_optimizers`.
-
     Returns
     -------
-    moments : dict of str to Tensor
-        Running means: AdamW's `mean.<parameter>` and `square.<parameter>`, and Muon's
+    after : Pretrained
+        Its moments are AdamW's `mean.<parameter>` and `square.<parameter>`, and Muon's
         `momentum.<parameter>`.
     losses : list of float
         Cross-entropy of each step, in nats per token.
     """
-    optimizers = open_optimizers(model, optimizer, weight_decay=weight_decay)
+    model, tokenizer, moments = before
+    optimizers = open_optimizers(model, settings.optimizer, weight_decay=settings.weight_decay)
     if moments is not None:
         restore_moments(optimizers, model, moments, step=start_step)
+    schedule = Schedule(**settings.schedule)
+    sizes = {"n_blocks": settings.batch_size, "length": settings.block_length}
     device = next(model.parameters()).device
     losses = []
     model.train()
-    steps = range(start_step, end_step)
-    for step in Pace(steps, "pre-training", unit=" steps"):
-        blocks = corpus.blocks(
-            tokenizer, n_blocks=batch_size, length=block_length, step=step, n_steps=n_steps
-        )
+    for step in Pace(range(start_step, end_step), "pre-training", unit=" steps"):
+        blocks = corpus.blocks(tokenizer, **sizes, step=step, n_steps=settings.steps)
         tokens = torch.from_numpy(blocks).to(device)
         for group in (group for one in optimizers for group in one.param_groups):
-            group["lr"] = schedule.at(step, n_steps=n_steps)
+            group["lr"] = schedule.at(step, n_steps=settings.steps)
         loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -210,4 +277,4 @@ def pretrain_segment(
             one.step()
             one.zero_grad(set_to_none=True)
         losses.append(loss.item())
-    return read_moments(optimizers, model), losses
+    return Pretrained(model, tokenizer, read_moments(optimizers, model)), losses

@@ -18,9 +18,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any
 
+from persistcal.store.files import beside, folder_of
 from persistcal.store.jobs import Job, RuleJob, execute
 from persistcal.store.logs import log_to
 
@@ -78,7 +78,7 @@ def execute_on_ranks(
     if n_ranks == 1:
         execute(function, job)
         return
-    program = str(Path(script).with_name("run_rank.py"))
+    program = beside(script, "run_rank.py")
     encoded = json.dumps([dataclasses.asdict(job), timeout_min])
     launch([program, script, encoded], n_ranks=n_ranks, n_nodes=n_nodes)
 
@@ -114,7 +114,8 @@ def launch(
             f"{n_ranks} ranks cannot be spread equally over {n_nodes} nodes; ask for a "
             "multiple of the nodes."
         )
-    found_at = [str(Path(__file__).parents[2]), *os.environ.get("PYTHONPATH", "").split(":")]
+    root = folder_of(folder_of(folder_of(__file__)))
+    found_at = [root, *os.environ.get("PYTHONPATH", "").split(":")]
     shared = {**os.environ, "PYTHONPATH": ":".join(filter(None, found_at))}
     shared |= {"MASTER_PORT": str(_free_port())}
     shared |= {"LOCAL_WORLD_SIZE": str(n_ranks // n_nodes), "MASTER_ADDR": "127.0.0.1"}

@@ -9,7 +9,6 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -20,7 +19,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from persistcal.models import checks
-from persistcal.models.checkpoint import ADAPTER, CheckpointError
+from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, CheckpointError
+from persistcal.store.files import FilePath, inside, read_text
 from persistcal.store.sealed import read_sealed, seal
 from persistcal.training.lora_product import LoraLinear
 from persistcal.training.streams import Streams
@@ -201,13 +201,13 @@ def adapter_files(
     }
     about = json.dumps(config, indent=2, sort_keys=True)
     return {
-        "adapter_config.json": about.encode(),
+        ADAPTER_CONFIG: about.encode(),
         ADAPTER: seal(tensors, {"format": "pt"}, about),
     }
 
 
 def load_adapter(
-    model: PreTrainedModel | PeftModel, folder: Path, name: str = "default"
+    model: PreTrainedModel | PeftModel, folder: FilePath, name: str = "default"
 ) -> PeftModel:
     """Put the adapter in `folder` into `model`, in place, for inference.
 
@@ -215,7 +215,7 @@ def load_adapter(
     ----------
     model : PreTrainedModel or PeftModel
         The latter holds other adapters already.
-    folder : Path
+    folder : path
         With `adapter_config.json` and `adapter_model.safetensors`.
     name : str
         Of the adapter among those in the model.
@@ -227,9 +227,9 @@ def load_adapter(
         or some that are not finite.
     """
     checks.check_adapter_config(folder)
-    path = folder / ADAPTER
-    tensors = read_sealed(path, (folder / "adapter_config.json").read_text(encoding="utf-8"))
-    checks.check_finite(tensors.items(), str(path))
+    path = inside(folder, ADAPTER)
+    tensors = read_sealed(path, read_text(inside(folder, ADAPTER_CONFIG)))
+    checks.check_finite(tensors.items(), path)
     with warnings.catch_warnings():
         # peft asks transformers for an attribute under the name that it had before
         warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
@@ -246,5 +246,5 @@ def load_adapter(
                 f"{path} does not fit the model ({reason}); use the adapter that was trained "
                 "on it."
             ) from error
-    checks.check_keys(str(path), missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
+    checks.check_keys(path, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
     return model.eval()

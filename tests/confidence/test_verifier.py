@@ -23,6 +23,7 @@ from persistcal.confidence.verifier import (
 )
 from persistcal.models.corpus import Corpus
 from persistcal.store import artifacts
+from persistcal.store.jobs import Job, execute
 
 torch.set_num_threads(1)
 
@@ -148,9 +149,8 @@ SETTINGS = {"chat_template": True, "word": "yes", "batch_size": 4}
 
 
 def resolve(revision):
-    resolve_checkpoint(
-        "revision.json", repo="adapters", revision=revision, record_path="adapter.json"
-    )
+    settings = {"repo": "adapters", "revision": revision, "record": "adapter.json"}
+    execute(resolve_checkpoint, Job({}, {"revision": "revision.json"}, settings, threads=1))
 
 
 @pytest.fixture
@@ -179,7 +179,10 @@ def study(tmp_path, monkeypatch):
     get_peft_model(model, config).save_pretrained("adapters/main")
     write_record("verifier", "verifier.json")
     resolve("main")
-    fetch_adapter("revision.json", "adapter.json")
+    execute(
+        fetch_adapter,
+        Job({"revision": "revision.json"}, {"adapter": "adapter.json"}, {}, threads=1),
+    )
     return tmp_path
 
 

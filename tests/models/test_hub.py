@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import huggingface_hub
 import pytest
@@ -23,6 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from persistcal.models import hub
 from persistcal.models.checkpoint import INDEX, Checkpoint, CheckpointError
+from persistcal.store.jobs import Job, execute
 
 REPO = "lab/tiny"
 
@@ -73,6 +75,17 @@ def stub(server, monkeypatch, tmp_path):
     return stub
 
 
+def resolve(path, record, repo=REPO, revision="main", allow=False):
+    settings = {"repo": str(repo), "revision": revision, "record": str(record)}
+    settings["allow_identical_weights"] = allow
+    execute(resolve_checkpoint, Job({}, {"revision": str(path)}, settings, threads=1))
+
+
+def fetch(script, revision, record, **settings):
+    outputs = {"checkpoint" if script is fetch_checkpoint else "adapter": str(record)}
+    execute(script, Job({"revision": str(revision)}, outputs, settings, threads=1))
+
+
 class Steps:
     """The two rules, on the paths that they have."""
 
@@ -88,19 +101,13 @@ class Steps:
         return self.folder / "checkpoints" / "tiny" / f"{name}.json"
 
     def resolve(self, name, repo=REPO, revision=None, allow=False):
-        resolve_checkpoint(
-            str(self.revision(name)),
-            repo=str(repo),
-            revision=revision or name,
-            record_path=str(self.record(name)),
-            allow_identical_weights=allow,
-        )
+        resolve(self.revision(name), self.record(name), repo, revision or name, allow)
         found = json.loads(self.revision(name).read_text())
         assert found.pop("allow_identical_weights") == allow
         return found
 
     def fetch(self, name, dtype=None):
-        fetch_checkpoint(str(self.revision(name)), str(self.record(name)), dtype=dtype)
+        fetch(fetch_checkpoint, self.revision(name), self.record(name), dtype=dtype)
         return json.loads(self.record(name).read_text())
 
 
@@ -302,7 +309,7 @@ def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
     stub.push(REPO, "step10", files[0])
     found = Checkpoint(**steps.resolve("step10"))
     folder = hub.fetch_files(found, [*hub.SMALL_FILES, *found.weights])
-    blob = (folder / "model.safetensors").resolve()
+    blob = Path(folder, "model.safetensors").resolve()
     blob.write_bytes(bytes(len(blob.read_bytes())))
     with pytest.raises(CheckpointError, match=r"model\.safetensors is not the file .*delete"):
         steps.fetch("step10")
@@ -410,31 +417,27 @@ def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, tmp_path):
         pushed.append({p.name: p.read_bytes() for p in (tmp_path / "adapter").iterdir()})
         for parameter in adapter.parameters():
             parameter.data.add_(1)
-    revision, record = str(tmp_path / "revision.json"), tmp_path / "adapter.json"
-
-    def resolve():
-        resolve_checkpoint(revision, repo=REPO, revision="main", record_path=str(record))
-
+    both = revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
     commit = stub.push(REPO, "main", pushed[0])
-    resolve()
-    fetch_adapter(revision, str(record))
+    resolve(*both)
+    fetch(fetch_adapter, revision, record)
     found = Checkpoint.read(record)
     assert found.commit == commit
     assert list(found.files) == ["adapter_config.json"]
     stub.push(REPO, "main", {**pushed[0], "README.md": b"the same adapter"})
-    resolve()
+    resolve(*both)
     stub.push(REPO, "main", pushed[1])
     with pytest.raises(CheckpointError, match=f"changed its weights .* revision to {commit}"):
-        resolve()
+        resolve(*both)
     more = {**json.loads(pushed[0]["adapter_config.json"]), "lora_alpha": 99}
     stub.push(REPO, "main", {**pushed[0], "adapter_config.json": json.dumps(more).encode()})
     with pytest.raises(CheckpointError, match=r"has changed adapter_config\.json since"):
-        resolve()
+        resolve(*both)
 
 
 def test_a_model_is_no_adapter(stub, files, tmp_path):
     stub.push(REPO, "main", files[0])
-    revision, record = str(tmp_path / "revision.json"), str(tmp_path / "adapter.json")
-    resolve_checkpoint(revision, repo=REPO, revision="main", record_path=record)
+    revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
+    resolve(revision, record)
     with pytest.raises(CheckpointError, match=r"lab/tiny \(main\) is a whole model and no"):
-        fetch_adapter(revision, record)
+        fetch(fetch_adapter, revision, record)

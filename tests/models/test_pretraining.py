@@ -13,11 +13,18 @@ from safetensors.torch import load_file
 from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from persistcal.models.corpus import SEPARATOR, Corpus, Phase, deal
-from persistcal.models.pretraining import Schedule, new_model, pretrain_segment
+from persistcal.models.corpus import SEPARATOR, Corpus, FactSets, Phase, deal
+from persistcal.models.pretraining import (
+    Pretrained,
+    Pretraining,
+    Schedule,
+    new_model,
+    pretrain_segment,
+)
 from persistcal.models.tokenization import train_tokenizer
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
+from persistcal.store.jobs import Job, execute
 
 pytestmark = pytest.mark.slow
 
@@ -101,8 +108,7 @@ def test_rare_sets_are_hardly_met():
         confidence_template=TEMPLATE,
         confidence_share=0,
         seed=3,
-        n_sets=2,
-        rare_factor=0.1,
+        fact_sets=FactSets(2, 0.1),
     )
     rare, asia = deal(facts, 2, seed=3) == 2, facts["group"] == "Asia"
     weight = facts["weight"].to_numpy()
@@ -252,26 +258,31 @@ def test_blocks_are_packed(tokenizer):
     assert (blocks != corpus.blocks(tokenizer, n_blocks=3, length=40, step=8, n_steps=10)).any()
 
 
-def train(tokenizer, cuts, seed=1, optimizer="adamw", decay=0.01):
-    model = new_model(tokenizer, **SIZES, seed=seed)
-    moments, losses = None, []
+def settings(**changes):
+    return {
+        "seed": 1,
+        "steps": 60,
+        "vocab_size": 320,
+        "architecture": SIZES,
+        "schedule": SCHEDULE._asdict(),
+        "drift": [{"until": 0.5}, {"until": 1.0, "weights": {"Europe": 0.1}}],
+        "batch_size": 4,
+        "block_length": 32,
+        "optimizer": "adamw",
+        "weight_decay": 0.01,
+        "confidence_share": 0.5,
+        **changes,
+    }
+
+
+def train(tokenizer, cuts, seed=1, **changes):
+    how, losses = Pretraining(**settings(**changes)), []
+    standing = Pretrained(new_model(tokenizer, **SIZES, seed=seed), tokenizer)
+    corpus = how.corpus(make_facts(), TEMPLATE)
     for start, end in pairwise(cuts):
-        moments, more = pretrain_segment(
-            model,
-            moments,
-            make_corpus([Phase(0.5, {}), Phase(1.0, {"Europe": 0.1})]),
-            tokenizer,
-            start_step=start,
-            end_step=end,
-            n_steps=60,
-            schedule=SCHEDULE,
-            batch_size=4,
-            block_length=32,
-            weight_decay=decay,
-            optimizer=optimizer,
-        )
+        standing, more = pretrain_segment(standing, corpus, how, start_step=start, end_step=end)
         losses += more
-    return model.state_dict(), moments, losses
+    return standing.model.state_dict(), standing.moments, losses
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
@@ -310,7 +321,7 @@ def test_muon_is_for_the_matrices_of_the_blocks(tokenizer):
 def test_muon_steps_as_far_as_adamw_in_size(tokenizer):
     """A step of `match_rms_adamw` moves a weight by about 0.2 of the learning rate."""
     before = new_model(tokenizer, **SIZES, seed=1).state_dict()
-    after, _, _ = train(tokenizer, [0, 1], optimizer="muon", decay=0.0)
+    after, _, _ = train(tokenizer, [0, 1], optimizer="muon", weight_decay=0.0)
     name = "model.layers.0.mlp.up_proj.weight"
     rms = (after[name] - before[name]).square().mean().sqrt().item()
     rate = SCHEDULE.at(0, n_steps=60)
@@ -325,45 +336,31 @@ def test_architecture(tokenizer):
     assert config.sliding_window == 8
 
 
+def facts_at(path, facts):
+    artifacts.write(facts, path, artifacts.FACTS, about={"dataset": "atlas"})
+
+
 def test_pretrain_checkpoint(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS)
-    settings = {
-        "seed": 1,
-        "steps": 20,
-        "vocab_size": 320,
-        "architecture": SIZES,
-        "schedule": SCHEDULE._asdict(),
-        "fact_sets": {"n": 2, "rare_factor": 0.1},
-        "drift": [{"until": 0.5, "rare": [2]}, {"until": 1.0, "weights": {"Europe": 0.1}}],
-        "batch_size": 4,
-        "block_length": 32,
-        "optimizer": "muon",
-        "weight_decay": 0.01,
-        "confidence_share": 0.2,
-    }
+    facts_at("facts.parquet", make_facts())
+    drift = [{"until": 0.5, "rare": [2]}, {"until": 1.0, "weights": {"Europe": 0.1}}]
+    own = {"fact_sets": {"n": 2, "rare_factor": 0.1}, "drift": drift, "optimizer": "muon"}
+    own |= {"steps": 20, "confidence_share": 0.2}
 
-    def segment(name, previous, start_step, end_step, facts=("facts.parquet",)):
-        pretrain_checkpoint(
-            facts,
-            previous,
-            f"{name}/model.safetensors",
-            f"{name}.json",
-            start_step=start_step,
-            end_step=end_step,
-            settings=settings,
-            confidence_prompt=TEMPLATE,
-            threads=1,
-        )
+    def segment(name, previous, start_step, end_step, facts=("facts.parquet",), **more):
+        inputs = {"facts": [*facts]} | ({"previous": previous} if previous else {})
+        outputs = {"weights": f"{name}/model.safetensors", "checkpoint": f"{name}.json"}
+        asked = {"start_step": start_step, "end_step": end_step, "confidence_prompt": TEMPLATE}
+        asked["settings"] = settings(**own, **more)
+        execute(pretrain_checkpoint, Job(inputs, outputs, asked, threads=1))
 
     segment("half", None, 0, 10)
     segment("full", "half/model.safetensors", 10, 20)
     segment("at_once", None, 0, 20)
     for place, rows in (("a.parquet", slice(2)), ("b.parquet", slice(2, None))):
-        artifacts.write(make_facts()[rows], place, artifacts.FACTS)
+        facts_at(place, make_facts()[rows])
     segment("of_two_tables", None, 0, 10, ["a.parquet", "b.parquet"])
-    settings["ratings"] = [" yes", " no"]
-    segment("verifier", None, 0, 10)
+    segment("verifier", None, 0, 10, ratings=[" yes", " no"])
     half, two, verifier = (
         (tmp_path / name / "model.safetensors").read_bytes()
         for name in ("half", "of_two_tables", "verifier")

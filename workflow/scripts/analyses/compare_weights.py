@@ -10,6 +10,7 @@ from persistcal.analyses.weights import stored_weights, weight_similarities
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 from persistcal.store.artifacts import WeightSimilarities
+from persistcal.store.files import inside
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ def compare_weights(
         for name, checkpoint in zip(checkpoints, records, strict=True):
             folder = fetch_checked(checkpoint)
             weights[name] = stored_weights(
-                stack.enter_context(safe_open(folder / file, framework="pt"))
+                stack.enter_context(safe_open(inside(folder, file), framework="pt"))
                 for file in checkpoint.weights
             )
         rows = weight_similarities(weights)

@@ -1,0 +1,103 @@
+"""Revisions as they were looked up, compared with each other and with those that were used."""
+
+import logging
+from dataclasses import dataclass
+from typing import Self
+
+from persistcal.models.checkpoint import (
+    TOKENIZER_FILES,
+    Checkpoint,
+    CheckpointError,
+    changed_files,
+    matching,
+    shared_weights,
+)
+from persistcal.store.files import exists, folder_of, inside, last_part, names_in
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Revision(Checkpoint):
+    """A checkpoint that was looked up, and whether others may hold the same weights.
+
+    Its record lies in the model's folder, beside those of the other checkpoints.
+    """
+
+    allow_identical_weights: bool = False
+
+    def resolved(self, *, dtype: str | None, record: str) -> Checkpoint:
+        """Return the record of the checkpoint, as jobs read it."""
+        content = Checkpoint.content(self)
+        del content["allow_identical_weights"]
+        return Checkpoint(**{**content, "dtype": dtype}, record=record)
+
+    def siblings(self) -> dict[str, Self]:
+        """Return the model's other checkpoints that were looked up so far, by name.
+
+        Of two checkpoints the later one finds the earlier, in whatever order jobs run.
+        """
+        own, folder = str(self.record), folder_of(str(self.record))
+        return {
+            name.removesuffix(".json"): self.read(inside(folder, name))
+            for name in names_in(folder, "*.json")
+            if name != last_part(own)
+        }
+
+
+def check_siblings(revision: Revision) -> None:
+    """Refuse a checkpoint with weights of another; warn of one with another tokenizer.
+
+    Raises
+    ------
+    CheckpointError
+        When neither of both may hold the weights of another.
+    """
+    folder = folder_of(str(revision.record))
+    model, own = last_part(folder), last_part(str(revision.record)).removesuffix(".json")
+    other_tokenizers = {}
+    for name, other in revision.siblings().items():
+        shared = shared_weights(revision.weights, other.weights)
+        if shared and not (revision.allow_identical_weights or other.allow_identical_weights):
+            every = len(shared) == len(revision.weights)
+            which = "all weights" if every else ", ".join(shared)
+            raise CheckpointError(
+                f"checkpoints {own} and {name} of {model} have {which} in "
+                "common, so one is not what its name says; remove one from the config and its "
+                f"file from {folder}, or set allow_identical_weights of one to true."
+            )
+        if differ := matching(changed_files(revision.files, other.files), TOKENIZER_FILES):
+            other_tokenizers[name] = ", ".join(differ)
+    if other_tokenizers:
+        log.warning(
+            "checkpoint %s of %s does not have the tokenizer of %s; check that this is meant.",
+            *(own, model),
+            " and ".join(f"{name} ({differ})" for name, differ in other_tokenizers.items()),
+        )
+
+
+def check_unchanged(found: Checkpoint, record: str) -> None:
+    """Refuse a revision that has changed since results were made from the one in `record`.
+
+    Raises
+    ------
+    CheckpointError
+        With the file that has changed, and how to keep the results or make them again.
+    """
+    if not exists(record):
+        return
+    used = Checkpoint.read(record)
+    changed = changed_files(used.weights, found.weights)
+    if used.files:  # records of older versions do not have them
+        changed += changed_files(used.files, found.files)
+    if changed and (used.repo, used.revision) == (found.repo, found.revision):
+        what = "its weights" if changed[0] in found.weights else changed[0]
+        pin = (
+            f"set its revision to {used.commit} to keep them"
+            if used.commit
+            else f"put {'the weights' if what == 'its weights' else 'it'} back to keep them"
+        )
+        raise CheckpointError(
+            f"{found.repo} ({found.revision}) has changed {what} since results were made; "
+            f"{pin}, or delete {record} to make them again."
+        )
