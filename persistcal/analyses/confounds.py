@@ -154,20 +154,17 @@ def measure_confounds(
         conditionings=["odds"],
     )
     found = intervals(replicates)
-
-    def of(scope: str, metric: str) -> pd.DataFrame:
-        rows = found[(found["scope"] == scope) & (found["metric"] == metric)]
-        return rows.set_index("estimator").loc[names]
-
-    delta = of("contrast", "delta0_balanced")
+    found["measure"] = found["scope"] + "_" + found["metric"]
+    wide = found.pivot(index="estimator", columns="measure").loc[names]
+    delta = wide.xs("contrast_delta0_balanced", axis=1, level="measure")
     return pd.DataFrame(
         {
-            "attribute": names,
-            "n_groups": known.nunique().to_numpy(),
-            "delta0_balanced": delta["value"].to_numpy(),
-            "lower_2_5pct": delta["lower_2_5pct"].to_numpy(),
-            "upper_97_5pct": delta["upper_97_5pct"].to_numpy(),
-            "contrast_auc": of("contrast", "auc")["value"].to_numpy(),
-            "full_auc": of("full", "auc")["value"].to_numpy(),
-        }
-    )
+            "n_groups": known.nunique(),
+            "delta0_balanced": delta["value"],
+            "lower_2_5pct": delta["lower_2_5pct"],
+            "upper_97_5pct": delta["upper_97_5pct"],
+            "contrast_auc": wide["value", "contrast_auc"],
+            "full_auc": wide["value", "full_auc"],
+        },
+        index=pd.Index(names, name="attribute"),
+    ).reset_index()

@@ -21,19 +21,8 @@ class Headroom(NamedTuple):
 def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
     """Return by how much an oracle's contrast AUC exceeds that of a verifier.
 
-    Parameters
-    ----------
-    replicates : Replicates
-        Paired replicates of both.
-    dataset : str
-        The dataset that both were trained on.
-    verifier, oracle : str
-        Estimators.
-
-    Returns
-    -------
-    Headroom
-        With its 95 % percentile interval; NaN where an AUC is undefined.
+    Both estimators are trained on `dataset`, and `replicates` are paired. The interval is the
+    95 % percentile interval; NaN where an AUC is undefined.
     """
     key = ("odds", "contrast", "auc")
     better, worse = (
@@ -47,16 +36,9 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
 def contrast_questions(
     answers: Mapping[str, pd.DataFrame], *, min_contrast: int, pairs: Pairs = "all"
 ) -> list[str]:
-    """Return the questions of all contrast sets that are large enough to be used.
+    """Return the questions of all contrast sets of at least `min_contrast` questions.
 
-    Parameters
-    ----------
-    answers : mapping of str to DataFrame
-        By evaluation checkpoint, earliest first: columns question_id and correct.
-    min_contrast : int
-        Smaller contrast sets are not used.
-    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
-        See `persistcal.evaluation.contrast.choose_pairs`.
+    `answers` by evaluation checkpoint, earliest first, have columns question_id and correct.
     """
     correct, questions = arrange_answers(answers)
     chosen = choose_pairs(pairs, list(answers))
