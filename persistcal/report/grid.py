@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from persistcal.evaluation.measures import MEASURES, Measure
-from persistcal.report.layout import Description, Section
+from persistcal.report.layout import Description, Names, Section
 
-Labels = Mapping[str, Mapping[str, str]]
 NAN = float("nan")
 _CELL = [*Section._fields, "estimator", "conditioning", "scope", "metric"]
 
@@ -105,7 +104,7 @@ def lay_out(
     cells: pd.DataFrame,
     table: Description,
     *,
-    labels: Labels,
+    labels: Names,
     intervals: pd.DataFrame | None = None,
 ) -> list[Grid]:
     """Lay a table of results out as grids, one for each of its sections.

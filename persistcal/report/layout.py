@@ -1,4 +1,4 @@
-"""What a table of results shows, and which estimators it compares.
+"""The contents of a table of results, and the estimators that it compares.
 
 A table is described by a plain mapping (`tables:` in the config):
 
@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 EVERY = "*"  # stands for all estimators in a block without rows
 
 Description = Mapping[str, Any]
+Names = Mapping[str, Mapping[str, str]]  # display names of models, datasets and estimators
 Member = tuple[str, str]  # dataset trained on, estimator
 
 

@@ -22,9 +22,9 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
+from persistcal.report.layout import Names
 from persistcal.report.state_views import states as states
 
-Names = Mapping[str, Mapping[str, str]]  # display names of models and of datasets
 # By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
 # tokens seen in training are a number, or its digits as text
 Described = Mapping[str, Mapping[str, Mapping[str, Any]]]

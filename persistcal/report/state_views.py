@@ -29,8 +29,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-
-Names = Mapping[str, Mapping[str, str]]  # display names, of checkpoints by model
+from persistcal.report.layout import Names
 
 PLACE = ["model", "other_model", "dataset"]
 PAIR = ["earlier", "later"]

@@ -9,7 +9,7 @@ figures: figures as files, whole or not at all
 files: files by their paths: read, written whole or not at all, and known by a digest
 gpu_errors: what the errors of GPUs mean, in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all
-logs: a rule's records and tracebacks in its log file
+logs: a rule's records and tracebacks in its log file, and how long jobs took
 pace: how far a long job is: lines of its log, with rate and time left
 paid: replies of a paid server, its batches on their way, and the ledger of requests
 progress: work files of an output that is not finished, to go on from after a kill

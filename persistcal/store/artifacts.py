@@ -213,6 +213,14 @@ VARIANCES = Table.of(
 )
 Variances = Annotated[pd.DataFrame, VARIANCES]
 
+# Of variance with the order of checkpoints, over questions
+CORRELATIONS = Table.of(
+    "correlations",
+    "correlate_variance",
+    "model! dataset! layer!:int mean_rho?:real median_rho?:real n:int",
+)
+Correlations = Annotated[pd.DataFrame, CORRELATIONS]
+
 # Attribute: what the baseline knows of a question
 CONFOUNDS = Table.of(
     "confounds",

@@ -66,6 +66,11 @@ def names_in(folder: FilePath, pattern: str = "*") -> list[str]:
     return sorted(path.name for path in Path(folder).glob(pattern))
 
 
+def files_below(folder: FilePath, pattern: str) -> list[str]:
+    """Return in order the files below `folder` that match, relative to it."""
+    return [str(path.relative_to(folder)) for path in sorted(Path(folder).rglob(pattern))]
+
+
 def delete(path: FilePath) -> None:
     """Delete a file, or a folder with all that is in it, if it is there."""
     if Path(path).is_dir():

@@ -8,7 +8,7 @@ outputs, in their order. How each is read and written stands in the annotations.
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ class RuleJob(Protocol):
     params: Any
     wildcards: Any
     resources: Any
+    config: Mapping[str, Any]
     log: Sequence[str]
     threads: int
 
@@ -104,15 +105,19 @@ def paths(files: Files) -> list[str]:
 def run(function: Callable[..., Any], rule_job: RuleJob) -> None:
     """Call `function` as the job that Snakemake describes, logging to the rule's log."""
     log_to(rule_job.log[0])
-    execute(function, Job.of(rule_job))
+    execute(function, Job.of(rule_job), rule_job.config)
 
 
-def execute(function: Callable[..., Any], job: Job) -> None:
+def execute(
+    function: Callable[..., Any], job: Job, config: Mapping[str, Any] | None = None
+) -> None:
     """Call `function` with the inputs and settings of `job`, and write what it returns.
 
     torch, where the script imports it, computes with the job's threads, so that jobs side by
     side do not fight for cores. A parameter whose class has `of_job`, such as `Progress`, is
-    a context that begins before the call and ends when the outputs are written.
+    a context that begins before the call and ends when the outputs are written. One whose
+    class is a dataclass gets each of its fields from the input of that name. One that is named
+    `config` gets the study's config, only to be shown: a change of it makes no job run again.
 
     Raises
     ------
@@ -135,10 +140,14 @@ def execute(function: Callable[..., Any], job: Job) -> None:
                 arguments[name] = contexts.enter_context(context)
             elif name == "threads":
                 arguments[name] = job.threads
+            elif name == "config":
+                arguments[name] = config
             elif parameter.kind is Parameter.KEYWORD_ONLY and name in job.settings:
                 arguments[name] = _setting(kind, job.settings[name])
             elif parameter.kind is not Parameter.KEYWORD_ONLY and name in named:
                 arguments[name] = _read(kind, named[name])
+            elif parameter.kind is not Parameter.KEYWORD_ONLY and _is_record(kind):
+                arguments[name] = _read_each(kind, job.inputs)
             elif parameter.default is Parameter.empty:
                 keyword = parameter.kind is Parameter.KEYWORD_ONLY
                 lacking = "params or wildcards" if keyword else "inputs"
@@ -168,6 +177,20 @@ def _read(kind: Any, files: Files) -> Any:  # noqa: ANN401
         [kind] = get_args(kind)
         return [_read(kind, file) for file in files]
     return kind.read(files) if hasattr(kind, "read") else kind(files)
+
+
+def _read_each(kind: Any, inputs: Mapping[str, Files]) -> Any:  # noqa: ANN401
+    """Return a record whose fields are the inputs of the same names."""
+    hints = get_type_hints(kind, include_extras=True)
+    names = [field.name for field in fields(kind)]
+    if lacking := [name for name in names if name not in inputs]:
+        raise TypeError(f"{kind.__name__} needs {lacking[0]!r}, which its rule's inputs lack.")
+    return kind(**{name: _read(hints[name], inputs[name]) for name in names})
+
+
+def _is_record(kind: Any) -> bool:  # noqa: ANN401
+    """Return whether a class has a field for each of several inputs, and is no file itself."""
+    return is_dataclass(kind) and not hasattr(kind, "read")
 
 
 def _write_all(returned: Any, result: Any, job: Job) -> None:  # noqa: ANN401

@@ -1,10 +1,12 @@
-"""A rule's records and tracebacks in its log file."""
+"""A rule's records and tracebacks in its log file, and how long jobs took."""
 
 import logging
 import sys
 from types import TracebackType
 
-from persistcal.store.files import FilePath, write_whole
+import pandas as pd
+
+from persistcal.store.files import FilePath, files_below, inside, write_whole
 from persistcal.store.gpu_errors import explain
 
 UNCAUGHT = "uncaught"
@@ -50,3 +52,11 @@ def job_of(log: str) -> str:
     """
     parts = log.removesuffix(".log").split("/")
     return "/".join(parts[parts.index("logs") + 1 :]) if "logs" in parts else parts[-1]
+
+
+def read_benchmarks(logs: FilePath) -> list[tuple[str, pd.DataFrame]]:
+    """Return the benchmarks in a folder of logs, each with the rule of its job."""
+    return [
+        (name.split("/")[0].removesuffix(".tsv"), pd.read_csv(inside(logs, name), sep="\t"))
+        for name in files_below(logs, "*.tsv")
+    ]

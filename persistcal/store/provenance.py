@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -169,3 +170,18 @@ def texts_digest(folder: Path) -> str:
     for path in sorted(folder.iterdir()):
         digest.update(f"{path.name}\0{path.read_text(encoding='utf-8')}\0".encode())
     return digest.hexdigest()[:16]
+
+
+def commit() -> str:
+    """Return the commit of the code that runs, marked if changed since; empty if unknown."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return described.stdout.strip()

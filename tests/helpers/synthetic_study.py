@@ -1,4 +1,4 @@
-"""A finished study as files, made up: what the page is tested on, at any size."""
+"""A finished study, made up: what the page is tested on, at any size."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,9 @@ from persistcal.report.cells import as_csv, fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
+from persistcal.report.page.contents import StudyTables
 from persistcal.store import artifacts
+from persistcal.store.artifacts import TableFiles
 
 NAMES = ["end_correct", "self_consistency", "self_consistency_posthoc", "non_oracle", "oracle"]
 TABLE = {
@@ -25,7 +27,6 @@ EARS = {"self_consistency": (1.6, 0.6), "non_oracle": (0.3, 1.4), "oracle": (1.0
 
 
 def invent(
-    folder,
     *,
     n=60,
     checkpoints=("c1", "c2", "c3", "c4"),
@@ -40,7 +41,7 @@ def invent(
     seed=0,
     tables=True,
 ):
-    """Write a study below `folder`; return the arguments of `make_page`.
+    """Return the arguments of `make_page` for a study.
 
     `questions` are the test questions' texts and references (first one right), else made up.
     """
@@ -91,12 +92,8 @@ def invent(
                         }
                     )
                 )
+    place = {"model": model, "dataset": dataset}
     predictions = pd.concat(frames, ignore_index=True)
-    paths = {
-        kind: [folder / kind / model / dataset / "every.parquet"]
-        for kind in ("predictions", "replicates")
-    }
-    artifacts.write(predictions, paths["predictions"][0], artifacts.PREDICTIONS)
 
     # The bootstrap is short, and of the first questions where there are very many.
     few = predictions[
@@ -112,12 +109,12 @@ def invent(
         others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
         return pd.concat([table, *others])
 
-    table = with_others(to_table(replicates, "alike"))
-    artifacts.write(table, paths["replicates"][0], artifacts.REPLICATES)
-    bounds = with_others(intervals(replicates)).assign(model=model, dataset=dataset)
-    paths["intervals"] = [folder / "intervals.csv"]
-    names = artifacts.INTERVALS.schema.names
-    artifacts.write_csv(bounds[names], paths["intervals"][0], artifacts.INTERVALS)
+    bounds = with_others(intervals(replicates)).assign(**place)
+    made = {
+        "predictions": predictions.assign(**place),
+        "replicates": with_others(to_table(replicates, "alike")).assign(**place),
+        "intervals": bounds[artifacts.INTERVALS.schema.names],
+    }
     labels = {
         "models": {model: model.upper()},
         "datasets": {dataset: dataset.title()},
@@ -134,29 +131,14 @@ def invent(
             models=[model],
             datasets={dataset: []},
         )
-        paths["tables"] = [folder / "tables/main.csv"]
-        paths["tables"][0].parent.mkdir(parents=True)
-        paths["tables"][0].write_text(as_csv(cells, "main"))
-        paths["tables"][0].with_suffix(".tex").write_text(
-            results_table(
-                lay_out(cells, TABLE, labels=labels), caption=TABLE["caption"], label="main"
-            )
-        )
+        grids = lay_out(cells, TABLE, labels=labels)
+        tex = results_table(grids, caption=TABLE["caption"], label="main")
+        made["tables"] = [TableFiles("main", as_csv(cells, "main"), tex)]
     if with_texts:
-        paths |= _write_texts(
-            folder,
-            model,
-            dataset,
-            checkpoints,
-            ids,
-            questions,
-            known,
-            correct,
-            distractors,
-            rng,
-        )
+        said = {"questions": questions, "known": known, "correct": correct}
+        made |= _texts(place, checkpoints, ids, **said, distractors=distractors, rng=rng)
     config = {
-        "results": str(folder),
+        "results": "out",
         "models": {
             model: {
                 "earlier": list(checkpoints[:n_earlier]),
@@ -176,20 +158,34 @@ def invent(
         "judge": {"backend": "lexical"},
         "evaluation": {"seed": 17, "replicates": 50},
     }
-    (folder / "logs").mkdir(exist_ok=True)
     return {
-        "files": {kind: [str(path) for path in some] for kind, some in paths.items()},
+        "made": study_tables(**made),
         "config": config,
-        "tables": {"main": TABLE},
+        "described": {"main": TABLE},
         "main": [name for name in NAMES if name in estimators],
         "labels": labels,
-        "logs": str(folder / "logs"),
+        "weights": [],
     }
 
 
-def _write_texts(
-    folder, model, dataset, checkpoints, ids, questions, known, correct, distractors, rng
-):
+def study_tables(**made):
+    """The tables of a study; others are empty."""
+    nothing = {"checkpoints": [], "tables": []}
+    for name, table in {
+        "questions": artifacts.QUESTIONS,
+        "clusters": artifacts.CLUSTERS,
+        "labels": artifacts.LABELS,
+        "accuracies": artifacts.ACCURACIES,
+        "transfer": artifacts.TRANSFER,
+        "variance": artifacts.CORRELATIONS,
+        "headroom": artifacts.HEADROOM,
+        "similarity": artifacts.WEIGHT_SIMILARITIES,
+    }.items():
+        nothing[name] = artifacts.read_about([], table)
+    return StudyTables(**(nothing | made))
+
+
+def _texts(place, checkpoints, ids, *, questions, known, correct, distractors, rng):
     texts, references = zip(*questions, strict=True)
     frame = pd.DataFrame(
         {
@@ -203,12 +199,7 @@ def _write_texts(
             "excluded": False,
         }
     )
-    paths = {
-        "questions": [folder / f"questions/{dataset}.parquet"],
-        "clusters": [],
-        "labels": [],
-    }
-    artifacts.write(frame, paths["questions"][0], artifacts.QUESTIONS)
+    made = {"questions": [frame.assign(dataset=place["dataset"])], "clusters": [], "labels": []}
     for k, checkpoint in enumerate(checkpoints):
         rows = []
         for i, question in enumerate(ids):
@@ -230,17 +221,15 @@ def _write_texts(
             ],
             source="lexical",
         )
-        for kind, table, content in (
-            ("clusters", artifacts.CLUSTERS, clusters),
-            ("labels", artifacts.LABELS, labels),
-        ):
-            path = folder / f"{kind}/{model}/{checkpoint}/{dataset}.parquet"
-            artifacts.write(content, path, table)
-            paths[kind].append(path)
-    return paths
+        about = {**place, "checkpoint": checkpoint}
+        made["clusters"].append(clusters.assign(**about))
+        made["labels"].append(labels.assign(**about))
+    return {kind: pd.concat(frames, ignore_index=True) for kind, frames in made.items()}
 
 
 def write_page(folder, made):
     """Write the page of an invented study, and its summary, into `folder`."""
-    files = made.pop("files")
-    make_page(files, str(folder / "index.html"), str(folder / "summary.txt"), **made)
+    page, summary = make_page(**made, logs=str(folder / "logs"))
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    (folder / "summary.txt").write_text(summary, encoding="utf-8")
+    return page, summary

@@ -20,20 +20,20 @@ LINE = """    "closeness": Measure("Nähe", r"$N$", ("contrast",), lower_is_bett
 STUDY = """
 from pathlib import Path
 
-import pandas as pd
 from synthetic_study import TABLE, invent, write_page
 
 import persistcal
-from persistcal.store import artifacts
 from study.schema import load_schema
 
 assert persistcal.__file__.startswith(str(Path.cwd()))
 TABLE["columns"]["contrast"].append("closeness")
-write_page(Path("."), invent(Path("out")))
-made = pd.read_csv("out/tables/main.csv")
+study = invent()
+write_page(Path("."), study)
+[files] = study["made"].tables
+Path("main.tex").write_text(files.tex)
+made = files.rows(missing=[""])
 made = made[made["metric"] == "closeness"]
-predictions = artifacts.read("out/predictions/m/quiz/every.parquet", artifacts.PREDICTIONS)
-predictions = predictions.assign(model="m", dataset="quiz")
+predictions = study["made"].predictions
 kept = {"checkpoints": ["c2", "c3", "c4"], "min_contrast": 5}
 metrics = persistcal.evaluate(predictions, **kept)
 tests = persistcal.compare(predictions, **kept, n_replicates=50).tests
@@ -73,7 +73,7 @@ def test_a_metric_is_a_function_and_a_line(tmp_path):
         found.loc[found["value"].idxmin(), "estimator"]
     ]
     for file, text in {
-        "out/tables/main.tex": r"$N$ $\scriptstyle\downarrow$",
+        "main.tex": r"$N$ $\scriptstyle\downarrow$",
         "index.html": "Nähe ↓",
         "summary.txt": "Nähe",
         "notebook.html": "closeness",

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,16 @@ from persistcal.report.latex import results_table
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.facts import config_of_study, jobs_of
-from persistcal.report.page.parts import Texts, arrange_part
+from persistcal.report.page.parts import Place, Texts, arrange_part
 from persistcal.report.page.sentences import compare, sentence
-from persistcal.report.page.summary import plain_text
-from persistcal.report.page.tables import about, group_heads, marks, plain_grid, printed
-from persistcal.store import artifacts
+from persistcal.report.page.tables import (
+    about,
+    group_heads,
+    marks,
+    plain_grid,
+    plain_text,
+    printed,
+)
 
 LABELS = {
     "oracle": "Oracle training",
@@ -31,7 +37,7 @@ LABELS = {
 }
 
 
-def comparison(**values):
+def standings(**values):
     """Estimators with a Δ₀ᵇ of their own and replicates one hundredth about it."""
     spread = np.linspace(-0.01, 0.01, 101)
     names = list(values)
@@ -49,43 +55,40 @@ def comparison(**values):
     return compare(Replicates(members, observed, replicated), members)
 
 
-def test_a_sentence_names_the_difference_and_places_the_others():
-    said = sentence(comparison(oracle=0.3, non_oracle=0.1, gcm=0.5), LABELS)
-    # turned round, the difference is 0.2 ± 0.02; its 2.5 % and 97.5 % quantiles ± 0.019
-    assert said == (
-        "Oracle training (.300) is above non-oracle training (.100) by .200 [.181, .219] "
-        "in Δ₀ᵇ; GCM (.500) is above both."
-    )
-
-
-def test_a_sentence_says_so_when_an_interval_holds_zero():
-    said = sentence(comparison(oracle=0.1, non_oracle=0.105), LABELS)
-    assert said == (
-        "Oracle training (.100) cannot be told from non-oracle training (.105): the difference "
-        "of −.005 [−.024, .014] may be zero in Δ₀ᵇ."
-    )
-
-
-def test_a_sentence_can_be_bad_news():
-    found = comparison(oracle=0.1, non_oracle=0.2, gcm=0.15, mine=0.2, low=0.0)
-    said = sentence(found, LABELS)
-    assert said == (
-        "Oracle training (.100) is below non-oracle training (.200) by .100 [.081, .119] in "
-        "Δ₀ᵇ; mine (.200) cannot be told from non-oracle training (.200); GCM (.150) is "
-        "between the two; low (.000) is below both."
-    )
-
-
-def test_names_keep_the_capitals_that_are_theirs():
-    said = sentence(comparison(gcm=0.5, cocoa=0.3, oracle=0.1), LABELS)
-    assert said.startswith("GCM (.500) is above CoCoA (.300)")
-    assert said.endswith("oracle training (.100) is below both.")
-
-
-def test_without_an_oracle_the_best_two_are_compared():
-    said = sentence(comparison(gcm=0.1, mine=0.3, other=0.2), LABELS)
-    assert said.startswith("mine (.300) is above other (.200) by .100")
-    assert said.endswith("GCM (.100) is below both.")
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (  # turned round, the difference is 0.2 ± 0.02; its 2.5 % and 97.5 % quantiles ± 0.019
+            {"oracle": 0.3, "non_oracle": 0.1, "gcm": 0.5},
+            "Oracle training (.300) is above non-oracle training (.100) by .200 [.181, .219] "
+            "in Δ₀ᵇ; GCM (.500) is above both.",
+        ),
+        (  # the interval holds zero
+            {"oracle": 0.1, "non_oracle": 0.105},
+            "Oracle training (.100) cannot be told from non-oracle training (.105): the "
+            "difference of −.005 [−.024, .014] may be zero in Δ₀ᵇ.",
+        ),
+        (  # bad news
+            {"oracle": 0.1, "non_oracle": 0.2, "gcm": 0.15, "mine": 0.2, "low": 0.0},
+            "Oracle training (.100) is below non-oracle training (.200) by .100 [.081, .119] "
+            "in Δ₀ᵇ; mine (.200) cannot be told from non-oracle training (.200); GCM (.150) is "
+            "between the two; low (.000) is below both.",
+        ),
+        (  # names keep the capitals that are theirs
+            {"gcm": 0.5, "cocoa": 0.3, "oracle": 0.1},
+            "GCM (.500) is above CoCoA (.300) by .200 [.181, .219] in Δ₀ᵇ; oracle training "
+            "(.100) is below both.",
+        ),
+        (  # without an oracle the best two are compared
+            {"gcm": 0.1, "mine": 0.3, "other": 0.2, "third": 0.1},
+            "mine (.300) is above other (.200) by .100 [.081, .119] in Δ₀ᵇ; GCM (.100) and "
+            "third (.100) are below both.",
+        ),
+        ({"gcm": 0.1}, "GCM (.100) is the only estimator with a Δ₀ᵇ."),
+    ],
+)
+def test_a_sentence_names_the_difference_and_places_the_others(values, said):
+    assert sentence(standings(**values), LABELS) == said
 
 
 def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
@@ -121,21 +124,12 @@ def test_no_two_estimators_of_a_study_look_alike():
 
 
 def test_methods_that_ask_for_the_same_thing_are_a_family():
-    names = [
-        "perplexity",
-        "sequence_probability",
-        "cocoa",
-        "semantic_entropy_beta",
-        "verbalised",
-    ]
-    found = looks([*names, "mine"])
+    names = ["perplexity", "sequence_probability", "cocoa", "semantic_entropy_beta"]
+    found = looks([*names, "verbalised", "mine"])
     families = ["sequence_probability"] * 2 + ["semantic_entropy"] * 2 + ["p_true", "mine"]
     assert [look.family for look in found.values()] == families
     assert found["sequence_probability"].variant == 0 and found["perplexity"].variant == 1
-
-
-def test_a_familys_own_name_is_filled_wherever_it_stands():
-    found = looks(["oracle_1answer", "oracle"])
+    found = looks(["oracle_1answer", "oracle"])  # its own name is filled wherever it stands
     assert (found["oracle"].variant, found["oracle_1answer"].variant) == (0, 1)
 
 
@@ -155,27 +149,15 @@ def test_colours_stand_out_from_their_page(side):
 def part(n=40, n_checkpoints=3, texts=None, seed=0):
     rng = np.random.default_rng(seed)
     names = [f"c{k}" for k in range(n_checkpoints)]
-    frame = pd.DataFrame(
-        [
-            {"checkpoint": c, "question_id": f"q{i:03d}", "correct": bool(rng.integers(2))}
-            for c in names
-            for i in range(n)
-        ]
-    ).assign(train_dataset="quiz", seed=0)
+    rows = [(c, f"q{i:03d}", bool(rng.integers(2))) for c in names for i in range(n)]
+    frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "correct"])
+    frame = frame.assign(train_dataset="quiz", seed=0)
     stated = [
         frame.assign(estimator=name, confidence=rng.random(len(frame)))
         for name in ("gcm", "oracle")
     ]
-    return arrange_part(
-        pd.concat(stated),
-        model="m",
-        dataset="quiz",
-        earlier=[],
-        evaluation=names,
-        min_contrast=1,
-        texts=texts,
-        order=["oracle", "gcm"],
-    )
+    place = Place("m", "quiz", [], names, min_contrast=1)
+    return arrange_part(pd.concat(stated), place, texts=texts, order=["oracle", "gcm"])
 
 
 def test_a_small_study_keeps_every_question():
@@ -201,15 +183,7 @@ def test_questions_are_in_the_order_of_their_numbers():
     ids = ["q10", "q9", "q1b2", "10", "9", "q1b", "q09", "q" + "9" * 5000, "²"]
     frame = pd.DataFrame({"question_id": ids, "checkpoint": "c", "confidence": 0.5})
     frame = frame.assign(train_dataset="quiz", seed=0, estimator="a", correct=True)
-    whole = arrange_part(
-        frame,
-        model="m",
-        dataset="quiz",
-        earlier=[],
-        evaluation=["c"],
-        min_contrast=1,
-        texts=None,
-    )
+    whole = arrange_part(frame, Place("m", "quiz", [], ["c"], min_contrast=1))
     (some,) = choose_questions([whole], seed=1)
     expected = ["9", "10", "q1b", "q1b2", "q09", "q9", "q10", "q" + "9" * 5000, "²"]
     assert list(whole.answers.questions[some]) == expected
@@ -233,14 +207,12 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     clusters = pd.DataFrame(
         rows, columns=["question_id", "cluster", "answer", "probability", "m"]
     )
-    labels = pd.DataFrame(
-        [
-            ("q000", 0, "not_attempted", "queue"),
-            ("q000", 1, "incorrect", "human"),
-            ("q001", 0, "correct", "gpt"),
-        ],
-        columns=["question_id", "cluster", "label", "source"],
-    )
+    judged = [
+        ("q000", 0, "not_attempted", "queue"),
+        ("q000", 1, "incorrect", "human"),
+        ("q001", 0, "correct", "gpt"),
+    ]
+    labels = pd.DataFrame(judged, columns=["question_id", "cluster", "label", "source"])
     texts = Texts(questions, {"c1": clusters}, {"c1": labels})
     words = Words()
     packed = pack(part(2, texts=texts), np.array([0, 1]), words)
@@ -258,54 +230,25 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
 
 def test_grids_have_the_marks_and_the_intervals_of_the_table():
     key = {"model": "m", "dataset": "quiz", "train_dataset": "quiz", "conditioning": "odds"}
-    rows = [
-        {
-            **key,
-            "block": 0,
-            "estimator": e,
-            "scope": s,
-            "metric": m,
-            "value": v,
-            "bold": b,
-            "underline": u,
-        }
-        for e, s, m, v, b, u in [
-            ("oracle", "contrast", "auc", 0.8123, True, False),
-            ("oracle", "full", "smece", float("nan"), False, False),
-            ("gcm", "contrast", "auc", -0.05, False, True),
-            ("gcm", "full", "smece", 0.1, True, False),
-        ]
+    columns = ["estimator", "scope", "metric", "value", "bold", "underline"]
+    cells = [
+        ("oracle", "contrast", "auc", 0.8123, True, False),
+        ("oracle", "full", "smece", float("nan"), False, False),
+        ("gcm", "contrast", "auc", -0.05, False, True),
+        ("gcm", "full", "smece", 0.1, True, False),
     ]
-    bounds = pd.DataFrame(
-        [
-            {
-                **key,
-                "estimator": "oracle",
-                "scope": "contrast",
-                "metric": "auc",
-                "lower_2_5pct": 0.7,
-                "upper_97_5pct": 0.9,
-            }
-        ]
-    )
-    table = {
-        "layout": "models_as_blocks",
-        "blocks": [
-            {
-                "title": "Main",
-                "rows": [
-                    {"estimator": "oracle", "label": "The oracle"},
-                    {"estimator": "gcm", "indent": True},
-                ],
-            }
-        ],
-    }
+    rows = pd.DataFrame(cells, columns=columns).assign(**key, block=0)
+    bounds = rows.head(1).assign(lower_2_5pct=0.7, upper_97_5pct=0.9)
+    shown = [{"estimator": "oracle", "label": "The oracle"}]
+    shown.append({"estimator": "gcm", "indent": True})
+    blocks = [{"title": "Main", "rows": shown}]
+    table = {"layout": "models_as_blocks", "blocks": blocks}
     labels = {
         "models": {"m": "Model"},
         "datasets": {"quiz": "Quiz"},
         "estimators": {"gcm": "GCM"},
     }
-    (grid,) = lay_out(pd.DataFrame(rows), table, labels=labels, intervals=bounds)
+    (grid,) = lay_out(rows, table, labels=labels, intervals=bounds)
     assert grid.title == "Model · Quiz"
     assert group_heads(grid) == [("Contrast sets", 1), ("All questions", 1)]
     assert [(c.measure.heading, c.measure.arrow) for c in grid.columns] == [
@@ -374,8 +317,7 @@ def test_the_config_that_is_shown_leaves_out_what_the_study_does_not_name():
 
 
 def test_analyses_are_missing_only_where_they_were_asked_for():
-    nothing = pd.DataFrame()
-    without = Analyses(nothing, nothing, nothing, nothing, recipes={}, asked=[])
+    without = Analyses(*[pd.DataFrame()] * 4, recipes={}, asked=[])
     assert without.absent() == []
     (line,) = without._replace(asked=["transfer", "weight_similarity", "audit"]).absent()
     assert line.startswith("Analyses (transfer matrices, similarity of weights): ")
@@ -383,11 +325,14 @@ def test_analyses_are_missing_only_where_they_were_asked_for():
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("page")
-    made = invent(folder / "out")
-    write_page(folder, made)
-    return (folder / "index.html").read_text(encoding="utf-8")
+def made():
+    return invent()
+
+
+@pytest.fixture(scope="module")
+def texts(made, tmp_path_factory):
+    """The page, and the summary of it."""
+    return write_page(tmp_path_factory.mktemp("page"), made)
 
 
 def held(page, name):
@@ -395,15 +340,16 @@ def held(page, name):
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-def test_the_page_names_no_address_and_its_policy_forbids_all(page):
+def test_the_page_names_no_address_and_its_policy_forbids_all(texts):
+    page, _ = texts
     policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', page).group(1)
     assert policy.startswith("default-src &#39;none&#39;; ") and "unsafe" not in policy
     without = page.replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|//\w+\.\w+/|@import|url\(", without)
 
 
-def test_what_the_page_holds_is_the_studys(page):
-    study, explorer = held(page, "study-data"), held(page, "explorer-data")
+def test_what_the_page_holds_is_the_studys(texts):
+    study, explorer = (held(texts[0], name) for name in ("study-data", "explorer-data"))
     assert [p["estimator"] for p in study["parts"][0]["estimators"]] == NAMES
     assert len(explorer["parts"][0]["ids"]) == 60
     assert study["tables"]["main"]["tex"].startswith("% needs")
@@ -415,42 +361,61 @@ def test_what_the_page_holds_is_the_studys(page):
     assert study["parts"][0]["flows"][0]["gained"] == gained > 0
 
 
-def test_the_same_study_makes_the_same_page(tmp_path, page):
-    made = invent(tmp_path / "out")
-    write_page(tmp_path, made)
-    again = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert held(again, "study-data") == held(page, "study-data")
-    assert held(again, "explorer-data") == held(page, "explorer-data")
+def test_the_same_study_makes_the_same_page(tmp_path, texts):
+    again, _ = write_page(tmp_path, invent())
+    for name in ("study-data", "explorer-data"):
+        assert held(again, name) == held(texts[0], name)
 
 
-def test_what_checkpoints_share_is_said(tmp_path, page):
-    assert "questions are at every checkpoint" not in page
-    made = invent(tmp_path / "out", with_texts=False)
-    for path in made["files"]["predictions"]:
-        rows = artifacts.read(path, artifacts.PREDICTIONS)
-        lacking = (rows["checkpoint"] == "c3") & (rows["question_id"] < "q00010")
-        artifacts.write(rows[~lacking], path, artifacts.PREDICTIONS)
-    write_page(tmp_path, made)
+def changed(made, tmp_path, change):
+    """The page and summary of a study without texts whose predictions are changed."""
+    tables = replace(made["made"], predictions=change(made["made"].predictions))
+    tables = replace(tables, questions=tables.questions.head(0))
+    return write_page(tmp_path, made | {"made": tables})
+
+
+def test_what_checkpoints_share_is_said(tmp_path, made, texts):
+    assert "questions are at every checkpoint" not in texts[0]
+    found = changed(
+        made,
+        tmp_path,
+        lambda rows: rows[(rows["checkpoint"] != "c3") | (rows["question_id"] >= "q00010")],
+    )
     line = "only 50 of 60 questions are at every checkpoint (c2 60, c3 50, c4 60)"
-    assert line in (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert line in (tmp_path / "summary.txt").read_text(encoding="utf-8")
+    assert all(line in text for text in found)
 
 
-def test_pairs_without_regressions_are_named(tmp_path):
-    made = invent(tmp_path / "out", with_texts=False)
-    for path in made["files"]["predictions"]:
-        rows = artifacts.read(path, artifacts.PREDICTIONS)
-        last = rows["checkpoint"] == "c4"
-        artifacts.write(
-            rows.assign(correct=rows["correct"] | last), path, artifacts.PREDICTIONS
-        )
-    write_page(tmp_path, made)
+def test_pairs_without_regressions_are_named(tmp_path, made):
+    found = changed(
+        made,
+        tmp_path,
+        lambda rows: rows.assign(correct=rows["correct"] | (rows["checkpoint"] == "c4")),
+    )
     line = "Δ₀ᵇ and Δᵇ are means over 1 of 3 pairs: c2–c4, c3–c4 hold improvements or"
-    assert line in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert line in found[0]
 
 
-def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path):
-    made = invent(tmp_path / "out") | {"main": ["another"]}
-    write_page(tmp_path, made)
-    study = held((tmp_path / "index.html").read_text(encoding="utf-8"), "study-data")
-    assert study["main"] == NAMES
+def test_a_checkpoint_without_a_correct_answer_is_named(tmp_path, made):
+    found = changed(
+        made,
+        tmp_path,
+        lambda rows: rows.assign(correct=rows["correct"] & (rows["checkpoint"] != "c3")),
+    )
+    said = "No answer of 75% is correct; see"  # the label of c3
+    assert all(said in text for text in found)
+
+
+def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path, made):
+    page, _ = write_page(tmp_path, made | {"main": ["another"]})
+    assert held(page, "study-data")["main"] == NAMES
+
+
+def test_the_summary_is_the_pages_in_plain_text(texts):
+    _, text = texts
+    (heads,) = (line for line in text.splitlines() if "Brier" in line)
+    assert heads.split() == ["Δ₀ᵇ", "AUC", "Brier", "AUC", "ECE"]
+    cell = r"(−?[.\d]+[ *~]?|–)\s*"
+    rows = [line for line in text.splitlines() if re.fullmatch(rf"\S.*?\s+({cell}){{5}}", line)]
+    assert len(rows) == len(NAMES)
+    assert sum("*" in row for row in rows) >= 1
+    assert max(map(len, text.splitlines())) <= 100

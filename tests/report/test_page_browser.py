@@ -17,14 +17,19 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("page")
+def study():
     questions = [(f"What is the answer to question {i}?", [f"answer {i}"]) for i in range(120)]
     questions[:4] = [(text, [text]) for text in HOSTILE]
-    made = invent(folder / "out", questions=questions, estimators=[*NAMES, "mine<b>"])
+    made = invent(questions=questions, estimators=[*NAMES, "mine<b>"])
     made["labels"]["estimators"]["mine<b>"] = "<b>Mine</b>"
     made["labels"]["models"]["m"] = "<script>window.hacked = 3</script>"
-    write_page(folder, made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(study, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    write_page(folder, study)
     return folder / "index.html"
 
 
@@ -141,10 +146,8 @@ def test_search_finds_questions_and_answers(shown):
     assert n_found(shown) == 11
 
 
-def test_filters_agree_with_the_predictions(shown, page):
-    import pandas as pd
-
-    predictions = pd.read_parquet(page.parent / "out/predictions/m/quiz/every.parquet")
+def test_filters_agree_with_the_predictions(shown, study):
+    predictions = study["made"].predictions
     right = predictions.pivot_table(
         index="question_id", columns="checkpoint", values="correct", aggfunc="first"
     ).astype(bool)
@@ -267,7 +270,7 @@ def test_nothing_is_wider_than_the_window(shown, page, width):
 
 
 def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
-    made = invent(tmp_path / "out", with_texts=False, n_earlier=0)
+    made = invent(with_texts=False, n_earlier=0)
     write_page(tmp_path, made)
     browser.get_log("browser")
     visit(browser, tmp_path / "index.html", "#q=q00007")
@@ -279,7 +282,7 @@ def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
 
 def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
     more = [f"semantic_entropy_{i}" for i in range(4)]
-    made = invent(tmp_path / "out", estimators=[*NAMES, *more])
+    made = invent(estimators=[*NAMES, *more])
     made["labels"]["datasets"]["quiz"] = "Cities and countries"
     write_page(tmp_path, made)
     resize(browser, 1200, 900)
@@ -314,7 +317,6 @@ def test_the_largest_study_that_is_shown_whole_is_small_and_fast(tmp_path, brows
     estimators = [*NAMES, *more, "sequence_probability", "mine"]
     checkpoints = [f"c{k}" for k in range(7)]
     made = invent(
-        tmp_path / "out",
         n=5000,
         checkpoints=checkpoints,
         n_earlier=0,

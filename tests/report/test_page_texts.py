@@ -44,7 +44,7 @@ def shown(tmp_path_factory):
     folder, seen = tmp_path_factory.mktemp("texts"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compose, "render", lambda *given: seen.extend(given) or render(*given))
-        write_page(folder, invent(folder / "out", n=12))
+        write_page(folder, invent(n=12))
     return seen
 
 

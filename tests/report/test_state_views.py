@@ -8,10 +8,11 @@ import pytest
 from draw_states import draw_states
 from make_plain_table import make_plain_table
 
+from persistcal.report.page.contents import ShownTable, Stage
 from persistcal.report.page.states import states_sentences
-from persistcal.report.page.study import Checkpoint, StudyTable
 from persistcal.report.state_views import mean_rows, states_figure
 from persistcal.store import artifacts
+from persistcal.store.artifacts import TableFiles
 
 LABELS = {
     "models": {"m": "Model m", "n": "Model n"},
@@ -53,12 +54,10 @@ def test_table(tmp_path):
 def test_sentences(tmp_path):
     rows = mean_rows(states(tmp_path))
     more = rows.iloc[:1].assign(earlier="y", later="w", p_holm=0.3)
-    csv = pd.concat([rows, more]).to_csv(index=False)
-    cells = pd.read_csv(io.StringIO(csv), keep_default_na=False, na_values=[""])
-    of = {"m": {"x": Checkpoint("40%", None), "y": Checkpoint("50%", None)}}
-    study = SimpleNamespace(
-        tables=[StudyTable("states", "", "", cells, None)], checkpoints=of, labels=LABELS
-    )
+    files = TableFiles("states", pd.concat([rows, more]).to_csv(index=False), "")
+    shown = ShownTable(files, files.rows(missing=[""]), None)
+    of = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
+    study = SimpleNamespace(tables=[shown], stages=of, labels=LABELS)
     assert states_sentences(study) == [
         {
             "about": "Model m, R&D",

@@ -1,38 +1,9 @@
 """What a run ends with."""
 
 import os
-import re
 import time
 
-from synthetic_study import NAMES, invent, write_page
-
-from persistcal.store import artifacts
 from tools.end_of_run import end_of_run
-
-
-def test_the_summary_is_the_pages_in_plain_text(tmp_path):
-    write_page(tmp_path, invent(tmp_path / "out"))
-    text = (tmp_path / "summary.txt").read_text(encoding="utf-8")
-    (heads,) = (line for line in text.splitlines() if "Brier" in line)
-    assert heads.split() == ["Δ₀ᵇ", "AUC", "Brier", "AUC", "ECE"]
-    cell = r"(−?[.\d]+[ *~]?|–)\s*"
-    rows = [line for line in text.splitlines() if re.fullmatch(rf"\S.*?\s+({cell}){{5}}", line)]
-    assert len(rows) == len(NAMES)
-    assert sum("*" in row for row in rows) >= 1
-    assert max(map(len, text.splitlines())) <= 100
-
-
-def test_a_checkpoint_without_a_correct_answer_is_named(tmp_path):
-    made = invent(tmp_path / "out", with_texts=False)
-    for path in made["files"]["predictions"]:
-        rows = artifacts.read(path, artifacts.PREDICTIONS)
-        rows["correct"] &= rows["checkpoint"] != "c3"
-        artifacts.write(rows, path, artifacts.PREDICTIONS)
-    made["files"].pop("accuracies", None)
-    write_page(tmp_path, made)
-    said = "No answer of 75% is correct; see"  # the label of c3
-    assert said in (tmp_path / "summary.txt").read_text(encoding="utf-8")
-    assert said in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_run_ends_with_its_own_jobs_only(tmp_path):

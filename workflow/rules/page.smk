@@ -21,6 +21,14 @@ def texts(pattern, evaluated):
     return list(dict.fromkeys(of_each(pattern, answered(evaluated))))
 
 
+def records(evaluated):
+    return texts(CHECKPOINT, evaluated) if study.runs_models else []
+
+
+def names_of_checkpoints(evaluated):
+    return texts("{model}/{checkpoint}", evaluated) if study.runs_models else []
+
+
 def tables_shown(names):
     shown = expand(rules.make_table.output.csv, table=names)
     shown += plain_tables(PLAIN_TABLES, "csv")
@@ -54,9 +62,13 @@ rule make_page:
         questions=texts(QUESTIONS, study.evaluated),
         clusters=texts(CLUSTERS, study.evaluated),
         labels=texts(LABELS, study.evaluated),
-        checkpoints=texts(CHECKPOINT, study.evaluated) if study.runs_models else [],
+        checkpoints=records(study.evaluated),
         accuracies=rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
         tables=tables_shown(TABLES),
+        transfer=[],
+        variance=[],
+        headroom=[],
+        similarity=[],
     output:
         page=f"{RESULTS}/report/index.html",
         summary=f"{RESULTS}/report/summary.txt",
@@ -65,9 +77,10 @@ rule make_page:
     conda:
         "../../envs/cpu.yaml"
     params:
-        tables=described_tables,
+        described=described_tables,
         main=main_estimators,
         labels=EVALUATED_LABELS,
+        weights=names_of_checkpoints(study.evaluated),
         logs=LOGS,
         assets=ASSETS,
     script:
@@ -91,7 +104,7 @@ if study.runs_models:
             questions=texts(QUESTIONS, study.ever_evaluated),
             clusters=texts(CLUSTERS, study.ever_evaluated),
             labels=texts(LABELS, study.ever_evaluated),
-            checkpoints=texts(CHECKPOINT, study.ever_evaluated),
+            checkpoints=records(study.ever_evaluated),
             accuracies=rules.compute_accuracies.output.accuracies,
             tables=tables_shown([*TABLES, *study.further_tables]) + tables_of_analyses(),
             transfer=of_each(
@@ -106,8 +119,9 @@ if study.runs_models:
         log:
             f"{LOGS}/make_full_page.log",
         params:
-            tables=all_described_tables,
+            described=all_described_tables,
             main=main_estimators,
             labels=study.labels,
+            weights=names_of_checkpoints(study.ever_evaluated),
             logs=LOGS,
             assets=ASSETS,

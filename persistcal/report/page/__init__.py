@@ -3,17 +3,15 @@
 Modules
 -------
 analyses: the analyses that a study may have, as the page draws them
-calibration: what the page draws of an estimator's confidences: reliability, histograms,
-    pairs
-compose: gather what the page shows of a study, from frames alone
+calibration: the data of the page's charts of confidences: reliability, histograms, pairs
+compose: the page and the summary of a study, from its contents alone
+contents: everything that the page shows of a study, gathered from its tables
 explorer: the data behind the page's explorer: every question, answer and confidence, packed
-facts: what the foot of the page says of how a study was made
-overview: what the page says of a study in words
-parts: what the page knows of one model and dataset, as arrays
+facts: texts about how a study was made, for the foot of the page
+overview: the page's texts about a study
+parts: the answers of one model and dataset as the page shows them, as arrays
 render: the page as one HTML file that needs nothing else and may reach nothing else
-sentences: what a study says, in sentences that are true of its numbers
+sentences: sentences about a study, which are true of its numbers
 states: states against each other, in sentences
-study: all that the page is made of
-summary: what the page says, in a few lines of plain text for the end of a run
-tables: the study's tables as the page shows them
+tables: the study's tables as the page and its summary show them
 """

@@ -5,22 +5,17 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-Named = Callable[[str, str], str]  # of a model, how a checkpoint is printed
+from persistcal.report.layout import Names
+from persistcal.report.page.tables import as_number
+
+Naming = Callable[[str], str]  # display names of the checkpoints of a model
 
 
 class Analyses(NamedTuple):
-    """Frames of the analyses; empty ones are not part of the study.
+    """Tables of `persistcal.store.artifacts`; a study has those that are not empty.
 
-    Attributes
-    ----------
-    transfer, headroom, similarity : DataFrame
-        Tables TRANSFER, HEADROOM and WEIGHT_SIMILARITIES of `persistcal.store.artifacts`.
-    variance : DataFrame
-        Columns model, dataset, layer, mean_rho, median_rho and n.
-    recipes : mapping
-        Titles of the recipes of the transfer matrices.
-    asked : collection of str
-        Analyses that the study's config names for its models.
+    `recipes` are the titles of the recipes of the transfer matrices, and `asked` the analyses
+    that the study's config names for its models.
     """
 
     transfer: pd.DataFrame
@@ -31,7 +26,7 @@ class Analyses(NamedTuple):
     asked: Collection[str]
 
     def absent(self) -> list[str]:
-        """Say which of the analyses that were asked for the page was made without."""
+        """Name the analyses that were asked for and that the page was made without."""
         frames = {
             "transfer": ("transfer matrices", self.transfer),
             "gcm_headroom": ("headroom over the verifier", self.headroom),
@@ -50,102 +45,87 @@ class Analyses(NamedTuple):
 
 
 def analyses_view(
-    analyses: Analyses,
-    checkpoints: Mapping[str, Mapping[str, Any]],
-    labels: Mapping[str, Mapping[str, str]],
+    analyses: Analyses, stages: Mapping[str, Mapping[str, Any]], labels: Names
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return what the script draws of each analysis.
+    """Return the data of each analysis for the script.
 
-    Parameters
-    ----------
-    analyses : Analyses
-        Those of the study.
-    checkpoints : mapping
-        By model and name, in order; values have a `label`.
-    labels : mapping
-        Labels of `models` and `datasets`.
+    `stages` are by model and name its checkpoints, in order, each with a `label`.
     """
 
-    def named(model: str, checkpoint: str) -> str:
+    def naming(model: str) -> Naming:
+        known = stages.get(model, {})
         # A training set may join several checkpoints.
-        known = checkpoints.get(model, {})
-        return " + ".join(known[c].label if c in known else c for c in checkpoint.split("+"))
+        return lambda name: " + ".join(
+            known[c].label if c in known else c for c in name.split("+")
+        )
 
-    def titled(row: Mapping[Any, Any] | pd.Series) -> str:
-        model = labels["models"].get(row["model"], row["model"])
-        return f"{model} · {labels['datasets'].get(row['dataset'], row['dataset'])}"
+    def titled(model: str, dataset: str) -> str:
+        model = labels["models"].get(model, model)
+        return f"{model} · {labels['datasets'].get(dataset, dataset)}"
 
-    return {
-        "transfer": [
+    transfer, similarity, variance = [], [], []
+    of = ["model", "dataset", "recipe"]
+    for key, group in analyses.transfer.groupby(of, sort=False):
+        model, dataset, recipe = map(str, key)
+        title = f"{analyses.recipes.get(recipe, recipe)} ({titled(model, dataset)})"
+        transfer.append({"title": title, **_matrix(group, naming(model))})
+    for name, group in analyses.similarity.groupby("model", sort=False):
+        model = str(name)
+        title = labels["models"].get(model, model)
+        similarity.append({"title": title, **_symmetric(group, naming(model))})
+    for key, group in analyses.variance.groupby(of[:2], sort=False):
+        model, dataset = map(str, key)
+        rows = [
             {
-                "title": f"{analyses.recipes.get(str(recipe), str(recipe))} "
-                f"({titled(group.iloc[0])})",
-                **_matrix(group, "trained_on", "checkpoint", "auc", str(model), named),
-            }
-            for (model, _, recipe), group in analyses.transfer.groupby(
-                ["model", "dataset", "recipe"], sort=False
-            )
-        ],
-        "similarity": [
-            _symmetric(group, str(model), named, labels)
-            for model, group in analyses.similarity.groupby("model", sort=False)
-        ],
-        "variance": [
-            {
-                "title": titled(group.iloc[0]),
-                "rows": [
-                    {
-                        "layer": int(row["layer"]),
-                        "mean_rho": _number(row["mean_rho"]),
-                        "median_rho": _number(row["median_rho"]),
-                        "n": int(row["n"]),
-                    }
-                    for row in group.to_dict("records")
-                    if row["mean_rho"] == row["mean_rho"]
-                ],
-            }
-            for _, group in analyses.variance.groupby(["model", "dataset"], sort=False)
-            if group["mean_rho"].notna().any()
-        ],
-        "headroom": [
-            {
-                "label": titled(row),
-                "value": _number(row["headroom"]),
-                "lower": _number(row["lower_2_5pct"]),
-                "upper": _number(row["upper_97_5pct"]),
-                "error_rate": _number(row["error_rate"]),
+                "layer": int(row["layer"]),
+                "mean_rho": as_number(row["mean_rho"]),
+                "median_rho": as_number(row["median_rho"]),
                 "n": int(row["n"]),
             }
-            for row in analyses.headroom.to_dict("records")
-            if row["headroom"] == row["headroom"] and row["lower_2_5pct"] == row["lower_2_5pct"]
-        ],
+            for row in group.dropna(subset="mean_rho").to_dict("records")
+        ]
+        if rows:
+            variance.append({"title": titled(model, dataset), "rows": rows})
+    headroom = [
+        {
+            "label": titled(row["model"], row["dataset"]),
+            "value": as_number(row["headroom"]),
+            "lower": as_number(row["lower_2_5pct"]),
+            "upper": as_number(row["upper_97_5pct"]),
+            "error_rate": as_number(row["error_rate"]),
+            "n": int(row["n"]),
+        }
+        for row in analyses.headroom.dropna(subset=["headroom", "lower_2_5pct"]).to_dict(
+            "records"
+        )
+    ]
+    return {
+        "transfer": transfer,
+        "similarity": similarity,
+        "variance": variance,
+        "headroom": headroom,
     }
 
 
-def _number(value: float) -> float | None:
-    return None if value != value else round(float(value), 4)
-
-
-def _matrix(
-    group: pd.DataFrame, row: str, column: str, value: str, model: str, named: Named
-) -> dict[str, Any]:
-    rows, columns = (list(dict.fromkeys(group[name])) for name in (row, column))
-    at = {(r[row], r[column]): _number(r[value]) for r in group.to_dict("records")}
+def _matrix(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
+    """Return AUCs by training set and checkpoint."""
+    rows, columns = (list(group[name].unique()) for name in ("trained_on", "checkpoint"))
+    cells = group[["trained_on", "checkpoint", "auc"]].itertuples(index=False, name=None)
+    at = {(row, column): as_number(auc) for row, column, auc in cells}
     return {
-        "rows": [named(model, name) for name in rows],
-        "columns": [named(model, name) for name in columns],
+        "rows": [named(name) for name in rows],
+        "columns": [named(name) for name in columns],
         "values": [[at.get((r, c)) for c in columns] for r in rows],
     }
 
 
-def _symmetric(
-    group: pd.DataFrame, model: str, named: Named, labels: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
+def _symmetric(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
+    """Return cosines of each two checkpoints."""
     names = list(dict.fromkeys([*group["earlier"], *group["later"]]))
-    at = {(r["earlier"], r["later"]): _number(r["cosine"]) for r in group.to_dict("records")}
+    cells = group[["earlier", "later", "cosine"]].itertuples(index=False, name=None)
+    at = {(one, other): as_number(cosine) for one, other, cosine in cells}
     return {
-        "title": labels["models"].get(model, model),
-        "names": [named(model, name) for name in names],
+        "names": [named(name) for name in names],
         "values": [
             [1.0 if a == b else at.get((a, b), at.get((b, a))) for b in names] for a in names
         ],

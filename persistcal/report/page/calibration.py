@@ -1,4 +1,4 @@
-"""What the page draws of an estimator's confidences: reliability, histograms, pairs."""
+"""The data of the page's charts of confidences: reliability, histograms, pairs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,21 +21,11 @@ LEAST_SUPPORT = 3.0
 
 
 def calibration(part: Part, *, seed: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return by (train_dataset, estimator) a diagram and a histogram per checkpoint.
+    """Return by (train_dataset, estimator) a diagram and a histogram per evaluation checkpoint.
 
-    Parameters
-    ----------
-    part : Part
-        One model and dataset.
-    seed : int
-        Of the bootstrap, whose replicates all estimators share.
-
-    Returns
-    -------
-    dict
-        Per evaluation checkpoint `smece`; the curve as `points`, rows of
-        (confidence, accuracy, lower, upper); and `right` and `wrong`, the counts
-        of correct and incorrect answers in 20 equal bins, mean over seeds.
+    Each has `smece`; the curve as `points`, rows of (confidence, accuracy, lower, upper); and
+    `right` and `wrong`, the counts of correct and incorrect answers in 20 equal bins, mean
+    over seeds. All estimators share the replicates of the bootstrap.
     """
     counts = [
         bootstrap_counts(int((row != ABSENT).sum()), n_replicates=N_REPLICATES, seed=seed)

@@ -1,6 +1,7 @@
-"""Gather what the page shows of a study, from frames alone."""
+"""The page and the summary of a study, from its contents alone."""
 
 from itertools import groupby
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from persistcal.report.families import looks
@@ -8,22 +9,24 @@ from persistcal.report.grid import lay_out
 from persistcal.report.page import overview
 from persistcal.report.page.analyses import analyses_view
 from persistcal.report.page.calibration import calibration, pair_metrics
+from persistcal.report.page.contents import Contents, ShownTable
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.parts import Part, flows
-from persistcal.report.page.render import render
+from persistcal.report.page.render import family_classes, render
 from persistcal.report.page.states import states_sentences
-from persistcal.report.page.study import (
-    Checkpoint,
-    Study,
-    StudyTable,
-    member_label,
-    part_label,
-)
-from persistcal.report.page.tables import heading, plain_grid
+from persistcal.report.page.tables import as_number, heading, plain_grid, plain_text
+
+WIDTH = 100  # characters of the summary's lines
+# What the first chart shows of an estimator, by its name there
+_HERO = {
+    "follows": ("contrast", "delta0_balanced"),
+    "contrast": ("contrast", "auc"),
+    "full": ("full", "auc"),
+}
 
 
-class Facts(NamedTuple):
-    """What the page's foot says of how the study was made.
+class Origin(NamedTuple):
+    """How the study was made, for the page's foot.
 
     Attributes
     ----------
@@ -39,31 +42,29 @@ class Facts(NamedTuple):
     config: str
 
 
-def compose(study: Study, facts: Facts) -> str:
+def compose(study: Contents, origin: Origin) -> str:
     """Return the page of a study."""
-    labels = study.labels
-    chosen = choose_questions(study.parts, seed=study.seed)
+    parts, labels = study.parts, study.labels
+    chosen = choose_questions(parts, seed=study.seed)
     kept = [
-        len(some) == len(p.answers.questions)
-        for some, p in zip(chosen, study.parts, strict=True)
+        len(some) == len(p.answers.questions) for some, p in zip(chosen, parts, strict=True)
     ]
-    names = [e for part in study.parts for _, e in part.members]
-    ordered = [e for e in labels["estimators"] if e in names]
     tables = [_table(table, study) for table in study.tables]
+    names = [e for part in parts for _, e in part.members]
+    ordered = [e for e in labels["estimators"] if e in names]
     grids = [grid for table in tables for grid in table["grids"]]
-    tabled = [row.estimator for grid in grids for row in grid.rows()]
-    seen = looks([*ordered, *names, *tabled])
+    seen = looks([*ordered, *names, *(row.estimator for grid in grids for row in grid.rows())])
+    classes = family_classes(seen)
     words = Words()
     explorer = {
-        "parts": [pack(p, some, words) for p, some in zip(study.parts, chosen, strict=True)],
+        "parts": [pack(p, some, words) for p, some in zip(parts, chosen, strict=True)],
         "texts": words.texts,
     }
-    families = list(dict.fromkeys(look.family for look in seen.values()))
-    analyses = analyses_view(study.analyses, study.checkpoints, labels)
+    analyses = analyses_view(study.analyses, study.stages, labels)
     data = {
         "looks": {
             name: {
-                "class": f"f{families.index(look.family)}",
+                "class": classes[look.family],
                 "marker": look.marker,
                 "dash": " ".join(map(str, look.dash)),
                 "variant": look.variant,
@@ -74,77 +75,71 @@ def compose(study: Study, facts: Facts) -> str:
         "main": study.main,
         "hero": _hero(study),
         "accuracy": _accuracy(study),
-        "parts": [_part(part, study) for part in study.parts],
+        "parts": [_part(part, study) for part in parts],
         "analyses": analyses,
-        "tables": {table.name: {"csv": table.csv, "tex": table.tex} for table in study.tables},
+        "tables": {
+            table.files.name: {"csv": table.files.csv, "tex": table.files.tex}
+            for table in study.tables
+        },
     }
+    models = [labels["models"].get(model, model) for model in study.stages]
     view = {
-        "title": "Persistent calibration: "
-        + ", ".join(
-            labels["models"].get(m, m) for m in dict.fromkeys(p.model for p in study.parts)
-        ),
+        "title": f"Persistent calibration: {', '.join(models)}",
         "lede": overview.lede(study),
         "facts": overview.counts(study),
         "sentences": overview.sentences(study) + states_sentences(study),
         "tables": tables,
-        "parts": [{"label": part_label(part, labels)} for part in study.parts],
+        "parts": [{"label": part.place.title(labels)} for part in parts],
         "analyses": any(analyses.values()),
         "explorer_note": overview.explorer_note(study, chosen, kept),
-        "about": facts.about,
         "missing": overview.missing(study, kept),
-        "jobs": facts.jobs,
-        "config": facts.config,
         "looks": seen,
+        **origin._asdict(),
     }
     return render(view, data, explorer)
 
 
-# What the first chart shows of an estimator, by its name there
-_HERO = {
-    "follows": ("contrast", "delta0_balanced"),
-    "contrast": ("contrast", "auc"),
-    "full": ("full", "auc"),
-}
+def summary(study: Contents) -> str:
+    """Return a study's sentences, its first table of results, and what is missing, as text."""
+    said = [f"{about['about']}: {about['text']}" for about in overview.sentences(study)]
+    lines = [fill(text, WIDTH) for text in said]
+    table = next((t for t in study.tables if t.description is not None), None)
+    if table is not None and table.description is not None:
+        grids = lay_out(table.rows, table.description, labels=study.labels)
+        lines += [plain_text(grid) for grid in grids]
+        lines.append("* best, ~ not significantly worse (by block)")
+    absent = overview.missing(study, [True] * len(study.parts))
+    lines += [fill(f"Left out: {line}", WIDTH, subsequent_indent="  ") for line in absent]
+    return "\n\n".join(lines) + "\n"
 
 
-def _hero(study: Study) -> list[dict[str, Any]]:
+def _hero(study: Contents) -> list[dict[str, Any]]:
     """Return a facet per part: each measure with its interval, a point per estimator."""
     odds = study.intervals[
         (study.intervals["conditioning"] == "odds") & study.intervals["value"].notna()
     ]
     key = ["model", "dataset", "train_dataset", "estimator", "scope", "metric"]
     ends = odds.set_index(key)[["value", "lower_2_5pct", "upper_97_5pct"]]
-    bounds = {place: list(map(_number, row)) for place, *row in ends.itertuples(name=None)}
+    bounds = {place: list(map(as_number, row)) for place, *row in ends.itertuples(name=None)}
     facets = []
     for part in study.parts:
-        points = [
-            {
-                "estimator": member[1],
-                "label": member_label(member, part.dataset, study.labels),
-                **{
-                    name: bounds.get((part.model, part.dataset, *member, *of), [None] * 3)
-                    for name, of in _HERO.items()
-                },
+        place, points = part.place, []
+        for member in part.members:
+            measured = {
+                name: bounds.get((place.model, place.dataset, *member, *of), [None] * 3)
+                for name, of in _HERO.items()
             }
-            for member in part.members
-        ]
-        shown = [p for p in points if p["full"][0] is not None and p["contrast"][0] is not None]
-        facets.append({"title": part_label(part, study.labels), "points": shown})
+            if measured["full"][0] is not None and measured["contrast"][0] is not None:
+                label = place.name(member, study.labels)
+                points.append({"estimator": member[1], "label": label, **measured})
+        facets.append({"title": place.title(study.labels), "points": points})
     return facets
 
 
-def _number(value: float) -> float | None:
-    return None if value != value else round(float(value), 4)
-
-
-def _checkpoint(study: Study, model: str, name: str) -> Checkpoint:
-    return study.checkpoints.get(model, {}).get(name, Checkpoint(name, None))
-
-
-def _accuracy(study: Study) -> list[dict[str, Any]]:
+def _accuracy(study: Contents) -> list[dict[str, Any]]:
     """Return by model a line per dataset, from the accuracies or else the predictions."""
     models = []
-    for model, some in groupby(study.parts, key=lambda part: part.model):
+    for model, some in groupby(study.parts, key=lambda part: part.place.model):
         parts = list(some)
         known = {
             (row["dataset"], row["checkpoint"]): (row["accuracy"], row["n"])
@@ -155,54 +150,36 @@ def _accuracy(study: Study) -> list[dict[str, Any]]:
             for name, row in zip(part.checkpoints, part.correct, strict=True):
                 there = row[row >= 0]
                 if len(there):
-                    known.setdefault((part.dataset, name), (float(there.mean()), len(there)))
-        names = [
-            name
-            for name in dict.fromkeys(
-                [*study.checkpoints.get(model, {}), *(c for p in parts for c in p.checkpoints)]
-            )
-            if any(checkpoint == name for _, checkpoint in known)
-        ]
+                    accuracy = float(there.mean()), len(there)
+                    known.setdefault((part.place.dataset, name), accuracy)
+        answered = {checkpoint for _, checkpoint in known}
+        stages = {name: s for name, s in study.stages[model].items() if name in answered}
         evaluation = {c for part in parts for c in part.answers.checkpoints}
-        models.append(
-            {
-                "model": model,
-                "checkpoints": [
-                    {
-                        **_checkpoint(study, model, name)._asdict(),
-                        "role": "evaluation" if name in evaluation else "earlier",
-                    }
-                    for name in names
-                ],
-                "datasets": [
-                    {
-                        "label": study.labels["datasets"].get(part.dataset, part.dataset),
-                        "accuracy": [
-                            _number(known.get((part.dataset, name), (float("nan"), 0))[0])
-                            for name in names
-                        ],
-                        "n": [
-                            int(known.get((part.dataset, name), (0, 0))[1]) for name in names
-                        ],
-                    }
-                    for part in parts
-                ],
-            }
-        )
+        lines = []
+        for dataset in (part.place.dataset for part in parts):
+            of = [known.get((dataset, name), (float("nan"), 0)) for name in stages]
+            line: dict[str, Any] = {"label": study.labels["datasets"].get(dataset, dataset)}
+            line |= {"accuracy": [as_number(a) for a, _ in of], "n": [int(n) for _, n in of]}
+            lines.append(line)
+        checkpoints = [
+            {**stage._asdict(), "role": "evaluation" if name in evaluation else "earlier"}
+            for name, stage in stages.items()
+        ]
+        models.append({"model": model, "checkpoints": checkpoints, "datasets": lines})
     return models
 
 
-def _part(part: Part, study: Study) -> dict[str, Any]:
+def _part(part: Part, study: Contents) -> dict[str, Any]:
     drawn, pairs = calibration(part, seed=study.seed), pair_metrics(part)
-    members = list(part.members)
+    stages = study.stages[part.place.model]
     return {
-        "key": part.key,
-        "label": part_label(part, study.labels),
-        "model": part.model,
+        "key": f"{part.place.model}/{part.place.dataset}",
+        "label": part.place.title(study.labels),
+        "model": part.place.model,
         "n_earlier": part.n_earlier,
         "checkpoints": [
             {
-                "label": _checkpoint(study, part.model, name).label,
+                "label": stages[name].label,
                 "role": "earlier" if place < part.n_earlier else "evaluation",
             }
             for place, name in enumerate(part.checkpoints)
@@ -210,10 +187,10 @@ def _part(part: Part, study: Study) -> dict[str, Any]:
         "estimators": [
             {
                 "estimator": member[1],
-                "label": member_label(member, part.dataset, study.labels),
+                "label": part.place.name(member, study.labels),
                 "main": member[1] in study.main,
             }
-            for member in members
+            for member in part.members
         ],
         "flows": flows(part.correct),
         "pairs": [
@@ -227,23 +204,19 @@ def _part(part: Part, study: Study) -> dict[str, Any]:
             }
             for pair in part.pairs
         ],
-        "calibration": [drawn[member] for member in members],
-        "pair_metrics": [pairs[member] for member in members],
+        "calibration": [drawn[member] for member in part.members],
+        "pair_metrics": [pairs[member] for member in part.members],
     }
 
 
-def _table(table: StudyTable, study: Study) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "name": table.name,
-        "heading": heading(table.name, list(study.labels["datasets"]), study.labels),
-        "caption": "",
-        "tex": bool(table.tex),
-        "grids": [],
-        "plain": None,
+def _table(table: ShownTable, study: Contents) -> dict[str, Any]:
+    name, results = table.files.name, table.description
+    shown = {
+        "name": name,
+        "heading": heading(name, list(study.labels["datasets"]), study.labels),
+        "tex": bool(table.files.tex),
     }
-    if table.description is None:
-        return {**shown, "plain": plain_grid(table.cells)}
-    grids = lay_out(
-        table.cells, table.description, labels=study.labels, intervals=study.intervals
-    )
-    return {**shown, "caption": table.description["caption"], "grids": grids}
+    if results is None:
+        return {**shown, "caption": "", "grids": [], "plain": plain_grid(table.rows)}
+    grids = lay_out(table.rows, results, labels=study.labels, intervals=study.intervals)
+    return {**shown, "caption": results["caption"], "grids": grids, "plain": None}

@@ -26,19 +26,9 @@ def choose_questions(
 ) -> list[NDArray[np.intp]]:
     """Return, per part, the positions of the questions that the explorer keeps, by their ids.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        All of the study.
-    seed : int
-        Of the sample.
-    most_cells : int
-        Questions × checkpoints × estimators that all parts may have together.
-
-    Notes
-    -----
-    Every part keeps the same share of its questions. Those of a contrast set come
-    first; of the class that does not fit, a sample stays.
+    Where the study has more than `most_cells` questions × checkpoints × estimators, every part
+    keeps the same share of its questions. Those of a contrast set come first; of the class
+    that does not fit, a sample stays.
     """
     cells = [
         len(part.answers.questions) * len(part.checkpoints) * len(part.members)
@@ -86,24 +76,15 @@ class Words:
 
 
 def pack(part: Part, chosen: NDArray[np.intp], words: Words) -> dict[str, Any]:
-    """Return the explorer's columns of one part, ready for JSON.
-
-    Parameters
-    ----------
-    part : Part
-        One model and dataset.
-    chosen : int ndarray
-        Positions of the questions that are kept.
-    words : Words
-        Collects the texts of all parts.
+    """Return the explorer's columns of one part at the `chosen` positions, ready for JSON.
 
     Returns
     -------
     dict
         `ids`; per checkpoint `correct` as a text of 1, 0 and - (no answer);
         `confidence`, by estimator a list per evaluation checkpoint of thousandths,
-        mean over seeds, -1 where there is no answer; and, with texts, `question`,
-        `category`, `references` and, per checkpoint, `clusters`.
+        mean over seeds, -1 where it is missing; and, with texts, `question`,
+        `category`, `references` and, per checkpoint, `clusters`. Texts are numbers of `words`.
     """
     answers = part.answers
     ids = [str(question) for question in answers.questions[chosen]]
@@ -130,17 +111,17 @@ def _texts(
     texts: Texts, ids: Sequence[str], checkpoints: Sequence[str], words: Words
 ) -> dict[str, Any]:
     asked = texts.questions.set_index("question_id").loc[list(ids)]
-    return {
-        "question": [words.place(text) for text in asked["question"]],
-        "category": [words.place(text) for text in asked["category"]],
-        "references": [[words.place(text) for text in some] for some in asked["references"]],
-        "clusters": [
-            _clusters(texts.clusters[c], texts.labels[c], ids, words)
-            if c in texts.clusters and c in texts.labels
-            else None
-            for c in checkpoints
-        ],
+    columns: dict[str, Any] = {
+        name: [words.place(text) for text in asked[name]] for name in ("question", "category")
     }
+    columns["references"] = [[words.place(t) for t in some] for some in asked["references"]]
+    columns["clusters"] = [
+        _clusters(texts.clusters[c], texts.labels[c], ids, words)
+        if c in texts.clusters and c in texts.labels
+        else None
+        for c in checkpoints
+    ]
+    return columns
 
 
 def _clusters(
@@ -148,13 +129,9 @@ def _clusters(
 ) -> dict[str, list[int]]:
     """Flatten the most probable clusters of each question.
 
-    Returns
-    -------
-    dict
-        `n` clusters per question, and of each its `answer` (a text's number),
-        `probability` in thousandths and `label` (place in LABELS, or -1 where
-        nothing judged it, or -2 where it waits for a person); `more`, the
-        clusters per question that are left out.
+    Each has an `answer` (a text's number), a `probability` in thousandths and a `label`: its
+    place in LABELS, -1 where it is not judged, -2 where it waits for a person. By question
+    there are `n` of them, and `more` are left out.
     """
     rows = clusters.merge(labels, on=["question_id", "cluster"], how="left")
     rows = rows.assign(place=pd.Index(ids).get_indexer(pd.Index(rows["question_id"])))

@@ -1,4 +1,4 @@
-"""What the foot of the page says of how a study was made."""
+"""Texts about how a study was made, for the foot of the page."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -6,6 +6,8 @@ from importlib import metadata
 from typing import Any
 
 import pandas as pd
+
+from persistcal.models.checkpoint import Checkpoint
 
 PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
 
@@ -20,14 +22,9 @@ def installed_versions() -> dict[str, str]:
 
 
 def config_of_study(config: Mapping[str, Any], estimators: Collection[str]) -> dict[str, Any]:
-    """Return the config without models, datasets and so on that the study does not name.
+    """Return the config without models, datasets and so on that the study does not use.
 
-    Parameters
-    ----------
-    config : mapping
-        The study's config, laid over the defaults.
-    estimators : collection of str
-        Estimators that were evaluated.
+    `config` is laid over the defaults, and `estimators` are those that were evaluated.
 
     Examples
     --------
@@ -71,29 +68,25 @@ def about(
     *,
     made: str,
     commit: str,
-    versions: Mapping[str, str],
-    weights: Mapping[str, Mapping[str, Any]],
+    weights: Mapping[str, Checkpoint],
     seeds: Iterable[int],
 ) -> list[tuple[str, str]]:
-    """Return terms and what they are, for a list of definitions.
+    """Return terms and their texts, for a list of definitions.
 
     Parameters
     ----------
     config : mapping
         The study's config, whole.
-    made : str
-        When the page was made.
-    commit : str
-        Of the code; empty where it is no checkout.
-    versions : mapping
-        By package.
-    weights : mapping
-        By "model/checkpoint", what its resolved checkpoint file says.
+    made, commit : str
+        When the page was made, and the commit of the code (empty if it is no checkout).
+    weights : mapping of str to Checkpoint
+        Records by "model/checkpoint".
     seeds : iterable of int
         Of the estimators that were trained.
     """
     judge, evaluation = config["judge"], config["evaluation"]
     model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""
+    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
     lines = [
         ("Page made", made),
         ("Results", config["results"]),
@@ -105,24 +98,22 @@ def about(
             f"{evaluation['replicates']:,} replicates, seed {evaluation['seed']} "
             "(reliability bands: 200)",
         ),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        ("Versions", versions),
     ]
-    for name, entry in weights.items():
-        digests = [str(digest)[:12] for digest in (entry.get("weights") or {}).values()]
-        source = entry.get("commit") or entry.get("revision") or "local files"
-        shown = f"{digests[0]}{f' and {len(digests) - 1} more files' if digests[1:] else ''}"
-        lines.append((name, f"{source}; weights sha256 {shown}" if digests else str(source)))
+    for name, record in weights.items():
+        digests = [digest[:12] for digest in record.weights.values()]
+        source = record.commit or record.revision or "local files"
+        more = f" and {len(digests) - 1} more files" if digests[1:] else ""
+        text = f"{source}; weights sha256 {digests[0]}{more}" if digests else source
+        lines.append((name, text))
     return lines
 
 
 def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, Any]]:
-    """Add up the benchmark files of jobs.
+    """Add up the benchmark files of jobs, by rule.
 
-    Parameters
-    ----------
-    benchmarks : sequence of (rule, DataFrame)
-        As Snakemake writes them: columns `s` and `max_rss` (MB; "-" or missing where
-        a job was too short to be measured).
+    Snakemake writes their columns `s` and `max_rss` (MB; "-" or missing where a job was too
+    short to be measured).
 
     Examples
     --------
@@ -139,11 +130,6 @@ def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, An
     )
     summed = summed.sort_values("seconds", ascending=False)
     return [
-        {
-            "name": str(rule),
-            "n": int(row["n"]),
-            "seconds": round(float(row["seconds"]), 1),
-            "memory": float(row["memory"]),
-        }
-        for rule, row in summed.iterrows()
+        {"name": rule, "n": n, "seconds": round(seconds, 1), "memory": float(memory)}
+        for rule, n, seconds, memory in summed.itertuples(name=None)
     ]

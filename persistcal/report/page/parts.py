@@ -1,6 +1,7 @@
-"""What the page knows of one model and dataset, as arrays."""
+"""The answers of one model and dataset as the page shows them, as arrays."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,49 +12,69 @@ from numpy.typing import NDArray
 from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
+from persistcal.report.layout import Member, Names
 
 
 class Texts(NamedTuple):
-    """The words behind the predictions of a part.
-
-    Attributes
-    ----------
-    questions : DataFrame
-        Table QUESTIONS of `persistcal.store.artifacts`.
-    clusters, labels : mapping of str to DataFrame
-        Tables CLUSTERS and LABELS by checkpoint.
-    """
+    """The words behind predictions: table QUESTIONS; by checkpoint CLUSTERS and LABELS."""
 
     questions: pd.DataFrame
     clusters: Mapping[str, pd.DataFrame]
     labels: Mapping[str, pd.DataFrame]
 
 
+@dataclass(frozen=True)
+class Place:
+    """A model and a dataset, with checkpoints in order and the contrast sets that are used.
+
+    A training checkpoint (`earlier`) is shown where its answers to the evaluated questions
+    were judged.
+    """
+
+    model: str
+    dataset: str
+    earlier: Sequence[str]
+    evaluation: Sequence[str]
+    min_contrast: int
+    pairs: Pairs = "all"
+
+    def title(self, labels: Names) -> str:
+        """Return the display names of model and dataset."""
+        model = labels["models"].get(self.model, self.model)
+        return f"{model} · {labels['datasets'].get(self.dataset, self.dataset)}"
+
+    def name(self, member: Member, labels: Names) -> str:
+        """Return the display name of an estimator, with a dataset that it was trained on."""
+        train_dataset, estimator = member
+        label = labels["estimators"].get(estimator, estimator)
+        if train_dataset == self.dataset:
+            return label
+        return f"{label} ({labels['datasets'].get(train_dataset, train_dataset)})"
+
+
 class Part(NamedTuple):
-    """One model and dataset.
+    """The answers to one dataset of one model.
 
     Attributes
     ----------
-    model, dataset : str
-        Names.
+    place : Place
     checkpoints : tuple of str
-        Those whose correctness is known: earlier ones first, then the evaluation's.
+        Those whose correctness is known: training ones first, then the evaluation's.
     n_earlier : int
-        How many of them come before the evaluation.
+        How many of them are training checkpoints.
     answers : AnswerArrays
         The predictions at the evaluation checkpoints.
     correct : int8 ndarray of shape (n_checkpoints, n_questions)
-        As in `AnswerArrays`, with the earlier checkpoints.
+        As in `AnswerArrays`, with the training checkpoints.
     pairs : list of ContrastSet
         Of the evaluation checkpoints.
     texts : Texts or None
         None where a study has only predictions.
     order : tuple of str
-        Estimators as they are listed.
+        Estimators as they are listed; others come after them.
     """
 
-    model: str
-    dataset: str
+    place: Place
     checkpoints: tuple[str, ...]
     n_earlier: int
     answers: AnswerArrays
@@ -63,78 +84,42 @@ class Part(NamedTuple):
     order: tuple[str, ...]
 
     @property
-    def members(self) -> dict[tuple[str, str], list[NDArray[np.float64]]]:
+    def members(self) -> dict[Member, list[NDArray[np.float64]]]:
         """The confidences of each (train_dataset, estimator), in the order of the study."""
         gathered = self.answers.estimators
-        place = {name: i for i, name in enumerate(self.order)}
-        ordered = sorted(gathered, key=lambda member: place.get(member[1], len(place)))
+        rank = {name: i for i, name in enumerate(self.order)}
+        ordered = sorted(gathered, key=lambda member: rank.get(member[1], len(rank)))
         return {member: gathered[member] for member in ordered}
-
-    @property
-    def key(self) -> str:
-        """Name of the part in links."""
-        return f"{self.model}/{self.dataset}"
 
 
 def arrange_part(
     predictions: pd.DataFrame,
+    place: Place,
     *,
-    model: str,
-    dataset: str,
-    earlier: Sequence[str],
-    evaluation: Sequence[str],
-    min_contrast: int,
-    texts: Texts | None,
+    texts: Texts | None = None,
     order: Sequence[str] = (),
-    pairs: Pairs = "all",
 ) -> Part:
-    """Arrange what is known of one model and dataset.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        Table PREDICTIONS of `persistcal.store.artifacts`.
-    model, dataset : str
-        Names.
-    earlier, evaluation : sequence of str
-        Checkpoints in order. An earlier one is shown where its answers to the
-        evaluated questions were judged.
-    min_contrast : int
-        Smallest contrast set that is used.
-    texts : Texts or None
-        Questions and answers, where the study has them.
-    order : sequence of str
-        Estimators as they are listed; others come after them.
-    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
-        See `persistcal.evaluation.contrast.choose_pairs`.
-    """
-    answers = arrange(predictions, list(evaluation))
-    rows, shown = [], []
-    for checkpoint in earlier:
+    """Arrange rows of PREDICTIONS of one model and dataset, and its texts, as a `Part`."""
+    answers = arrange(predictions, list(place.evaluation))
+    rows = {}
+    for checkpoint in place.earlier:
         if texts is None or checkpoint not in texts.labels:
             continue
-        top = label_predictions(
-            take_predictions(texts.questions, texts.clusters[checkpoint]),
-            texts.labels[checkpoint],
-        )
+        taken = take_predictions(texts.questions, texts.clusters[checkpoint])
+        top = label_predictions(taken, texts.labels[checkpoint])
         row = np.full(len(answers.questions), ABSENT, np.int8)
-        place = pd.Index(answers.questions).get_indexer(pd.Index(top["question_id"]))
-        row[place[place >= 0]] = top["correct"].to_numpy()[place >= 0]
+        at = pd.Index(answers.questions).get_indexer(pd.Index(top["question_id"]))
+        row[at[at >= 0]] = top["correct"].to_numpy()[at >= 0]
         if (row != ABSENT).any():
-            rows.append(row)
-            shown.append(checkpoint)
+            rows[checkpoint] = row
+    chosen = choose_pairs(place.pairs, answers.checkpoints)
     return Part(
-        model,
-        dataset,
-        (*shown, *answers.checkpoints),
-        len(shown),
+        place,
+        (*rows, *answers.checkpoints),
+        len(rows),
         answers,
-        np.vstack([*rows, answers.correct]) if rows else answers.correct,
-        contrast_sets(
-            answers.correct,
-            min_contrast=min_contrast,
-            pairs=choose_pairs(pairs, answers.checkpoints),
-        ),
+        np.vstack([*rows.values(), answers.correct]),
+        contrast_sets(answers.correct, min_contrast=place.min_contrast, pairs=chosen),
         texts,
         tuple(order),
     )
@@ -163,12 +148,7 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
     for before, after in pairwise(correct):
         both = (before != ABSENT) & (after != ABSENT)
         was, now = before[both] == 1, after[both] == 1
-        gathered.append(
-            {
-                "kept": int((was & now).sum()),
-                "gained": int((~was & now).sum()),
-                "lost": int((was & ~now).sum()),
-                "unknown": int((~was & ~now).sum()),
-            }
-        )
+        counts = {"kept": was & now, "gained": ~was & now, "lost": was & ~now}
+        counts["unknown"] = ~was & ~now
+        gathered.append({name: int(some.sum()) for name, some in counts.items()})
     return gathered

@@ -30,10 +30,10 @@ def render(
     Parameters
     ----------
     view : mapping
-        What the template `page.html` shows without a script; its `looks` are the
-        looks of the estimators by name.
+        The variables of the template `page.html`; its `looks` are the looks of the
+        estimators by name.
     study, explorer : JSON
-        What the script draws: the charts, and the questions one by one.
+        The data of the script: for charts, and question by question.
     """
     environment = jinja2.Environment(
         loader=_ASSETS,
@@ -44,10 +44,9 @@ def render(
     )
     environment.filters |= {f.__name__: f for f in (group_heads, marks, printed, about)}
     looks: Mapping[str, Look] = view["looks"]
-    families = {look.family: look for look in looks.values()}
-    classes = {family: f"f{place}" for place, family in enumerate(families)}
+    classes = family_classes(looks)
     style = environment.get_template("page.css").render(
-        families={classes[name]: look for name, look in families.items()}
+        families={classes[look.family]: look for look in looks.values()}
     )
     script = "\n".join(_source(environment, name) for name in _SCRIPTS)
     script = f"'use strict';\n(() => {{\n{script}\n}})();"
@@ -65,6 +64,12 @@ def render(
         study=pack(study),
         explorer=pack(explorer),
     )
+
+
+def family_classes(looks: Mapping[str, Look]) -> dict[str, str]:
+    """Return the CSS class of each family of estimators."""
+    families = dict.fromkeys(look.family for look in looks.values())
+    return {family: f"f{place}" for place, family in enumerate(families)}
 
 
 def _source(environment: jinja2.Environment, name: str) -> str:

@@ -1,10 +1,10 @@
-"""What a study says, in sentences that are true of its numbers.
+"""Sentences about a study, which are true of its numbers.
 
 "Above" and "below" are said only where the 95 % interval of the paired bootstrap of
 the difference leaves out zero.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.report.page.tables import short
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
+_PLACES = {2: "above both", 0: "between the two", -2: "below both"}  # by the sum of signs
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 
 
@@ -31,18 +32,8 @@ class Difference(NamedTuple):
         return int(self.lower > 0) - int(self.upper < 0)
 
 
-class Comparison(NamedTuple):
-    """Estimators on one measure, and their paired differences.
-
-    Attributes
-    ----------
-    scope, metric : str
-        The measure.
-    value : dict of str to float
-        By estimator.
-    replicated : dict of str to ndarray
-        The same on bootstrap replicates, in order of these.
-    """
+class Standings(NamedTuple):
+    """Estimators' values of one measure, and the same on bootstrap replicates."""
 
     scope: str
     metric: str
@@ -56,33 +47,20 @@ class Comparison(NamedTuple):
         return Difference(self.value[one] - self.value[other], float(low), float(high))
 
 
-def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Comparison | None:
-    """Compare estimators on the first measure that is defined for some of them.
+def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standings | None:
+    """Compare estimators, no two of one name, on the first measure that some of them define.
 
-    Parameters
-    ----------
-    replicates : Replicates
-        The study's bootstrap of one model and dataset.
-    estimators : sequence of (train_dataset, estimator)
-        Those that are spoken of; no two of one name.
-
-    Returns
-    -------
-    Comparison or None
-        None where nothing is defined.
+    `replicates` are the study's bootstrap of one model and dataset.
     """
     place = {member: i for i, member in enumerate(replicates.estimators)}
     chosen = [(member[1], place[member]) for member in estimators]
     for scope, metric in _TRIED:
         values = replicates.observed["odds", scope, metric]
         drawn = replicates.replicated["odds", scope, metric]
-        there = {
-            name: i
-            for name, i in chosen
-            if not np.isnan(values[i]) and not np.isnan(drawn[i]).any()
-        }
+        defined = ~np.isnan(values) & ~np.isnan(drawn).any(axis=1)
+        there = {name: i for name, i in chosen if defined[i]}
         if there:
-            return Comparison(
+            return Standings(
                 scope,
                 metric,
                 {name: float(values[i]) for name, i in there.items()},
@@ -91,17 +69,17 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Comparis
     return None
 
 
-def sentence(comparison: Comparison, labels: Mapping[str, str]) -> str:
-    """Return one sentence about the estimators of a comparison.
+def sentence(standings: Standings, labels: Mapping[str, str]) -> str:
+    """Return one sentence about the estimators of a standings.
 
     Oracle against non-oracle training is the axis where the study has both; else it
     is the best estimator against the next. The others are placed beside these two.
     """
-    values = comparison.value
-    measure = MEASURES[comparison.metric].heading
-    if comparison.scope == "full":
+    values = standings.value
+    measure = MEASURES[standings.metric].heading
+    if standings.scope == "full":
         measure = f"{measure} over all questions"
-    elif comparison.metric == "auc":
+    elif standings.metric == "auc":
         measure = f"{measure} on contrast sets"
     ranked = sorted(values, key=lambda name: -values[name])
 
@@ -117,8 +95,9 @@ def sentence(comparison: Comparison, labels: Mapping[str, str]) -> str:
     one, other = ranked[:2]
     if {ORACLE, NON_ORACLE} <= values.keys():
         one, other = ORACLE, NON_ORACLE
-    gap = comparison.difference(one, other)
-    interval = f"{short(abs(gap.value))} [{_interval(gap)}]"
+    gap = standings.difference(one, other)
+    low, high = sorted([abs(gap.lower), abs(gap.upper)])
+    interval = f"{short(abs(gap.value))} [{short(low)}, {short(high)}]"
     relation = {
         1: f"is above {name(other)} by {interval}",
         -1: f"is below {name(other)} by {interval}",
@@ -126,44 +105,24 @@ def sentence(comparison: Comparison, labels: Mapping[str, str]) -> str:
         f"{short(gap.value)} [{short(gap.lower)}, {short(gap.upper)}] may be zero",
     }[gap.sign]
     text = f"{name(one, True)} {relation} in {measure}"
-    return "; ".join([text, *_others(comparison, one, other, ranked, name)]) + "."
-
-
-def _interval(gap: Difference) -> str:
-    ends = sorted([abs(gap.lower), abs(gap.upper)])
-    return ", ".join(short(end) for end in ends)
-
-
-def _others(
-    comparison: Comparison,
-    one: str,
-    other: str,
-    ranked: Sequence[str],
-    name: Callable[[str], str],
-) -> list[str]:
-    """Place the other estimators beside the two; neighbours in rank share a clause."""
+    others = [estimator for estimator in ranked if estimator not in (one, other)]
+    # Neighbours in rank share a clause.
     places: dict[str, list[str]] = {}
-    for estimator in ranked:
-        if estimator in (one, other):
-            continue
-        signs = {e: comparison.difference(estimator, e).sign for e in (one, other)}
+    for estimator in others:
+        signs = {e: standings.difference(estimator, e).sign for e in (one, other)}
         untold = [e for e, sign in signs.items() if sign == 0]
         if len(untold) == 2:
             place = "cannot be told from either"
         elif untold:
             place = f"cannot be told from {name(untold[0])}"
         else:
-            place = {2: "above both", 0: "between the two", -2: "below both"}[
-                sum(signs.values())
-            ]
+            place = _PLACES[sum(signs.values())]
         places.setdefault(place, []).append(name(estimator))
-    return [
-        f"{_list(names)} {place}"
-        if place.startswith("cannot")
-        else f"{_list(names)} {'is' if len(names) == 1 else 'are'} {place}"
-        for place, names in places.items()
-    ]
+    return "; ".join([text, *(_clause(names, place) for place, names in places.items())]) + "."
 
 
-def _list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _clause(names: Sequence[str], place: str) -> str:
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if place.startswith("cannot"):
+        return f"{listed} {place}"
+    return f"{listed} {'is' if len(names) == 1 else 'are'} {place}"

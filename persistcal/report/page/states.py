@@ -3,27 +3,27 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from persistcal.report.page.study import Study
+from persistcal.report.page.contents import Contents
 from persistcal.report.page.tables import short
 from persistcal.report.state_views import pair_title, place_title
 
 LEVEL = 0.05
 
 
-def states_sentences(study: Study) -> list[dict[str, str]]:
+def states_sentences(study: Contents) -> list[dict[str, str]]:
     """Return a sentence on the accuracies of each model, and of each two models.
 
     Of a model's pairs that of the most distant checkpoints is named, and how many others can
     be told apart.
     """
-    tables = [table.cells for table in study.tables if table.name == "states"]
+    tables = [table.rows for table in study.tables if table.files.name == "states"]
     if not tables:
         return []
     states = tables[0].fillna({"other_model": ""})
     accuracies = states[states["metric"] == "accuracy"]
     checkpoints = {
-        model: {name: checkpoint.label for name, checkpoint in of.items()}
-        for model, of in study.checkpoints.items()
+        model: {name: stage.label for name, stage in of.items()}
+        for model, of in study.stages.items()
     }
     said = []
     for place, group in accuracies.groupby(["model", "other_model", "dataset"], sort=False):

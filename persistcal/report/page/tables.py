@@ -1,16 +1,20 @@
-"""The study's tables as the page shows them."""
+"""The study's tables as the page and its summary show them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from persistcal.report.grid import Cell, Grid
+from persistcal.report.layout import Names
 
 SCOPES = {"contrast": "Contrast sets", "full": "All questions"}
 MOST_ROWS = 300  # of a table that is no table of results: the CSV has the rest
 
-Labels = Mapping[str, Mapping[str, str]]
+
+def as_number(value: float) -> float | None:
+    """Return a value for JSON, with four decimals."""
+    return None if value != value else round(float(value), 4)
 
 
 def short(value: float) -> str:
@@ -53,19 +57,47 @@ def about(cell: Cell) -> str:
     return "; ".join(filter(None, [interval, f"{cell.pairs} pairs" if cell.pairs else ""]))
 
 
+def plain_text(grid: Grid) -> str:
+    """Return a grid as text.
+
+    Examples
+    --------
+    >>> from persistcal.report.grid import Block, Column, Row
+    >>> cells = [Cell(0.5, best=True), Cell(float("nan"))]
+    >>> columns = [Column("", "full", "auc"), Column("", "full", "smece")]
+    >>> blocks = [Block("", [Row("a", "Oracle", False, cells)])]
+    >>> print(plain_text(Grid("M", "D", "", columns, blocks)))
+    M · D
+           All questions
+                     AUC  ECE
+    Oracle         .500*   –
+    """
+    groups = [name for name, span in group_heads(grid) for _ in range(span)]
+    names = [f"{column.measure.heading} " for column in grid.columns]
+    frame = pd.DataFrame(
+        [
+            [printed(c) + ("*" if c.best else "~" if c.underlined else " ") for c in row.cells]
+            for row in grid.rows()
+        ],
+        index=["  " * row.indent + row.label for row in grid.rows()],
+        columns=pd.MultiIndex.from_arrays([groups, names]),
+    )
+    lines = frame.to_string(line_width=10**6).splitlines()
+    return "\n".join([grid.title, *(line.rstrip() for line in lines)])
+
+
 def plain_grid(frame: pd.DataFrame) -> dict[str, Any]:
     """Return any other table as it stands: `columns`, `rows` and how many are left out."""
-    shown = frame.head(MOST_ROWS)
     numeric = [bool(pd.api.types.is_numeric_dtype(frame[name])) for name in frame.columns]
     rows = [
         [_plain(value, number) for value, number in zip(row, numeric, strict=True)]
-        for row in shown.itertuples(index=False, name=None)
+        for row in frame.head(MOST_ROWS).itertuples(index=False, name=None)
     ]
     columns = [
         {"label": str(name).replace("_", " "), "number": number}
         for name, number in zip(frame.columns, numeric, strict=True)
     ]
-    return {"columns": columns, "rows": rows, "left_out": len(frame) - len(shown)}
+    return {"columns": columns, "rows": rows, "left_out": len(frame) - len(rows)}
 
 
 def _plain(value: object, number: bool) -> dict[str, Any]:
@@ -78,7 +110,7 @@ def _plain(value: object, number: bool) -> dict[str, Any]:
     return {"value": value, "text": f"{value:.3f}".replace("-", "−")}
 
 
-def heading(name: str, datasets: Sequence[str], labels: Labels) -> str:
+def heading(name: str, datasets: Sequence[str], labels: Names) -> str:
     """Return a table's name as a heading.
 
     Examples

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from persistcal.analyses.variance import correlations_by_layer
 from persistcal.report.analysis_tables import hidden_state_table
-from persistcal.store.artifacts import Variances
+from persistcal.store.artifacts import Correlations, Variances
 from persistcal.store.jobs import run
 
 log = logging.getLogger(__name__)
@@ -13,14 +13,14 @@ log = logging.getLogger(__name__)
 
 def correlate_variance(
     variances: Variances, *, labels: Mapping[str, Mapping[str, str]], last_layer: str
-) -> tuple[str, str]:
-    """Return mean and median correlation of each layer, as a LaTeX table and as CSV."""
+) -> tuple[str, Correlations]:
+    """Return mean and median correlation of each layer, as a LaTeX table and as rows."""
     rows = correlations_by_layer(variances)
     log.info("%d layers, mean ρ %.3f", len(rows), rows["mean_rho"].mean())
     text = hidden_state_table(
         rows, **labels, last_layer=last_layer, label="hidden-state-variance"
     )
-    return text, rows.to_csv(index=False)
+    return text, rows
 
 
 if __name__ == "__main__":

@@ -1,0 +1,184 @@
+"""Everything that the page shows of a study, gathered from its tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from persistcal.evaluation.replicates import Replicates, from_table
+from persistcal.models.checkpoint import Checkpoint
+from persistcal.report.layout import Description, Names
+from persistcal.report.page.analyses import Analyses
+from persistcal.report.page.parts import Part, Place, Texts, arrange_part
+from persistcal.store import artifacts
+from persistcal.store.artifacts import TableFiles
+
+
+@dataclass(frozen=True)
+class StudyTables:
+    """The tables of a study, empty where it has none, and the records of its checkpoints."""
+
+    predictions: artifacts.Predictions
+    replicates: artifacts.Replicates
+    intervals: artifacts.Intervals
+    questions: artifacts.Questions
+    clusters: artifacts.Clusters
+    labels: artifacts.Labels
+    checkpoints: list[Checkpoint]
+    accuracies: artifacts.Accuracies
+    tables: list[TableFiles]
+    transfer: artifacts.Transfer
+    variance: artifacts.Correlations
+    headroom: artifacts.Headroom
+    similarity: artifacts.WeightSimilarities
+
+
+class Stage(NamedTuple):
+    """A checkpoint's display name, and how much training it had seen (if known)."""
+
+    label: str
+    tokens: float | None
+
+
+class ShownTable(NamedTuple):
+    """A table of the study: its files, the rows of its CSV, and for results its description."""
+
+    files: TableFiles
+    rows: pd.DataFrame
+    description: Description | None
+
+
+class Contents(NamedTuple):
+    """Everything that the page shows of a study.
+
+    Attributes
+    ----------
+    parts : list of Part
+        A model and dataset each.
+    replicates : list of Replicates
+        Of each part, the study's bootstrap.
+    n_confidences : int
+    main : list of str
+        Estimators that the page speaks of; the others are a click away.
+    stages : mapping
+        By model and name its checkpoints, training ones first.
+    accuracies, intervals : DataFrame
+        Tables of `persistcal.store.artifacts`.
+    tables : list of ShownTable
+    analyses : Analyses
+    labels : mapping
+        Display names of `models`, `datasets` and `estimators`.
+    seed : int
+        Of the bootstrap and of samples.
+    """
+
+    parts: list[Part]
+    replicates: list[Replicates]
+    n_confidences: int
+    main: list[str]
+    stages: Mapping[str, Mapping[str, Stage]]
+    accuracies: pd.DataFrame
+    intervals: pd.DataFrame
+    tables: list[ShownTable]
+    analyses: Analyses
+    labels: Names
+    seed: int
+
+
+def gather(
+    made: StudyTables,
+    config: Mapping[str, Any],
+    *,
+    described: Mapping[str, Description],
+    main: Sequence[str],
+    labels: Names,
+) -> Contents:
+    """Gather what the page shows of a study.
+
+    Parameters
+    ----------
+    made : StudyTables
+    config : mapping
+        The study's config, laid over the defaults.
+    described : mapping
+        Descriptions of tables of results, by name.
+    main : sequence of str
+        Estimators that the page speaks of; all where the study has none of them.
+    labels : mapping
+        Display names of `models`, `datasets` and `estimators`, in order.
+    """
+    parts, replicates = [], []
+    places = made.predictions[["model", "dataset"]].drop_duplicates()
+    for model, dataset in places.itertuples(index=False, name=None):
+        place = Place(
+            model,
+            dataset,
+            config["models"][model].get("earlier", []),
+            config["models"][model]["evaluation"],
+            config["datasets"][dataset]["min_contrast"],
+            config["study"]["pairs"],
+        )
+        predictions, drawn = (
+            _of(rows, model=model, dataset=dataset)
+            for rows in (made.predictions, made.replicates)
+        )
+        texts, order = _texts(made, model, dataset), labels["estimators"]
+        parts.append(arrange_part(predictions, place, texts=texts, order=list(order)))
+        replicates.append(from_table(drawn))
+    there = list(dict.fromkeys(e for part in parts for _, e in part.members))
+    models = dict.fromkeys(part.place.model for part in parts)
+    recipes = config["analyses"].get("transfer", {}).get("recipes", {})
+    return Contents(
+        parts=parts,
+        replicates=replicates,
+        n_confidences=len(made.predictions),
+        main=[name for name in main if name in there] or there,
+        stages={model: _stages(config["models"][model]) for model in models},
+        accuracies=made.accuracies,
+        intervals=made.intervals,
+        tables=[
+            ShownTable(files, files.rows(missing=[""]), described.get(files.name))
+            for files in made.tables
+        ],
+        analyses=Analyses(
+            made.transfer,
+            made.headroom,
+            made.similarity,
+            made.variance,
+            recipes=recipes,
+            asked=config["analyses"] if made.checkpoints else (),
+        ),
+        labels=labels,
+        seed=config["evaluation"]["seed"],
+    )
+
+
+def _of(rows: pd.DataFrame, **about: str) -> pd.DataFrame:
+    """Return the rows about a model and a dataset, or one of them."""
+    return rows[(rows[list(about)] == list(about.values())).all(axis=1)]
+
+
+def _texts(made: StudyTables, model: str, dataset: str) -> Texts | None:
+    questions = _of(made.questions, dataset=dataset)
+    if questions.empty:
+        return None
+    clusters, labels = (
+        {
+            str(checkpoint): some
+            for checkpoint, some in _of(rows, model=model, dataset=dataset).groupby(
+                "checkpoint"
+            )
+        }
+        for rows in (made.clusters, made.labels)
+    )
+    return Texts(questions, clusters, labels)
+
+
+def _stages(model: Mapping[str, Any]) -> dict[str, Stage]:
+    entries = model.get("checkpoints") or {}
+    stages = {}
+    for name in [*model.get("earlier", []), *model["evaluation"]]:
+        about = entries.get(name, {})
+        stages[name] = Stage(str(about.get("label", name)), about.get("tokens"))
+    return stages
