@@ -36,7 +36,7 @@ SHARDS = {"triv": [(0, 20), (20, 50), (50, 64)], "jeop": [(0, 24), (60, 80), (80
 BLACKLIST = {"triv": {5, 30}, "jeop": {61}, "bio": set()}
 SKIPPED = {("a", "triv", "k1", 40), ("a", "triv", "e2", 44), ("b", "jeop", "ocelot", 70)}
 EMPTY = {("a", "triv", "k2", 41), ("b", "jeop", "phoenix", 72)}
-UNDECIDED = {("a", "jeop", "k1", 90)}  # the top cluster was never judged
+UNDECIDED = {("a", "jeop", "k1", 90), ("b", "jeop", "starling", 75)}  # top never judged
 ADAPTERS = {  # what they are trained on, how the configuration ends
     "non_oracle": ("earlier", "_ncand2"),
     "non_oracle_single": ("last", "_ncand2"),

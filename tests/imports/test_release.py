@@ -1,8 +1,9 @@
+"""The authors' released results as tables: every number, what is missing, what is refused."""
+
 import logging
 import pickle
 import shutil
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,33 +22,38 @@ from release_archive import (
     tar_of,
     write_digest,
 )
-from release_import import RECIPES, run_import
+from release_import import POSTHOC, RECIPES, run_import
 
 from persistcal.imports.release.candidates import read_candidates
 from persistcal.imports.release.confidences import read_confidences
 from persistcal.imports.release.files import ReleaseError
 from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
+from persistcal.imports.release.tables import release_tables
 from persistcal.store import artifacts
 
-pytestmark = pytest.mark.slow
+SMALL = ({"b": MODELS["b"]}, {"jeop": DATASETS["jeop"]})
+OWN = "jeop/model-b"
+CONFIG = "confidence_lora_jeop_acc_lr2e-4_bs16_5k"
+COPIED = "pred_confs_jeop_early-ocelot_60-100.pt"
 
 
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory):
-    root = tmp_path_factory.mktemp("release")
-    release = Release(root)
-    digest = pack(root, root / "release.tar.zst")
-    shutil.rmtree(root / "results")
-    missing = run_import(root / "out", root / "release.tar.zst", digest)
-    return release, root / "out", missing
+def tables_of(tree, models=SMALL[0], datasets=SMALL[1]):
+    """Return the tables of an unpacked release by name and by what they are about."""
+    how = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": POSTHOC}
+    tables = {}
+    for table, about, frame in release_tables(tree, models=models, datasets=datasets, **how):
+        artifacts.check(frame[table.schema.names], table, table.name)
+        tables[table.name, *about.values()] = frame
+    return tables
 
 
-CELLS = [(m, d) for m in MODELS for d in DATASETS]
-
-
-def read_predictions(out, model, dataset):
-    return artifacts.read(out / f"predictions/{model}/{dataset}.parquet", artifacts.PREDICTIONS)
+@pytest.fixture(scope="module", params=["small", pytest.param("full", marks=pytest.mark.slow)])
+def imported(tmp_path_factory, request):
+    """A release, its models and datasets, and its tables."""
+    parts = SMALL if request.param == "small" else (MODELS, DATASETS)
+    release = Release(tmp_path_factory.mktemp("release"), *parts)
+    return release, *parts, tables_of(release.tree, *parts)
 
 
 def by_question(frame):
@@ -109,62 +115,75 @@ def expected_predictions(release, model, dataset):
     return expected
 
 
-@pytest.mark.parametrize(("model", "dataset"), CELLS)
-def test_predictions_hold_every_number_of_the_release(imported, model, dataset):
-    release, out, _ = imported
-    frame = read_predictions(out, model, dataset)
-    expected = expected_predictions(release, model, dataset)
+def test_predictions_hold_every_number_of_the_release(imported):
+    release, models, datasets, tables = imported
     keys = ["train_dataset", "estimator", "seed", "checkpoint"]
-    found = {key: by_question(part) for key, part in frame.groupby(keys)}
-    assert found.keys() == expected.keys()
-    for key, values in expected.items():
-        assert found[key].keys() == values.keys(), key
-        assert found[key] == pytest.approx(values, abs=1e-9), key
-    for checkpoint, part in frame.groupby("checkpoint"):
-        tops = release.tops[model, dataset, checkpoint]
-        index = part["question_id"].str.rsplit("-", n=1).str[1].astype(int)
-        assert part["correct"].tolist() == [tops[i][1] == 1 for i in index]
+    for model, dataset in product(models, datasets):
+        frame = tables["predictions", model, dataset]
+        expected = expected_predictions(release, model, dataset)
+        found = {key: by_question(part) for key, part in frame.groupby(keys)}
+        assert found.keys() == expected.keys()
+        for key, values in expected.items():
+            assert found[key].keys() == values.keys(), key
+            assert found[key] == pytest.approx(values, abs=1e-9), key
+        for checkpoint, part in frame.groupby("checkpoint"):
+            tops = release.tops[model, dataset, checkpoint]
+            index = part["question_id"].str.rsplit("-", n=1).str[1].astype(int)
+            assert part["correct"].tolist() == [tops[i][1] == 1 for i in index]
+            answers = tables["answers", model, dataset, checkpoint]
+            right = dict(zip(part["question_id"], part["correct"], strict=True))
+            assert dict(zip(answers["question_id"], answers["correct"], strict=True)) == right
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("imported", ["full"], indirect=True)
 def test_the_generator_makes_what_is_to_be_tested(imported):
     """15 + 2 + 3 estimators, and cases in which a checkpoint gave no answer."""
-    _, out, missing = imported
-    frame = read_predictions(out, "a", "triv")
+    *_, tables = imported
+    frame = tables["predictions", "a", "triv"]
     assert frame["estimator"].nunique() == 10 + 2 + 2 + 4 + 1
     assert frame.groupby("estimator")["seed"].nunique()["non_oracle_copy"] == 3
-    assert len(missing) == 0
+    assert len(tables["missing",]) == 0
     copied = frame[(frame["estimator"] == "self_consistency_copy")]
     assert (copied.loc[copied["question_id"] == "triv-44", "confidence"] == 0).all()
     # 40 questions, less the blacklisted 30 and the skipped 40 or the empty 41
     assert (frame["estimator"] == "end_correct").sum() == 38 + 38 + 39
+    beams = tables["beams", "a", "triv", "k1"]
+    assert len(beams) == (64 - 1) * 10  # question 40 was skipped
+    assert beams.loc[beams["question_id"] == "triv-0", "text"].tolist() == [
+        f" 0?{b}\n" for b in range(10)
+    ]
+    assert (beams["logprob"] < 0).all()
 
 
-@pytest.mark.parametrize(("model", "dataset"), [("a", "triv"), ("b", "jeop")])
-def test_scores_hold_both_transfer_matrices(imported, model, dataset):
-    release, out, _ = imported
-    about = MODELS[model]
-    checkpoints = [*about["earlier"], *about["evaluation"]]
-    n_sets = len(checkpoints) + len(checkpoints) - 1
-    for checkpoint in checkpoints:
-        folder = out / f"scores/{model}/{checkpoint}/{dataset}"
-        tables = [artifacts.read(folder / f"{r}.parquet", artifacts.SCORES) for r in RECIPES]
-        assert [set(table["recipe"]) for table in tables] == [{r} for r in RECIPES]
-        frame = pd.concat(tables)
-        assert set(frame["answers_of"]) == {checkpoint}
-        groups = list(frame.groupby(["recipe", "trained_on", "train_dataset", "seed"]))
-        assert len(groups) == n_sets
-        for (recipe, trained_on, train, seed), part in groups:
-            key = (model, dataset, train, f"{recipe} {trained_on}", seed, checkpoint)
-            assert by_question(part) == pytest.approx(release.numbers[key])
+def test_scores_hold_both_transfer_matrices(imported):
+    release, models, datasets, tables = imported
+    for (model, about), dataset in product(models.items(), datasets):
+        checkpoints = [*about["earlier"], *about["evaluation"]]
+        own = "train" in datasets[dataset]
+        for checkpoint in checkpoints:
+            place = ("scores", model, dataset, checkpoint, "transfer")
+            frames = [tables[*place, recipe] for recipe in RECIPES]
+            if not own:
+                assert all(frame.empty for frame in frames)
+                continue
+            assert [set(frame["recipe"]) for frame in frames] == [{r} for r in RECIPES]
+            frame = pd.concat(frames)
+            assert set(frame["answers_of"]) == {checkpoint}
+            groups = list(frame.groupby(["recipe", "trained_on", "train_dataset", "seed"]))
+            assert len(groups) == 2 * len(checkpoints) - 1
+            for (recipe, trained_on, train, seed), part in groups:
+                key = (model, dataset, train, f"{recipe} {trained_on}", seed, checkpoint)
+                assert by_question(part) == pytest.approx(release.numbers[key])
 
 
 def test_candidates_become_tables(imported):
-    release, out, _ = imported
-    for model, about in MODELS.items():
-        for checkpoint, dataset in product([*about["earlier"], *about["evaluation"]], DATASETS):
-            place = f"{model}/{checkpoint}/{dataset}.parquet"
-            clusters = artifacts.read(out / "clusters" / place, artifacts.CLUSTERS)
-            labels = artifacts.read(out / "labels" / place, artifacts.LABELS)
+    release, models, datasets, tables = imported
+    for (model, about), dataset in product(models.items(), datasets):
+        for checkpoint in [*about["earlier"], *about["evaluation"]]:
+            clusters = tables["clusters", model, dataset, checkpoint]
+            labels = tables["labels", model, dataset, checkpoint]
+            assert set(labels["source"]) == {"release"}
             labels = labels.set_index(["question_id", "cluster"])["label"]
             written = {
                 f"{dataset}-{key[3]}": rows
@@ -184,43 +203,18 @@ def test_candidates_become_tables(imported):
                 assert given == [names[r[2]] for r in rows]
 
 
-def test_beams_are_the_raw_strings(imported):
-    _, out, _ = imported
-    beams = artifacts.read(out / "beams/a/k1/triv.parquet", artifacts.BEAMS)
-    assert len(beams) == (64 - 1) * 10  # question 40 was skipped
-    assert beams.loc[beams["question_id"] == "triv-0", "text"].tolist() == [
-        f" 0?{b}\n" for b in range(10)
-    ]
-    assert (beams["logprob"] < 0).all()
-
-
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_blacklisted_questions_are_excluded(imported, dataset):
-    _, out, _ = imported
-    questions = artifacts.read(out / f"questions/{dataset}.parquet", artifacts.QUESTIONS)
-    assert set(questions.loc[questions["excluded"], "index"]) == BLACKLIST[dataset]
-    spans = {
-        split: span for split, span in DATASETS[dataset].items() if split in ("train", "test")
-    }
-    assert len(questions) == sum(end - begin for begin, end in spans.values())
-    for split, (begin, end) in spans.items():
-        assert questions.loc[questions["split"] == split, "index"].tolist() == list(
-            range(begin, end)
-        )
-    first = questions.iloc[0]
-    assert first["question_id"] == f"{dataset}-0" and first["question"] == ""
-
-
-def test_nothing_is_left_of_the_unpacked_tree(imported):
-    _, out, _ = imported
-    left = {path.name for path in (out / "release").iterdir()}
-    assert left == {"missing.csv", ".missing.csv.sha256"}
-
-
-SMALL = ({"b": MODELS["b"]}, {"jeop": DATASETS["jeop"]})
-OWN = "jeop/model-b"
-CONFIG = "confidence_lora_jeop_acc_lr2e-4_bs16_5k"
-COPIED = "pred_confs_jeop_early-ocelot_60-100.pt"
+def test_blacklisted_questions_are_excluded(imported):
+    _, _, datasets, tables = imported
+    for dataset, about in datasets.items():
+        questions = tables["questions", dataset]
+        assert set(questions.loc[questions["excluded"], "index"]) == BLACKLIST[dataset]
+        indices = {split: list(range(*about[split])) for split in about if split[0:2] != "tr"}
+        if "train" in about:
+            indices["train"] = list(range(*about["train"]))
+        found = questions.groupby("split")["index"].agg(list).to_dict()
+        assert found == indices
+        first = questions.iloc[0]
+        assert first["question_id"] == f"{dataset}-0" and first["question"] == ""
 
 
 @pytest.fixture(scope="module")
@@ -231,20 +225,15 @@ def small_tree(tmp_path_factory):
 
 @pytest.fixture
 def small(small_tree, tmp_path):
-    """Root of a fresh copy of a small release."""
-    shutil.copytree(small_tree.tree, tmp_path / "results" / "conset")
-    return tmp_path
+    """The tree of a fresh copy of a small release."""
+    return shutil.copytree(small_tree.tree, tmp_path / "results" / "conset")
 
 
-def reimport(root, models=SMALL[0], datasets=SMALL[1], **options):
+def import_packed(tree):
+    """Import a tree from an archive, as the workflow does."""
+    root = tree.parents[1]
     digest = pack(root, root / "release.tar.zst")
-    return run_import(
-        root / "out", root / "release.tar.zst", digest, models, datasets, **options
-    )
-
-
-def estimators_of(root):
-    return set(read_predictions(root / "out", "b", "jeop")["estimator"])
+    return run_import(root / "out", root / "release.tar.zst", digest, *SMALL)
 
 
 ALL = {
@@ -276,10 +265,11 @@ ALL = {
 )  # fmt: skip
 def test_missing_pieces_cost_only_what_needs_them(small, absent, lost, listed):
     for path in absent:
-        path = small / "results/conset" / path
+        path = small / path
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    missing = reimport(small)
-    assert estimators_of(small) == ALL - lost
+    tables = tables_of(small)
+    missing = tables["missing",]
+    assert set(tables["predictions", "b", "jeop"]["estimator"]) == ALL - lost
     assert len(missing) == listed
     prefixes = tuple(path.removesuffix(".pt").rsplit("/", 1)[0] for path in absent)
     assert all(path.startswith(prefixes) for path in missing["path"])
@@ -289,28 +279,28 @@ def test_missing_pieces_cost_only_what_needs_them(small, absent, lost, listed):
 def test_a_seed_with_a_gap_is_left_out_and_the_gap_listed(small):
     folder = f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2/seed19/epoch1"
     # seed 19 is in three shards: 60-73, 73-86, 86-100
-    (small / "results/conset" / folder / "pred_confs_jeop_phoenix_73-86.pt").unlink()
-    missing = reimport(small)
-    assert missing.values.tolist() == [
+    (small / folder / "pred_confs_jeop_phoenix_73-86.pt").unlink()
+    tables = tables_of(small)
+    assert tables["missing",].values.tolist() == [
         ["b", "jeop", "oracle", "phoenix", f"{folder}/pred_confs_jeop_phoenix_73-86.pt"]
     ]
-    frame = read_predictions(small / "out", "b", "jeop")
+    frame = tables["predictions", "b", "jeop"]
     assert set(frame.loc[frame["estimator"] == "oracle", "seed"]) == {17, 18}
 
 
 def test_without_answers_of_a_checkpoint_there_is_nothing_to_evaluate(small):
-    for path in (small / "results/conset").rglob("*phoenix*.pt"):
+    for path in small.rglob("*phoenix*.pt"):
         path.unlink()
-    shutil.rmtree(small / "results/conset" / OWN / "phoenix")
-    missing = reimport(small)
-    assert read_predictions(small / "out", "b", "jeop").empty
-    assert {"candidates", "oracle"} < set(missing["estimator"])
+    shutil.rmtree(small / OWN / "phoenix")
+    tables = tables_of(small)
+    assert tables["predictions", "b", "jeop"].empty
+    assert {"candidates", "oracle"} < set(tables["missing",]["estimator"])
 
 
 def test_a_model_of_which_there_is_nothing_is_an_error(small):
     models = {"b": MODELS["b"], "a": MODELS["a"]}
     with pytest.raises(ReleaseError, match=r"nothing about org/Model-A on jeop; check .* repo"):
-        reimport(small, models)
+        tables_of(small, models)
 
 
 def edit_pt(path, change):
@@ -346,32 +336,30 @@ def with_entry(key, index, value):
     ],
 )  # fmt: skip
 def test_confidence_files_that_cannot_be_right(small, change, message):
-    edit_pt(small / "results/conset" / FOLDER / FILE, change)
+    edit_pt(small / FOLDER / FILE, change)
     with pytest.raises(ReleaseError, match=f"pred_confs_jeop_phoenix_.*{message}"):
-        reimport(small)
+        tables_of(small)
 
 
 def test_labels_must_be_those_of_the_top_clusters(small_tree, small):
     label = small_tree.tops["b", "jeop", "phoenix"][83][1]
-    edit_pt(
-        small / "results/conset" / FOLDER / FILE, with_entry("judge_labels", 23, label % 3 + 1)
-    )
+    edit_pt(small / FOLDER / FILE, with_entry("judge_labels", 23, label % 3 + 1))
     with pytest.raises(
         ReleaseError,
         match=rf"{FILE}: judge_labels holds {label % 3 + 1} for question 83, "
         rf"but judge\.pt holds {label}",
     ):
-        reimport(small)
+        tables_of(small)
 
 
 def test_shards_must_not_overlap(small):
-    folder = small / "results/conset" / FOLDER
+    folder = small / FOLDER
     edit_pt(folder / FILE, lambda held: held)
     held = torch.load(folder / FILE, weights_only=True)
     part = {key: held[key][:10] for key in ("confs", "judge_labels")}
     torch.save({**part, "eval_range": (60, 70)}, folder / "pred_confs_jeop_phoenix_60-70.pt")
     with pytest.raises(ReleaseError, match=rf"{FILE}: covers .*phoenix_60-70\.pt covers too"):
-        reimport(small)
+        tables_of(small)
 
 
 def test_a_shard_may_reach_beyond_the_span(small_tree):
@@ -416,18 +404,16 @@ BEAM = f"{OWN}/phoenix/60-80/beam"
     ],
 )
 def test_candidate_files_that_cannot_be_right(small, file, change, message):
-    path = small / "results/conset" / BEAM / file
+    path = small / BEAM / file
     (edit_pkl if file.endswith("pkl") else edit_pt)(path, change)
     # An error of one file may only show in another of the same shard.
     with pytest.raises(ReleaseError, match=f"60-80/beam/beam.*{message}|judge.pt.*{message}"):
-        read_candidates(
-            small / "results/conset", "jeop", "org/model-b", "phoenix", {"test": (60, 100)}
-        )
+        read_candidates(small, "jeop", "org/model-b", "phoenix", {"test": (60, 100)})
 
 
 def test_labels_beyond_the_clusters_are_ignored_and_counted(small, caplog):
     caplog.set_level(logging.INFO)
-    root, splits = small / "results/conset", {"test": (60, 80)}
+    root, splits = small, {"test": (60, 80)}
     before = read_candidates(root, "jeop", "org/model-b", "phoenix", splits)
     # -1 stands where there is no cluster: all of it becomes a label, valid or not.
     surplus = (torch.load(root / BEAM / "judge.pt", weights_only=True) == -1).sum()
@@ -437,29 +423,35 @@ def test_labels_beyond_the_clusters_are_ignored_and_counted(small, caplog):
     assert f"beam/judge.pt: ignored {surplus} labels beyond the clusters" in caplog.text
 
 
-def test_errors_leave_no_files_behind(small):
-    edit_pt(small / "results/conset" / FOLDER / FILE, lambda held: held["confs"])
-    with pytest.raises(ReleaseError):
-        reimport(small)
-    assert not any(Path(small / "out/release").iterdir())
-
-
-def test_a_hostile_pickle_in_an_archive_is_not_run(small):
-    path = small / "results/conset" / BEAM / "beam_group_strs.pkl"
-    path.write_bytes(pickle.dumps([[[Hostile(small / "sentinel")]]] * 20))
-    with pytest.raises(
-        UnsafeFileError, match=r"phoenix/60-80/beam/beam_group_strs\.pkl: refused"
-    ):
-        reimport(small)
+@pytest.mark.parametrize(
+    ("file", "write", "message"),
+    [
+        (
+            f"{BEAM}/beam_group_strs.pkl",
+            lambda hostile, path: path.write_bytes(pickle.dumps([[[hostile]]] * 20)),
+            r"phoenix/60-80/beam/beam_group_strs\.pkl: refused",
+        ),
+        (
+            f"{FOLDER}/{FILE}",
+            lambda hostile, path: torch.save({"confs": hostile}, path),
+            f"{FILE}: refused, it holds code",
+        ),
+    ],
+)
+def test_hostile_files_in_an_archive_are_not_run_and_nothing_is_left(
+    small, file, write, message
+):
+    write(Hostile(small / "sentinel"), small / file)
+    with pytest.raises(UnsafeFileError, match=message):
+        import_packed(small)
     assert not (small / "sentinel").exists()
+    assert not any((small.parents[1] / "out/release").iterdir())
 
 
-def test_a_hostile_tensor_file_in_an_archive_is_not_run(small):
-    hostile = {"confs": Hostile(small / "sentinel")}
-    torch.save(hostile, small / "results/conset" / FOLDER / FILE)
-    with pytest.raises(UnsafeFileError, match=rf"{FILE}: refused, it holds code"):
-        reimport(small)
-    assert not (small / "sentinel").exists()
+def test_nothing_is_left_of_the_unpacked_tree(small):
+    assert import_packed(small).empty
+    left = {path.name for path in (small.parents[1] / "out/release").iterdir()}
+    assert left == {"missing.csv", ".missing.csv.sha256"}
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped"])
