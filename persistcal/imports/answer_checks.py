@@ -24,22 +24,8 @@ def select_rows(
 ) -> pd.DataFrame:
     """Return the rows that a study asks for; the log says how many are left out.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `own_answers.tidy_answers`.
-    known : mapping
-        By model of the config its checkpoints.
-    datasets : collection of str
-        Datasets of the config.
-    wanted : sequence of mapping
-        Model, checkpoint and dataset of the answers that the study reads.
-
-    Raises
-    ------
-    UserTableError
-        When a row is of something that the config does not know, or one of `wanted` has
-        no row.
+    Refused are rows of something that the config does not know (`known` are its models with
+    their checkpoints), and a wanted model, checkpoint and dataset without rows.
     """
     for name, there in (("model", known), ("dataset", datasets)):
         remedy = f"known are {', '.join(there)}; correct it or add it to {name}s"
@@ -72,23 +58,9 @@ def check_answers(
 ) -> None:
     """Refuse rows of a dataset that cannot all be right together, or that are not enough.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `select_rows`.
-    known : mapping
-        By model and checkpoint, whether it may be the same as another one.
-    needed : mapping
-        By model and checkpoint, for each split that is needed what needs it.
-
-    Raises
-    ------
-    UserTableError
-        When a question has two texts, references, splits or ids, or a checkpoint lacks a
-        question that another one answered in the same split; when a (question, sample) is
-        repeated, or questions have different numbers of answers, so that their confidences
-        would not be comparable; when all answers of two checkpoints are the same; or when
-        no row has a split that is needed.
+    A question has one text, id and split, as many answers as others, each once, and all
+    checkpoints answer it; the answers of two checkpoints differ unless `known` says that they
+    may be equal; and there are the splits that are `needed`, by model and checkpoint.
     """
     for dataset, part in rows.groupby("dataset", sort=False):
         _check_questions(part, str(dataset))
@@ -197,11 +169,8 @@ def _check_splits(
 def check_weights(rows: pd.DataFrame, strategy: str) -> None:
     """Refuse what cannot be beams, where the study's strategy is that they are.
 
-    Raises
-    ------
-    UserTableError
-        When log-probabilities are missing, a question has the same beam twice, or its
-        beams are more probable together than 1: samples, which weigh equally.
+    Beams have log-probabilities, are all different, and are no more probable together than
+    1; samples, which weigh equally, often are.
     """
     if strategy != "beams":
         return

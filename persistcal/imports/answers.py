@@ -39,12 +39,7 @@ def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
 def label_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the labels that are given of tidy answers, as GIVEN_LABELS of each dataset.
 
-    Raises
-    ------
-    UserTableError
-        When two rows give the same answer to a question different labels, or an empty
-        answer is called correct. Answers that differ in case and full stops only are the
-        same.
+    Answers that differ in case and full stops only are the same: they have one label.
     """
     given = rows[rows["label"] != ""]
     given = given.assign(answer=given["answer"].map(normalise))

@@ -31,12 +31,6 @@ def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
         targets), sample (the epoch, or the number of the choice over all epochs), answer
         (the completion) and, where every completion has them, token_logprobs; label, where
         it is `labelled`.
-
-    Raises
-    ------
-    UserTableError
-        When Inspect is not installed, the run did not end well, its samples have no
-        free text or were stopped by a limit, or no score says whether an answer is right.
     """
     try:
         from inspect_ai.log import read_eval_log

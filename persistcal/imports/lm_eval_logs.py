@@ -42,13 +42,6 @@ def lm_eval_rows(
     DataFrame
         question_id (`doc_id`), question (`doc.question`), references (`target`), answer,
         sample and, where it is `labelled`, label.
-
-    Raises
-    ------
-    UserTableError
-        When a task has no free text, its documents no question, a line is not as the harness
-        writes it, lines of a document disagree, the filter covers only some documents, or
-        no score says whether the answer is right.
     """
     lines = [
         {**{str(key): value for key, value in line.items()}, "row": row}

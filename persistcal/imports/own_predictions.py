@@ -60,9 +60,7 @@ def collect_rows(
     Raises
     ------
     UserTableError
-        When a row of the study has a name missing, a seed that is no whole number, a
-        confidence outside [0, 1] or a `correct` that is not 0 or 1, or when there are
-        none. The message shows the first such rows.
+        With the first rows that are wrong, or when there are none of the study.
     """
     places: dict[str, dict[str, int]] = {name: {} for name in NAMES}
     parts: list[dict[str, NDArray[Any]]] = []

@@ -20,21 +20,8 @@ def check_predictions(
 ) -> None:
     """Refuse rows of a model and dataset that cannot all be right together.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `collect_rows`.
-    datasets : iterable of str
-        Datasets of the study.
-    checkpoints : mapping
-        By model and checkpoint, whether it may be the same as another one.
-
-    Raises
-    ------
-    UserTableError
-        When there are no rows, two rows are about the same checkpoint, question, training
-        dataset, estimator and seed, checkpoints spell a question differently, or all
-        predictions of two checkpoints are the same.
+    There are some, each is there once, a question has one spelling, and the predictions of
+    two checkpoints differ unless `checkpoints` says of one that it may equal another.
     """
     for model, dataset in product(checkpoints, datasets):
         chosen = rows[(rows["model"] == model) & (rows["dataset"] == dataset)]

@@ -55,14 +55,7 @@ def check_rows(
 
 
 def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
-    """Return a value as text without space around it; empty where there is none.
-
-    Raises
-    ------
-    UserTableError
-        When it is neither text nor a whole number, or has more than `one_line`. The message
-        names the column and the row.
-    """
+    """Return a text or whole number as text without space around it; empty without one."""
     place = f"column {name!r} of row {row}"
     if value is None or value != value:
         return ""
@@ -95,11 +88,8 @@ def lists_of_texts(
 ) -> list[tuple[str, ...]]:
     """Return a column of lists or single texts as plain texts, without those that are empty.
 
-    Raises
-    ------
-    UserTableError
-        As `plain_text`, and when a text is that of a list, as Python prints one: nobody
-        knows whether it is several answers or one in brackets.
+    A text that is that of a list, as Python prints one, is refused: nobody knows whether it
+    is several answers or one in brackets.
     """
     lists = []
     for row, value in enumerate(rows[name].tolist(), start=1):

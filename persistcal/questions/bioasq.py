@@ -72,14 +72,8 @@ def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Table `persistcal.store.artifacts.QUESTIONS`, factoid and list questions in one
-        shuffled order; the category is the type. The first five of each type are
-        few-shot examples.
-
-    Raises
-    ------
-    ValueError
-        When a question has no exact answer, or too few are left.
+        Table QUESTIONS, factoid and list questions in one shuffled order; the category is
+        the type. The first five of each type are few-shot examples.
     """
     order = list(range(len(entries)))
     random.Random(SHUFFLE_SEED).shuffle(order)

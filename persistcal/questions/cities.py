@@ -188,19 +188,9 @@ def load_facts(
 def split_questions(
     n_questions: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int
 ) -> tuple[np.ndarray, Sequence[str]]:
-    """Shuffle questions and name the split of each.
+    """Return the positions of questions in their shuffled order, and the split of each.
 
-    Returns
-    -------
-    order : ndarray of int of shape (n_questions,)
-        Positions of the questions in their canonical order.
-    splits : sequence of str of length n_questions
-        Split of each question of `order`: few_shot, train, test, then unused.
-
-    Raises
-    ------
-    SplitError
-        When the splits are larger than the data.
+    Few-shot examples come first, then train, test and unused ones.
     """
     asked = n_few_shot + n_train + n_test
     if asked > n_questions:

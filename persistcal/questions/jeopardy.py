@@ -66,13 +66,7 @@ def factual_clues(rows: Iterable[dict[str, str]]) -> list[Question]:
 
 
 def check_categories(names: Iterable[str], expected: Iterable[str]) -> None:
-    """Compare categories regardless of case.
-
-    Raises
-    ------
-    ValueError
-        With the categories that only one side has.
-    """
+    """Refuse other categories than the expected ones, whatever their case."""
     ours = {name.casefold(): name for name in names}
     papers = {name.casefold(): name for name in expected}
     too_many = sorted(ours[name] for name in ours.keys() - papers.keys())
@@ -102,14 +96,7 @@ def jeopardy_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.store.artifacts.QUESTIONS`; each question begins with its
-        category in brackets.
-
-    Raises
-    ------
-    ValueError
-        When other categories are left than `categories`, or a split is larger
-        than the data.
+        Table QUESTIONS; each question begins with its category in brackets.
     """
     rows = rows.select_columns(["question", "continuation", "ee-category"])
     clues = factual_clues(rows.shuffle(seed=SHUFFLE_SEED).to_list())

@@ -37,16 +37,13 @@ def tidy_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.store.artifacts.QUESTIONS`, in the order of the file; an id that
-        is not given is the row number.
+        Table QUESTIONS, in the order of the file; an id that is not given is the row number.
 
     Raises
     ------
-    ValueError
-        When a column is missing, unknown or there twice, a question or id is empty or
-        repeated, a question has no answer, a text has a line break, a value is neither
-        text nor a whole number, a split is unknown or larger than the data, or there is
-        nothing to test on. The message names the column and the row, counted from 1.
+    UserTableError
+        When a column, a row or the splits cannot be right. The message names the column and
+        the row, counted from 1.
 
     Examples
     --------
@@ -95,13 +92,7 @@ def tidy_questions(
 
 
 def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int) -> np.ndarray:
-    """Draw which of `n` questions are few-shot examples, train and test; the rest is unused.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than `n_few_shot + n_train + n_test` questions.
-    """
+    """Draw which of `n` questions are few-shot examples, train and test; the rest is unused."""
     if (needed := n_few_shot + n_train + n_test) > n:
         raise ValueError(
             f"n_few_shot + n_train + n_test is {needed}, but there are only {n} questions; "
@@ -116,13 +107,7 @@ def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int
 
 
 def check_splits(splits: pd.Series, least: Mapping[str, int]) -> None:
-    """Refuse questions of which a split has fewer than a study needs.
-
-    Raises
-    ------
-    ValueError
-        With the split and the number that is there.
-    """
+    """Refuse questions with fewer in a split than a study needs."""
     for split, needed in least.items():
         if (there := int((splits == split).sum())) < needed:
             raise ValueError(

@@ -75,13 +75,7 @@ def number_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.store.artifacts.QUESTIONS`; canonical questions outside of both
-        splits are `unused`.
-
-    Raises
-    ------
-    ValueError
-        When a split is larger than the data, or there are no few-shot examples.
+        Table QUESTIONS; canonical questions outside of both splits are `unused`.
 
     Examples
     --------
@@ -118,14 +112,7 @@ def number_questions(
 
 
 def count_questions(questions: pd.DataFrame) -> dict[str, int]:
-    """Count what a study uses.
-
-    Returns
-    -------
-    dict of str to int
-        Key questions: the canonical list; train and test: without blacklisted
-        questions; and each category of the test split, likewise.
-    """
+    """Count the canonical list; without blacklisted questions train, test, its categories."""
     kept = questions[~questions["excluded"]]
     test = kept[kept["split"] == "test"]
     return {
@@ -137,13 +124,7 @@ def count_questions(questions: pd.DataFrame) -> dict[str, int]:
 
 
 def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
-    """Compare the counts of `questions` with those that the data is known to have.
-
-    Raises
-    ------
-    ValueError
-        With every count that differs.
-    """
+    """Refuse `questions` whose counts are not those that the data is known to have."""
     counts = count_questions(questions)
     wrong = [
         f"{name}: {counts.get(name, 0)} instead of {count}"

@@ -51,8 +51,8 @@ def triviaqa_questions(
     Returns
     -------
     DataFrame
-        Table `persistcal.store.artifacts.QUESTIONS`. The reference is the answer's value;
-        its aliases are left to the judge.
+        Table QUESTIONS. The reference is the answer's value; its aliases are left to the
+        judge.
     """
     return number_questions(
         "triviaqa",

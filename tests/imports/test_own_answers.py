@@ -147,14 +147,22 @@ def test_a_checkpoint_without_a_correct_answer_is_warned_of(tmp_path, caplog):
     assert "None of 2 answers is correct; see whether answers" in caplog.text
 
 
-def change(rows, **values):
-    """Change the row that is 6th in the file: question q0, second sample, checkpoint b."""
-    rows[5] |= values
+def change(rows, row=5, **values):
+    """Change a row; by default the 6th: question q0, second sample, checkpoint b."""
+    rows[row] |= values
     return rows
 
 
 def without(rows, column):
     return [{name: value for name, value in row.items() if name != column} for row in rows]
+
+
+def every(**values):
+    return [{**row, **values} for row in good()]
+
+
+CUT_OFF = "".join(json.dumps(row) + "\n" for row in good())[:-20]
+LABELLED = change(change(good(), row=0, label="correct"), label="incorrect")
 
 
 @pytest.mark.parametrize(
@@ -174,6 +182,7 @@ def without(rows, column):
         (change(good(), sample=0), r"sample 0 of question 'q0' .* there twice .*row 5, row 6"),
         (change(good(), sample="x"), r"sample is no whole number of .* \(row 6: 'x'\)"),
         (change(good(), sample=2**63), r"sample is no whole number of up to 18 digits \(row 6"),
+        (change(good(), sample=None), r"sample is empty, but not .* \(row 6\); number"),
         (good()[:7], r"'q1' of quiz has 1 answers at checkpoint b of m1, others have 2"),
         (change(good(), answer=None), r"answer is missing \(row 6\); give an empty text"),
         (change(good(), label="right"), r"label is not valid \(row 6: 'right'"),
@@ -182,6 +191,24 @@ def without(rows, column):
         (change(good(), references='["UK"]'), r"""of row 6 is the text .*'\["UK"\]'"""),
         (change(good(), lable="x"), r"unknown column 'lable'"),
         (without(good(), "question_id"), r"column 'question_id' is missing"),
+        (LABELLED, r"'oslo' .* 'q0' disagree \(row 1: 'correct', row 6: 'incorrect'\)"),
+        (
+            every(question="Where is it?", references=["Oslo"]),
+            r"1 questions .* under several ids.*\(row 1: 'q0', row 3: 'q1'\); keep one",
+        ),
+        (
+            change(good(), answer="", label="correct"),
+            r"says nothing is labelled correct \(row 6\); where nothing was said",
+        ),
+        (
+            every(token_logprobs=[-0.5, -0.5], logprob=-0.5),
+            r"logprob is not the sum of token_logprobs \(row 1",
+        ),
+        (every(token_logprobs=[-0.5, 0.5]), r"token_logprobs is not valid \(row 1: \[.*list"),
+        (every(token_logprobs="-0.5"), r"token_logprobs is not valid \(row 1: '-0.5', row 2"),
+        (CUT_OFF, "line 8 is not JSON .* it may be cut off"),
+        ([], "column 'model' is missing"),
+        ("model,checkpoint", "line 1 is not JSON"),
     ],
 )  # fmt: skip
 def test_rows_that_are_wrong(tmp_path, rows, message):
@@ -189,54 +216,51 @@ def test_rows_that_are_wrong(tmp_path, rows, message):
         run(tmp_path, rows)
 
 
-def test_labels_that_disagree_about_the_same_answer(tmp_path):
-    rows = good()
-    rows[0]["label"], rows[5]["label"] = "correct", "incorrect"
-    expected = r"'oslo' to question 'q0' disagree \(row 1: 'correct', row 6: 'incorrect'\)"
-    with pytest.raises(UserTableError, match=expected):
-        run(tmp_path, rows)
+@pytest.mark.parametrize(
+    ("rows", "how", "message"),
+    [
+        (
+            without(good(), "logprob"),
+            {"needs": {"sp": ["logprob"]}},
+            "estimators.sp needs the logprob of each answer",
+        ),
+        (
+            without(good(), "logprob"),
+            {"strategy": "beams"},
+            "decoding.strategy is beams.*logprob is missing",
+        ),
+        (
+            good(n_samples=1),
+            {"needs": {"sc": ["several_answers"]}},
+            "estimators.sc needs several answers",
+        ),
+        (good(), {"split": "train"}, "estimators.some needs answers .* train split"),
+    ],
+)
+def test_what_estimators_and_the_strategy_lack(tmp_path, rows, how, message):
+    with pytest.raises(UserTableError, match=message):
+        run(tmp_path, rows, **how)
 
 
-def test_a_question_under_several_ids(tmp_path):
-    rows = [{**row, "question": "Where is it?", "references": ["Oslo"]} for row in good()]
-    expected = r"1 questions .* under several ids.*\(row 1: 'q0', row 3: 'q1'\); keep one"
-    with pytest.raises(UserTableError, match=expected):
-        run(tmp_path, rows)
-
-
-def test_labels_of_answers_that_say_nothing(tmp_path, caplog):
-    rows = change(good(), answer=" . ", label="incorrect")
-    run(tmp_path, rows)
+def test_labels_of_answers_that_say_nothing_are_not_used(tmp_path, caplog):
+    run(tmp_path, change(good(), answer=" . ", label="incorrect"))
     assert caplog.messages[0].startswith("1 labels of answers that say nothing are not used")
-    expected = r"says nothing is labelled correct \(row 6\); where nothing was said"
-    with pytest.raises(UserTableError, match=expected):
-        run(tmp_path, change(good(), answer="", label="correct"))
 
 
-def test_a_mean_in_place_of_a_sum(tmp_path):
-    rows = [{**row, "token_logprobs": [-0.5, -0.5], "logprob": -0.5} for row in good()]
-    with pytest.raises(
-        UserTableError, match=r"logprob is not the sum of token_logprobs \(row 1"
-    ):
-        run(tmp_path, rows)
+def test_rows_that_the_study_does_not_read_are_skipped_and_counted(tmp_path, caplog):
+    questions, _ = run(tmp_path, [*good(), *every(checkpoint="z", question_id="q9")])
+    assert questions["question_id"].tolist() == ["q0", "q1"]
+    assert caplog.messages == ["Skipped 8 rows of m1, z, quiz, which the study does not read"]
 
 
-def test_a_last_line_that_is_cut_off(tmp_path):
-    text = "".join(json.dumps(row) + "\n" for row in good())[:-20]
-    with pytest.raises(UserTableError, match=r"line 8 is not JSON .* it may be cut off"):
-        run(tmp_path, text)
-
-
-def test_what_estimators_and_the_strategy_lack(tmp_path):
-    bare = without(good(), "logprob")
-    with pytest.raises(UserTableError, match=r"estimators.sp needs the logprob of each answer"):
-        run(tmp_path, bare, needs={"sp": ("logprob",)})
-    with pytest.raises(UserTableError, match=r"decoding.strategy is beams.*logprob is missing"):
-        run(tmp_path, bare, strategy="beams")
-    with pytest.raises(UserTableError, match=r"estimators.sc needs several answers"):
-        run(tmp_path, good(n_samples=1), needs={"sc": ("several_answers",)})
-    with pytest.raises(UserTableError, match=r"estimators.some needs answers .* train split"):
-        run(tmp_path, good(), split="train")
+def test_sums_and_beams_may_be_off_by_rounding(tmp_path):
+    """By 1e-5 above 0, by a thousandth of the sum, and by a hundredth of all mass."""
+    run(tmp_path, every(logprob=1e-5))
+    run(tmp_path, every(logprob=-2.001, token_logprobs=[-1, -1]))
+    with pytest.raises(UserTableError, match="is not the sum"):
+        run(tmp_path, every(logprob=-2.003, token_logprobs=[-1, -1]))
+    halves = [{**row, "logprob": -0.69 - row["sample"] / 100} for row in good()]
+    run(tmp_path, halves, strategy="beams")  # exp(-0.69) + exp(-0.70) = 0.998
 
 
 def test_references_in_parquet_that_are_the_text_of_a_list(tmp_path):
@@ -253,18 +277,16 @@ def test_references_in_parquet_that_are_the_text_of_a_list(tmp_path):
 def test_samples_are_not_taken_for_beams(tmp_path):
     """The file says what was drawn; by default its answers would weigh as beams do."""
     samples = change(good(), answer="Oslo", logprob=-0.25)  # rows 5 and 6 are the same
-    with pytest.raises(
-        UserTableError,
-        match=r"question 'q0' is there 2 times with the logprob -0.25 \(row 5: 'Oslo', row 6: "
-        r"'Oslo'\); set decoding.strategy to sample",
-    ):
+    twice = (
+        r"question 'q0' is there 2 times with the logprob -0.25 \(row 5: 'Oslo', row 6: "
+        r"'Oslo'\); set decoding.strategy to sample"
+    )
+    with pytest.raises(UserTableError, match=twice):
         run(tmp_path, samples, strategy="beams")
     run(tmp_path, samples, strategy="sample")
     # exp(-0.25) + exp(-0.5) = 0.779 + 0.607
-    with pytest.raises(
-        UserTableError,
-        match=r"'q[01]' have probabilities that sum to 1.39 \(.*; set decoding.strategy to",
-    ):
+    mass = r"'q[01]' have probabilities that sum to 1.39 \(.*; set decoding.strategy to"
+    with pytest.raises(UserTableError, match=mass):
         run(tmp_path, good(), strategy="beams")
 
 
@@ -278,10 +300,10 @@ def test_ties_between_samples_go_by_their_numbers(tmp_path):
 
 
 def test_the_same_answers_for_two_checkpoints(tmp_path):
-    with pytest.raises(
-        UserTableError,
-        match=r"answers to quiz of checkpoint b of m1 are those of a, .* \(row 5: .* set "
-        r"models\.m1\.checkpoints\.b\.allow_identical_weights",
-    ):
+    said = (
+        r"answers to quiz of checkpoint b of m1 are those of a, .* \(row 5: .* set "
+        r"models\.m1\.checkpoints\.b\.allow_identical_weights"
+    )
+    with pytest.raises(UserTableError, match=said):
         run(tmp_path, good()[:4] + good()[:3:-1], identical=False)
     run(tmp_path, change(good(), answer="Lima"), identical=False)

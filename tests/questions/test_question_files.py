@@ -286,6 +286,7 @@ def test_the_digest_of_the_file_goes_with_the_table_and_to_the_log(tmp_path, cap
             "brackets as a list of it alone",
         ),
         ("q.csv", b"", "column 'question' is missing; a file of questions needs it"),
+        ("q.csv", b'"question,answers\n', r"line 1 is not CSV \(unexpected end of data\)"),
         ("q.csv", b"question,split\nWhy?,test\n", "column 'answers' is missing"),
         (
             "q.jsonl",

@@ -182,12 +182,6 @@ def read_candidates(
 
     `splits` holds by split the canonical index of its first question and of the one after
     its last.
-
-    Raises
-    ------
-    ReleaseError
-        When a file has another shape than the release's description, or the
-        files of a shard do not fit each other.
     """
     folder = Path(root, dataset, model_folder(repo), revision)
     read = _Rows([], [], [], [])

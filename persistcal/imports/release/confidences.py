@@ -48,13 +48,7 @@ def read_confidences(
 ) -> Confidences:
     """Read the files `{prefix}_{begin}-{end}.pt` of `folder` that cover `span`.
 
-    `labels` are those of the answers that the confidences are about.
-
-    Raises
-    ------
-    ReleaseError
-        When a file has another shape than its name says, a confidence is not in
-        [0, 1], or a label is not that of the answer in `labels`.
+    `labels` are those of the answers that the confidences are about; the files must agree.
     """
     shards, gaps = find_shards(root / folder, f"{prefix}_", ".pt", span)
     n = span[1] - span[0]

@@ -219,12 +219,6 @@ def read_estimates(
 
     Labels that judge.pt does not hold are filled into `answers` from the confidence files;
     the first of `seeds` is that of the transfer matrices.
-
-    Raises
-    ------
-    ReleaseError
-        When there is nothing, or a file contradicts another one or its own name,
-        or leaves out more than a twentieth of the questions that were answered.
     """
     estimates = Estimates(
         answers,
