@@ -1,7 +1,6 @@
 """Checkpoints in memory: their answers, their confidence, and adapters for them."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -39,20 +38,13 @@ def load(
 
     Parameters
     ----------
-    source : str
-        Hub id or local folder. Weights are read from safetensors files only, and no code
-        that comes with them is run.
-    revision : str, optional
-        Branch, tag or commit of a Hub repository.
+    source, revision : str
+        Hub id, and its branch, tag or commit; or a local folder. Weights are read from
+        safetensors files only, and no code that comes with them is run.
     dtype : str, optional
         Name of a torch dtype; by default bfloat16 on GPUs that compute in it, else float32.
     device : str, optional
         By default the fastest: CUDA, then MPS, then the CPU.
-
-    Returns
-    -------
-    LoadedCheckpoint
-        Its `model` and `tokenizer`.
     """
     model = load_model(source, revision, dtype=dtype, device=device)
     return LoadedCheckpoint(model, load_tokenizer(source, revision))
@@ -135,7 +127,7 @@ def score_answers(
     tokens = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
     digits = verbalised.digit_tokens(tokenizer)
     verbalised.check_digit_logits(model, tokens[:2], digits)
-    adapted = None if adapter is None else load_adapter(model, Path(adapter))
+    adapted = None if adapter is None else load_adapter(model, adapter)
     try:
         return scoring.score_answers(model, tokens, digits, batch_size=batch_size)
     finally:
