@@ -19,8 +19,27 @@ def test_the_reference_of_the_config_is_that_of_the_schema():
     assert not re.findall(r"^\| `[^|]*\|[^|]*\|[^|]*\| +\|$", text, flags=re.MULTILINE)
 
 
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "config" / "README.md"]
+
+
+def test_files_and_targets_that_the_documentation_names_are_there():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
+    folders = (
+        "benchmarks|config|docs|envs|persistcal|profiles|resources|study|tests|tools|workflow"
+    )
+    named = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets, page
+        if page.name != "CHANGELOG.md":  # which also names what was there before
+            named += re.findall(rf"`((?:{folders})/[\w./-]+)`", text)
+    assert len(named) > 100
+    assert not [file for file in named if not (ROOT / file).exists()]
+
+
 def test_links_of_the_documentation_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "config" / "README.md"]:
+    for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page}: {target}"
