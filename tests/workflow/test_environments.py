@@ -43,5 +43,5 @@ def test_rules_that_ask_for_gpus_name_an_environment_with_cuda():
     ]
     for rule in rules:
         [environment] = re.findall(r'envs/(.+)\.yaml"', rule)
-        assert (environment in ("gpu", "{DECODER}")) == ("gpu=gpus" in rule), rule[:300]
-    assert sum("gpu=gpus" in rule for rule in rules) >= 7
+        assert (environment in ("gpu", "{DECODER}")) == ("**ON_GPU" in rule), rule[:300]
+    assert sum("**ON_GPU" in rule for rule in rules) >= 7
