@@ -20,45 +20,47 @@ def refuse_misread(paths: Iterable[str | Path]) -> None:
     """
     for path in paths:
         root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=LOADER)
-        for line, said, read in _misread(root):
-            raise ConfigError(
-                f"{path}: line {line} has {said}, which YAML reads as the number {read}; put "
-                "it in quotes if it is a name, or write it without leading zeros and colons."
-            )
-        for place, first, again in _repeated(root, ()):
-            raise ConfigError(
-                f"{path}: {'.'.join(place)} stands in line {first} and again in line {again}, "
-                "and only the last would count; write it once."
-            )
+        nodes = list(_nodes(root, ()))
+        for _, node in nodes:
+            _refuse_odd_number(path, node)
+        for place, node in nodes:
+            _refuse_repeated_key(path, place, node)
 
 
-def _repeated(
+def _nodes(
     node: yaml.Node | None, place: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """Yield place, line and second line of each repeated key at or below a node."""
+) -> Iterator[tuple[tuple[str, ...], yaml.Node | None]]:
+    """Yield a node and all below it, keys too, each with its place."""
+    yield place, node
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            yield from _repeated(item, (*place, str(number)))
+            yield from _nodes(item, (*place, str(number)))
     if isinstance(node, yaml.MappingNode):
-        lines: dict[str, int] = {}
         for key, value in node.value:
-            line = key.start_mark.line + 1
-            if key.value in lines:
-                yield (*place, str(key.value)), lines[key.value], line
-            lines[str(key.value)] = line
-            yield from _repeated(value, (*place, str(key.value)))
+            yield from _nodes(key, place)
+            yield from _nodes(value, (*place, str(key.value)))
 
 
-def _misread(node: yaml.Node | None) -> Iterator[tuple[int, str, object]]:
-    """Yield line and text of numbers in a node that are not what they look like, and what."""
-    if isinstance(node, yaml.ScalarNode):
-        if node.tag.endswith((":int", ":float")) and _ODD_NUMBER.fullmatch(node.value):
-            value = yaml.load(node.value, Loader=LOADER)
-            yield node.start_mark.line + 1, str(node.value), value
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _misread(item)
-    elif isinstance(node, yaml.MappingNode):
-        for pair in node.value:
-            for part in pair:
-                yield from _misread(part)
+def _refuse_odd_number(path: str | Path, node: yaml.Node | None) -> None:
+    number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
+    if node is not None and number and _ODD_NUMBER.fullmatch(node.value):
+        read = yaml.load(node.value, Loader=LOADER)
+        raise ConfigError(
+            f"{path}: line {node.start_mark.line + 1} has {node.value}, which YAML reads as "
+            f"the number {read}; put it in quotes if it is a name, or write it without leading "
+            "zeros and colons."
+        )
+
+
+def _refuse_repeated_key(
+    path: str | Path, place: tuple[str, ...], node: yaml.Node | None
+) -> None:
+    lines: dict[str, int] = {}
+    for key, _ in node.value if isinstance(node, yaml.MappingNode) else []:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise ConfigError(
+                f"{path}: {'.'.join((*place, name))} stands in line {lines[name]} and again in "
+                f"line {line}, and only the last would count; write it once."
+            )
+        lines[name] = line

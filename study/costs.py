@@ -43,30 +43,14 @@ ADAPTER_BYTES_PER_WEIGHT = 0.00125  # of the model, times the adapter's rank
 
 
 class Cost(NamedTuple):
-    """What a job takes.
-
-    Attributes
-    ----------
-    gpus : int
-        GPUs that it holds.
-    hours : float
-        How long it holds them.
-    requests : float
-        Requests to a paid judge.
-    gigabytes : float
-        Disk that its outputs take.
-    loaded : float
-        Weights of all models that it holds at once.
-    ranks : int
-        Processes that share its GPUs, with a model each.
-    """
+    """GPUs, time, requests and disk that a job takes."""
 
     gpus: int = 0
-    hours: float = 0.0
-    requests: float = 0.0
-    gigabytes: float = 0.0
-    loaded: float = 0.0
-    ranks: int = 1
+    hours: float = 0.0  # that it holds them
+    requests: float = 0.0  # to a paid judge
+    gigabytes: float = 0.0  # of outputs
+    loaded: float = 0.0  # weights of all models that it holds at once
+    ranks: int = 1  # processes that share its GPUs, with a model each
 
 
 def weights_of(config: Config, model: str) -> float:
@@ -239,9 +223,9 @@ def _train_adapters(config: Config, job: Wildcards) -> Cost:
     study, weights = Study(config), weights_of(config, model)
     settings = study.recipe(recipe)
     checkpoints = study.trained_on(model, recipe, job["trained_on"])
-    learnt_from = study.data_checkpoints(model, recipe, job["trained_on"])
-    sources = len(learnt_from) if settings["data"] == "pooled" else 1
-    candidates = settings["answers"] * sources
+    candidates = settings["answers"]
+    if settings["data"] == "pooled":
+        candidates *= len(study.data_checkpoints(model, recipe, job["trained_on"]))
     questions = n_questions(config, job["dataset"], "train") * settings["epochs"]
     seeds = len(settings["seeds"])
     forward = reading_seconds(

@@ -26,27 +26,13 @@ RESAMPLING_PER_MB = 60
 
 
 class Request(NamedTuple):
-    """Resources of a job, under the names that Snakemake's executors know.
+    """Resources of a job, under the names that Snakemake's executors know."""
 
-    Attributes
-    ----------
-    gpu : int
-        On all nodes together.
-    mem_mb : int
-        Main memory of each node in megabytes.
-    runtime : int
-        In minutes.
-    ranks : int
-        Processes that train together.
-    nodes : int
-        Machines, each with equally many of the ranks and of the GPUs.
-    """
-
-    gpu: int
-    mem_mb: int
-    runtime: int
-    ranks: int = 1
-    nodes: int = 1
+    gpu: int  # on all nodes together
+    mem_mb: int  # main memory of each node
+    runtime: int  # in minutes
+    ranks: int = 1  # processes that train together
+    nodes: int = 1  # machines, each with equally many of the ranks and of the GPUs
 
     @property
     def over_nodes(self) -> dict[str, str | int]:

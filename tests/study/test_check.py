@@ -1,5 +1,5 @@
 import copy
-import datetime
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,12 @@ def overlaid(overlay):
     config = copy.deepcopy(PAPER)
     update_config(config, overlay)
     return config
+
+
+def cases(text):
+    """Pairs of YAML and of the message that follows it on lines with ``>``."""
+    pairs = re.findall(r"((?:^[^>\n].*\n)+)((?:^> .*\n)+)", text, flags=re.MULTILINE)
+    return [(yaml_text, said[2:-1].replace("\n> ", " ")) for yaml_text, said in pairs]
 
 
 OWN = {
@@ -86,207 +92,123 @@ def test_what_answers_alone_cannot_do(study, message):
         check_config(own_answers(**study))
 
 
-@pytest.mark.parametrize(
-    ("overlay", "message"),
-    [
-        (
-            {"judge": {"form": "released"}},
-            r"judge\.request\.(reasoning_effort|max_completion_tokens) is .* set it to null",
-        ),
-        (
-            {"study": {"pairs": [["phoenix", "starlin"]]}},
-            "study.pairs names 'starlin'; did you mean 'starling'",
-        ),
-        (
-            {"study": {"pairs": [["starling", "phoenix"]]}},
-            r"lists \[starling, phoenix\], but starling is not before phoenix in models\.marin",
-        ),
-        (
-            {"estimators": {"oracle": {"label": "Self-consistency"}}},
-            r"estimators\.self_consistency and estimators\.oracle both have the label 'Self-c",
-        ),
-        (
-            {
-                "models": {"marin-8b": {"label": "Olmo 3 7B"}},
-                "study": {"models": ["olmo3-7b", "marin-8b"]},
-            },
-            r"models\.olmo3-7b and models\.marin-8b both have the label 'Olmo 3 7B', so",
-        ),
-        (
-            {"models": {"marin-8b": {"checkpoints": {"phoenix": {"label": "ocelot"}}}}},
-            r"models\.marin-8b\.checkpoints\.ocelot and models.* both have the label 'ocelot'",
-        ),
-        (
-            {"models": {"marin-8b": {"evaluation": [datetime.date(2024, 1, 1), "phoenix"]}}},
-            r"evaluation\.0 is 2024-01-01, which YAML reads as date and not as text; put it",
-        ),
-        (
-            {"models": {"marin-8b": {"checkpoints": {7: {"revision": "main"}}}}},
-            r"models\.marin-8b\.checkpoints is 7, which YAML reads as int and not as text; put",
-        ),
-        ({"study": {"datasets": ["n" * 256]}}, r"study\.datasets\.0 is 'nnn.*too long"),
-        (
-            {"decoding": {"n_beams": 1}},
-            r"estimators\.self_consistency needs several .* decoding\.n_beams is 1; raise",
-        ),
-        (
-            {
-                "decoding": {"backend": "vllm"},
-                "study": {"estimators": ["mean_token_entropy"], "tables": ["all_estimators"]},
-            },
-            r"estimators\.mean_token_entropy needs the entropy .* vllm does not give; set",
-        ),
-        (
-            {
-                "estimators": {"true": {"function": "p_true", "reads": ["evaluation"]}},
-                "study": {"estimators": ["true"]},
-            },
-            r"estimators\.true lacks the key words: what follows its prompt",
-        ),
-        (
-            {
-                "recipes": {"asked": {"train_on": "all"}},
-                "estimators": {
-                    "asked": {
-                        "function": "verbalised",
-                        "reads": ["evaluation"],
-                        "by_checkpoint": True,
-                    }
-                },
-                "study": {"estimators": ["asked"]},
-            },
-            r"estimators\.asked works by_checkpoint and is named like a recipe",
-        ),
-        (
-            {"decoding": {"strategy": "sample", "backend": "vllm"}},
-            r"decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to",
-        ),
-        (
-            {"decoding": {"temperature": 0}},
-            r"decoding\.temperature is 0, .*Of samples",
-        ),
-        (
-            {"study": {"pairs": "neighbours"}},
-            r"study.pairs is 'neighbours'.*Pairs of evaluation",
-        ),
-        (
-            {"study": {"modles": ["m"]}},
-            r"study\.modles is not a known key; did you mean 'models'",
-        ),
-        ({"resutls": "x"}, r"config: resutls is not a known key; did you mean 'results'"),
-        ({"study": {"models": ["olmo3-7B"]}}, r"study\.models names 'olmo3-7B'.*'olmo3-7b'"),
-        ({"study": {"datasets": ["trivia"]}}, r"study\.datasets names 'trivia'.*'triviaqa'"),
-        ({"study": {"estimators": ["orcle"]}}, r"study\.estimators names 'orcle'.*'oracle'"),
-        ({"study": {"tables": ["gmc"]}}, r"study\.tables names 'gmc'; did you mean 'gcm'"),
-        ({"study": {"models": []}}, r"study\.models is \[\]"),
-        (
-            {"analyses": {"questions": {"categories": ["jeopady"]}}},
-            r"analyses\.questions\.categories names 'jeopady'; did you mean 'jeopardy'",
-        ),
-        ({"study": {"source": "release"}}, r"study\.archive is empty; give the path"),
-        (
-            {"models": {"marin-8b": {"evaluation": ["phoenix", "starlin"]}}},
-            r"models\.marin-8b\.evaluation names 'starlin'; did you mean 'starling'",
-        ),
-        (
-            {"models": {"marin-8b": {"evaluation": ["phoenix", "kestrel"]}}},
-            r"'kestrel' in both earlier and evaluation",
-        ),
-        (
-            {"models": {"marin-8b": {"earlier": []}}},
-            r"posthoc needs earlier checkpoints, but models\.marin-8b\.earlier is empty",
-        ),
-        (
-            {"models": {"marin-8b": {"earlier": []}}, "study": {"estimators": ["non_oracle"]}},
-            r"non_oracle needs earlier checkpoints, but models\.marin-8b\.earlier is empty",
-        ),
-        (
-            {"datasets": {"triviaqa": {"test": [4000, 9961]}}},
-            r"datasets\.triviaqa\.train \[0, 5000\] and test \[4000, 9961\] overlap",
-        ),
-        (
-            {"recipes": {"mine": {"train_on": ["phoenx", "starling"]}}},
-            r"recipes\.mine\.train_on names 'phoenx'; did you mean 'phoenix'",
-        ),
-        (
-            {"estimators": {"oracle": {"recipe": {"train_on": ["phoenx", "starling"]}}}},
-            r"estimators\.oracle\.recipe\.train_on names 'phoenx'; did you mean 'phoenix'",
-        ),
-        (
-            {"recipes": {"oracle": {"train_on": "all"}}},
-            r"recipes\.oracle and estimators\.oracle\.recipe are two recipes",
-        ),
-        (
-            {"estimators": {"oracle": {"recipe": {"train_on": "evalation"}}}},
-            r"estimators\.oracle\.recipe",
-        ),
-        (
-            {"estimators": {"oracle_respective": {"posthoc": "isotonic"}}},
-            r"oracle_respective has posthoc, but its recipe trains several adapters",
-        ),
-        (
-            {"estimators": {"end_correct": {"function": "end_corect"}}},
-            r"end_correct\.function names 'end_corect'; did you mean 'end_correct'",
-        ),
-        (
-            {"estimators": {"end_correct": {"recipe": "transfer"}}},
-            r"estimators\.end_correct needs either a recipe or a function",
-        ),
-        (
-            {"study": {"further": ["gmc"]}},
-            r"study\.further names 'gmc'; did you mean 'gcm'",
-        ),
-        (
-            {"tables": {"gcm": {"blocks": [{"rows": [{"estimator": "gmc"}]}]}}},
-            r"tables\.gcm names 'gmc'; did you mean 'gcm'",
-        ),
-        (
-            {"study": {"tables": ["gcm"], "estimators": ["self_consistency"]}},
-            r"study\.tables names 'gcm', but none of its estimators is in study\.estimators; "
-            r"add one of gcm, gcm_posthoc, oracle or drop the table",
-        ),
-        (
-            {"prompts": {"few_shot": 11}},
-            r"prompts\.few_shot is 11, but datasets\.triviaqa keeps 10 questions",
-        ),
-        (
-            {"estimators": {"non_oracle_copy": {"recipe": "orakle"}}},
-            r"estimators\.non_oracle_copy\.recipe names 'orakle'; did you mean 'oracle'",
-        ),
-        ({"training": {"epochs": 0}}, r"training\.epochs is 0"),
-        (
-            {"study": {"models": ["qwen3-8b"]}},
-            r"models\.qwen3-8b lacks a key: add the checkpoints of its evaluation",
-        ),
-        (
-            {
-                "verifiers": {"gcm": {"checkpoint": "mian"}},
-                "study": {"estimators": ["gcm"]},
-            },
-            r"verifiers\.gcm\.checkpoint names 'mian'; did you mean 'main'",
-        ),
-        (
-            {
-                "estimators": {"gcm": {"verifier": "gmc"}},
-                "study": {"estimators": ["gcm"]},
-            },
-            r"estimators\.gcm\.verifier names 'gmc'; did you mean 'gcm'",
-        ),
-        ({"training": {"learning_rate": "2e-4"}}, r"training\.learning_rate is '2e-4'"),
-        (
-            {"datasets": {"mine": {"label": "Mine"}}},
-            r"datasets\.mine lacks a key.*min_contrast",
-        ),
-        (
-            {
-                "datasets": {"mine": {"min_contrast": 10, "source": "file"}},
-                "study": {"datasets": ["mine"]},
-            },
-            r"datasets\.mine lacks the key file, which source file needs",
-        ),
-    ],
-)
+# What is laid over the paper's config, and what the refusal says.
+REFUSED = r"""
+judge: {form: released}
+> judge\.request\.(reasoning_effort|max_completion_tokens) is .* set it to null
+study: {pairs: [[phoenix, starlin]]}
+> study.pairs names 'starlin'; did you mean 'starling'
+study: {pairs: [[starling, phoenix]]}
+> lists \[starling, phoenix\], but starling is not before phoenix in models\.marin
+estimators: {oracle: {label: Self-consistency}}
+> estimators\.self_consistency and estimators\.oracle both have the label 'Self-c
+models: {marin-8b: {label: Olmo 3 7B}}
+study: {models: [olmo3-7b, marin-8b]}
+> models\.olmo3-7b and models\.marin-8b both have the label 'Olmo 3 7B', so
+models: {marin-8b: {checkpoints: {phoenix: {label: ocelot}}}}
+> models\.marin-8b\.checkpoints\.ocelot and models.* both have the label 'ocelot'
+models: {marin-8b: {evaluation: [2024-01-01, phoenix]}}
+> evaluation\.0 is 2024-01-01, which YAML reads as date and not as text; put it
+models: {marin-8b: {checkpoints: {7: {revision: main}}}}
+> models\.marin-8b\.checkpoints is 7, which YAML reads as int and not as text; put
+study: {datasets: ["nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn\
+  nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"]}
+> study\.datasets\.0 is 'nnn.*too long
+decoding: {n_beams: 1}
+> estimators\.self_consistency needs several .* decoding\.n_beams is 1; raise
+decoding: {backend: vllm}
+study: {estimators: [mean_token_entropy], tables: [all_estimators]}
+> estimators\.mean_token_entropy needs the entropy .* vllm does not give; set
+estimators: {'true': {function: p_true, reads: [evaluation]}}
+study: {estimators: ['true']}
+> estimators\.true lacks the key words: what follows its prompt
+recipes: {asked: {train_on: all}}
+estimators: {asked: {function: verbalised, reads: [evaluation], by_checkpoint: true}}
+study: {estimators: [asked]}
+> estimators\.asked works by_checkpoint and is named like a recipe
+decoding: {strategy: sample, backend: vllm}
+> decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to
+decoding: {temperature: 0}
+> decoding\.temperature is 0, .*Of samples
+study: {pairs: neighbours}
+> study.pairs is 'neighbours'.*Pairs of evaluation
+study: {modles: [m]}
+> study\.modles is not a known key; did you mean 'models'
+resutls: x
+> config: resutls is not a known key; did you mean 'results'
+study: {models: [olmo3-7B]}
+> study\.models names 'olmo3-7B'.*'olmo3-7b'
+study: {datasets: [trivia]}
+> study\.datasets names 'trivia'.*'triviaqa'
+study: {estimators: [orcle]}
+> study\.estimators names 'orcle'.*'oracle'
+study: {tables: [gmc]}
+> study\.tables names 'gmc'; did you mean 'gcm'
+study: {models: []}
+> study\.models is \[\]
+analyses: {questions: {categories: [jeopady]}}
+> analyses\.questions\.categories names 'jeopady'; did you mean 'jeopardy'
+study: {source: release}
+> study\.archive is empty; give the path
+models: {marin-8b: {evaluation: [phoenix, starlin]}}
+> models\.marin-8b\.evaluation names 'starlin'; did you mean 'starling'
+models: {marin-8b: {evaluation: [phoenix, kestrel]}}
+> 'kestrel' in both earlier and evaluation
+models: {marin-8b: {earlier: []}}
+> posthoc needs earlier checkpoints, but models\.marin-8b\.earlier is empty
+models: {marin-8b: {earlier: []}}
+study: {estimators: [non_oracle]}
+> non_oracle needs earlier checkpoints, but models\.marin-8b\.earlier is empty
+datasets: {triviaqa: {test: [4000, 9961]}}
+> datasets\.triviaqa\.train \[0, 5000\] and test \[4000, 9961\] overlap
+recipes: {mine: {train_on: [phoenx, starling]}}
+> recipes\.mine\.train_on names 'phoenx'; did you mean 'phoenix'
+estimators: {oracle: {recipe: {train_on: [phoenx, starling]}}}
+> estimators\.oracle\.recipe\.train_on names 'phoenx'; did you mean 'phoenix'
+recipes: {oracle: {train_on: all}}
+> recipes\.oracle and estimators\.oracle\.recipe are two recipes
+estimators: {oracle: {recipe: {train_on: evalation}}}
+> estimators\.oracle\.recipe
+estimators: {oracle_respective: {posthoc: isotonic}}
+> oracle_respective has posthoc, but its recipe trains several adapters
+estimators: {end_correct: {function: end_corect}}
+> end_correct\.function names 'end_corect'; did you mean 'end_correct'
+estimators: {end_correct: {recipe: transfer}}
+> estimators\.end_correct needs either a recipe or a function
+study: {further: [gmc]}
+> study\.further names 'gmc'; did you mean 'gcm'
+tables: {gcm: {blocks: [{rows: [{estimator: gmc}]}]}}
+> tables\.gcm names 'gmc'; did you mean 'gcm'
+study: {tables: [gcm], estimators: [self_consistency]}
+> study\.tables names 'gcm', but none of its estimators is in study\.estimators; add one of
+> gcm, gcm_posthoc, oracle or drop the table
+prompts: {few_shot: 11}
+> prompts\.few_shot is 11, but datasets\.triviaqa keeps 10 questions
+estimators: {non_oracle_copy: {recipe: orakle}}
+> estimators\.non_oracle_copy\.recipe names 'orakle'; did you mean 'oracle'
+training: {epochs: 0}
+> training\.epochs is 0
+study: {models: [qwen3-8b]}
+> models\.qwen3-8b lacks a key: add the checkpoints of its evaluation
+verifiers: {gcm: {checkpoint: mian}}
+study: {estimators: [gcm]}
+> verifiers\.gcm\.checkpoint names 'mian'; did you mean 'main'
+estimators: {gcm: {verifier: gmc}}
+study: {estimators: [gcm]}
+> estimators\.gcm\.verifier names 'gmc'; did you mean 'gcm'
+training: {learning_rate: 2e-4}
+> training\.learning_rate is '2e-4'
+datasets: {mine: {label: Mine}}
+> datasets\.mine lacks a key.*min_contrast
+datasets: {mine: {min_contrast: 10, source: file}}
+study: {datasets: [mine]}
+> datasets\.mine lacks the key file, which source file needs
+"""
+
+
+@pytest.mark.parametrize(("overlay", "message"), cases(REFUSED))
 def test_one_sentence_names_key_and_remedy(overlay, message):
+    overlay = yaml.safe_load(overlay)
     chosen = {"models": ["marin-8b"], "datasets": ["triviaqa"]} | overlay.get("study", {})
     overlay = overlay | {"study": chosen}
     with pytest.raises(ConfigError, match=message) as error:
