@@ -9,6 +9,7 @@ checks: refuse models and adapters that are not whole
 corpus: the documents of a small pre-training, in a mixture that drifts
 hub: checkpoints as a Hub repository or a local folder holds them
 load: load causal language models and their tokenizers, and choose the device
+optimizers: the optimizers of a pre-training, and their running means
 precision: compute in float32 with weights that stay as they are stored
 pretraining: pre-train a small Olmo-3 model in segments, one saved checkpoint after another
 revisions: revisions as they were looked up, compared with each other and those that were used

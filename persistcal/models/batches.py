@@ -17,22 +17,21 @@ log = logging.getLogger(__name__)
 
 
 def compute_now(number: int, compute: Callable[[], list]) -> list:
-    """Return the results of batch `number` without keeping them anywhere."""
+    """Return the results of a batch without keeping them anywhere."""
     return compute()
 
 
 class Work(NamedTuple):
-    """Which batches are computed here, and what keeps their results.
+    """The batches that are computed here, and what keeps their results.
 
     Attributes
     ----------
     shard, n_shards : int
-        Of every `n_shards` consecutive batches the one at `shard` is computed. Shards
-        are made of whole batches, so that their number does not change what is computed
-        together, nor any result.
+        Of every `n_shards` consecutive batches the one at `shard` is computed. Shards are
+        made of whole batches, so that their number changes no result.
     remember : callable
-        Given the number of a batch and a function that computes its results, returns
-        them; such as ``partial(progress.remember, "beams")``.
+        Returns the results of a batch, given its number and a function that computes them;
+        such as ``partial(progress.remember, "beams")``.
     """
 
     shard: int = 0
@@ -43,14 +42,8 @@ class Work(NamedTuple):
 def in_halves(compute: Callable[[list[int]], list], items: list[int]) -> list:
     """Return the results of `items`, computed together or, where they do not fit, in halves.
 
-    Nothing is learnt from a batch that does not fit: the next one is tried whole. So what
-    is computed together with an item depends on its own batch and on the memory it needs,
-    not on the batches that the same job computed before.
-
-    Raises
-    ------
-    MemoryError
-        When a single item does not fit.
+    The next batch is tried whole again, so that what is computed together with an item
+    does not depend on the batches that the same job computed before.
     """
     try:
         return compute(items)
@@ -81,10 +74,9 @@ def free_memory() -> None:
 
 
 def warn_of_little_memory(device: torch.device, needed: float) -> None:
-    """Say so where a machine without a GPU has less memory free than `needed` bytes.
+    """Log a warning where a machine without a GPU has less memory free than `needed` bytes.
 
-    A GPU's memory that does not suffice is noticed, and a batch halved. Other memory is
-    not: the system kills the job.
+    When that runs out, the system kills the job; only on GPUs a batch is halved.
     """
     free = psutil.virtual_memory().available
     if device.type == "cpu" and needed > free:
@@ -116,9 +108,8 @@ def in_batches(
     batch_size : int
     work : Work
     at_once : int, optional
-        Items of a batch that are computed together, by default all of them. Like
-        `batch_size` it must not depend on the machine: in bfloat16 what is computed
-        together shows in the last bits.
+        Items of a batch that are computed together, by default all. Like `batch_size` it
+        must not depend on the machine: in bfloat16 it shows in the last bits.
     progress : callable, optional
         Called with the number of items of each batch that is done.
 

@@ -13,24 +13,11 @@ def chat_prompt(
     *,
     key: str,
 ) -> str:
-    """Return the text after which a chat model answers `question`.
+    """Return the text after which a chat model answers `question`, without thinking aloud.
 
-    Parameters
-    ----------
-    tokenizer : PreTrainedTokenizerBase
-        Its chat template says how turns look; without thinking, where it knows of that.
-        Special tokens are in the text, so it is tokenized without adding any.
-    question : str
-        The user's last message.
-    examples : sequence of (str, str)
-        Earlier messages of the user, each with the assistant's answer.
-    key : str
-        What the config calls the wish for a chat, for the error message.
-
-    Raises
-    ------
-    ValueError
-        When the tokenizer has no chat template.
+    The tokenizer's chat template says how turns look; its special tokens are in the text,
+    which is tokenized without adding any. `examples` are former messages of the user, each
+    with the assistant's answer. The error message names the config's `key`.
     """
     if not tokenizer.chat_template:
         raise ValueError(

@@ -63,7 +63,7 @@ class Checkpoint:
     commit : str or None
         Commit of the Hub repository; None for a local folder.
     weights, files : dict of str to str
-        SHA-256 of each file of weights, and of each of the `SMALL_FILES`.
+        Digests of the files of weights, and of the `SMALL_FILES`.
     dtype : str or None
         Of the computation; None for that of the device.
     record : str or None
@@ -80,13 +80,7 @@ class Checkpoint:
 
     @classmethod
     def read(cls, path: FilePath) -> Self:
-        """Read the record at `path`.
-
-        Raises
-        ------
-        CheckpointError
-            When it is no such record.
-        """
+        """Read the record at `path`."""
         try:
             return cls(**json.loads(read_text(path)), record=str(path))
         except (ValueError, TypeError) as error:
@@ -147,18 +141,10 @@ def files_that_matter(
     fetch: Callable[[str], str],
     patterns: Sequence[str] = SMALL_FILES,
 ) -> tuple[list[str], list[str]]:
-    """Return the files of weights of a model or an adapter, and those beside them.
+    """Return the files of weights of a model or an adapter, and those that go with them.
 
-    Parameters
-    ----------
-    where : str
-        Checkpoint, for messages.
-    names : iterable of str
-        All files of the checkpoint.
-    fetch : callable
-        Gives the path of one of them.
-    patterns : sequence of str
-        Of the files that a model needs beside its weights.
+    Of the checkpoint `where`, which messages name, `names` are all files; `fetch` gives the
+    path of one. The files beside the weights of a model match `patterns`.
 
     Raises
     ------
@@ -249,36 +235,3 @@ def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """
     patterns = list(patterns)
     return sorted(name for name in names if any(fnmatch(name, p) for p in patterns))
-
-
-def shared_weights(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Return the files of `one` whose content is also in `other`.
-
-    Repositories have served the same weights, or a shard of another checkpoint,
-    under several names. Training changes every file.
-
-    Parameters
-    ----------
-    one, other : mapping of str to str
-        The digest of each file.
-
-    Examples
-    --------
-    >>> shared_weights({"1-of-2": "aa", "2-of-2": "bb"}, {"1-of-2": "cc", "2-of-2": "bb"})
-    ['2-of-2']
-    """
-    digests = set(other.values())
-    return [name for name, digest in one.items() if digest in digests]
-
-
-def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Return in order the names of files that differ, or are in only one of both.
-
-    Examples
-    --------
-    >>> changed_files({"a": "1", "b": "1"}, {"a": "1", "b": "2", "c": "3"})
-    ['b', 'c']
-    """
-    return sorted(
-        name for name in one.keys() | other.keys() if one.get(name) != other.get(name)
-    )

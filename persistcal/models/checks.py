@@ -20,13 +20,7 @@ KNOWN_INITIALISATIONS = (True, False, "gaussian")
 
 
 def read_json(path: FilePath) -> dict[str, Any]:
-    """Return the content of a config.
-
-    Raises
-    ------
-    CheckpointError
-        When there is no such file, or it is no JSON object.
-    """
+    """Return the content of a config, which is a JSON object."""
     try:
         content = json.loads(read_text(path))
     except FileNotFoundError as error:

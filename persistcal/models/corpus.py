@@ -48,25 +48,11 @@ ONE_SET = FactSets()
 
 
 def deal(facts: pd.DataFrame, n_sets: int, *, seed: int) -> np.ndarray:
-    """Deal facts into sets that no attribute tells apart.
+    """Return the set of each fact, from 1, so that no attribute tells sets apart.
 
     Facts of a relation and group are sorted by weight and dealt from the top, `n_sets` at
     a time, one to each set in random order. So of every relation, group and stretch of
     weights each set has as many as another, give or take one.
-
-    Parameters
-    ----------
-    facts : pandas.DataFrame
-        Table `persistcal.store.artifacts.FACTS`.
-    n_sets : int
-        Number of sets.
-    seed : int
-        Of the order within each hand.
-
-    Returns
-    -------
-    ndarray of int of shape (n_facts,)
-        The set of each fact, from 1.
     """
     rng = np.random.default_rng([seed, n_sets])
     number = np.zeros(len(facts), dtype=np.int64)
@@ -99,7 +85,7 @@ class Corpus:
     ratings : tuple of (str, str), default=("9", "0")
         What follows the template after a right answer, and after a wrong one.
     unrated : collection of str, default=("train", "test")
-        Splits whose questions no document in the confidence format shows.
+        Splits whose questions no confidence document shows.
     fact_sets : FactSets
         Dealt by the seed.
     """

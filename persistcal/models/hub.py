@@ -48,10 +48,7 @@ def resolve_revision(
     patterns: Sequence[str] = SMALL_FILES,
     digests: Digests | None = None,
 ) -> Checkpoint:
-    """Look up what `revision` of `repo` is, without downloading weights.
-
-    The digest is computed from the file where the Hub does not give it, as for
-    files that are not stored as large ones.
+    """Return the record of `revision` of `repo`, without downloading weights.
 
     Parameters
     ----------
@@ -60,7 +57,7 @@ def resolve_revision(
     patterns : sequence of str
         Files that matter beside the weights.
     digests : Digests, optional
-        What is known of local files; without it all are read.
+        Those of local files that are known; without them all are read.
 
     Raises
     ------
@@ -115,7 +112,7 @@ def _resolve_on_hub(repo: str, revision: str, patterns: Sequence[str]) -> Checkp
             return hf_hub_download(repo, name, revision=commit)
 
     kinds = files_that_matter(f"{repo} ({revision})", large, download, patterns)
-    weights, files = (
+    weights, files = (  # the Hub gives the digests of files that it stores as large ones
         {name: lfs.sha256 if (lfs := large[name]) else sha256(download(name)) for name in part}
         for part in kinds
     )
@@ -145,10 +142,7 @@ def _no_revision(repo: str, revision: str, names: Iterable[str]) -> CheckpointEr
 
 
 def fetch_files(checkpoint: Checkpoint, patterns: list[str]) -> str:
-    """Return a folder with those files of `checkpoint` that match `patterns`.
-
-    Files that the cache lacks are downloaded to it.
-    """
+    """Return a folder with the files of `checkpoint` that match; the cache is filled first."""
     if checkpoint.commit is None:
         return checkpoint.repo
     with _cache_named():
@@ -165,13 +159,7 @@ def fetch_small_checked(checkpoint: Checkpoint) -> str:
 
 
 def fetch_checked(checkpoint: Checkpoint) -> str:
-    """Return a folder with all files of `checkpoint`, which are what its record says.
-
-    Raises
-    ------
-    CheckpointError
-        When one is missing or differs.
-    """
+    """Return a folder with all files of `checkpoint`, checked against its record."""
     small = list(checkpoint.files) or SMALL_FILES
     folder = fetch_files(checkpoint, [*small, *checkpoint.weights])
     checkpoint.check(folder, checkpoint.files | checkpoint.weights)

@@ -77,18 +77,11 @@ def set_threads(n: int) -> None:
 
 
 def split_model(model: torch.nn.Module, gpu_bytes: Sequence[int]) -> dict[str, int] | None:
-    """Return which GPU each part of a model goes to; None when one GPU holds it all.
+    """Return the GPU of each part of a model; None when one GPU, of `gpu_bytes`, holds it all.
 
-    A model whose weights take more than half of a GPU, where its activations would
-    hardly fit, is cut into equally many layers for each. Checkpoints of one
+    A causal language model whose weights take more than half of a GPU, where activations
+    would hardly fit, is cut into equally many layers for each. Checkpoints of one
     architecture are cut alike, so that they can share an adapter.
-
-    Parameters
-    ----------
-    model : Module
-        Causal language model, also without weights on the device "meta".
-    gpu_bytes : sequence of int
-        Memory of each GPU.
     """
     size = sum(parameter.nbytes for parameter in model.parameters())
     if len(gpu_bytes) < 2 or size <= min(gpu_bytes) / 2:
@@ -127,10 +120,7 @@ def build_empty(
 ) -> torch.nn.Module:
     """Return the model of a config without weights, on the device "meta".
 
-    Raises
-    ------
-    CheckpointError
-        When a local folder does not hold a whole model of a possible size.
+    A local folder must hold a whole model of a possible size.
     """
     if is_folder(source):
         if exists(inside(source, ADAPTER_CONFIG)):
@@ -153,19 +143,8 @@ def build_empty(
 def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: ANN401
     """Load a model from safetensors files that hold all of its weights, and nothing else.
 
-    Parameters
-    ----------
-    kind : type
-        Class of transformers that has `from_pretrained`.
-    source : str
-        Hub id or local folder. No code that comes with the weights is run.
-    **how
-        For `from_pretrained`.
-
-    Raises
-    ------
-    CheckpointError
-        When weights are missing, unknown, of another shape or not finite.
+    `kind` is a class of transformers, whose `from_pretrained` gets `how`. Weights that are
+    missing, unknown, of another shape or not finite are refused.
     """
     with without_progress_bars():
         model, info = kind.from_pretrained(
@@ -190,7 +169,7 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
 
 
 def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrainedModel:
-    """Load the model of a checkpoint, whose files are what its record says.
+    """Load the model of a checkpoint, whose files are those of its record.
 
     With the `precision` "float32" it computes in float32, whatever its weights' dtype.
     """
@@ -199,7 +178,7 @@ def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrain
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a checkpoint, whose files are what its record says."""
+    """Load the tokenizer of a checkpoint, whose files are those of its record."""
     return load_tokenizer(hub.fetch_small_checked(checkpoint))
 
 
@@ -229,13 +208,6 @@ def load_model(
     -------
     transformers.PreTrainedModel
         In evaluation mode; no parameter requires a gradient.
-
-    Raises
-    ------
-    ValueError
-        When `dtype` is not the name of a torch dtype.
-    CheckpointError
-        When the files do not hold the weights of the model that their config describes.
     """
     device = pick_device() if device is None else torch.device(device)
     name = dtype or default_dtype(device)

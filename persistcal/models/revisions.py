@@ -1,6 +1,7 @@
 """Revisions as they were looked up, compared with each other and with those that were used."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -8,9 +9,7 @@ from persistcal.models.checkpoint import (
     TOKENIZER_FILES,
     Checkpoint,
     CheckpointError,
-    changed_files,
     matching,
-    shared_weights,
 )
 from persistcal.store.files import exists, folder_of, inside, last_part, names_in
 
@@ -45,8 +44,24 @@ class Revision(Checkpoint):
         }
 
 
+def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Return in order the files whose digests differ, or that only one of both has.
+
+    Examples
+    --------
+    >>> changed_files({"a": "1", "b": "1"}, {"a": "1", "b": "2", "c": "3"})
+    ['b', 'c']
+    """
+    return sorted(
+        name for name in one.keys() | other.keys() if one.get(name) != other.get(name)
+    )
+
+
 def check_siblings(revision: Revision) -> None:
     """Refuse a checkpoint with weights of another; warn of one with another tokenizer.
+
+    Repositories have served the same weights, or a shard of another checkpoint, under
+    several names. Training changes every file.
 
     Raises
     ------
@@ -57,7 +72,8 @@ def check_siblings(revision: Revision) -> None:
     model, own = last_part(folder), last_part(str(revision.record)).removesuffix(".json")
     other_tokenizers = {}
     for name, other in revision.siblings().items():
-        shared = shared_weights(revision.weights, other.weights)
+        theirs = set(other.weights.values())
+        shared = [file for file, digest in revision.weights.items() if digest in theirs]
         if shared and not (revision.allow_identical_weights or other.allow_identical_weights):
             every = len(shared) == len(revision.weights)
             which = "all weights" if every else ", ".join(shared)

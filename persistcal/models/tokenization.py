@@ -16,15 +16,9 @@ WORDS = (
 
 
 def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer on `texts`.
+    """Train a byte-level BPE tokenizer that shortens `texts`, and encodes any other.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        What the tokenizer should shorten; any other text is still encoded, byte
-        by byte if need be.
-    vocab_size : int
-        Most tokens, with the 256 bytes, end-of-text (id 0) and padding (id 1).
+    It has at most `vocab_size` tokens, with the 256 bytes, end-of-text (id 0) and padding.
 
     Examples
     --------

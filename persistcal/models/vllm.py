@@ -13,7 +13,7 @@ from transformers import AutoConfig, GenerationConfig
 
 
 class VllmModel:
-    """What decoding needs of a model: the likeliest next tokens, and where answers end.
+    """A model as decoding needs it: its likeliest next tokens, and where answers end.
 
     Parameters
     ----------
@@ -33,11 +33,6 @@ class VllmModel:
         The one that `generate` would take the end-of-sequence tokens from.
     device : torch.device
         Where log-probabilities come to; the model itself may be on several GPUs.
-
-    Raises
-    ------
-    ImportError
-        When vLLM is not installed.
     """
 
     device = torch.device("cpu")

@@ -1,4 +1,4 @@
-"""What an adapter learns from: candidate answers with weights and labels.
+"""Training data of an adapter: candidate answers with weights and labels.
 
 A recipe says whose answers each training checkpoint sees and whether the labels
 are the judge's; `recipe_data` turns that into one list of questions each.
@@ -16,7 +16,7 @@ from persistcal.training.streams import Streams, random_labels
 
 @dataclass(frozen=True)
 class Plan:
-    """What the adapters of a recipe learn from, at a set of training checkpoints.
+    """Training data of a recipe's adapters, and the training checkpoints they share.
 
     Attributes
     ----------
@@ -79,7 +79,9 @@ def training_questions(
     template: str,
     answers: int,
 ) -> Questions:
-    """Return the training questions of one data source.
+    """Return the questions of the train split that have an answer, of one data source.
+
+    Weights are proportional to the clusters' probabilities.
 
     Parameters
     ----------
@@ -89,17 +91,6 @@ def training_questions(
         Confidence prompt with ``{question}`` and ``{answer}``.
     answers : int
         The most probable clusters of each question to learn from.
-
-    Returns
-    -------
-    dict of str to TrainingQuestion
-        Train split only; excluded questions and those without an answer are
-        left out. Weights are proportional to the clusters' probabilities.
-
-    Raises
-    ------
-    ValueError
-        When a candidate has no label, or a question's candidates have no probability.
     """
     text = questions.set_index("question_id")["question"]
     top = clusters[clusters["cluster"] < answers].merge(
@@ -135,9 +126,8 @@ def training_questions(
 def pool_sources(sources: Sequence[Questions]) -> Questions:
     """Return the mean of several data sources.
 
-    Every source counts ``1 / n_sources``, also for a question that some lack.
-    A candidate that several sources share with the same label becomes one, with
-    the sum of their weights: the loss is the same and a forward pass is saved.
+    Each counts ``1 / n_sources``, also for a question that some lack. A candidate that
+    several share with the same label becomes one, to save a forward pass.
     """
     shares: dict[str, dict[tuple[str, float], float]] = {}
     for source in sources:
@@ -189,15 +179,8 @@ def recipe_data(
         Its own answers, those of the first source for all, or those of all sources.
     labels : {"judged", "random_later"}
         "random_later" replaces the labels of the last checkpoint by coin flips.
-    seed : int
-        Of the coin flips.
-    streams : {"own", "released"}
-        See `persistcal.training.streams`.
-
-    Raises
-    ------
-    ValueError
-        When `data` or `labels` is something else, or a checkpoint has no answers.
+    seed, streams : int, str
+        Of the coin flips; see `persistcal.training.streams`.
     """
     if data == "own":
         if missing := [name for name in checkpoints if name not in sources]:

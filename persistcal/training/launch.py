@@ -1,10 +1,8 @@
 """Start the ranks of a computation, log what they print, and end them together.
 
-CUDA reads CUDA_VISIBLE_DEVICES once, as soon as anything asks whether there is a GPU. So it
-is set before the Python of a rank starts, and this module imports no torch in a rank.
-
-`torchrun` would start those of one machine as well, but they outlive it when it is killed,
-and of one that dies it leaves a table and status 1 instead of a sentence: both were tried.
+CUDA reads CUDA_VISIBLE_DEVICES as soon as anything asks for GPUs. So it is set before the
+Python of a rank starts, and this module imports no torch in a rank. Ranks of `torchrun`
+outlive it when it is killed, and of one that dies it says no more than status 1.
 """
 
 import dataclasses
@@ -62,18 +60,8 @@ def execute_on_ranks(
 ) -> None:
     """Execute the function of a script here, or in each of several ranks.
 
-    Parameters
-    ----------
-    function : callable
-        Named like `script`.
-    script : str
-        File beside ``run_rank.py``.
-    job : Job
-        Its settings are JSON values.
-    n_ranks, n_nodes : int
-        As in `launch`.
-    timeout_min : float
-        As in `persistcal.training.ranks.join`.
+    The function is named like the `script`, which lies beside ``run_rank.py``; the settings
+    of the job are JSON values. The rest is as in `launch` and `ranks.join`.
     """
     if n_ranks == 1:
         execute(function, job)
@@ -104,8 +92,6 @@ def launch(
 
     Raises
     ------
-    ValueError
-        When `n_ranks` is not a multiple of `n_nodes`, or a node has fewer GPUs than ranks.
     RuntimeError
         When a rank fails; the others are ended first.
     """
@@ -171,11 +157,6 @@ def visible_gpus() -> Sequence[str]:
 def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
     """Return the GPUs of one of `n_ranks` ranks: equally many, next to each other.
 
-    Raises
-    ------
-    ValueError
-        When there are fewer GPUs than ranks.
-
     Examples
     --------
     >>> split_gpus(["0", "1", "2", "3", "4"], rank=1, n_ranks=2)
@@ -191,13 +172,7 @@ def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
 
 
 def read_srun() -> None:
-    """Set a rank's variables, those of torchrun, and its GPUs where srun has started it.
-
-    Raises
-    ------
-    ValueError
-        When its node has fewer GPUs than ranks.
-    """
+    """Set a rank's variables, those of torchrun, and its GPUs where srun has started it."""
     if "RANK" in os.environ:
         return
     names = {"RANK": "PROCID", "WORLD_SIZE": "NTASKS", "LOCAL_RANK": "LOCALID"}
@@ -227,7 +202,7 @@ def _free_port() -> int:
 
 
 def _log_lines(output: IO[str], complaints: list[str]) -> None:
-    """Log each line, and keep what srun says of tasks that fail, the first one first."""
+    """Log each line, and keep srun's complaints about tasks that fail."""
     with output:
         for line in output:
             log.info("%s", line.rstrip())
@@ -236,7 +211,7 @@ def _log_lines(output: IO[str], complaints: list[str]) -> None:
 
 
 def _first_failure(processes: Mapping[str, subprocess.Popen]) -> str:
-    """Wait for all processes or for one that fails, and say which did and how."""
+    """Wait for all processes or for one that fails; return which did and how."""
     while True:
         ended = {name: process.poll() for name, process in processes.items()}
         # A killed process makes others fail that wait for it, so it is looked for first.

@@ -58,16 +58,7 @@ def question_losses(
 ) -> Tensor:
     """Return the summed loss of `questions`: weighted binary cross-entropies.
 
-    Parameters
-    ----------
-    model : PreTrainedModel
-    questions : sequence of TrainingQuestion
-    tokens : mapping of str to list of int
-        Token ids of every prompt.
-    digits : sequence of int
-        Token ids of the ten digits.
-    head : {"float32", "model"}
-        As for `persistcal.confidence.verbalised.digit_logits`.
+    `tokens`, `digits` and `head` are as in `Trainee`.
     """
     prompts = [tokens[prompt] for q in questions for prompt in q.prompts]
     logits = digit_logits(model, prompts, digits, head)

@@ -42,7 +42,7 @@ class RootMeanSquareNorm(Function):
 
 @torch.no_grad()
 def _rounds_first(norm: nn.Module) -> bool | None:
-    """Return how a norm rounds; None for a module that computes something else."""
+    """Return whether a norm rounds first; None for a module that computes something else."""
     weight, eps = getattr(norm, "weight", None), getattr(norm, "variance_epsilon", None)
     if eps is None or not isinstance(weight, Tensor) or weight.ndim != 1:
         return None

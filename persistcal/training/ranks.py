@@ -61,13 +61,7 @@ def copy_from_first(tensors: Sequence[Tensor]) -> None:
 
 
 def check_equal(what: str, value: object) -> None:
-    """Refuse to go on when `value` is not the same in all processes.
-
-    Raises
-    ------
-    ValueError
-        In every process; the message names `what`.
-    """
+    """Refuse, in every process, a `value` that is not the same in all; `what` names it."""
     if count() == 1:
         return
     digest = int.from_bytes(sha256(repr(value).encode()).digest()[:7])
@@ -87,13 +81,9 @@ def _device() -> torch.device:
 def join(timeout_min: float) -> None:
     """Become one of the ranks that the environment describes, in torchrun's variables.
 
-    On GPUs each rank sees its own ones only: `persistcal.training.launch` sees to that.
-
-    Parameters
-    ----------
-    timeout_min : float
-        Minutes that a rank waits for the others before it fails: for one that hangs, and
-        long enough for the slowest to load its models. One that ends is noticed at once.
+    On GPUs each rank sees its own only, by `persistcal.training.launch`. It waits
+    `timeout_min` for the others before it fails: for one that hangs, and long enough for the
+    slowest to load its models. One that ends is noticed at once.
     """
     on_gpus = torch.cuda.is_available()
     dist.init_process_group(

@@ -1,4 +1,4 @@
-"""When training sees which question, and at which learning rate."""
+"""The order in which training sees questions, and the learning rate of each step."""
 
 import math
 from collections.abc import Container, Sequence
@@ -37,19 +37,10 @@ def question_batches(
 ) -> list[list[str]]:
     """Return the questions of every step, epoch after epoch.
 
-    Parameters
-    ----------
-    question_ids : sequence of str
-        Every training question, in canonical order. Epoch e visits them in a
-        shuffle that depends on ``seed + e`` alone, so that recipes and
-        checkpoint sets see the same questions in the same order.
-    answered : container of str
-        The questions that have an answer to train on; the others are left out
-        after shuffling, which leaves the order of the rest as it was.
-    seed, epochs, batch_size : int
-        The last batch of an epoch may be smaller than `batch_size`.
-    streams : {"own", "released"}
-        See `persistcal.training.streams`.
+    Epoch e visits all `question_ids`, in canonical order, in a shuffle that depends on
+    ``seed + e`` alone, so that recipes and checkpoint sets see the same questions in the
+    same order. Those that are not `answered` are left out after shuffling, which leaves the
+    order of the rest as it was. The last batch of an epoch may be smaller.
 
     Examples
     --------

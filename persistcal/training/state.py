@@ -1,4 +1,4 @@
-"""Where a training stands: adapter, optimizer and history, to save and to go on from."""
+"""The state of a training: adapter, optimizer and history, to save and to go on from."""
 
 from typing import Any
 
@@ -39,12 +39,9 @@ def restore(
 
     Returns
     -------
-    n_steps : int
-        Steps that are done.
-    rows : list
-        Their history; empty on other ranks than 0.
-    micro_batch : int
-        As it was then; without a snapshot `micro_batch`.
+    n_steps, rows, micro_batch : int, list, int
+        Steps that are done, their history (empty on other ranks than 0) and the micro-batch
+        of the snapshot; without one, as given.
     """
     rows = snapshot.record["rows"] if snapshot else []
     if snapshot:

@@ -1,8 +1,7 @@
-"""What is drawn by a seed: the order of questions, and random labels.
+"""Order of questions and random labels, as a seed draws them.
 
-Like the initial adapters (`persistcal.training.lora.initialise`), they come from streams
-of the project's `own`, or from those of the paper's released code, `released`, so that
-its adapters can be retraced.
+Like the initial adapters (`persistcal.training.lora.initialise`), they come from the
+project's `own` streams, or from those of the paper's `released` code, to retrace its adapters.
 """
 
 from typing import Literal

@@ -83,14 +83,7 @@ def prepare(
     alpha: int,
     head: Head = "float32",
 ) -> Trainee:
-    """Put one adapter into all `models`, in place, and tokenise the prompts of `sources`.
-
-    Raises
-    ------
-    ValueError
-        When there is no prompt, a digit is not one token, the models have
-        different layers, or one computes its logits in an unsupported way.
-    """
+    """Put one adapter into all `models`, in place, and tokenise the prompts of `sources`."""
     questions = [question for source in sources for question in source.values()]
     if not questions:
         raise ValueError("No training question has an answer; check the split and the beams.")
@@ -138,7 +131,7 @@ def train_adapter(
     how : Optimisation
     seed : int
     work : Progress, optional
-        Where the state is saved and read from; of several ranks only the first has it.
+        Keeps the state; of several ranks only the first has it.
 
     Returns
     -------
@@ -148,12 +141,8 @@ def train_adapter(
 
     Raises
     ------
-    ValueError
-        When no question has an answer.
     FloatingPointError
         When a loss or gradient is not finite: names step, checkpoint, questions.
-    MemoryError
-        When a single question does not fit into the GPU's memory.
     """
     answered = {question_id for questions in data.values() for question_id in questions}
     batches = question_batches(
