@@ -1,9 +1,15 @@
 """A Python that has imported much, forked for each run of Snakemake or of a module.
 
-As a program it reads requests, a line of JSON each, and answers with the exit status of the
-run: `main` of `tools/fork_jobs.py` in a process of its own, whose jobs are forked from another,
-or a module as by `python -m`. Nothing of the project is imported but `tools/`, so that a run
-reads it as it then is.
+To import Snakemake, torch and what builds on it takes seconds of a core, and the tests run
+Snakemake some hundred times. So this is done once, in three processes one below the other:
+
+- `main`, a program: it imports, reads a line of JSON for each run, forks, and answers with the
+  pid and then the exit status. Libraries read the environment when they are imported, so
+  another environment means another such Python (`run`).
+- its fork, a run (`be`): `tools/fork_jobs.py`, which is Snakemake, or a module as by
+  `python -m`. Of the project only `tools/` is imported before: a run reads it as it then is.
+- a fork of the run, from which `fork_jobs` forks the jobs (`fork_server`): made before
+  Snakemake starts threads, of which a fork would lose all but one.
 """
 
 import importlib.util
