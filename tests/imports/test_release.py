@@ -26,7 +26,7 @@ from release_import import POSTHOC, RECIPES, run_import
 
 from persistcal.imports.release.candidates import read_candidates
 from persistcal.imports.release.confidences import read_confidences
-from persistcal.imports.release.files import ReleaseError
+from persistcal.imports.release.files import ReleaseError, Tree
 from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
 from persistcal.imports.release.tables import release_tables
@@ -42,7 +42,9 @@ def tables_of(tree, models=SMALL[0], datasets=SMALL[1]):
     """Return the tables of an unpacked release by name and by what they are about."""
     how = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": POSTHOC}
     tables = {}
-    for table, about, frame in release_tables(tree, models=models, datasets=datasets, **how):
+    for table, about, frame in release_tables(
+        Tree(tree), models=models, datasets=datasets, **how
+    ):
         artifacts.check(frame[table.schema.names], table, table.name)
         tables[table.name, *about.values()] = frame
     return tables
@@ -368,7 +370,7 @@ def test_a_shard_may_reach_beyond_the_span(small_tree):
     tops = small_tree.tops["b", "jeop", "phoenix"]
     labels = np.array([tops[i][1] if i in tops else -1 for i in range(65, 75)])
     prefix = FILE.rsplit("_", 1)[0]
-    read = read_confidences(small_tree.tree, FOLDER, prefix, (65, 75), labels)
+    read = read_confidences(Tree(small_tree.tree), FOLDER, prefix, (65, 75), labels)
     expected = [values.get(i, np.nan) for i in range(65, 75)]
     np.testing.assert_array_equal(read.confidence, expected)
     assert read.missing == []
@@ -408,17 +410,17 @@ def test_candidate_files_that_cannot_be_right(small, file, change, message):
     (edit_pkl if file.endswith("pkl") else edit_pt)(path, change)
     # An error of one file may only show in another of the same shard.
     with pytest.raises(ReleaseError, match=f"60-80/beam/beam.*{message}|judge.pt.*{message}"):
-        read_candidates(small, "jeop", "org/model-b", "phoenix", {"test": (60, 100)})
+        read_candidates(Tree(small), "jeop", "org/model-b", "phoenix", {"test": (60, 100)})
 
 
 def test_labels_beyond_the_clusters_are_ignored_and_counted(small, caplog):
     caplog.set_level(logging.INFO)
     root, splits = small, {"test": (60, 80)}
-    before = read_candidates(root, "jeop", "org/model-b", "phoenix", splits)
+    before = read_candidates(Tree(root), "jeop", "org/model-b", "phoenix", splits)
     # -1 stands where there is no cluster: all of it becomes a label, valid or not.
     surplus = (torch.load(root / BEAM / "judge.pt", weights_only=True) == -1).sum()
     edit_pt(root / BEAM / "judge.pt", lambda v: v.where(v != -1, torch.tensor(7)))
-    after = read_candidates(root, "jeop", "org/model-b", "phoenix", splits)
+    after = read_candidates(Tree(root), "jeop", "org/model-b", "phoenix", splits)
     assert after.labels.equals(before.labels)
     assert f"beam/judge.pt: ignored {surplus} labels beyond the clusters" in caplog.text
 

@@ -6,7 +6,6 @@ is an error.
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +23,11 @@ from persistcal.imports.release.files import (
     ReleaseError,
     Shard,
     Span,
+    Tree,
     check_tensor,
-    find_shards,
     model_folder,
     question_id,
 )
-from persistcal.imports.release.safe_load import load_arrays, load_lists
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -67,27 +65,20 @@ class ReleasedCandidates(NamedTuple):
     missing: list[str]
 
 
-def _load_lists(path: Path, n: int, depth: int) -> list[Any]:
-    lists = load_lists(path, depth=depth)
-    if len(lists) != n:
-        raise ReleaseError(f"{path}: holds {len(lists)} questions, but its folder says {n}.")
-    return lists
-
-
-def _load_tensor(path: Path, n: int, kind: str) -> NDArray[Any]:
-    array = load_arrays(path)
+def _load_tensor(tree: Tree, path: str, n: int, kind: str) -> NDArray[Any]:
+    array, named = tree.arrays(path), tree.named(path)
     if not isinstance(array, np.ndarray):
         kinds = {"f": "float", "i": "whole-number"}
         raise ReleaseError(
-            f"{path}: holds no tensor, but needs a {kinds[kind]} tensor of shape "
+            f"{named}: holds no tensor, but needs a {kinds[kind]} tensor of shape "
             f"({n}, {N_BEAMS})."
         )
-    check_tensor(array, (n, N_BEAMS), kind, f"{path}:")
+    check_tensor(array, (n, N_BEAMS), kind, f"{named}:")
     return array
 
 
 def _beam_rows(
-    ids: list[str], texts: list[list[str] | None], logprobs: Floats, path: Path
+    ids: list[str], texts: list[list[str] | None], logprobs: Floats, path: str
 ) -> list[tuple[str, int, str, float, None, None]]:
     rows: list[tuple[str, int, str, float, None, None]] = []
     for name, beams, scores in zip(ids, texts, logprobs, strict=True):
@@ -102,12 +93,12 @@ def _beam_rows(
 
 
 def _rank(
-    groups: list[list[str]], probabilities: Floats, labels: Ints, shard: Shard, name: str
+    groups: list[list[str]], probabilities: Floats, labels: Ints, folder: str, name: str
 ) -> list[tuple[list[str], float, int]]:
     """Return (members, probability, label) of a question's clusters, most probable first."""
 
     def refuse(file: str, what: str) -> ReleaseError:
-        return ReleaseError(f"{shard.path / 'beam' / file}: {what} for {name}.")
+        return ReleaseError(f"{folder}/{file}: {what} for {name}.")
 
     n = len(groups)
     if n > N_BEAMS or not all(groups):
@@ -132,32 +123,30 @@ class _Rows(NamedTuple):
 
 
 def _read_shard(
-    shard: Shard, span: Span, dataset: str, root: Path, read: _Rows, top: ReleasedAnswers
+    shard: Shard, span: Span, dataset: str, tree: Tree, read: _Rows, top: ReleasedAnswers
 ) -> None:
     """Append the shard's part of `span` to `read` and write it into `top`."""
     size = shard.end - shard.begin
     here, rows = shard.of(span)
     ids = [question_id(dataset, span[0] + i) for i in range(here.start, here.stop)]
-    paths = {
-        name: shard.path / "beam" / name
-        for name in (STRINGS, SCORES, GROUPS, PROBABILITIES, JUDGED)
-    }
-    absent = [name for name, path in paths.items() if not path.is_file()]
-    read.missing.extend(str(paths[name].relative_to(root)) for name in absent)
+    folder = f"{shard.path}/beam"
+    names = (STRINGS, SCORES, GROUPS, PROBABILITIES, JUDGED)
+    absent = [name for name in names if not tree.has(f"{folder}/{name}")]
+    read.missing.extend(f"{folder}/{name}" for name in absent)
 
     if STRINGS not in absent and SCORES not in absent:
-        texts = _load_lists(paths[STRINGS], size, 2)[rows]
-        logprobs = _load_tensor(paths[SCORES], size, "f")[rows]
-        read.beams.extend(_beam_rows(ids, texts, logprobs, paths[STRINGS]))
+        texts = tree.lists(f"{folder}/{STRINGS}", size, 2)[rows]
+        logprobs = _load_tensor(tree, f"{folder}/{SCORES}", size, "f")[rows]
+        read.beams.extend(_beam_rows(ids, texts, logprobs, tree.named(f"{folder}/{STRINGS}")))
     if GROUPS in absent or PROBABILITIES in absent:
         return
-    groups = _load_lists(paths[GROUPS], size, 3)[rows]
-    probabilities = _load_tensor(paths[PROBABILITIES], size, "f")[rows]
+    groups = tree.lists(f"{folder}/{GROUPS}", size, 3)[rows]
+    probabilities = _load_tensor(tree, f"{folder}/{PROBABILITIES}", size, "f")[rows]
     n_surplus, judged = 0, np.full((len(ids), N_BEAMS), UNKNOWN)
     if JUDGED not in absent:
-        judged = _load_tensor(paths[JUDGED], size, "i")[rows]
+        judged = _load_tensor(tree, f"{folder}/{JUDGED}", size, "i")[rows]
     for i, (name, group) in enumerate(zip(ids, groups, strict=True)):
-        ranked = _rank(group or [], probabilities[i], judged[i], shard, name)
+        ranked = _rank(group or [], probabilities[i], judged[i], tree.named(folder), name)
         n_surplus += int((judged[i, len(ranked) :] > 0).sum())
         read.clusters.extend(
             (name, rank, members[0], p, members) for rank, (members, p, _) in enumerate(ranked)
@@ -172,27 +161,27 @@ def _read_shard(
             top.confidence[here.start + i] = ranked[0][1]
         top.skipped[here.start + i] = group is None
     if n_surplus:  # as in the authors' evaluation
-        log.info("%s: ignored %d labels beyond the clusters", paths[JUDGED], n_surplus)
+        log.info("%s: ignored %d labels beyond the clusters", f"{folder}/{JUDGED}", n_surplus)
 
 
 def read_candidates(
-    root: Path, dataset: str, repo: str, revision: str, splits: Mapping[str, Span]
+    tree: Tree, dataset: str, repo: str, revision: str, splits: Mapping[str, Span]
 ) -> ReleasedCandidates:
     """Read the candidates of a checkpoint for the splits of a dataset.
 
     `splits` holds by split the canonical index of its first question and of the one after
     its last.
     """
-    folder = Path(root, dataset, model_folder(repo), revision)
+    folder = f"{dataset}/{model_folder(repo)}/{revision}"
     read = _Rows([], [], [], [])
     answers = {}
     for split, span in splits.items():
         n = span[1] - span[0]
         top = ReleasedAnswers(np.full(n, np.nan), np.full(n, UNKNOWN), np.zeros(n, bool))
-        shards, gaps = find_shards(folder, "", "", span)
+        shards, gaps = tree.shards(folder, "", "", span)
         for shard in shards:
-            _read_shard(shard, span, dataset, root, read, top)
-        read.missing.extend(f"{folder.relative_to(root)}/{b}-{e}/beam" for b, e in gaps)
+            _read_shard(shard, span, dataset, tree, read, top)
+        read.missing.extend(f"{folder}/{b}-{e}/beam" for b, e in gaps)
         answers[split] = top
     return ReleasedCandidates(
         pd.DataFrame(read.beams, columns=artifacts.BEAMS.schema.names),

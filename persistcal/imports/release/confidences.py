@@ -4,7 +4,6 @@ What is not there is noted by the path that it would have; what contradicts itse
 is an error.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +18,9 @@ from persistcal.imports.release.files import (
     ReleaseError,
     Shard,
     Span,
+    Tree,
     check_tensor,
-    find_shards,
 )
-from persistcal.imports.release.safe_load import load_arrays
 
 
 class Confidences(NamedTuple):
@@ -44,13 +42,13 @@ class Confidences(NamedTuple):
 
 
 def read_confidences(
-    root: Path, folder: str, prefix: str, span: Span, labels: Ints
+    tree: Tree, folder: str, prefix: str, span: Span, labels: Ints
 ) -> Confidences:
     """Read the files `{prefix}_{begin}-{end}.pt` of `folder` that cover `span`.
 
     `labels` are those of the answers that the confidences are about; the files must agree.
     """
-    shards, gaps = find_shards(root / folder, f"{prefix}_", ".pt", span)
+    shards, gaps = tree.shards(folder, f"{prefix}_", ".pt", span)
     n = span[1] - span[0]
     read = Confidences(
         np.full(n, np.nan),
@@ -59,7 +57,7 @@ def read_confidences(
     )
     for shard in shards:
         here, rows = shard.of(span)
-        confidence, judged = (part[rows] for part in _load_confidences(shard))
+        confidence, judged = (part[rows] for part in _load_confidences(tree, shard))
         read.confidence[here], read.label[here] = np.clip(confidence, 0, 1), judged
         expected, stated = labels[here], ~np.isnan(confidence)
         # A question that the authors blacklisted has no confidence but may have an answer.
@@ -70,28 +68,27 @@ def read_confidences(
         if differs.any():
             i = int(differs.argmax())
             raise ReleaseError(
-                f"{shard.path}: judge_labels holds {judged[i]} for question "
+                f"{tree.named(shard.path)}: judge_labels holds {judged[i]} for question "
                 f"{span[0] + here.start + i}, but judge.pt holds {expected[i]} for the top "
                 "cluster; they must be of the same release."
             )
     return read
 
 
-def _load_confidences(shard: Shard) -> tuple[Floats, Ints]:
+def _load_confidences(tree: Tree, shard: Shard) -> tuple[Floats, Ints]:
     """Return the confidences and labels of one file, checked by themselves."""
-    held = load_arrays(shard.path)
+    held, path = tree.arrays(shard.path), tree.named(shard.path)
     if not isinstance(held, dict):
-        raise ReleaseError(f"{shard.path}: holds no dict of 'confs' and 'judge_labels'.")
+        raise ReleaseError(f"{path}: holds no dict of 'confs' and 'judge_labels'.")
     for key, kind in (("confs", "f"), ("judge_labels", "i")):
         if not isinstance(held.get(key), np.ndarray):
-            raise ReleaseError(f"{shard.path}: holds no tensor {key!r}.")
+            raise ReleaseError(f"{path}: holds no tensor {key!r}.")
         size = shard.end - shard.begin
-        check_tensor(held[key], (size,), kind, f"{shard.path}: {key!r}")
+        check_tensor(held[key], (size,), kind, f"{path}: {key!r}")
     said = held.get("eval_range", (shard.begin, shard.end))
     if not np.array_equal(said, (shard.begin, shard.end)):
         raise ReleaseError(
-            f"{shard.path}: 'eval_range' is {said}, but its name says "
-            f"{shard.begin}-{shard.end}."
+            f"{path}: 'eval_range' is {said}, but its name says {shard.begin}-{shard.end}."
         )
     confidence, labels = held["confs"], held["judge_labels"]
     for values, wrong, name, rule in (
@@ -101,6 +98,6 @@ def _load_confidences(shard: Shard) -> tuple[Floats, Ints]:
         if wrong.any():
             i = int(wrong.argmax())
             raise ReleaseError(
-                f"{shard.path}: {name} {values[i]} for question {shard.begin + i} is {rule}."
+                f"{path}: {name} {values[i]} for question {shard.begin + i} is {rule}."
             )
     return confidence, labels

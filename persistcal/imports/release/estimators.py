@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from persistcal.imports.release.files import (
     Floats,
     ReleaseError,
     Span,
+    Tree,
     model_folder,
 )
 
@@ -142,7 +142,7 @@ def _evaluated(
                 yield Source(run, checkpoint, "test", folder, f"{ORDINARY}_{name}_{revision}")
 
 
-def _ablated(root: Path, model: Model, name: str, seeds: Sequence[int]) -> Iterator[Source]:
+def _ablated(tree: Tree, model: Model, name: str, seeds: Sequence[int]) -> Iterator[Source]:
     """Yield the sources that involve the last earlier checkpoint's weights or answers."""
     last, last_revision = list(model.earlier.items())[-1]
     own = f"{name}/{model_folder(model.repo)}/sc_surrogate/{last_revision}"
@@ -159,7 +159,7 @@ def _ablated(root: Path, model: Model, name: str, seeds: Sequence[int]) -> Itera
         kinds = [
             kind
             for kind in (SURROGATE, ORDINARY)
-            if any((root / folder).glob(f"{kind}_{name}_{last_revision}_*.pt"))
+            if tree.has_any(folder, f"{kind}_{name}_{last_revision}")
         ]
         prefix = f"{(kinds or [ORDINARY])[0]}_{name}_{last_revision}"
         yield Source(Run("non_oracle_copy", name, seed), last, "test", folder, prefix)
@@ -191,7 +191,7 @@ def _transfers(model: Model, name: str, seed: int) -> Iterator[Source]:
 
 
 def sources(
-    root: Path, model: Model, name: str, dataset: Dataset, seeds: Sequence[int]
+    tree: Tree, model: Model, name: str, dataset: Dataset, seeds: Sequence[int]
 ) -> Iterator[Source]:
     """Yield where each estimator's confidences for the dataset `name` should be.
 
@@ -201,13 +201,13 @@ def sources(
         yield from _evaluated(model, name, train_dataset, ADAPTERS, seeds)
     if not dataset.train_datasets:
         yield from _evaluated(model, name, name, ABLATIONS, seeds)
-        yield from _ablated(root, model, name, seeds)
+        yield from _ablated(tree, model, name, seeds)
         yield from _gcm(model, name)
         yield from _transfers(model, name, seeds[0])
 
 
 def read_estimates(
-    root: Path,
+    tree: Tree,
     model: Model,
     name: str,
     dataset: Dataset,
@@ -226,18 +226,18 @@ def read_estimates(
         {split: np.zeros(end - begin, bool) for split, (begin, end) in dataset.splits.items()},
         [],
     )
-    for source in sources(root, model, name, dataset, seeds):
+    for source in sources(tree, model, name, dataset, seeds):
         run, checkpoint, split = source.run, source.checkpoint, source.split
         span, label = dataset.splits[split], answers[checkpoint, split].label
-        read = read_confidences(root, source.folder, source.prefix, span, label)
+        read = read_confidences(tree, source.folder, source.prefix, span, label)
         filled = (label == UNKNOWN) & (read.label != UNKNOWN) & (read.label != NO_ANSWER)
         label[filled] = read.label[filled]
         left_out = np.isnan(read.confidence) & (read.label != UNKNOWN) & (label > 0)
         n_left_out, n_answered = left_out.sum(), (label > 0).sum()
         if n_left_out > MAX_LEFT_OUT * n_answered:
             raise ReleaseError(
-                f"{root / source.folder}/{source.prefix}_*.pt: no confidence for {n_left_out} "
-                f"of {n_answered} answered questions, the first of them "
+                f"{tree.named(source.folder)}/{source.prefix}_*.pt: no confidence for "
+                f"{n_left_out} of {n_answered} answered questions, the first of them "
                 f"{span[0] + int(left_out.argmax())}; download the release again."
             )
         estimates.left_out[split][left_out] = True
@@ -248,7 +248,7 @@ def read_estimates(
     answered = any((of.label != UNKNOWN).any() for of in answers.values())
     if not answered and not any(estimates.confidences.values()):
         raise ReleaseError(
-            f"{root / name / model_folder(model.repo)}: the release holds nothing about "
+            f"{tree.named(name)}/{model_folder(model.repo)}: the release holds nothing about "
             f"{model.repo} on {name}; check the model's repo and the dataset's name, or leave "
             "them out of the study."
         )

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,6 +9,7 @@ import pandas as pd
 from persistcal.imports.answers import imported_answers
 from persistcal.imports.release.candidates import ReleasedAnswers, read_candidates
 from persistcal.imports.release.estimators import Dataset, Estimates, Model, read_estimates
+from persistcal.imports.release.files import Tree
 from persistcal.imports.release.predictions import (
     find_excluded,
     predictions,
@@ -34,7 +34,7 @@ Made = tuple[Table, dict[str, str], pd.DataFrame]  # a table, what it is about, 
 
 
 def release_tables(
-    root: Path,
+    tree: Tree,
     *,
     models: Mapping[str, Mapping[str, Any]],
     datasets: Mapping[str, Mapping[str, Any]],
@@ -55,14 +55,14 @@ def release_tables(
             model, place = Model(**about), {"model": key, "dataset": name}
             answers: dict[tuple[str, str], ReleasedAnswers] = {}
             for checkpoint, revision in model.revisions.items():
-                read = read_candidates(root, name, model.repo, revision, dataset.splits)
+                read = read_candidates(tree, name, model.repo, revision, dataset.splits)
                 here = {**place, "checkpoint": checkpoint}
                 yield BEAMS, here, read.beams
                 yield CLUSTERS, here, read.clusters
                 yield LABELS, here, read.labels
                 answers |= {(checkpoint, split): a for split, a in read.answers.items()}
                 missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
-            estimates = read_estimates(root, model, name, dataset, answers, seeds=seeds)
+            estimates = read_estimates(tree, model, name, dataset, answers, seeds=seeds)
             estimated[key] = model, estimates
             missing += [(key, name, *row) for row in estimates.missing]
         excluded = find_excluded(dataset, [estimates for _, estimates in estimated.values()])

@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from persistcal.imports.release.files import TREE
+from persistcal.imports.release.files import ROOT, Tree
 from persistcal.imports.release.safe_archive import check_digest, unpack
 from persistcal.imports.release.tables import release_tables
 from persistcal.store.jobs import Outputs, run
@@ -28,9 +27,9 @@ def import_release(
     check_digest(archive, digest)
     asked: dict[str, Any] = {"models": models, "datasets": datasets, "recipes": recipes}
     with outputs.folder() as folder:
-        log.info("%d files in %s", unpack(archive, folder, below=TREE), archive)
-        root = Path(folder, TREE)
-        for table, about, frame in release_tables(root, **asked, seeds=seeds, posthoc=posthoc):
+        log.info("%d files in %s", unpack(archive, folder, below=ROOT), archive)
+        tree = Tree(f"{folder}/{ROOT}")
+        for table, about, frame in release_tables(tree, **asked, seeds=seeds, posthoc=posthoc):
             outputs.write(table, frame, about)
 
 
