@@ -6,9 +6,10 @@ import os
 import platform
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from glob import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
 
 FilePath = str | os.PathLike[str]
@@ -139,6 +140,13 @@ def digest(parts: Iterable[bytes | memoryview | str]) -> str:
     for part in parts:
         total.update(part.encode() if isinstance(part, str) else part)
     return total.hexdigest()
+
+
+def folder_beside(path: FilePath) -> AbstractContextManager[str]:
+    """Return a folder beside a file that is removed at the end of its ``with`` block."""
+    beside = Path(path).parent
+    beside.mkdir(parents=True, exist_ok=True)
+    return TemporaryDirectory(dir=beside)
 
 
 def sha256(path: FilePath) -> str:

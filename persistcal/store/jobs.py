@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import NoneType
 from typing import Any, Protocol, Self, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
 from persistcal.store import artifacts
-from persistcal.store.files import write_whole
+from persistcal.store.files import folder_beside, write_whole
 from persistcal.store.logs import log_to
 
 Files = str | list[str]
@@ -92,9 +90,7 @@ class Outputs:
     def folder(self) -> AbstractContextManager[str]:
         """Return a folder beside the last output, which is removed at the end."""
         *_, last = self._job.outputs.values()
-        beside = Path(paths(last)[-1]).parent
-        beside.mkdir(parents=True, exist_ok=True)
-        return TemporaryDirectory(dir=beside)
+        return folder_beside(paths(last)[-1])
 
 
 def paths(files: Files) -> list[str]:
