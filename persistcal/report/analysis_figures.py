@@ -15,7 +15,6 @@ from matplotlib.ticker import MaxNLocator
 
 from persistcal.report.drawing import (
     GRAY,
-    Names,
     add_legend,
     colour_and_marker,
     draw_reference,
@@ -26,6 +25,7 @@ from persistcal.report.drawing import (
     line_look,
 )
 from persistcal.report.families import looks
+from persistcal.report.layout import Names
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
 _SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
@@ -59,10 +59,8 @@ def transfer_figure(
         By model and recipe the training sets, in order.
     random_later : sequence of str
         Recipes that trained with random labels on the last checkpoint of a set.
-    checkpoints : mapping
-        By model the display names of its checkpoints, in order.
-    models, recipes : mapping
-        Display names, in order of the panels.
+    checkpoints, models, recipes : mapping
+        Display names in order; of checkpoints by model.
     """
     names = [model for model in models if model in set(rows["model"])]
     shown = [_CHANCE, *rows["auc"].dropna()]
@@ -142,16 +140,8 @@ def headroom_figure(
 ) -> Figure:
     """Draw a verifier's headroom against the error rate of its backbone.
 
-    A colour per model, a marker per dataset; bars are 95 % bootstrap intervals.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Table `persistcal.store.artifacts.HEADROOM`.
-    models, datasets : mapping
-        Display names.
-    verifier, oracle : str
-        Display names of the two estimators.
+    A colour per model, a marker per dataset; bars are 95 % bootstrap intervals. `verifier`
+    and `oracle` are display names.
 
     Raises
     ------
@@ -195,16 +185,8 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
     """Draw Δ₀ᵇ and AUC over the distance between checkpoints: a row of panels per model.
 
     Lines are means over the pairs of a distance and the datasets, bands one standard
-    deviation to either side where a distance has several pairs.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Table `persistcal.store.artifacts.PAIRS`; estimators that were trained on another
-        dataset than the evaluated one are left out.
-    models, estimators : mapping
-        Display names, in order of the rows and of the legend; estimators without one come
-        last.
+    deviation to either side where a distance has several pairs. Estimators that were trained
+    on another dataset than the evaluated one are left out.
     """
     own = pairs[pairs["train_dataset"] == pairs["dataset"]]
     names = in_legend_order(set(own["estimator"]), estimators)

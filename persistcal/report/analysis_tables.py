@@ -1,7 +1,5 @@
 """Tables of the analyses, as LaTeX."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from persistcal.report.latex import (
@@ -15,6 +13,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
+from persistcal.report.layout import Names
 
 _ATTRIBUTES = {
     "category": "Category",
@@ -32,23 +31,14 @@ _OF_WORLDS = {
 def hidden_state_table(
     rows: pd.DataFrame,
     *,
-    models: Mapping[str, str],
-    datasets: Mapping[str, str],
+    models: Names,
+    datasets: Names,
     last_layer: str,
     label: str,
 ) -> str:
-    """Return the LaTeX of the correlations of hidden-state variance with training.
+    """Return the LaTeX of the table CORRELATIONS of `persistcal.store.artifacts`.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Columns model, dataset, and those of `correlations_by_layer`.
-    models, datasets : mapping
-        Display names.
-    last_layer : {"after_norm", "before_norm"}
-        Where the last layer was measured, for the caption.
-    label : str
-        Suffix of the LaTeX label.
+    The last layer was measured "after_norm" or "before_norm".
     """
     groups = dict(list(rows.groupby(["model", "dataset"], sort=False)))
     names = [f"{models[str(model)]}, {datasets[str(dataset)]}" for model, dataset in groups]
@@ -78,21 +68,11 @@ def hidden_state_table(
 def confounds_table(
     rows: pd.DataFrame,
     *,
-    models: Mapping[str, str],
-    datasets: Mapping[str, str],
+    models: Names,
+    datasets: Names,
     label: str,
 ) -> str:
-    """Return the LaTeX of the scores of baselines that know group accuracies only.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Table `persistcal.store.artifacts.CONFOUNDS`.
-    models, datasets : mapping
-        Display names.
-    label : str
-        Suffix of the LaTeX label.
-    """
+    """Return the LaTeX of the scores of baselines that know group accuracies only."""
     heads = ["Known of a question", "Groups", metric_head("delta0_balanced")]
     heads += [escape("95 % interval")]
     heads += [f"{scope} {metric_head('auc')}" for scope in ("Contrast", "Full")]
@@ -122,21 +102,14 @@ def confounds_table(
 def worlds_table(
     rows: pd.DataFrame,
     *,
-    names: Mapping[str, str],
-    datasets: Mapping[str, str],
-    estimators: Mapping[str, str],
+    names: Names,
+    datasets: Names,
+    estimators: Names,
     label: str,
 ) -> str:
     """Return the LaTeX of metrics as mean ± standard deviation over worlds.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Table `persistcal.store.artifacts.WORLDS`.
-    names, datasets, estimators : mapping
-        Display names; the first of the models' common names.
-    label : str
-        Suffix of the LaTeX label.
+    `names` are displayed for the models' common names.
     """
     columns = [(scope, metric) for scope, of in _OF_WORLDS.items() for metric in of]
     heads = spanning([(scope.capitalize(), len(of)) for scope, of in _OF_WORLDS.items()])

@@ -37,22 +37,18 @@ def fill_cells(
         Tables `persistcal.store.artifacts.METRICS` and `SIGNIFICANCE`.
     table : mapping
         Its description, see `persistcal.report.layout`.
-    models : sequence of str
-        Models of the study, in order.
-    datasets : mapping
-        Datasets of the study, in order, each with the datasets that its estimators are
-        trained on if not on itself.
+    models, datasets
+        Of the study, in order; a dataset with the datasets that its estimators are trained
+        on if not on itself.
     missing_ok : bool, default=False
         Whether a table without any value is a table all the same.
 
     Returns
     -------
     DataFrame
-        Columns `model`, `dataset`, `train_dataset` (of the section), `block` (from
-        0), `estimator`, `conditioning`, `scope`, `metric`, `value` (NaN where missing),
-        `bold` (best of its block), `underline` (not significantly worse than
-        the best; several best ones may be so too), `pairs` (of checkpoints that
-        `value` is a mean over, "1 of 3"; empty where none of them is left out).
+        Columns `model`, `dataset`, `train_dataset` (of the section), `block` (from 0),
+        `estimator`, `conditioning`, `scope`, `metric`, `value` (NaN where missing), `bold`,
+        `underline` and `pairs`: see `persistcal.report.grid.Cell`.
 
     Raises
     ------

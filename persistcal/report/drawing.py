@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from persistcal.report.families import MATPLOTLIB_MARKERS, Look
+from persistcal.report.layout import Names
 from persistcal.store.figures import FigureFile
-
-Names = Mapping[str, str]  # display names, in order of panels or of the legend
 
 GRAY = "#6b6b6b"
 # Okabe & Ito: told apart by colour-blind readers; with a marker each also in print.

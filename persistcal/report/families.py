@@ -12,20 +12,11 @@ from typing import NamedTuple
 
 
 class Look(NamedTuple):
-    """How an estimator is drawn.
+    """The colours (on a light and a dark page), marker and line of an estimator.
 
-    Attributes
-    ----------
-    family : str
-        The method it is a variant of, by the name of that estimator.
-    light, dark : str
-        Colour on a white page and on a dark one.
-    marker : str
-        One of the keys of `MATPLOTLIB_MARKERS`.
-    dash : tuple of int
-        Lengths of the line's dashes and gaps; none: it is solid.
-    variant : int
-        Its place in the family: 0 is drawn filled, the others hollow.
+    `family` is the method that it is a variant of, `marker` a key of `MATPLOTLIB_MARKERS`,
+    `dash` the lengths of the line's dashes and gaps (none: solid), and `variant` its place in
+    the family: 0 is drawn filled, the others hollow.
     """
 
     family: str
@@ -74,7 +65,7 @@ _RELATED = {
     "cocoa": "semantic_entropy",
     "verbalised": "p_true",
 }
-# What a family's members have in common, where its name does not say it
+# Titles of families of several estimators
 FAMILY_TITLES = {
     "self_consistency": "self-consistency",
     "sequence_probability": "probabilities of tokens",
@@ -98,9 +89,8 @@ _OTHERS = (
 
 def _style_of_another(place: int) -> tuple[str, str, str]:
     """Return colours and marker that no other place below 49 has together."""
-    light, dark, _ = _OTHERS[place % len(_OTHERS)]
-    marker = _OTHERS[(place + place // len(_OTHERS)) % len(_OTHERS)][2]
-    return light, dark, marker
+    n = len(_OTHERS)
+    return (*_OTHERS[place % n][:2], _OTHERS[(place + place // n) % n][2])
 
 
 def _of_variant(marker: str, variant: int) -> tuple[str, tuple[int, ...]]:

@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from persistcal.report.drawing import (
     GRAY,
     MARKERS,
-    Names,
     add_legend,
     draw_marker,
     draw_reference,
@@ -23,6 +22,7 @@ from persistcal.report.drawing import (
     legend_handles,
 )
 from persistcal.report.families import FAMILY_TITLES, Look, looks
+from persistcal.report.layout import Names
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
@@ -179,15 +179,8 @@ def leaderboard_figure(
 ) -> Figure:
     """Draw Δ₀ᵇ, contrast-set AUC and full-set AUC beside each other, with 95 % intervals.
 
-    A row per estimator, in order of Δ₀ᵇ; those without it come last. Colours are families.
-
-    Parameters
-    ----------
-    intervals : DataFrame
-        Table `persistcal.store.artifacts.INTERVALS`; estimators that were trained on another
-        dataset than the evaluated one are left out.
-    models, datasets, estimators : mapping
-        Display names; models and datasets in order of the panels.
+    A row per estimator, in order of Δ₀ᵇ; those without it come last, and those that were
+    trained on another dataset than the evaluated one are left out. Colours are families.
 
     Raises
     ------

@@ -1,31 +1,24 @@
 """The grid of a table of results: sections, columns, rows and cells, laid out once for all."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from persistcal.evaluation.measures import MEASURES, Measure
-from persistcal.report.layout import Description, Names, Section
+from persistcal.report.layout import Description, DisplayNames, Section
 
 NAN = float("nan")
 _CELL = [*Section._fields, "estimator", "conditioning", "scope", "metric"]
 
 
 class Cell(NamedTuple):
-    """One value, NaN where there is none.
+    """One value with the ends of its 95 % interval; NaN where one is missing.
 
-    Attributes
-    ----------
-    value, lower, upper : float
-        With the ends of the 95 % interval, NaN where it is not known.
-    best : bool
-        Best of its block.
-    underlined : bool
-        Not significantly worse than the best; a cell may be both.
-    pairs : str
-        Of checkpoints that the value is a mean over, "1 of 3", where not all define it.
+    A cell may be the best of its block, not significantly worse than the best (`underlined`),
+    or both. `pairs` says how many pairs of checkpoints the value is a mean over, "1 of 3",
+    where not all define it.
     """
 
     value: float
@@ -61,20 +54,15 @@ class Column(NamedTuple):
 
     @property
     def measure(self) -> Measure:
-        """How the metric is printed."""
+        """Heading, arrow and so on of the metric."""
         return MEASURES[self.metric]
 
 
 class Grid(NamedTuple):
-    """One section of a table, whose names are printed as they are here.
+    """One section of a table, with display names.
 
-    Attributes
-    ----------
-    model, dataset, trained_on : str
-        What it is about: `model` is empty where models stand side by side, and
-        `trained_on` where estimators are trained on the dataset itself.
-    columns : list of Column
-    blocks : list of Block
+    `model` is empty where models stand side by side, and `trained_on` where estimators are
+    trained on the dataset itself.
     """
 
     model: str
@@ -85,7 +73,7 @@ class Grid(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the section is about, in one line."""
+        """Model, dataset and training set, in one line."""
         trained = f", trained on {self.trained_on}" if self.trained_on else ""
         return " · ".join(filter(None, [self.model, self.dataset + trained]))
 
@@ -104,7 +92,7 @@ def lay_out(
     cells: pd.DataFrame,
     table: Description,
     *,
-    labels: Names,
+    labels: DisplayNames,
     intervals: pd.DataFrame | None = None,
 ) -> list[Grid]:
     """Lay a table of results out as grids, one for each of its sections.
@@ -116,8 +104,8 @@ def lay_out(
     table : mapping
         Its description, see `persistcal.report.layout`.
     labels : mapping
-        What is printed for each of `models`, `datasets` and, where a row has no label of
-        its own, `estimators`; a key without a label is printed itself.
+        Display names of `models`, `datasets` and, where a row has none of its own,
+        `estimators`; a key without a name is printed itself.
     intervals : DataFrame, optional
         Table INTERVALS of `persistcal.store.artifacts`.
     """
@@ -127,36 +115,29 @@ def lay_out(
     def label(kind: str, key: str) -> str:
         return labels.get(kind, {}).get(key, key)
 
+    def row(described: Mapping[str, Any], at: Mapping[Any, Cell], columns: Sequence) -> Row:
+        name = described["estimator"]
+        shown = [at.get((name, *column), Cell(NAN)) for column in columns]
+        text = described.get("label") or label("estimators", name)
+        return Row(name, text, described.get("indent", False), shown)
+
     grids = []
     for _, section in cells.groupby(list(Section._fields)[side_by_side:], sort=False):
+        about = Section(*section[list(Section._fields)].iloc[0])
         heads = section[["model", "scope", "metric"]].drop_duplicates()
         columns = list(heads.itertuples(index=False, name=None))
         blocks = []
         for number, block in section.groupby("block", sort=False):
             described = table["blocks"][int(str(number))]
+            every = [{"estimator": name} for name in block["estimator"].unique()]
             at = {
-                (cell["estimator"], cell["model"], cell["scope"], cell["metric"]): Cell(
-                    cell["value"],
-                    cell["bold"],
-                    cell["underline"],
-                    # empty in the CSV, and not there where a paper's cells are laid out
-                    pairs if isinstance(pairs := cell.get("pairs"), str) else "",
-                    *_bounds_of(cell, bounds),
+                (cell["estimator"], cell["model"], cell["scope"], cell["metric"]): _cell(
+                    cell, bounds
                 )
                 for cell in block.to_dict("records")
             }
-            every = [{"estimator": name} for name in block["estimator"].unique()]
-            rows = [
-                Row(
-                    row["estimator"],
-                    row.get("label") or label("estimators", row["estimator"]),
-                    row.get("indent", False),
-                    [at.get((row["estimator"], *column), Cell(NAN)) for column in columns],
-                )
-                for row in described.get("rows", every)
-            ]
+            rows = [row(one, at, columns) for one in described.get("rows", every)]
             blocks.append(Block(described.get("title", ""), rows))
-        about = Section(*section[list(Section._fields)].iloc[0])
         elsewhere = about.train_dataset != about.dataset
         grids.append(
             Grid(
@@ -178,10 +159,12 @@ def _bounds(intervals: pd.DataFrame) -> dict[tuple[Any, ...], tuple[float, float
     return dict(zip(intervals[_CELL].itertuples(index=False, name=None), ends, strict=True))
 
 
-def _bounds_of(
-    cell: Mapping[Any, Any], bounds: Mapping[tuple[Any, ...], tuple[float, float]]
-) -> tuple[float, float]:
+def _cell(row: Mapping[Any, Any], bounds: Mapping[tuple[Any, ...], Sequence[float]]) -> Cell:
     # A row that no training touches is stored under the dataset itself.
-    own = {**cell, "train_dataset": cell["dataset"]}
-    keys = [tuple(place[name] for name in _CELL) for place in (cell, own)]
-    return bounds.get(keys[0], bounds.get(keys[1], (NAN, NAN)))
+    own = {**row, "train_dataset": row["dataset"]}
+    first, second = (tuple(place[name] for name in _CELL) for place in (row, own))
+    # Empty in the CSV, and missing where a paper's cells are laid out
+    pairs = row.get("pairs")
+    ends = bounds.get(first, bounds.get(second, (NAN, NAN)))
+    shown = pairs if isinstance(pairs, str) else ""
+    return Cell(row["value"], row["bold"], row["underline"], shown, *ends)

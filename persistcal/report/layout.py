@@ -28,12 +28,13 @@ from typing import Any, NamedTuple
 EVERY = "*"  # stands for all estimators in a block without rows
 
 Description = Mapping[str, Any]
-Names = Mapping[str, Mapping[str, str]]  # display names of models, datasets and estimators
+Names = Mapping[str, str]  # display names by key, in order
+DisplayNames = Mapping[str, Names]  # of models, datasets and estimators
 Member = tuple[str, str]  # dataset trained on, estimator
 
 
 class Section(NamedTuple):
-    """What the cells of one section of a table have in common."""
+    """Model, dataset and training set of the cells of one section of a table."""
 
     model: str
     dataset: str
@@ -45,13 +46,7 @@ def expand_tables(
 ) -> dict[str, dict[str, Any]]:
     """Return the tables of a study by name, a `per_dataset` one once for each dataset.
 
-    Parameters
-    ----------
-    tables : mapping
-        Descriptions by name.
-    datasets : mapping
-        For each dataset of the study the datasets that its estimators are trained
-        on if not on itself, else nothing.
+    `datasets` has for each dataset those that its estimators are trained on if not on itself.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The paper's printed numbers: what each is called here, and how a study compares.
+"""The paper's printed numbers under this project's names, and a study beside them.
 
 The paper is Wang, Hofweber, Bansal & Stengel-Eskin, *Evaluating Persistent
 Calibration under Evolving Model Knowledge*; its numbers are in `resources/paper`.
@@ -59,16 +59,8 @@ ESTIMATORS = {
 }
 UNTRAINED = ("end_correct", "self_consistency")  # the same wherever others were trained
 
-CELL = [
-    "table",
-    "model",
-    "dataset",
-    "train_dataset",
-    "estimator",
-    "conditioning",
-    "scope",
-    "metric",
-]
+_MEASURE = ["estimator", "conditioning", "scope", "metric"]
+CELL = ["table", "model", "dataset", "train_dataset", *_MEASURE]
 
 
 def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
@@ -82,8 +74,8 @@ def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns `table`, `model` and `dataset` (the paper's labels), `train_dataset`
-        (label, of the section in which the cell is printed), `trained_on` (the same,
+        Columns `table`, `model` and `dataset` (the paper's names), `train_dataset`
+        (of the section in which the cell is printed), `trained_on` (the same,
         but the evaluated dataset where nothing is trained), `estimator`,
         `conditioning`, `scope`, `metric`, `paper`, `paper_bold`, `paper_underline`.
 
@@ -140,7 +132,7 @@ def compare(
         Cells of the study's tables, as from `persistcal.report.cells.fill_cells` with
         the column `table`.
     models, datasets : mapping
-        Labels by key of the study; a label that the paper also has matches.
+        Display names by key of the study; one that the paper also has matches.
     settings : str
         With which the study was made.
 
@@ -149,27 +141,17 @@ def compare(
     DataFrame
         Table `persistcal.store.artifacts.PAPER_COMPARISON`, in the paper's order. A cell is
         `inside` when the printed number, give or take its rounding, lies in our
-        interval; without an interval it is neither inside nor outside. Marks are
-        those of the study's table of the same name, and empty where that does not
-        hold the estimators that the paper's does.
+        interval; without an interval it is neither inside nor outside. Marks are empty where
+        the study's table of the same name lacks estimators of the paper's, or has others.
     """
-    model_keys = {label: key for key, label in models.items()}
-    dataset_keys = {label: key for key, label in datasets.items()}
+    keys = {label: key for key, label in datasets.items()}
     theirs = cells.assign(
-        model=cells["model"].map(model_keys),
-        **{
-            column: cells[column].map(dataset_keys)
-            for column in ("dataset", "train_dataset", "trained_on")
-        },
+        model=cells["model"].map({label: key for key, label in models.items()}),
+        **{name: cells[name].map(keys) for name in ("dataset", "train_dataset", "trained_on")},
     )
-    ours = intervals.rename(
-        columns={
-            "train_dataset": "trained_on",
-            "value": "ours",
-            "lower_2_5pct": "lower",
-            "upper_97_5pct": "upper",
-        }
-    )
+    renamed = {"train_dataset": "trained_on", "value": "ours"}
+    renamed |= {"lower_2_5pct": "lower", "upper_97_5pct": "upper"}
+    ours = intervals.rename(columns=renamed)
     stored = [name if name != "train_dataset" else "trained_on" for name in CELL[1:]]
     both = theirs.merge(ours, on=stored, how="inner", validate="many_to_one")
     both = both.merge(_marks(shown, theirs), on=CELL, how="left", validate="one_to_one")

@@ -22,7 +22,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-from persistcal.report.layout import Names
+from persistcal.report.layout import DisplayNames
 from persistcal.report.state_views import states as states
 
 # By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
@@ -39,30 +39,25 @@ def contrast_set_sizes(
     sets: pd.DataFrame,
     *,
     dataset: str,
-    checkpoints: Names,
+    checkpoints: DisplayNames,
     min_contrast: int,
-    labels: Names,
+    labels: DisplayNames,
 ) -> Printed:
-    """Sizes of the contrast sets of one dataset, seen from either checkpoint of a pair.
-
-    `checkpoints` are by model the display names of its evaluation checkpoints, in order.
-    """
-    sides = []
-    for row, column, right in (
-        ("earlier", "later", "improvement"),
-        ("later", "earlier", "regression"),
-    ):
-        names = {row: "row", column: "column", right: "row_wrong_column_right"}
-        sides.append(sets[sets["dataset"] == dataset].rename(columns=names))
-    shown = ["model", "dataset", "row", "column", "size", "row_wrong_column_right", "kept"]
-    rows = pd.concat(sides, ignore_index=True)[shown]
+    """Sizes of the contrast sets of a dataset, for pairs of the evaluation `checkpoints`."""
+    right = "row_wrong_column_right"
+    forth = {"earlier": "row", "later": "column", "improvement": right}
+    back = {"later": "row", "earlier": "column", "regression": right}
+    here = sets[sets["dataset"] == dataset]
+    both = [here.rename(columns=forth), here.rename(columns=back)]
+    shown = ["model", "dataset", "row", "column", "size", right, "kept"]
+    rows = pd.concat(both, ignore_index=True)[shown]
     if rows.empty:
         raise ValueError(f"no contrast set of dataset {dataset!r}")
     cells = {
-        (model, row, column): f"{size} ({right})"
+        (model, row, column): f"{size} ({n})"
         if kept
-        else rf"\textcolor{{gray}}{{{size} ({right})}}"
-        for model, _, row, column, size, right, kept in rows.itertuples(index=False)
+        else rf"\textcolor{{gray}}{{{size} ({n})}}"
+        for model, _, row, column, size, n, kept in rows.itertuples(index=False)
     }
     tabulars = []
     for model, of_model in checkpoints.items():
@@ -90,7 +85,7 @@ def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
 
 
 def weight_similarity(
-    similarities: pd.DataFrame, *, checkpoints: Names, labels: Names
+    similarities: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
     """Cosine similarities of the weights of each pair of checkpoints: a triangle per model."""
     cosines = similarities.set_index(["model", "earlier", "later"])["cosine"]
@@ -128,7 +123,9 @@ def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.Data
     return rows.astype({"tokens": float}).assign(lower_2_5pct=low, upper_97_5pct=high)
 
 
-def checkpoints(accuracies: pd.DataFrame, *, checkpoints: Described, labels: Names) -> Printed:
+def checkpoints(
+    accuracies: pd.DataFrame, *, checkpoints: Described, labels: DisplayNames
+) -> Printed:
     """Training tokens and accuracies of all checkpoints."""
     rows = checkpoint_rows(accuracies, checkpoints)
     unit = next((u for u in _UNITS if rows["tokens"].max() >= 10**u), 0)
@@ -180,7 +177,9 @@ def _accuracy(row: Mapping[Any, Any]) -> str:
     return rf"{value}{dagger} {{\scriptsize [{', '.join(ends)}]}}"
 
 
-def question_categories(questions: pd.DataFrame, *, dataset: str, labels: Names) -> Printed:
+def question_categories(
+    questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
+) -> Printed:
     """Categories of the questions of one dataset that are asked, read across in columns.
 
     The CSV counts the train and test questions of each that are not excluded.
@@ -203,16 +202,17 @@ def question_categories(questions: pd.DataFrame, *, dataset: str, labels: Names)
     names += [""] * (-len(names) % _CATEGORY_COLUMNS)
     starts = range(0, len(names), _CATEGORY_COLUMNS)
     lines = [line(names[start : start + _CATEGORY_COLUMNS]) for start in starts]
-    name = labels["datasets"].get(dataset, dataset)
-    tex = floating(
+    name, table = (
+        labels["datasets"].get(dataset, dataset),
         tabular("l" * _CATEGORY_COLUMNS, lines),
-        caption=f"{name}: categories of the questions included in the evaluation.",
-        label=f"{dataset}-categories",
     )
-    return Printed(tex, rows)
+    caption = f"{name}: categories of the questions included in the evaluation."
+    return Printed(floating(table, caption=caption, label=f"{dataset}-categories"), rows)
 
 
-def question_examples(questions: pd.DataFrame, *, dataset: str, labels: Names) -> Printed:
+def question_examples(
+    questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
+) -> Printed:
     """Two test questions of each category of one dataset: those of lowest `index`."""
     asked = questions[(questions["split"] == "test") & ~questions["excluded"]]
     if asked.empty:

@@ -29,7 +29,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-from persistcal.report.layout import Names
+from persistcal.report.layout import DisplayNames
 
 PLACE = ["model", "other_model", "dataset"]
 PAIR = ["earlier", "later"]
@@ -43,14 +43,14 @@ def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
     return states[states["seed"].isin(["", "mean"])].drop(columns="seed")
 
 
-def place_title(place: Iterable[Hashable], labels: Names) -> str:
+def place_title(place: Iterable[Hashable], labels: DisplayNames) -> str:
     """Return what is printed for a model, or two models, and a dataset."""
     model, other, dataset = map(str, place)
     both = [labels["models"].get(name, name) for name in (model, other) if name]
     return f"{' → '.join(both)}, {labels['datasets'].get(dataset, dataset)}"
 
 
-def pair_title(row: Mapping[Hashable, Any], checkpoints: Names) -> str:
+def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
     """Return what is printed for the two checkpoints of a row."""
     models = row["model"], row["other_model"] or row["model"]
     names_of = (checkpoints.get(model, {}) for model in models)
@@ -58,7 +58,9 @@ def pair_title(row: Mapping[Hashable, Any], checkpoints: Names) -> str:
     return " → ".join(ends)
 
 
-def states(compared: pd.DataFrame, *, checkpoints: Names, labels: Names) -> Printed:
+def states(
+    compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
     """Differences between two checkpoints, or two models, with their intervals.
 
     Raises
@@ -104,7 +106,11 @@ def _cell(row: Mapping[Hashable, Any]) -> str:
 
 @house_style()
 def states_figure(
-    compared: pd.DataFrame, *, checkpoints: Names, labels: Names, only: Sequence[str]
+    compared: pd.DataFrame,
+    *,
+    checkpoints: DisplayNames,
+    labels: DisplayNames,
+    only: Sequence[str],
 ) -> Figure:
     """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
 

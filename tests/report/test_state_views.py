@@ -9,7 +9,7 @@ from draw_states import draw_states
 from make_plain_table import make_plain_table
 
 from persistcal.report.page.contents import ShownTable, Stage
-from persistcal.report.page.states import states_sentences
+from persistcal.report.page.overview import of_states
 from persistcal.report.state_views import mean_rows, states_figure
 from persistcal.store import artifacts
 from persistcal.store.artifacts import TableFiles
@@ -58,7 +58,7 @@ def test_sentences(tmp_path):
     shown = ShownTable(files, files.rows(missing=[""]), None)
     of = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
     study = SimpleNamespace(tables=[shown], stages=of, labels=LABELS)
-    assert states_sentences(study) == [
+    assert of_states(study) == [
         {
             "about": "Model m, R&D",
             "text": "Accuracy rises from 40% → 50%, .500 to .625: by .125 [.050, .200]. "
@@ -70,7 +70,7 @@ def test_sentences(tmp_path):
             "difference of −.250 [−.300, −.200] may be zero (McNemar's test after Holm).",
         },
     ]
-    assert states_sentences(study.__class__(tables=[])) == []
+    assert of_states(study.__class__(tables=[])) == []
 
 
 def test_figure(tmp_path):

@@ -12,6 +12,5 @@ overview: the page's texts about a study
 parts: the answers of one model and dataset as the page shows them, as arrays
 render: the page as one HTML file that needs nothing else and may reach nothing else
 sentences: sentences about a study, which are true of its numbers
-states: states against each other, in sentences
 tables: the study's tables as the page and its summary show them
 """

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.report.layout import Names
+from persistcal.report.layout import DisplayNames
 from persistcal.report.page.tables import as_number
 
 Naming = Callable[[str], str]  # display names of the checkpoints of a model
@@ -45,7 +45,7 @@ class Analyses(NamedTuple):
 
 
 def analyses_view(
-    analyses: Analyses, stages: Mapping[str, Mapping[str, Any]], labels: Names
+    analyses: Analyses, stages: Mapping[str, Mapping[str, Any]], labels: DisplayNames
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the data of each analysis for the script.
 

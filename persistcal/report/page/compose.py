@@ -13,7 +13,6 @@ from persistcal.report.page.contents import Contents, ShownTable
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.parts import Part, flows
 from persistcal.report.page.render import family_classes, render
-from persistcal.report.page.states import states_sentences
 from persistcal.report.page.tables import as_number, heading, plain_grid, plain_text
 
 WIDTH = 100  # characters of the summary's lines
@@ -26,16 +25,7 @@ _HERO = {
 
 
 class Origin(NamedTuple):
-    """How the study was made, for the page's foot.
-
-    Attributes
-    ----------
-    about : list of (term, text)
-    jobs : list of dict
-        `name`, `n`, `seconds` and `memory` (most, MB) of each kind of job.
-    config : str
-        As YAML.
-    """
+    """How the study was made: terms and texts, kinds of jobs, and the config as YAML."""
 
     about: list[tuple[str, str]]
     jobs: list[dict[str, Any]]
@@ -87,7 +77,7 @@ def compose(study: Contents, origin: Origin) -> str:
         "title": f"Persistent calibration: {', '.join(models)}",
         "lede": overview.lede(study),
         "facts": overview.counts(study),
-        "sentences": overview.sentences(study) + states_sentences(study),
+        "sentences": overview.sentences(study) + overview.of_states(study),
         "tables": tables,
         "parts": [{"label": part.place.title(labels)} for part in parts],
         "analyses": any(analyses.values()),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.report.layout import Description, Names
+from persistcal.report.layout import Description, DisplayNames
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.parts import Part, Place, Texts, arrange_part
 from persistcal.store import artifacts
@@ -52,25 +52,9 @@ class ShownTable(NamedTuple):
 class Contents(NamedTuple):
     """Everything that the page shows of a study.
 
-    Attributes
-    ----------
-    parts : list of Part
-        A model and dataset each.
-    replicates : list of Replicates
-        Of each part, the study's bootstrap.
-    n_confidences : int
-    main : list of str
-        Estimators that the page speaks of; the others are a click away.
-    stages : mapping
-        By model and name its checkpoints, training ones first.
-    accuracies, intervals : DataFrame
-        Tables of `persistcal.store.artifacts`.
-    tables : list of ShownTable
-    analyses : Analyses
-    labels : mapping
-        Display names of `models`, `datasets` and `estimators`.
-    seed : int
-        Of the bootstrap and of samples.
+    `replicates` are the study's bootstrap of each part, `main` the estimators that the page
+    speaks of (the others are a click away), `stages` by model and name its checkpoints,
+    training ones first. `seed` is of the bootstrap and of samples.
     """
 
     parts: list[Part]
@@ -82,7 +66,7 @@ class Contents(NamedTuple):
     intervals: pd.DataFrame
     tables: list[ShownTable]
     analyses: Analyses
-    labels: Names
+    labels: DisplayNames
     seed: int
 
 
@@ -92,21 +76,13 @@ def gather(
     *,
     described: Mapping[str, Description],
     main: Sequence[str],
-    labels: Names,
+    labels: DisplayNames,
 ) -> Contents:
-    """Gather what the page shows of a study.
+    """Gather the contents of the page.
 
-    Parameters
-    ----------
-    made : StudyTables
-    config : mapping
-        The study's config, laid over the defaults.
-    described : mapping
-        Descriptions of tables of results, by name.
-    main : sequence of str
-        Estimators that the page speaks of; all where the study has none of them.
-    labels : mapping
-        Display names of `models`, `datasets` and `estimators`, in order.
+    `config` is laid over the defaults, `described` holds by name the descriptions of tables of
+    results, `main` names the estimators that the page speaks of (all where the study has none
+    of them), and `labels` are display names in order.
     """
     parts, replicates = [], []
     places = made.predictions[["model", "dataset"]].drop_duplicates()

@@ -73,16 +73,8 @@ def about(
 ) -> list[tuple[str, str]]:
     """Return terms and their texts, for a list of definitions.
 
-    Parameters
-    ----------
-    config : mapping
-        The study's config, whole.
-    made, commit : str
-        When the page was made, and the commit of the code (empty if it is no checkout).
-    weights : mapping of str to Checkpoint
-        Records by "model/checkpoint".
-    seeds : iterable of int
-        Of the estimators that were trained.
+    `made` says when the page was made, `commit` by which code (empty if it is no checkout);
+    `weights` are records by "model/checkpoint", `seeds` those of trained estimators.
     """
     judge, evaluation = config["judge"], config["evaluation"]
     model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
-from persistcal.report.layout import Member, Names
+from persistcal.report.layout import DisplayNames, Member
 
 
 class Texts(NamedTuple):
@@ -38,12 +38,12 @@ class Place:
     min_contrast: int
     pairs: Pairs = "all"
 
-    def title(self, labels: Names) -> str:
+    def title(self, labels: DisplayNames) -> str:
         """Return the display names of model and dataset."""
         model = labels["models"].get(self.model, self.model)
         return f"{model} · {labels['datasets'].get(self.dataset, self.dataset)}"
 
-    def name(self, member: Member, labels: Names) -> str:
+    def name(self, member: Member, labels: DisplayNames) -> str:
         """Return the display name of an estimator, with a dataset that it was trained on."""
         train_dataset, estimator = member
         label = labels["estimators"].get(estimator, estimator)

@@ -25,15 +25,9 @@ _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
 def render(
     view: Mapping[str, Any], study: Mapping[str, Any], explorer: Mapping[str, Any]
 ) -> str:
-    """Return the page.
+    """Return the page from the variables of its template, which hold the estimators' `looks`.
 
-    Parameters
-    ----------
-    view : mapping
-        The variables of the template `page.html`; its `looks` are the looks of the
-        estimators by name.
-    study, explorer : JSON
-        The data of the script: for charts, and question by question.
+    `study` and `explorer` are the script's data: for charts, and question by question.
     """
     environment = jinja2.Environment(
         loader=_ASSETS,

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from persistcal.report.grid import Cell, Grid
-from persistcal.report.layout import Names
+from persistcal.report.layout import DisplayNames
 
 SCOPES = {"contrast": "Contrast sets", "full": "All questions"}
 MOST_ROWS = 300  # of a table that is no table of results: the CSV has the rest
@@ -110,7 +110,7 @@ def _plain(value: object, number: bool) -> dict[str, Any]:
     return {"value": value, "text": f"{value:.3f}".replace("-", "−")}
 
 
-def heading(name: str, datasets: Sequence[str], labels: Names) -> str:
+def heading(name: str, datasets: Sequence[str], labels: DisplayNames) -> str:
     """Return a table's name as a heading.
 
     Examples

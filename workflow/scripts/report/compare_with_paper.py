@@ -1,10 +1,10 @@
 """Put a study's numbers and marks beside those printed in the paper."""
 
 import logging
-from collections.abc import Mapping
 
 import pandas as pd
 
+from persistcal.report.layout import DisplayNames
 from persistcal.report.paper import compare, paper_cells
 from persistcal.store.artifacts import Intervals, PaperComparison, TableFiles
 from persistcal.store.jobs import run
@@ -17,7 +17,7 @@ def compare_with_paper(
     tables: list[TableFiles],
     paper: TableFiles,
     *,
-    labels: Mapping[str, Mapping[str, str]],
+    labels: DisplayNames,
     settings: str,
 ) -> PaperComparison:
     """Return every cell that the study shares with the paper; marks are those of `tables`."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from persistcal.report.drawing import Drawing
 from persistcal.report.figures import accuracy_figure
+from persistcal.report.layout import DisplayNames
 from persistcal.report.plain_tables import Described, checkpoint_rows
 from persistcal.store.artifacts import Accuracies
 from persistcal.store.jobs import run
@@ -17,7 +18,7 @@ def draw_accuracy(
     *,
     checkpoints: Described,
     evaluation: Mapping[str, Sequence[str]],
-    labels: Mapping[str, Mapping[str, str]],
+    labels: DisplayNames,
 ) -> Drawing:
     """Draw the accuracy of all checkpoints; `evaluation` names some of them by model."""
     rows = checkpoint_rows(accuracies, checkpoints)

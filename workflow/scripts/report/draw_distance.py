@@ -9,6 +9,7 @@ from persistcal.analyses.distance import metrics_of_pairs
 from persistcal.evaluation.contrast import Pairs as ChosenPairs
 from persistcal.report.analysis_figures import distance_figure
 from persistcal.report.drawing import Drawing
+from persistcal.report.layout import DisplayNames
 from persistcal.store.artifacts import Pairs, Predictions
 from persistcal.store.jobs import run
 
@@ -21,7 +22,7 @@ def draw_distance(
     checkpoints: Mapping[str, Sequence[str]],
     min_contrast: Mapping[str, int],
     pairs: ChosenPairs,
-    labels: Mapping[str, Mapping[str, str]],
+    labels: DisplayNames,
 ) -> tuple[Drawing, Drawing, Pairs]:
     """Return the metrics of each pair of checkpoints, drawn over their distance and as rows.
 

@@ -1,10 +1,10 @@
 """Draw the headroom of the external verifier against the error rate of its backbone."""
 
 import logging
-from collections.abc import Mapping
 
 from persistcal.report.analysis_figures import headroom_figure
 from persistcal.report.drawing import Drawing
+from persistcal.report.layout import DisplayNames
 from persistcal.store.artifacts import Headroom
 from persistcal.store.jobs import run
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def draw_gcm_headroom(
-    headroom: Headroom, *, verifier: str, oracle: str, labels: Mapping[str, Mapping[str, str]]
+    headroom: Headroom, *, verifier: str, oracle: str, labels: DisplayNames
 ) -> Drawing:
     """Draw one point per model and dataset."""
     log.info("Drew %d headrooms", len(headroom))

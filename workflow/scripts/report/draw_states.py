@@ -4,7 +4,8 @@ import logging
 from collections.abc import Sequence
 
 from persistcal.report.drawing import Drawing
-from persistcal.report.state_views import Names, states_figure
+from persistcal.report.layout import DisplayNames
+from persistcal.report.state_views import states_figure
 from persistcal.store.artifacts import States
 from persistcal.store.jobs import run
 
@@ -12,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def draw_states(
-    states: States, *, checkpoints: Names, labels: Names, only: Sequence[str]
+    states: States, *, checkpoints: DisplayNames, labels: DisplayNames, only: Sequence[str]
 ) -> Drawing:
     """Draw the differences of each pair; of estimators those in `only`."""
     log.info("Drew %d differences", len(states))

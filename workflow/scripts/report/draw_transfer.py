@@ -4,7 +4,8 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from persistcal.report.analysis_figures import Sets, transfer_figure
-from persistcal.report.drawing import Drawing, Names
+from persistcal.report.drawing import Drawing
+from persistcal.report.layout import Names
 from persistcal.store.artifacts import Transfer
 from persistcal.store.jobs import run
 

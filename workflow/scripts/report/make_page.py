@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from persistcal.report.layout import Description, Names
+from persistcal.report.layout import Description, DisplayNames
 from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import StudyTables, gather
 from persistcal.report.page.facts import about, config_of_study, jobs_of
@@ -24,7 +24,7 @@ def make_page(
     config: Mapping[str, Any],
     described: Mapping[str, Description],
     main: Sequence[str],
-    labels: Names,
+    labels: DisplayNames,
     weights: Sequence[str],
     logs: str,
 ) -> tuple[str, str]:

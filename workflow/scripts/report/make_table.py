@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from persistcal.report.cells import as_csv, fill_cells
 from persistcal.report.grid import lay_out
 from persistcal.report.latex import results_table
-from persistcal.report.layout import Description
+from persistcal.report.layout import Description, DisplayNames
 from persistcal.store.artifacts import Metrics, Significance
 from persistcal.store.jobs import run
 
@@ -21,7 +21,7 @@ def make_table(
     description: Description,
     models: Sequence[str],
     datasets: Mapping[str, Sequence[str]],
-    labels: Mapping[str, Mapping[str, str]],
+    labels: DisplayNames,
     missing_ok: bool,
 ) -> tuple[str, str]:
     """Return LaTeX and CSV of the table named `table`, with settings of `fill_cells`."""
