@@ -2,7 +2,7 @@
 
 The functions for notebooks are here: `persistcal.evaluate(predictions, checkpoints)` and those
 beside it in `__all__`. Each is imported when it is first used, so that the package imports
-nothing by itself. Scripts and rooms import from rooms: this file is in no digest of their code.
+nothing by itself. Scripts and rooms import from rooms: an edit of these names reruns nothing.
 
 Modules
 -------

@@ -51,11 +51,14 @@ def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
 def _files_of(name: str, root: Path) -> set[Path]:
     """Return the files that run when the module `name` is imported: its packages' too.
 
-    But not the package's own `__init__`, which holds nothing but names for notebooks.
+    The package's own `__init__` holds nothing but names for notebooks. It counts, with all of
+    `api`, where a user's file imports the package itself: any of these names may be used.
     """
     parts = name.split(".")
     if parts[0] != PACKAGE:
         return set()
+    if name == PACKAGE:
+        return {root / PACKAGE / "__init__.py", *(root / PACKAGE / "api").glob("*.py")}
     paths = [root.joinpath(*parts[:depth]) for depth in range(2, len(parts) + 1)]
     files = {file for path in paths for file in (path / "__init__.py", path.with_suffix(".py"))}
     return {file for file in files if file.exists()}

@@ -28,6 +28,7 @@ MODULES = {
     "room/cellar": "",
     "room/unused": "",
     "attic": "A = 1",
+    "api/notebook": "N = 1",
     "dotted": "import persistcal.room.by_name as b",
 }
 STEP = """
@@ -41,7 +42,7 @@ def step() -> None:
     import persistcal.room.inner.upward
     print(Y, near.X)
 """
-UNUSED = {"__init__", "other", "room/unused"}
+UNUSED = {"other", "room/unused"}
 
 
 @pytest.fixture
