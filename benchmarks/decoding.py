@@ -24,7 +24,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from benchmarks.reference import generate
 from benchmarks.results import Growth, Measured, Result, show
 from benchmarks.smollm2 import city_questions, is_installed, load_smollm2, product_rate
-from persistcal.answers.decode import Beam, generate_beams
+from persistcal.answers.decode import Beam, Search, generate_beams
 from persistcal.answers.sampling import Sampling
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import set_threads
@@ -98,9 +98,8 @@ def against_generate(
     sizes = {"n_beams": N_BEAMS, "max_new_tokens": N_TOKENS}
 
     def here(batch_size: int = BATCH_SIZE) -> list[list[Beam]]:
-        return generate_beams(
-            model, tokenizer, prefix, suffixes, batch_size=batch_size, **sizes
-        )
+        search = Search(**sizes, batch_size=batch_size)
+        return generate_beams(model, tokenizer, prefix, suffixes, search)
 
     def generated(batch_size: int) -> list[list[Beam]]:
         starts = range(0, len(prompts), batch_size)
@@ -188,9 +187,9 @@ def growth(quick: bool) -> Iterator[Growth]:
     suffixes = [question_suffix(question) for question, _ in questions[5:]]
 
     def seconds(n_questions: int, n_beams: int) -> float:
-        sizes = {"n_beams": n_beams, "max_new_tokens": N_TOKENS, "batch_size": BATCH_SIZE}
+        search = Search(n_beams, N_TOKENS, batch_size=BATCH_SIZE)
         start = time.process_time()
-        generate_beams(model, tokenizer, prefix, suffixes[:n_questions], **sizes)
+        generate_beams(model, tokenizer, prefix, suffixes[:n_questions], search)
         return time.process_time() - start
 
     seconds(4, N_BEAMS)  # warm up

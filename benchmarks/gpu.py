@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -34,7 +35,7 @@ from benchmarks.decoding import made_up_questions
 from benchmarks.reference import generate
 from benchmarks.trees import alone, as_trees, score, train
 from persistcal.answers import decode
-from persistcal.answers.decode import bytes_of_a_question, generate_beams
+from persistcal.answers.decode import Beam, Search, bytes_of_a_question, generate_beams
 from persistcal.confidence.packing import make_tree
 from persistcal.confidence.prompts import (
     confidence_prompt,
@@ -185,7 +186,7 @@ def equality(bench: Bench) -> Iterator[Finding]:
         (f"{shape.dtype}, all layers".removeprefix("torch."), shape.dtype, 0.05, 0.02, 0),
     ):
         model = bench.model(n_layers=n_layers, dtype=dtype)
-        ours = generate_beams(model, bench.tokenizer, bench.prefix, suffixes, **sizes)
+        ours = generate_beams(model, bench.tokenizer, bench.prefix, suffixes, Search(**sizes))
         theirs = [
             beams
             for suffix in suffixes
@@ -241,18 +242,15 @@ def little_memory(bench: Bench, model: torch.nn.Module, n_fit: int) -> Iterator[
             torch.cuda.set_per_process_memory_fraction(1.0)
         return
 
-    search = decode._search
+    answer = decode.answer_queue
 
-    def refuse(model: Any, shared: Any, suffixes: list[list[int]], found: Any) -> None:
-        if len(suffixes) > n_fit:
+    def refuse(*arguments: Any) -> list:
+        if arguments[-1] > n_fit:
             raise torch.OutOfMemoryError("simulated")
-        search(model, shared, suffixes, found)
+        return answer(*arguments)
 
-    decode._search = refuse
-    try:
+    with patch.object(decode, "answer_queue", refuse):
         yield
-    finally:
-        decode._search = search
 
 
 def memory(bench: Bench) -> Iterator[Finding]:
@@ -260,9 +258,11 @@ def memory(bench: Bench) -> Iterator[Finding]:
     n = bench.shape.n_questions
     model = bench.model(n_layers=4, dtype=torch.float32)
     sizes = {"n_beams": bench.shape.n_beams, "max_new_tokens": bench.shape.n_tokens}
-    run = partial(
-        generate_beams, model, bench.tokenizer, bench.prefix, bench.suffixes(n), **sizes
-    )
+
+    def run(batch_size: int) -> list[list[Beam]]:
+        search = Search(**sizes, batch_size=batch_size)
+        return generate_beams(model, bench.tokenizer, bench.prefix, bench.suffixes(n), search)
+
     expected = run(batch_size=2)
     said: list[str] = []
     handler = logging.Handler()
@@ -375,8 +375,7 @@ def decoding(bench: Bench) -> Iterator[Finding]:
                 bench.tokenizer,
                 bench.prefix,
                 suffixes,
-                batch_size=n,
-                **sizes,
+                Search(**sizes, batch_size=n),
             )
         )
         n_generated = n * shape.n_beams * shape.n_tokens

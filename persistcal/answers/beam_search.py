@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
+from persistcal.answers.continuations import Continuations, Finished
 from persistcal.answers.sampling import entropies
 
 
-class BeamSearch:
+class BeamSearch(Continuations):
     r"""Beam search without length penalty, where some tokens end a beam.
 
     At each step, of all continuations of a question's live beams the best
@@ -40,20 +41,20 @@ class BeamSearch:
 
     Attributes
     ----------
-    question, score, entropy : Tensor of shape (n_rows,)
-        Question, summed log-probability and summed entropy of the next-token
+    question, beam, score, entropy : Tensor of shape (n_rows,)
+        Question, place, summed log-probability and summed entropy of the next-token
         distributions of each live beam, by question and then from the best; the entropy
         is NaN where it is not known. At first each question has one empty beam.
     tokens : Tensor of shape (n_rows, n_steps)
-        Tokens generated so far by each live beam.
-    left : list of int
-        How many live beams each question has, where the program can see it at once.
-    finished_score : Tensor of shape (n_questions, n_beams)
+        Tokens generated so far by each live beam; -1 at steps before its question's first.
+    finished_score, finished_entropy : Tensor of shape (n_questions, n_beams)
         From the best; -inf where fewer beams have finished.
-    finished_entropy : Tensor of shape (n_questions, n_beams)
     finished_tokens : Tensor of shape (n_questions, n_beams, n_steps)
         Filled up with -1.
     """
+
+    OF_ROWS = ("beam", "token", "score", "entropy", "tokens")
+    OF_QUESTIONS = ("begun", "finished_score", "finished_entropy", "finished_tokens")
 
     def __init__(
         self,
@@ -64,13 +65,11 @@ class BeamSearch:
         max_new_tokens: int,
         ends: Tensor,
     ) -> None:
-        device = ends.device
+        super().__init__(n_questions, ends.device)
         self.n_beams, self.n_candidates = n_beams, n_candidates
         self.max_new_tokens, self.ends = max_new_tokens, ends
-        self.question = torch.arange(n_questions, device=device)
-        self.rank = torch.zeros_like(self.question)
-        self.left = [1] * n_questions
-        self.score = torch.zeros(n_questions, device=device)
+        self.beam = torch.zeros_like(self.question)
+        self.score = torch.zeros(n_questions, device=ends.device)
         self.entropy = torch.zeros_like(self.score)
         self.tokens = self.question.new_empty(n_questions, 0)
         self.finished_score = self.score.new_full((n_questions, n_beams), -torch.inf)
@@ -117,16 +116,17 @@ class BeamSearch:
         best = logprob + self.score[:, None]
         per_beam = best.shape[1]
         shape = (n_questions, n_beams, per_beam)
-        grid = best.new_full(shape, -torch.inf).index_put_((self.question, self.rank), best)
+        grid = best.new_full(shape, -torch.inf).index_put_((self.question, self.beam), best)
         row = self.question.new_zeros(shape[:2])
-        row[self.question, self.rank] = torch.arange(len(best), device=row.device)
+        row[self.question, self.beam] = torch.arange(len(best), device=row.device)
         score, index = grid.view(n_questions, -1).topk(self.n_candidates)
         parent = row.gather(1, index // per_beam)
         token = token[parent, index % per_beam]
 
         ends = self.ends[token]
-        if self.tokens.shape[1] + 1 == self.max_new_tokens:
-            ends = torch.ones_like(ends)
+        if (at_the_limit := self.ends_at(self.max_new_tokens)) is not None:
+            ends = ends | at_the_limit[:, None]
+        self.n_steps += 1
         top = (slice(None), slice(n_beams))
         tokens = torch.cat([self.tokens[parent[top]], token[top][..., None]], dim=2)
         ended = score[top].masked_fill(~ends[top], -torch.inf)
@@ -136,13 +136,24 @@ class BeamSearch:
         live = score > self.finished_score[:, -1:]
         self.left = live.sum(dim=1).tolist()  # waits for a GPU, so it is asked once
         place = live.flatten().nonzero_static(size=sum(self.left))[:, 0]
-        self.question, self.rank = place // n_beams, place % n_beams
-        kept = index[self.question, self.rank]
-        self.score = score[self.question, self.rank]
-        parent, token = parent[self.question, kept], token[self.question, kept]
+        self.question, self.beam = place // n_beams, place % n_beams
+        kept = index[self.question, self.beam]
+        self.score = score[self.question, self.beam]
+        parent, self.token = parent[self.question, kept], token[self.question, kept]
         self.entropy = self.entropy[parent]
-        self.tokens = torch.cat([self.tokens[parent], token[:, None]], dim=1)
+        self.tokens = torch.cat([self.tokens[parent], self.token[:, None]], dim=1)
         return parent
+
+    def leave(self) -> Finished:
+        """Drop the questions without live beams, and the steps before all others' first."""
+        finished = super().leave()
+        past = min(self._begun, default=self.n_steps)
+        self.n_steps -= past
+        self.begun = self.begun - past
+        self._begun = [begun - past for begun in self._begun]
+        self.tokens = self.tokens[:, past:]
+        self.finished_tokens = self.finished_tokens[..., past:]
+        return finished
 
     def _finish(self, score: Tensor, entropy: Tensor, tokens: Tensor) -> None:
         """Merge newly finished beams, -inf for those that are not, into the finished ones."""

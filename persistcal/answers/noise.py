@@ -42,16 +42,16 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, ..
     return a, b, c, d
 
 
-def gumbel(keys: Tensor, samples: Tensor, step: int, size: int) -> Tensor:
-    """Return standard Gumbel noise, `size` numbers for each sample's token at `step`.
+def gumbel(keys: Tensor, samples: Tensor, steps: Tensor, size: int) -> Tensor:
+    """Return standard Gumbel noise, `size` numbers for each sample's next token.
 
     Parameters
     ----------
     keys : Tensor of int64, shape (n, 2)
         Of each sample's question.
-    samples : Tensor of int64, shape (n,)
-        Numbers of the samples.
-    step, size : int
+    samples, steps : Tensor of int64, shape (n,)
+        Numbers of the samples and of their next tokens.
+    size : int
         More numbers go on where fewer end.
 
     Notes
@@ -62,6 +62,6 @@ def gumbel(keys: Tensor, samples: Tensor, step: int, size: int) -> Tensor:
     first, second = keys[:, :1], keys[:, 1:]
     place = torch.arange(-(-size // 4), device=keys.device)
     zero = torch.zeros_like(place)
-    bits = philox((place, zero + step, samples[:, None], zero), (first, second))
+    bits = philox((place, steps[:, None], samples[:, None], zero), (first, second))
     uniform = ((torch.stack(bits, dim=2).flatten(1)[:, :size] >> 9) + 0.5) * 2.0**-23
     return uniform.log().neg().log().neg()

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from persistcal.answers.continuations import Continuations
 from persistcal.answers.noise import gumbel
 
 BLOCK = 256  # tokens, of which one block is drawn and then one token
 
 
-class Sampling:
+class Sampling(Continuations):
     r"""Draw answers token by token, each until a token that ends it.
 
     At temperature :math:`T` a token has the probability softmax(logits / T), cut to the
@@ -24,9 +25,6 @@ class Sampling:
     (`persistcal.answers.noise`), so batch sizes and shards change nothing. Rounding may,
     between two outcomes whose sums are equal to about six digits. Checkpoints share the
     :math:`g` of a question: their samples differ only as far as their probabilities do.
-
-    It is driven like `persistcal.answers.beam_search.BeamSearch`, and has the same
-    attributes.
 
     Parameters
     ----------
@@ -49,18 +47,18 @@ class Sampling:
         tokens, and the entropy the summed entropy of the distributions they were drawn
         from, both of the model as it is: at temperature 1, nothing cut. Before the
         first step each question has one row.
-    tokens : Tensor of shape (n_rows, n_steps)
-    left : list of int
-        How many answers of each question go on, where the program can see it at once.
     finished_score, finished_entropy : Tensor of shape (n_questions, n_samples)
         Of the answers that have ended, by number of the sample; -inf and 0 before.
-    finished_tokens : Tensor of shape (n_questions, n_samples, n_steps)
-        Filled up with -1.
+    finished_tokens : Tensor of shape (n_questions, n_samples, max_new_tokens)
+        Of all answers; filled up with -1.
 
     References
     ----------
     .. [1] Maddison, Tarlow and Minka, "A* Sampling", NeurIPS 2014.
     """
+
+    OF_ROWS = ("sample", "score", "entropy", "token")
+    OF_QUESTIONS = ("begun", "finished_score", "finished_entropy", "finished_tokens", "_keys")
 
     def __init__(
         self,
@@ -74,15 +72,13 @@ class Sampling:
         ends: Tensor,
     ) -> None:
         device = ends.device
+        super().__init__(len(texts), device)
         self.n_samples, self.max_new_tokens, self.ends = n_samples, max_new_tokens, ends
         self.temperature, self.top_p = temperature, top_p
         self._keys = torch.tensor([question_key(seed, text) for text in texts], device=device)
-        self.question = torch.arange(len(texts), device=device)
         self.sample = torch.zeros_like(self.question)
-        self.left = [1] * len(texts)
         self.score = torch.zeros(len(texts), device=device)
         self.entropy = torch.zeros_like(self.score)
-        self.tokens = self.question.new_empty(len(texts), 0)
         shape = (len(texts), n_samples)
         self.finished_score = self.score.new_full(shape, -torch.inf)
         self.finished_entropy = self.score.new_zeros(shape)
@@ -106,26 +102,25 @@ class Sampling:
         entropy = entropies(logprob)
         chance = nucleus((logits / self.temperature).softmax(dim=1), self.top_p)
         parent = torch.arange(len(logits), device=logits.device)
-        if not self.tokens.shape[1]:  # here a question's samples part
+        if not self.n_steps:  # here a question's samples part
             n_questions = len(parent)
             parent = parent.repeat_interleave(self.n_samples)
             self.sample = torch.arange(self.n_samples, device=parent.device).repeat(n_questions)
         self.question = self.question[parent]
-        token = self._draw(chance, parent)
-        self.score = self.score[parent] + logprob[parent, token]
+        step = self.n_steps - self.begun[self.question]
+        self.token = self._draw(chance, parent, step)
+        self.score = self.score[parent] + logprob[parent, self.token]
         self.entropy = self.entropy[parent] + entropy[parent]
-        self.tokens = torch.cat([self.tokens[parent], token[:, None]], dim=1)
 
-        ended = self.ends[token]
-        if self.tokens.shape[1] == self.max_new_tokens:
-            ended = torch.ones_like(ended)
+        ended = self.ends[self.token]
+        if (at_the_limit := self.ends_at(self.max_new_tokens)) is not None:
+            ended = ended | at_the_limit[self.question]
+        self.n_steps += 1
         at = self.question, self.sample
         goes_on = ~ended
         self.finished_score[at] = self.score.masked_fill(goes_on, -torch.inf)
         self.finished_entropy[at] = self.entropy.masked_fill(goes_on, 0)
-        self.finished_tokens[(*at, slice(self.tokens.shape[1]))] = self.tokens.masked_fill(
-            goes_on[:, None], -1
-        )
+        self.finished_tokens[(*at, step)] = self.token
         counts = self.question.new_zeros(len(self._keys) + 1)
         counts.index_add_(0, self.question, goes_on.long())
         counts[-1:] += (self.score > -torch.inf).sum()
@@ -135,11 +130,11 @@ class Sampling:
                 "The model's logits are not finite, so nothing can be drawn; use another dtype."
             )
         rows = goes_on.nonzero_static(size=sum(self.left))[:, 0]
-        for name in ("question", "sample", "score", "entropy", "tokens"):
+        for name in ("question", *self.OF_ROWS):
             setattr(self, name, getattr(self, name)[rows])
         return parent[rows]
 
-    def _draw(self, chance: Tensor, parent: Tensor) -> Tensor:
+    def _draw(self, chance: Tensor, parent: Tensor, step: Tensor) -> Tensor:
         """Return a token for each row, by the probabilities of its parent."""
         n_rows, size = chance.shape
         whole = size - size % BLOCK
@@ -149,7 +144,7 @@ class Sampling:
         noise = gumbel(
             self._keys[self.question],
             self.sample,
-            self.tokens.shape[1],
+            step,
             BLOCK + of_blocks.shape[1],
         )
         block = (of_blocks + noise[:, BLOCK:]).argmax(dim=1, keepdim=True)

@@ -1,19 +1,16 @@
-"""Attention over a shared prefix and a tree of tokens for each question.
+"""Keys and values of each question's tokens, in a tree that its beams or samples share.
 
-The few-shot examples are the same for every question and beam: their keys and values are
-kept once. A question's beams share its tokens and, up to where they part, what was generated:
-so a question has one tree, to which every step appends a token for each beam, and no beam's
-keys and values are ever copied. All beams of a question attend to its whole tree in one matrix
+A question's beams share its tokens and, up to where they part, what was generated: so a
+question has one tree, to which every step appends a token for each beam, and no beam's keys
+and values are ever copied. All beams of a question attend to its whole tree in one matrix
 product, and a mask hides what is not on a beam's own path.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import cast
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface, Cache, PreTrainedModel
+from torch.nn.functional import pad
 
 STEPS = 8  # for which a tree has room when it is made or pruned
 
@@ -28,7 +25,7 @@ class Trees:
     layers : list of (Tensor, Tensor)
         For each layer the keys and values, each of shape (n_kv_heads, n_questions,
         capacity, head_dim), of which the first `width` places of each tree are in use.
-    questions : Tensor of shape (n_questions,)
+    questions : Tensor of shape (n_trees,)
         Numbers of the questions that have a tree, ascending.
     seen : Tensor of bool, shape (n_rows, width)
         The places of its tree that each row sees, which are those on its path.
@@ -40,6 +37,7 @@ class Trees:
         self.positions = torch.zeros(n_questions, 0, dtype=torch.long, device=device)
         self.width = self.capacity = 0
         self.seen: Tensor
+        self.position: Tensor
         self._of_forward: dict[tuple[object, ...], Tensor] = {}
         self._numbers = self.questions
 
@@ -57,23 +55,41 @@ class Trees:
         self._append(question, position, max(lengths))
         self.seen = self._numbers_to(self.width) <= self.rank[:, None]
 
-    def grow(self, question: Tensor, parent: Tensor, left: Sequence[int]) -> None:
-        """Make the rows of the next forward the children of former rows.
+    def follow(self, parent: Tensor) -> None:
+        """Make the rows those that continue the given ones of the last forward."""
+        self.seen, self.position = self.seen[parent], self.position[parent]
+
+    def grow(self, question: Tensor, left: Sequence[int]) -> None:
+        """Make the rows of the next forward the children of the rows.
 
         Parameters
         ----------
-        question, parent : Tensor of int, shape (n_rows,)
-            Of each row, by question, and the former row that it continues.
+        question : Tensor of int, shape (n_rows,)
+            Of each row, ascending.
         left : sequence of int
             How many rows each question has.
         """
-        self.seen = self.seen[parent]
         n_alive, most = sum(map(bool, left)), max(left)
         if self.width + most > self.capacity or 2 * n_alive <= len(self.questions):
             self._prune(question, n_alive, STEPS * most)
-        self._append(question, self.position[parent] + 1, most)
+        self._append(question, self.position + 1, most)
         own = self.column[:, None] == self._numbers_to(self.width)
-        self.seen = torch.nn.functional.pad(self.seen, (0, most)) | own
+        self.seen = pad(self.seen, (0, most)) | own
+
+    def join(self, question: Tensor, left: Sequence[int], other: "Trees", most: int) -> None:
+        """Drop the trees of questions without rows, and take in those of `other`.
+
+        All are numbered anew, those of `other` last, and its rows follow the others.
+        `most` rows of a question will grow.
+        """
+        n_alive = sum(map(bool, left))
+        self._prune(question, n_alive, STEPS * most, other)
+        self.questions = self._numbers_to(n_alive + len(other.questions))
+        seen = (
+            pad(trees.seen, (0, self.width - trees.seen.shape[1])) for trees in (self, other)
+        )
+        self.seen = torch.cat(list(seen))
+        self.position = torch.cat([self.position, other.position])
 
     def _append(self, question: Tensor, position: Tensor, most: int) -> None:
         """Give each row the next free place of its tree, `most` places for each tree."""
@@ -90,31 +106,40 @@ class Trees:
         self.grid = (first[:, None] + self._numbers_to(most)).clamp(max=len(question) - 1)
         self._of_forward.clear()
 
-    def _prune(self, question: Tensor, n_alive: int, room: int) -> None:
-        """Keep the trees of questions that have rows, and what these see of them."""
+    def _prune(
+        self, question: Tensor, n_alive: int, room: int, other: "Trees | None" = None
+    ) -> None:
+        """Keep the trees of questions that have rows, what these see of them, and `other`."""
         row = self._numbers_to(len(question))
         is_first = torch.searchsorted(question, question) == row
         alive = question[is_first.nonzero_static(size=n_alive)[:, 0]]
         former = torch.searchsorted(self.questions, alive)
         tree = torch.searchsorted(alive, question)
-        seen = torch.zeros(len(alive), self.width, device=alive.device)
+        seen = torch.zeros(n_alive, self.width, device=alive.device)
         used = seen.index_add_(0, tree, self.seen.float()) > 0
         n_kept = int(used.sum(dim=1).max())
         order = used.logical_not().byte().argsort(dim=1, stable=True)[:, :n_kept]
-        self.capacity = n_kept + room
+        n_new, new_width = (len(other.questions), other.width) if other else (0, 0)
+        self.width = max(n_kept, new_width)
+        self.capacity = self.width + room
 
-        def kept(full: Tensor) -> Tensor:
+        def kept(full: Tensor, new: Tensor | None) -> Tensor:
             there = former.to(full.device)[:, None], order.to(full.device)
             part = full[:, *there]
-            pruned = full.new_zeros(*part.shape[:2], self.capacity, part.shape[-1])
-            pruned[:, :, :n_kept] = part
+            shape = len(part), n_alive + n_new, self.capacity, part.shape[-1]
+            pruned = full.new_zeros(shape)
+            pruned[:, :n_alive, :n_kept] = part
+            if new is not None:
+                pruned[:, n_alive:, :new_width] = new[:, :, :new_width]
             return pruned
 
         for layer, (keys, values) in enumerate(self.layers):  # no two copies of all layers
-            self.layers[layer] = kept(keys), kept(values)
-        self.positions = kept(self.positions[None, ..., None])[0, ..., 0]
+            new = other.layers[layer] if other else (None, None)
+            self.layers[layer] = kept(keys, new[0]), kept(values, new[1])
+        new_positions = other.positions[None, ..., None] if other else None
+        self.positions = kept(self.positions[None, ..., None], new_positions)[0, ..., 0]
         self.seen = self.seen.gather(1, order[tree])
-        self.questions, self.width = alive, n_kept
+        self.questions = alive
 
     def store(self, layer: int, keys: Tensor, values: Tensor) -> None:
         """Write the rows' keys and values, of shape (n_kv_heads, n_rows, head_dim)."""
@@ -136,7 +161,7 @@ class Trees:
         if key not in self._of_forward:
             seen = self.seen
             if window is None:
-                seen = torch.nn.functional.pad(seen, (0, n_prefix - first), value=True)
+                seen = pad(seen, (0, n_prefix - first), value=True)
             else:
                 position = self.position[:, None]
                 seen = seen & (position - self.positions[self.tree, : self.width] < window)
@@ -180,129 +205,3 @@ class Trees:
             of_prefix = weight.view(n_kv, -1, weight.shape[2])[:, :, self.width :]
             out.view(n_kv, -1, head_dim).baddbmm_(of_prefix, prefix[1])
         return out.view(-1, n_heads // n_kv * head_dim)[back].view(n_rows, n_heads, head_dim)
-
-
-class PrefixCache(Cache):
-    """The keys and values of a shared prefix, and the trees of those who follow it.
-
-    Attributes
-    ----------
-    prefix : list of (Tensor, Tensor)
-        For each layer the keys and values of the prefix, each of shape
-        (n_kv_heads, n_prefix, head_dim). Empty when nothing is shared.
-    trees : Trees
-    first_query : int
-        No row's position is before it; asking their tensor would wait for a GPU.
-    """
-
-    def __init__(self, prefix: list[Layer], trees: Trees) -> None:
-        super().__init__(layers=[])
-        self.prefix, self.trees = prefix, trees
-        self.first_query = self.n_prefix
-
-    @property
-    def n_prefix(self) -> int:
-        """Number of tokens in the shared prefix."""
-        return self.prefix[0][0].shape[1] if self.prefix else 0
-
-    def forward(
-        self, model: PreTrainedModel, tokens: Tensor, rows: list[int] | None = None
-    ) -> Tensor:
-        """Run `model` on the next token of each row of the trees, and remember them.
-
-        Parameters
-        ----------
-        model : transformers.PreTrainedModel
-            Inside `shared_prefix_attention`.
-        tokens : Tensor of shape (n_rows,)
-        rows : list of int, optional
-            No tensor, because the model's last layer may be on any device.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, vocab_size)
-            Logits after each row's token, or after those of the given `rows` only.
-        """
-        output = model(
-            input_ids=tokens[None],
-            position_ids=self.trees.position[None],
-            past_key_values=self,
-            prefix_cache=self,
-            use_cache=True,
-            logits_to_keep=0 if rows is None else rows,
-        )
-        return output.logits[0].to(tokens.device)  # layers may be on several GPUs
-
-    def update(
-        self,
-        key_states: Tensor,
-        value_states: Tensor,
-        layer_idx: int,
-        *args: object,
-        **kwargs: object,
-    ) -> tuple[Tensor, Tensor]:
-        """Remember keys and values of shape (1, n_kv_heads, n_rows, head_dim)."""
-        self.trees.store(layer_idx, key_states[0], value_states[0])
-        return key_states, value_states
-
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Return the number of tokens that a row can have before it."""
-        return self.n_prefix + self.trees.width
-
-    def first_visible(self, sliding_window: int | None) -> int:
-        """Return the first prefix token that some row sees."""
-        if sliding_window is None:
-            return 0
-        return min(max(0, self.first_query - sliding_window + 1), self.n_prefix)
-
-
-def _attend(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    *,
-    scaling: float,
-    prefix_cache: PrefixCache,
-    sliding_window: int | None = None,
-    **kwargs: object,
-) -> tuple[Tensor, None]:
-    """Return attention of shape (1, n_rows, n_heads, head_dim) over prefix and trees."""
-    if kwargs.get("softcap") is not None or kwargs.get("s_aux") is not None:
-        raise NotImplementedError(
-            f"{type(module).__name__} needs logit soft-capping or attention sinks, which "
-            "prefix-shared decoding does not have; use a model without them."
-        )
-    layer = cast(int, module.layer_idx)
-    first, n_prefix = prefix_cache.first_visible(sliding_window), prefix_cache.n_prefix
-    prefix = None
-    if first < n_prefix:
-        keys, values = prefix_cache.prefix[layer]
-        prefix = keys[:, first:], values[:, first:]
-    trees = prefix_cache.trees
-    bias = trees.bias(query, first, n_prefix, sliding_window)
-    return trees.attend(query[0].transpose(0, 1) * scaling, layer, prefix, bias)[None], None
-
-
-@contextmanager
-def shared_prefix_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Let `model` attend through a `PrefixCache`, and restore it afterwards.
-
-    Raises
-    ------
-    ValueError
-        When the architecture does not take attention functions of others.
-    """
-    before = model.config._attn_implementation
-    AttentionInterface.register("shared_prefix", _attend)
-    model.set_attn_implementation("shared_prefix")
-    if model.config._attn_implementation != "shared_prefix":
-        raise ValueError(
-            f"{type(model).__name__} does not support transformers' attention interface, "
-            "which prefix-shared decoding needs; use a model class that does."
-        )
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)

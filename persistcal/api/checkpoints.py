@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from persistcal.answers.decode import Search
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import scoring, verbalised
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
@@ -82,8 +83,7 @@ def generate_beams(
         *checkpoint,
         few_shot_prefix(examples),
         [question_suffix(question) for question in questions.values()],
-        n_beams=n_beams,
-        max_new_tokens=max_new_tokens,
+        Search(n_beams, max_new_tokens),
     )
     rows = [
         (question_id, number, *beam)

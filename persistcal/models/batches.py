@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import ceil
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -39,31 +38,45 @@ class Work(NamedTuple):
     remember: Callable[[int, Callable[[], list]], list] = compute_now
 
 
-def in_halves(compute: Callable[[list[int]], list], items: list[int]) -> list:
-    """Return the results of `items`, computed together or, where they do not fit, in halves.
+def unless_full(compute: Callable[[], list], n_together: int) -> list | None:
+    """Return the results of `compute`, or None where they do not fit into a GPU's memory.
 
-    The next batch is tried whole again, so that what is computed together with an item
-    does not depend on the batches that the same job computed before.
+    Raises
+    ------
+    MemoryError
+        When it computes a single item.
     """
     try:
-        return compute(items)
+        return compute()
     except RuntimeError as error:
         if not is_full(error):
             raise
         message = str(error)
     # Only here, after the exception, are the tensors of its frames free.
     free_memory()
-    if len(items) == 1:
+    if n_together == 1:
         raise MemoryError(
             "One question alone does not fit into the GPU's memory; use a larger "
             f"GPU, or several that share the model ({message})."
         )
-    half = (len(items) + 1) // 2
     log.warning(
         "A batch of %d does not fit into the GPU's memory and is computed in halves, as is "
         "each that does not; a smaller batch_size, for all jobs, would lose no time on it",
-        len(items),
+        n_together,
     )
+    return None
+
+
+def in_halves(compute: Callable[[list[int]], list], items: list[int]) -> list:
+    """Return the results of `items`, computed together or, where they do not fit, in halves.
+
+    The next batch is tried whole again, so that what is computed together with an item
+    does not depend on the batches that the same job computed before.
+    """
+    results = unless_full(partial(compute, items), len(items))
+    if results is not None:
+        return results
+    half = (len(items) + 1) // 2
     return in_halves(compute, items[:half]) + in_halves(compute, items[half:])
 
 
@@ -94,7 +107,6 @@ def in_batches(
     *,
     batch_size: int,
     work: Work,
-    at_once: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> dict[int, Any]:
     """Return the results of the items that `work` computes.
@@ -102,14 +114,14 @@ def in_batches(
     Parameters
     ----------
     compute : callable
-        From items of one batch to a list with a result for each.
+        From items of one batch to a list with a result for each; from halves of them where
+        they do not fit into a GPU's memory.
     order : sequence of int
         The items; batches are cut from it.
     batch_size : int
+        Must not depend on the machine: in bfloat16 what is computed together shows in the
+        last bits.
     work : Work
-    at_once : int, optional
-        Items of a batch that are computed together, by default all. Like `batch_size` it
-        must not depend on the machine: in bfloat16 it shows in the last bits.
     progress : callable, optional
         Called with the number of items of each batch that is done.
 
@@ -121,19 +133,12 @@ def in_batches(
     >>> in_batches(lambda batch: [i * i for i in batch], range(8), batch_size=2, work=work)
     {2: 4, 3: 9, 6: 36, 7: 49}
     """
-    at_once = min(batch_size, at_once or batch_size)
-
-    def in_parts(batch: list[int]) -> list:
-        size = ceil(len(batch) / ceil(len(batch) / at_once))  # of equal parts
-        parts = (batch[start : start + size] for start in range(0, len(batch), size))
-        return [result for part in parts for result in in_halves(compute, part)]
-
     results: dict[int, Any] = {}
     for number, start in enumerate(range(0, len(order), batch_size)):
         if number % work.n_shards != work.shard:
             continue
         batch = list(order[start : start + batch_size])
-        computed = work.remember(number, partial(in_parts, batch))
+        computed = work.remember(number, partial(in_halves, compute, batch))
         results |= dict(zip(batch, computed, strict=True))
         if progress is not None:
             progress(len(batch))

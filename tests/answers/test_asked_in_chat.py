@@ -60,17 +60,10 @@ def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
 ):
     decode, texts = script.decode, []
 
-    def listen(model, tokenizer, prefix, suffixes, *, add_special_tokens, **settings):
-        assert add_special_tokens == (not chat)
+    def listen(model, tokenizer, prefix, suffixes, search, **settings):
+        assert settings["add_special_tokens"] == (not chat)
         texts.extend(prefix + suffix for suffix in suffixes)
-        return decode(
-            model,
-            tokenizer,
-            prefix,
-            suffixes,
-            add_special_tokens=add_special_tokens,
-            **settings,
-        )
+        return decode(model, tokenizer, prefix, suffixes, search, **settings)
 
     monkeypatch.setattr(script, "decode", listen)
     beams_job(study, study / "beams.parquet", few_shot=2, chat=chat, max_new_tokens=2)

@@ -24,8 +24,9 @@ from transformers import (
 
 from persistcal.answers import decode
 from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.decode import Beam, _ending_tokens, generate_beams
-from persistcal.answers.token_trees import PrefixCache, Trees
+from persistcal.answers.decode import Beam, Draw, Search, _ending_tokens, generate_beams
+from persistcal.answers.prefix_cache import PrefixCache
+from persistcal.answers.token_trees import Trees
 from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
 from persistcal.models.load import pick_device
 from persistcal.store import artifacts
@@ -137,7 +138,7 @@ def test_beams_are_those_of_generate(kind, tokenizer):
 
 def test_first_token_scores_in_bfloat16_are_those_of_a_plain_forward(tokenizer):
     model = random_model("olmo3_tiny_window", len(tokenizer)).to(torch.bfloat16)
-    answers = generate_beams(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=1)
+    answers = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=1))
     for suffix, beams in zip(SUFFIXES, answers, strict=True):
         ids = tokenizer(PREFIX + suffix, return_tensors="pt").to(model.device)["input_ids"]
         expected = model(ids).logits[0, -1].float().log_softmax(0).topk(10)[0]
@@ -259,7 +260,7 @@ def test_textbook_beam_search_keeps_what_generate_loses(by, agree, tokenizer):
     """They agree where an end is likely, as in trained models, but not where it is rare."""
     model = lone_newline_model(tokenizer, by)
     sizes = {"n_beams": 10, "max_new_tokens": 8}
-    ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], **sizes)
+    ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], Search(**sizes))
     assert_same_beams(
         ours, one_by_one(model, tokenizer, [PREFIX + s for s in SUFFIXES[:3]], **sizes)
     )
@@ -276,7 +277,7 @@ def test_textbook_beam_search_keeps_what_generate_loses(by, agree, tokenizer):
 def test_stopping_never_is_the_same_but_stopping_early_is_not(tokenizer):
     model = lone_newline_model(tokenizer, 8.0)
     prompts = [PREFIX + suffix for suffix in SUFFIXES]
-    ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=15)
+    ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=15))
     never, early = (
         one_by_one(model, tokenizer, prompts, max_new_tokens=15, early_stopping=stopping)
         for stopping in ("never", True)
@@ -363,32 +364,69 @@ def test_spaces_are_cleaned_up_where_the_tokenizer_says_so(tokenizer):
     cleaned = assert_decodes_like_generate(
         model, cleaning, PREFIX, SUFFIXES[:3], max_new_tokens=10
     )
-    plain = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], max_new_tokens=10)
+    plain = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], Search(max_new_tokens=10))
     texts = [[[beam.text for beam in beams] for beams in found] for found in (cleaned, plain)]
     assert texts[0] != texts[1]
 
 
-def test_the_prefix_goes_through_the_model_once(tokenizer):
-    model = random_model("olmo3_wide_window", len(tokenizer))
-    shapes = []
-    model.model.embed_tokens.register_forward_hook(
-        lambda module, args, output: shapes.append(tuple(args[0].shape))
+def forward_passes(model, tokenizer, suffixes, search, **settings):
+    """How many tokens go through the model in each pass."""
+    sizes = []
+    hook = model.get_input_embeddings().register_forward_hook(
+        lambda module, args, output: sizes.append(args[0].shape)
     )
-    done = []
-    generate_beams(model, tokenizer, PREFIX, SUFFIXES, batch_size=3, progress=done.append)
+    generate_beams(model, tokenizer, PREFIX, suffixes, search, **settings)
+    hook.remove()
+    assert {n_rows for n_rows, _ in sizes} == {1}
+    return [n for _, n in sizes]
+
+
+def own_lengths(tokenizer):
+    """Tokens that all prompts share, and the number of others of each."""
     prompts = tokenizer([PREFIX + suffix for suffix in SUFFIXES])["input_ids"]
-    lengths = sorted(len(prompt) for prompt in prompts)
     in_common = [len(set(tokens)) == 1 for tokens in zip(*prompts, strict=False)]
     n_shared = in_common.index(False)
+    return n_shared, [len(prompt) - n_shared for prompt in prompts]
+
+
+def test_the_prefix_goes_through_the_model_once(tokenizer):
+    model = random_model("olmo3_wide_window", len(tokenizer))
+    n_shared, own = own_lengths(tokenizer)
     assert n_shared > 15
-    assert shapes[0] == (1, n_shared)
-    # Then of each batch of 3, 3 and 2 all other tokens of the questions, and one for each beam.
-    own = [length - n_shared for length in lengths]
-    first = [(1, sum(own[start : start + 3])) for start in (0, 3, 6)]
-    assert shapes[1] == first[0]
-    assert set(first) <= set(shapes[1:])
-    assert all(n_rows == 1 and n <= 30 for n_rows, n in set(shapes[1:]) - set(first))
-    assert done == [3, 3, 2]
+    done = []
+    first, *others = forward_passes(
+        model, tokenizer, SUFFIXES, Search(batch_size=8), progress=done.append
+    )
+    # Then all other tokens of the questions, and one for each beam.
+    assert (first, others[0]) == (n_shared, sum(own))
+    assert max(others[1:]) <= 8 * 10
+    assert done == [8]
+
+
+@pytest.mark.parametrize("draw", [None, Draw(1.0, 1.0, 3)])
+@pytest.mark.parametrize("at_once", [1, 2, 3, 5])
+def test_questions_begin_where_half_are_done(at_once, draw, tokenizer):
+    """Forward passes, against a simulation by how long each question takes alone."""
+    model = random_model("llama", len(tokenizer))
+    how = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
+    _, own = own_lengths(tokenizer)
+    waiting = [
+        len(forward_passes(model, tokenizer, [suffix], Search(**how))) - 1
+        for _, suffix in sorted(zip(own, SUFFIXES, strict=True), key=lambda pair: pair[0])
+    ]
+    assert len(set(waiting)) > 3
+    n_passes, going = 1, []  # that of the prefix
+    while waiting or going:
+        if waiting and len(going) <= at_once / 2:
+            n_begun = at_once - len(going)
+            going += [left - 1 for left in waiting[:n_begun]]
+            del waiting[:n_begun]
+        else:
+            going = [left - 1 for left in going]
+        n_passes += 1
+        going = [left for left in going if left]
+    in_parts = forward_passes(model, tokenizer, SUFFIXES, Search(**how, batch_size=at_once))
+    assert len(in_parts) == n_passes
 
 
 def test_no_questions_and_no_tokens(tokenizer):
@@ -402,7 +440,7 @@ def test_the_model_attends_as_before_afterwards(tokenizer):
     model = random_model("llama", len(tokenizer))
     ids = tokenizer(PREFIX, return_tensors="pt").to(model.device)["input_ids"]
     before = model(ids).logits
-    generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], max_new_tokens=2)
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], Search(max_new_tokens=2))
     assert model.config._attn_implementation == "sdpa"
     assert torch.equal(model(ids).logits, before)
     with pytest.raises(RuntimeError, match="stop here"):
@@ -555,7 +593,7 @@ def test_no_examples_make_an_empty_prefix():
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
 def test_beams_take_no_more_memory_than_is_reckoned(kind, tokenizer, monkeypatch):
-    """By the tensors that a search on five questions really holds."""
+    """By the tensors that a search really holds on five questions, begun at two times."""
     model = random_model(kind, len(tokenizer))
     longest, forward = 0, PrefixCache.forward
 
@@ -569,7 +607,7 @@ def test_beams_take_no_more_memory_than_is_reckoned(kind, tokenizer, monkeypatch
 
     monkeypatch.setattr(PrefixCache, "forward", measured)
     sizes = {"n_beams": 4, "max_new_tokens": 30}
-    generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 5, **sizes, batch_size=5)
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 9, Search(**sizes, batch_size=5))
     alone = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]
     n_own = len(alone[0]) - decode._n_common([prompt[:-1] for prompt in alone])
     assert longest <= 5 * decode.bytes_of_a_question(model, n_own + 4 * 30, 4)
@@ -602,24 +640,23 @@ def test_keys_and_values_are_appended_and_not_copied(tokenizer, monkeypatch):
     monkeypatch.setattr(Trees, "grow", counted_grow)
     model = random_model("llama", len(tokenizer))
     boost(model, _ending_tokens(model, tokenizer, [0]), -9.0)  # so that answers are long
-    generate_beams(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=30)
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=30))
     assert copied > 8 * 10 * 20 * 20  # eight questions, ten beams, long answers
     assert written < copied / 5
 
 
-def test_parts_that_fit_into_the_memory_give_the_same_beams(tokenizer, monkeypatch):
-    model, sizes, search = random_model("llama", len(tokenizer)), [], decode._search
+def test_as_many_as_fit_into_the_memory_give_the_same_beams(tokenizer, monkeypatch):
+    model, sizes, answer = random_model("llama", len(tokenizer)), [], decode.answer_queue
 
-    def counted(model, shared, suffixes, found):
-        sizes.append(len(suffixes))
-        search(model, shared, suffixes, found)
+    def counted(*arguments):
+        sizes.append((len(arguments[2]), arguments[4]))
+        return answer(*arguments)
 
-    monkeypatch.setattr(decode, "_search", counted)
+    monkeypatch.setattr(decode, "answer_queue", counted)
     how = {"n_beams": 4, "max_new_tokens": 8}
-    whole = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how)
+    whole = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(**how))
     monkeypatch.setattr(decode, "bytes_of_a_question", lambda *_: 320e6)
     # 1 GB holds three questions of 320 MB
-    parts = generate_beams(model, tokenizer, PREFIX, SUFFIXES, **how, memory_gb=1)
-    assert sizes == [8, 3, 3, 2]
-    for beams, others in zip(whole, parts, strict=True):
-        assert [beam.text for beam in beams] == [beam.text for beam in others]
+    parts = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(**how, memory_gb=1))
+    assert sizes == [(8, 8), (8, 3)]
+    assert_same_beams(parts, whole)

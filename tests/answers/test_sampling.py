@@ -1,6 +1,7 @@
 """Samples: reproducible, with the model's own probabilities."""
 
 from collections import Counter
+from dataclasses import asdict, replace
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,7 @@ from tiny_models import tiny_model, tiny_tokenizer
 from transformers import TopPLogitsWarper
 
 from persistcal.answers import decode
-from persistcal.answers.decode import Draw, generate_beams
+from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.answers.noise import gumbel, philox
 from persistcal.answers.sampling import BLOCK, Sampling, entropies, nucleus, question_key
 from persistcal.models.batches import Work
@@ -34,10 +35,7 @@ def sampled(draw=PLAIN, batch_size=3, n=5, max_new_tokens=6, suffixes=SUFFIXES, 
         tiny_tokenizer(),
         PREFIX,
         suffixes,
-        n_beams=n,
-        max_new_tokens=max_new_tokens,
-        batch_size=batch_size,
-        draw=draw,
+        Search(n, max_new_tokens, draw, batch_size),
         **settings,
     )
 
@@ -62,18 +60,18 @@ def test_samples_do_not_depend_on_batches_shards_or_their_number(draw):
     assert texts(together) == texts(expected)
     assert texts(sampled(draw, suffixes=SUFFIXES[::-1])) == texts(expected)[::-1]
     assert texts(sampled(draw, n=3)) == [samples[:3] for samples in texts(expected)]
-    assert texts(sampled(draw._replace(seed=18))) != texts(expected)
+    assert texts(sampled(replace(draw, seed=18))) != texts(expected)
 
 
 @pytest.mark.parametrize("draw", [None, PLAIN, Draw(0.5, 0.7, 1)])
 def test_log_probabilities_lengths_and_entropies_are_of_the_model_itself(draw, monkeypatch):
     """Of beams and of samples, against a full forward pass of each."""
-    searches, texts_of = [], decode._beams
-    monkeypatch.setattr(decode, "_beams", lambda *a: searches.append(a[0]) or texts_of(*a))
+    found, texts_of = [], decode._beams
+    monkeypatch.setattr(decode, "_beams", lambda *a: found.append(a[0]) or texts_of(*a))
     model, tokenizer = tiny_model(), tiny_tokenizer()
     prompt = tokenizer(PREFIX + SUFFIXES[1])["input_ids"]
     [answers] = sampled(draw, suffixes=SUFFIXES[1:2])
-    for tokens, answer in zip(searches[0].finished_tokens[0].tolist(), answers, strict=True):
+    for tokens, answer in zip(found[0].tokens[0].tolist(), answers, strict=True):
         ids = [token for token in tokens if token >= 0]
         logits = model(torch.tensor([prompt + ids], device=model.device)).logits[
             0, len(prompt) - 1 : -1
@@ -86,7 +84,7 @@ def test_log_probabilities_lengths_and_entropies_are_of_the_model_itself(draw, m
 
 def test_shards_of_the_script_make_the_same_file(tmp_path):
     write_checkpoints(tmp_path, ["a"])
-    settings = {"draw": PLAIN._asdict(), "max_new_tokens": 3}
+    settings = {"draw": asdict(PLAIN), "max_new_tokens": 3}
     beams_job(tmp_path, tmp_path / "whole", **settings)
     shards = [tmp_path / f"shard{i}" for i in range(3)]
     for i, path in enumerate(shards):
@@ -115,7 +113,7 @@ def chain(n_samples, *, temperature=1.0, top_p=1.0, seed=17, text="q"):
         ends=ENDS,
     )
     while len(search.question):
-        last = search.tokens[:, -1].tolist() if search.tokens.shape[1] else [None]
+        last = search.token.tolist() if search.n_steps else [None]
         search.advance(torch.tensor([NEXT[token] for token in last]).log())
     return [
         (tuple(token for token in tokens if token >= 0), score, entropy)
@@ -216,14 +214,17 @@ def test_noise_is_gumbel_and_independent_between_addresses():
     """Between questions, seeds, samples, steps and neighbours."""
     keys = [question_key(17, "Who?"), question_key(17, "Where?"), question_key(18, "Who?")]
     keys, samples = torch.tensor(keys).repeat_interleave(2, dim=0), torch.arange(2).repeat(3)
-    values = torch.cat([gumbel(keys, samples, step, 2000) for step in (0, 1)]).numpy()
+    steps = torch.zeros_like(samples), torch.ones_like(samples)
+    values = torch.cat([gumbel(keys, samples, step, 2000) for step in steps]).numpy()
     assert kstest(values.ravel(), "gumbel_r").pvalue > 0.01
     # 12 rows of 2,000 numbers: correlations have a standard deviation of 0.022
     assert np.abs(np.corrcoef(values) - np.eye(12)).max() < 0.1
     for lag in range(1, 9):
         assert abs(np.corrcoef(values[:, lag:].ravel(), values[:, :-lag].ravel())[0, 1]) < 0.03
     # more numbers go on where fewer end, and a sample's are its own whatever is drawn with it
-    assert np.array_equal(gumbel(keys[3:4], samples[3:4], 1, 3001)[0, :2000], values[9])
+    assert np.array_equal(
+        gumbel(keys[3:4], samples[3:4], steps[1][:1], 3001)[0, :2000], values[9]
+    )
 
 
 def test_the_bits_of_noise_are_even():
@@ -301,4 +302,4 @@ def test_weights_that_overflow_are_refused():
 
 def test_vllm_draws_no_samples():
     with pytest.raises(ValueError, match="backend transformers, not vllm"):
-        generate_beams(VllmModel.__new__(VllmModel), None, "", ["a"], draw=PLAIN)
+        generate_beams(VllmModel.__new__(VllmModel), None, "", ["a"], Search(draw=PLAIN))

@@ -33,7 +33,7 @@ def test_questions_are_asked_after_the_examples(tmp_path):
     found = persistcal.generate_beams(loaded, question, [("Is it Oslo?", "Norway")], **size)
     prefix = "Prompt: Is it Oslo?\nAnswer: Norway\n\n"
     suffix = "Prompt: Which country is Oslo in?\nAnswer:"
-    [expected] = decode.generate_beams(*checkpoint(), prefix, [suffix], **size)
+    [expected] = decode.generate_beams(*checkpoint(), prefix, [suffix], decode.Search(**size))
     assert list(found["question_id"]) == ["q"] * 3 and list(found["beam"]) == [0, 1, 2]
     shown = found[["text", "logprob", "n_tokens", "entropy"]]
     assert [tuple(row) for row in shown.itertuples(index=False)] == [*map(tuple, expected)]

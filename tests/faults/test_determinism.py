@@ -5,7 +5,7 @@ import pytest
 import torch
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.answers.decode import generate_beams
+from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_tokens
@@ -25,9 +25,7 @@ def answers_and_confidences(model, tokenizer, threads, batch_size):
             tokenizer,
             few_shot_prefix([("Oslo?", "Norway")]),
             [question_suffix(question) for question in QUESTIONS],
-            n_beams=3,
-            max_new_tokens=5,
-            batch_size=batch_size,
+            Search(n_beams=3, max_new_tokens=5, batch_size=batch_size),
         )
         texts = [[beam.text for beam in beams] for beams in found]
         prompts = [

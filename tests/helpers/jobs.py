@@ -18,7 +18,7 @@ def beams_job(study, output, **changes):
         "few_shot_by_category": False,
         "n_beams": 3,
         "max_new_tokens": 6,
-        "batch_size": 3,
+        "batch_size": 2,  # eight are saved together
         "threads": 1,
     }
     paths = study / "a.json", study / "questions.parquet", output

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.reference import generate
-from persistcal.answers.decode import generate_beams
+from persistcal.answers.decode import Search, generate_beams
 
 
 def one_by_one(model, tokenizer, prompts, **sizes):
@@ -27,8 +27,7 @@ def assert_decodes_like_generate(model, tokenizer, prefix, suffixes, **sizes):
     """`generate_beams` agrees with `generate`; works for any model and prompts."""
     expected = one_by_one(model, tokenizer, [prefix + s for s in suffixes], **sizes)
     for batch_size in (1, 3, 8):
-        beams = generate_beams(
-            model, tokenizer, prefix, suffixes, batch_size=batch_size, **sizes
-        )
+        search = Search(**sizes, batch_size=batch_size)
+        beams = generate_beams(model, tokenizer, prefix, suffixes, search)
         assert_same_beams(beams, expected)
     return expected

@@ -19,7 +19,7 @@ from persistcal.store import artifacts
 pytestmark = pytest.mark.slow
 
 JOBS = {"BEAMS": beams_job, "SCORES": scores_job}
-WORK = {"BEAMS": (decode, "_search", 2), "SCORES": (scoring, "digit_logits", 1)}
+WORK = {"BEAMS": (decode, "answer_queue", 4), "SCORES": (scoring, "digit_logits", 1)}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from tiny_models import tiny_model, tiny_tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging as transformers_logging
 
-from persistcal.answers.decode import generate_beams
+from persistcal.answers.decode import Search, generate_beams
 from persistcal.models.load import (
     load_model,
     load_tokenizer,
@@ -135,7 +135,9 @@ def test_a_split_model_computes_the_same(kind):
             places = dict.fromkeys(split_model(model, [1, 1]), "cpu")
             model = dispatch_model(model, places, force_hooks=True)
             assert hasattr(model.model.layers[3], "_hf_hook")
-        beams = generate_beams(model, tokenizer, "Is it? ", ["yes", "no 1"], max_new_tokens=4)
+        beams = generate_beams(
+            model, tokenizer, "Is it? ", ["yes", "no 1"], Search(max_new_tokens=4)
+        )
         trainee = train.prepare({"a": model}, tokenizer, [{"q": question}], rank=2, alpha=4)
         initialise(trainee.adapter, 17)
         losses = accumulate_gradients(trainee, {"a": [question]}, divisor=1, micro_batch=2)

@@ -14,7 +14,7 @@ import torch
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import snakemake
 
-from persistcal.answers.decode import generate_beams
+from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import load_model
 from persistcal.models.vllm import VllmModel
@@ -66,12 +66,13 @@ def test_both_backends_find_the_same_beams(kind, tmp_path):
     assert len(tokenizer(PREFIX)["input_ids"]) > 128
     tiny_model(kind, hidden=WIDTH, layers=4).save_pretrained(tmp_path)
     sizes = {"n_beams": 10, "max_new_tokens": 12}
-    expected = generate_beams(load_model(str(tmp_path)), tokenizer, PREFIX, SUFFIXES, **sizes)
+    expected = generate_beams(
+        load_model(str(tmp_path)), tokenizer, PREFIX, SUFFIXES, Search(**sizes)
+    )
     model = VllmModel(str(tmp_path))
     for batch_size in (4, 3):
-        beams = generate_beams(
-            model, tokenizer, PREFIX, SUFFIXES, batch_size=batch_size, **sizes
-        )
+        search = Search(**sizes, batch_size=batch_size)
+        beams = generate_beams(model, tokenizer, PREFIX, SUFFIXES, search)
         for ours, theirs in zip(beams, expected, strict=True):
             assert [beam.text for beam in ours] == [beam.text for beam in theirs]
             logprobs = [[beam.logprob for beam in answer] for answer in (ours, theirs)]

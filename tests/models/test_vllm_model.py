@@ -15,7 +15,7 @@ from adapter_files import write_checkpoints
 from jobs import beams_job
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.answers.decode import generate_beams
+from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import load_model
 from persistcal.models.vllm import VllmModel
@@ -53,7 +53,7 @@ def assert_same_beams(ours, theirs):
 
 
 def decode(model, suffixes=SUFFIXES, **sizes):
-    return generate_beams(model, tiny_tokenizer(), PREFIX, suffixes, **sizes)
+    return generate_beams(model, tiny_tokenizer(), PREFIX, suffixes, Search(**sizes))
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 4])

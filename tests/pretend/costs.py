@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pretended_cuda
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.answers.decode import Draw, generate_beams
+from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_tokens
@@ -28,6 +28,8 @@ class StepCost(NamedTuple):
 
 MOST = {
     "beam step": StepCost(1, 220, 56),
+    # Every tenth pass begins questions, which waits for their trees and reads who is done.
+    "beam step in a queue": StepCost(1.5, 232.05, 58.2),
     # A third of the kernels draw the noise, in integers that are the same on every device.
     "sampling step": StepCost(1, 378, 56),
     "scoring batch": StepCost(2, 162, 59),
@@ -51,19 +53,19 @@ def _prompts(n):
 
 
 def decoding(draw):
+    suffixes = [question_suffix(question) for question in QUESTIONS]
+
     def run(model, n):
-        generate_beams(
-            model,
-            TOKENIZER,
-            PREFIX,
-            [question_suffix(question) for question in QUESTIONS],
-            n_beams=3,
-            max_new_tokens=3 * n,
-            batch_size=len(QUESTIONS),
-            draw=draw,
-        )
+        search = Search(3, 3 * n, draw, batch_size=len(QUESTIONS))
+        generate_beams(model, TOKENIZER, PREFIX, suffixes, search)
 
     return run
+
+
+def refilled(model, n):
+    """Two questions of ten steps at a time; then others, in their place."""
+    suffixes = [question_suffix(question) for question in QUESTIONS * n]
+    generate_beams(model, TOKENIZER, PREFIX, suffixes, Search(3, 10, batch_size=2))
 
 
 def training(model, n):
@@ -83,6 +85,7 @@ def training(model, n):
 # Each does something n times as often.
 RUNS = {
     "beam step": decoding(None),
+    "beam step in a queue": refilled,
     "sampling step": decoding(Draw(0.8, 0.9, 1)),
     "scoring batch": lambda m, n: score_answers(m, _prompts(4 * n), DIGITS, batch_size=6),
     "verifier batch": lambda m, n: word_probability(m, _prompts(4 * n), 3, batch_size=6),

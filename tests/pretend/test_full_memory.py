@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.answers.decode import generate_beams
+from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
@@ -31,9 +31,7 @@ FULL = "The GPU's memory holds the model, but not what is computed beside it"
 
 def decode(model):
     suffixes = ["yes", "no 1", "what now", "7"]
-    return generate_beams(
-        model, TOKENIZER, "Is it? ", suffixes, n_beams=3, max_new_tokens=4, batch_size=4
-    )
+    return generate_beams(model, TOKENIZER, "Is it? ", suffixes, Search(3, 4, batch_size=4))
 
 
 def train(model):

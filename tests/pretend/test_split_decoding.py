@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.answers.decode import Draw, generate_beams
+from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.models.load import load_model
 
 SUFFIXES = [f"Prompt: Which {word}?\nAnswer:" for word in ("Oslo", "country is in", "a", "Nor")]
@@ -22,9 +22,7 @@ def test_a_split_model_decodes_as_a_whole_one(kind, draw, tmp_path, monkeypatch)
     split = load_model(str(tmp_path), dtype="float32")
     assert {str(p.device) for p in split.parameters()} == {"cuda:0", "cuda:1"}
     found = [
-        generate_beams(
-            one, tiny_tokenizer(), "", SUFFIXES, n_beams=3, max_new_tokens=12, draw=draw
-        )
+        generate_beams(one, tiny_tokenizer(), "", SUFFIXES, Search(3, 12, draw))
         for one in (split, model)
     ]
     for ours, theirs in zip(*found, strict=True):

@@ -28,7 +28,7 @@ JOBS = {
     "adapters": (adapters_job, "seed17/adapter_model.safetensors"),
 }
 WORK = {  # what does the work of each job, one batch or micro-batch a call
-    "beams": (decode, "_search"),
+    "beams": (decode, "answer_queue"),
     "scores": (scoring, "digit_logits"),
     "adapters": (loss, "question_losses"),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.answers.decode import Draw
+from persistcal.answers.decode import Draw, Search
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence.prompts import (
     few_shot_groups,
@@ -56,7 +56,7 @@ def generate_beams(
     `backend`, "transformers" or "vllm", runs the model. `draw`, the values of a
     `persistcal.answers.decode.Draw`, makes them samples. Of `n_shards` parts of the work,
     `shard` is done. An interrupted run is continued if it had the same `code`, a digest.
-    `search` holds the sizes of `persistcal.answers.decode.generate_beams`.
+    `search` holds the sizes of a `persistcal.answers.decode.Search`.
     """
     settings = dict(locals(), threads=None)
     set_threads(threads)
@@ -93,11 +93,10 @@ def generate_beams(
                 tokenizer,
                 prefix,
                 suffixes,
+                Search(draw=Draw(**draw) if draw else None, **search),
                 add_special_tokens=not chat,
-                draw=Draw(**draw) if draw else None,
                 work=work,
                 progress=bar.update,
-                **search,
             )
             for question_id, beams in zip(group["question_id"], decoded, strict=True):
                 rows += [(question_id, rank, *beam) for rank, beam in enumerate(beams)]
