@@ -23,8 +23,8 @@ from transformers import (
 
 from benchmarks.results import Result, show
 from persistcal.answers.entailment import EntailmentModel
-from persistcal.answers.entailment_cache import EntailmentCache
 from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
+from persistcal.store.entailment_cache import EntailmentCache
 
 N_QUESTIONS, N_CHECKPOINTS, N_BEAMS = 20, 7, 10
 BATCH_SIZE = 32

@@ -8,9 +8,9 @@ continuations: beams or samples of a batch of questions, some of which are done 
     join
 decode: short answers by beam search or sampling, with the few-shot prefix encoded once
 entailment: ask a natural-language-inference model whether one answer entails another
-entailment_cache: what an entailment model said, on disk, shared by all jobs
 equivalence: which answers to a question mean the same, found with few comparisons
 equivalence_backends: the equivalence of answers that a study's config asks for
+few_shot: questions as a model is asked them, after a few examples: as text or in its chat
 noise: random numbers with an address, the same on any device
 prefix_cache: attention over a shared prefix and a tree of tokens for each question
 predictions: the prediction of a checkpoint: its most probable candidate answer to a

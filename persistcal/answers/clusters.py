@@ -1,16 +1,21 @@
 """Group beams into candidate answers and give each its probability."""
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from persistcal.answers.equivalence import Comparison, group_answers, normalise
+from persistcal.answers.equivalence import PairTest, group_answers, normalise
+from persistcal.store import artifacts
+
+log = logging.getLogger(__name__)
 
 
-class Beams(NamedTuple):
-    """What a model answered to a question.
+class QuestionBeams(NamedTuple):
+    """Beams of a question.
 
     Attributes
     ----------
@@ -82,7 +87,7 @@ def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
 
 
 def cluster_answers(
-    answered: Sequence[Beams], equivalent: Comparison, *, weighting: str = "softmax"
+    answered: Sequence[QuestionBeams], equivalent: PairTest, *, weighting: str = "softmax"
 ) -> list[list[Cluster]]:
     """Group the beams of each question by meaning.
 
@@ -92,7 +97,7 @@ def cluster_answers(
 
     Parameters
     ----------
-    answered : sequence of Beams
+    answered : sequence of QuestionBeams
         One per question.
     equivalent : callable
         Whether the answers of each `persistcal.answers.equivalence.Pair` mean the same;
@@ -115,7 +120,8 @@ def cluster_answers(
     Examples
     --------
     >>> from persistcal.answers.equivalence import identical
-    >>> beams = Beams("Capital?", ["Paris", "paris.", "Lyon", ""], np.log([0.4, 0.3, 0.2, 0.1]))
+    >>> texts, weights = ["Paris", "paris.", "Lyon", ""], [0.4, 0.3, 0.2, 0.1]
+    >>> beams = QuestionBeams("Capital?", texts, np.log(weights))
     >>> [clusters] = cluster_answers([beams], identical)
     >>> for cluster in clusters:
     ...     print(cluster.answer, round(cluster.probability, 3))
@@ -133,7 +139,31 @@ def cluster_answers(
     ]
 
 
-def _rank(beams: Beams, weighting: str) -> list[tuple[str, float]]:
+def cluster_table(
+    questions: pd.DataFrame, beams: pd.DataFrame, equivalent: PairTest, *, weighting: str
+) -> pd.DataFrame:
+    """Return the table CLUSTERS of tables QUESTIONS and BEAMS, see `cluster_answers`."""
+    texts = questions.set_index("question_id")["question"]
+    answered = {
+        question_id: QuestionBeams(
+            texts[question_id], group["text"].tolist(), group["logprob"].tolist()
+        )
+        for question_id, group in beams.groupby("question_id", sort=False)
+    }
+    clustered = cluster_answers(list(answered.values()), equivalent, weighting=weighting)
+    rows = [
+        (question_id, number, *cluster)
+        for question_id, candidates in zip(answered, clustered, strict=True)
+        for number, cluster in enumerate(candidates)
+    ]
+    table = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
+    log.info("%d clusters of %d questions", len(table), len(answered))
+    if n_empty := clustered.count([]):
+        log.warning("%d questions have no answer in any beam", n_empty)
+    return table
+
+
+def _rank(beams: QuestionBeams, weighting: str) -> list[tuple[str, float]]:
     """Answers with their weights, best beam first; empty ones left out.
 
     Of samples, whose log-probabilities need not be known, the most frequent text is first.

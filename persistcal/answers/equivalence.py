@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     other: str
 
 
-Comparison = Callable[[Sequence[Pair]], Sequence[bool]]
+PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
 
 # Soft hyphen, zero-width characters, marks of direction, byte order mark
 UNSEEN = dict.fromkeys(
@@ -58,7 +58,7 @@ def identical(pairs: Sequence[Pair]) -> list[bool]:
     return [normalise(pair.one) == normalise(pair.other) for pair in pairs]
 
 
-def mutual_entailment(entails: Comparison) -> Comparison:
+def mutual_entailment(entails: PairTest) -> PairTest:
     """Make an equivalence of `entails`: identical, or each entails the other.
 
     The first direction goes from the answer that sorts first, so that another
@@ -84,14 +84,14 @@ def mutual_entailment(entails: Comparison) -> Comparison:
     return equivalent
 
 
-def _ask_some(compare: Comparison, pairs: list[Pair], wanted: list[bool]) -> list[bool]:
+def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[bool]:
     """Compare the pairs that are wanted; of the others the answer is no."""
     answers = iter(compare([pair for pair, ask in zip(pairs, wanted, strict=True) if ask]))
     return [ask and bool(next(answers)) for ask in wanted]
 
 
 def group_answers(
-    asked: Sequence[tuple[str, Sequence[str]]], equivalent: Comparison
+    asked: Sequence[tuple[str, Sequence[str]]], equivalent: PairTest
 ) -> list[list[int]]:
     """Group each question's answers: the connected components of `equivalent`.
 

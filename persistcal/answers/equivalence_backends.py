@@ -4,10 +4,9 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from persistcal.answers.equivalence import Comparison, identical, mutual_entailment
+from persistcal.answers.equivalence import PairTest, identical, mutual_entailment
 
 # What an entailment model needs beside its weights.
 MODEL_FILES = ["*.json", "*.txt", "*.model"]
@@ -22,7 +21,7 @@ def open_equivalence(
     questions: Iterable[str],
     answers: Iterable[str],
     threads: int,
-) -> Iterator[Comparison]:
+) -> Iterator[PairTest]:
     """Give the equivalence that `settings` describe, as long as the ``with`` block lasts.
 
     Parameters
@@ -44,10 +43,10 @@ def open_equivalence(
         return
     # Torch and the Hub are not needed above.
     from persistcal.answers.entailment import HYPOTHESIS, PREMISE, EntailmentModel
-    from persistcal.answers.entailment_cache import EntailmentCache
     from persistcal.models.checkpoint import Checkpoint
     from persistcal.models.hub import fetch_checked
     from persistcal.models.load import set_threads
+    from persistcal.store.entailment_cache import EntailmentCache, folder_of
 
     set_threads(threads)
     model = Checkpoint.read(model_path)
@@ -56,7 +55,7 @@ def open_equivalence(
     asked = [model.weights, PREMISE, HYPOTHESIS, dtype]
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
     cache = EntailmentCache(
-        Path(model_path).parent / digest / dataset,
+        folder_of(model_path, digest, dataset),
         EntailmentModel(str(folder), batch_size=settings["batch_size"], dtype=dtype),
         questions=questions,
         answers=answers,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.equivalence import Comparison
+from persistcal.answers.equivalence import PairTest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -51,7 +51,7 @@ class Evidence:
     clusters: pd.DataFrame
     beams: pd.DataFrame
     verified: pd.DataFrame | None = None
-    equivalent: Comparison | None = None
+    equivalent: PairTest | None = None
     load: "Callable[[str], tuple[PreTrainedModel, PreTrainedTokenizerBase]] | None" = None
     sampled: bool = False
     prompt: str = ""

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.answers.equivalence import Comparison, Pair, normalise
+from persistcal.answers.equivalence import Pair, PairTest, normalise
 
 
 def surrogate_confidences(
-    predictions: pd.DataFrame, candidates: pd.DataFrame, equivalent: Comparison
+    predictions: pd.DataFrame, candidates: pd.DataFrame, equivalent: PairTest
 ) -> pd.Series:
     """Return the probability that another checkpoint gives to each prediction.
 

@@ -1,7 +1,8 @@
 """Run a model over many prompts in batches: shards, memory and finished work."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ import torch
 
 from persistcal.store.artifacts import Table
 from persistcal.store.gpu_errors import is_full
+from persistcal.store.jobs import Job
+from persistcal.store.progress import Progress
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +38,20 @@ class Work(NamedTuple):
 
     shard: int = 0
     n_shards: int = 1
-    remember: Callable[[int, Callable[[], list]], list] = compute_now
+    remember: Callable[..., list] = compute_now
+
+    @classmethod
+    @contextmanager
+    def of_job(cls, job: Job) -> Iterator["Work"]:
+        """Yield the shard that a job computes; `of` names what its progress keeps."""
+        shard, n_shards = (job.settings.get(name) for name in ("shard", "n_shards"))
+        with Progress.of_job(job) as progress:
+            remember = progress.remember if progress else compute_now
+            yield cls(shard or 0, n_shards or 1, remember)
+
+    def of(self, name: str) -> "Work":
+        """Return the work on one of several computations of a job."""
+        return self._replace(remember=partial(self.remember, name))
 
 
 def unless_full(compute: Callable[[], list], n_together: int) -> list | None:

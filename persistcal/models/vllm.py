@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, GenerationConfig
 
+from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.hub import fetch_checked
+
 
 class VllmModel:
     """A model as decoding needs it: its likeliest next tokens, and where answers end.
@@ -103,3 +106,8 @@ class VllmModel:
             rows.append(sorted(pairs, key=lambda pair: -pair[0])[:n])
         logprobs = torch.tensor([[logprob for logprob, _ in row] for row in rows])
         return logprobs, torch.tensor([[token for _, token in row] for row in rows])
+
+
+def open_vllm(checkpoint: Checkpoint) -> VllmModel:
+    """Load the model of a checkpoint, whose files are what its record says."""
+    return VllmModel(str(fetch_checked(checkpoint)), dtype=checkpoint.dtype)

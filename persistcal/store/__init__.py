@@ -6,6 +6,7 @@ artifacts: the tables that rules hand to each other, and their names in annotati
 content: digest of a table's content
 csv_text: encoding and delimiter of a user's text file, where the file makes them certain
 figures: figures as files, whole or not at all
+entailment_cache: answers of an entailment model on disk, shared by all jobs
 files: files by their paths: read, written whole or not at all, and known by a digest
 gpu_errors: what the errors of GPUs mean, in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all

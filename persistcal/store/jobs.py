@@ -124,7 +124,11 @@ def execute(
         torch.set_num_threads(job.threads)
     hints = get_type_hints(function, include_extras=True)
     parameters = signature(function).parameters
-    named = {name: files for name, files in job.inputs.items() if name in parameters}
+    named = {  # an input that is not there is [] to Snakemake
+        name: files
+        for name, files in job.inputs.items()
+        if name in parameters and (files or parameters[name].default is Parameter.empty)
+    }
     with ExitStack() as contexts:
         arguments: dict[str, Any] = {}
         for name, parameter in parameters.items():
@@ -161,8 +165,10 @@ def _present(kind: Any) -> Any:  # noqa: ANN401
 
 def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
     """Return a setting; a dictionary becomes the record that the annotation names."""
-    record = is_dataclass(kind) or hasattr(kind, "_fields")
-    return kind(**value) if record and isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping) or not (is_dataclass(kind) or hasattr(kind, "_fields")):
+        return value
+    hints = get_type_hints(kind)
+    return kind(**{name: _setting(_present(hints[name]), part) for name, part in value.items()})
 
 
 def _read(kind: Any, files: Files) -> Any:  # noqa: ANN401

@@ -3,8 +3,7 @@
 import generate_beams as script
 import pytest
 from answer_tables import questions_table
-from cluster_answers import cluster_answers
-from jobs import beams_job
+from jobs import ABOUT, beams_job, clusters_job
 from judge_answers import judge_answers
 from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
@@ -25,7 +24,7 @@ PAIRS = "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer
 def study(tmp_path):
     questions = questions_table(n_train=3, n_test=2)
     questions.loc[:1, "split"] = "few_shot"
-    artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS)
+    artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT)
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = CHAT
     tokenizer.save_pretrained(tmp_path / "a")
@@ -66,7 +65,7 @@ def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
         return decode(model, tokenizer, prefix, suffixes, search, **settings)
 
     monkeypatch.setattr(script, "decode", listen)
-    beams_job(study, study / "beams.parquet", few_shot=2, chat=chat, max_new_tokens=2)
+    beams_job(study, study / "beams.parquet", n_examples=2, chat=chat, max_new_tokens=2)
     assert texts[0] == asked
     assert len(texts) == 3
 
@@ -78,9 +77,7 @@ def test_without_training_questions_the_test_split_is_answered_and_judged(study)
     )
     beams_job(study, beams, splits=["test"])
     assert set(artifacts.read(beams, artifacts.BEAMS)["question_id"]) == {"q3", "q4"}
-    cluster_answers(
-        questions, beams, clusters, equivalence={"backend": "lexical"}, weighting="softmax"
-    )
+    clusters_job(questions, beams, clusters, equivalence={"backend": "lexical"})
     judge_answers(questions, clusters, labels, answers)
     judged = artifacts.read(answers, artifacts.ANSWERS)
     assert set(judged["split"]) == {"test"} and set(judged["question_id"]) <= {"q3", "q4"}

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from persistcal.answers import clusters as clustering
-from persistcal.answers.clusters import Beams, beam_weights
+from persistcal.answers.clusters import QuestionBeams, beam_weights
 from persistcal.answers.equivalence import identical
 
 
 def cluster_answers(texts, logprobs, equivalent=identical, **options):
     """The clusters of one question; `equivalent` compares (question, one, other)."""
     [clusters] = clustering.cluster_answers(
-        [Beams("?", texts, logprobs)], equivalent, **options
+        [QuestionBeams("?", texts, logprobs)], equivalent, **options
     )
     return clusters
 

@@ -1,10 +1,10 @@
 """Beam search against transformers' `generate`, one whole prompt at a time."""
 
-import generate_beams as generate_beams_script
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from jobs import ABOUT, beams_job
 from like_generate import assert_decodes_like_generate, assert_same_beams, one_by_one
 from records import write_record
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -470,7 +470,7 @@ def study(tmp_path, tokenizer):
     model = random_model("olmo3_tiny_window", len(tokenizer))
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    write_record(tmp_path / "model", tmp_path / "checkpoint.json")
+    write_record(tmp_path / "model", tmp_path / "a.json")
     splits = ["few_shot"] * 4 + ["test", "train", "test", "unused", "test"]
     questions = pd.DataFrame(
         {
@@ -484,33 +484,22 @@ def study(tmp_path, tokenizer):
             "excluded": [False] * 6 + [True] + [False] * 2,
         }
     )
-    artifacts.write(questions.iloc[::-1], tmp_path / "questions.parquet", artifacts.QUESTIONS)
+    artifacts.write(
+        questions.iloc[::-1], tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT
+    )
     return tmp_path, model
 
 
 def run_script(folder, **changes):
-    settings = {
-        "splits": ["train", "test"],
-        "few_shot": 2,
-        "few_shot_by_category": False,
-        "n_beams": 4,
-        "max_new_tokens": 5,
-        "batch_size": 2,
-        "threads": 1,
-    }
-    generate_beams_script.generate_beams(
-        str(folder / "checkpoint.json"),
-        str(folder / "questions.parquet"),
-        str(folder / "beams.parquet"),
-        **settings | changes,
-    )
+    settings = {"n_examples": 2, "n_beams": 4, "max_new_tokens": 5} | changes
+    beams_job(folder, folder / "beams.parquet", **settings)
     return artifacts.read(folder / "beams.parquet", artifacts.BEAMS)
 
 
 @pytest.mark.parametrize("by_category", [False, True])
 def test_script_writes_the_beams_of_asked_questions(study, tokenizer, by_category):
     folder, model = study
-    beams = run_script(folder, few_shot_by_category=by_category)
+    beams = run_script(folder, by_category=by_category)
     # Asked: q4 (list), q5 (fact), q8 (list); q6 is excluded and q7 unused.
     examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]} if by_category else {}
     assert beams["question_id"].value_counts().to_dict() == {"q4": 4, "q5": 4, "q8": 4}
@@ -542,8 +531,8 @@ def test_a_chat_model_is_asked_in_its_chat_format(study, tokenizer, by_category)
     folder, model = study
     chatting = with_first_token(tokenizer, chat_template=CHAT)
     chatting.save_pretrained(folder / "model")
-    write_record(folder / "model", folder / "checkpoint.json")
-    beams = run_script(folder, chat=True, few_shot_by_category=by_category, batch_size=3)
+    write_record(folder / "model", folder / "a.json")
+    beams = run_script(folder, chat="turns", by_category=by_category, batch_size=3)
     examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]} if by_category else {}
     n_tokens = []
     for question_id, rows in beams.groupby("question_id"):
@@ -565,9 +554,9 @@ def test_a_chat_model_is_asked_in_its_chat_format(study, tokenizer, by_category)
 
 
 def test_a_chat_model_without_a_chat_template_is_refused(study, monkeypatch):
-    monkeypatch.setattr(generate_beams_script, "load_model", stop)  # not even loaded
+    monkeypatch.setattr("persistcal.models.load.open_model", stop)  # not even loaded
     with pytest.raises(ValueError, match="has no chat template; set the model's chat to false"):
-        run_script(study[0], chat=True)
+        run_script(study[0], chat="turns")
 
 
 def test_script_with_nothing_to_ask_writes_an_empty_table(study):
@@ -580,7 +569,7 @@ def test_script_with_nothing_to_ask_writes_an_empty_table(study):
 )
 def test_script_refuses_too_few_examples(study, few_shot, by_category, message):
     with pytest.raises(ValueError, match=message):
-        run_script(study[0], few_shot=few_shot, few_shot_by_category=by_category)
+        run_script(study[0], n_examples=few_shot, by_category=by_category)
 
 
 def test_no_examples_make_an_empty_prefix():

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cluster_answers import cluster_answers
 from fetch_entailment_model import fetch_entailment_model
+from jobs import ABOUT, clusters_job
 from tiny_models import ID2LABEL, MAX_LENGTH, tiny_entailment_model
 from transformers import (
     DebertaV2ForSequenceClassification,
@@ -150,7 +150,7 @@ def study(tmp_path, folder):
         category="c",
         excluded=False,
     )
-    artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS)
+    artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT)
     draw = np.random.default_rng(17)
     for name in ("a", "b"):
         rows = [
@@ -159,10 +159,10 @@ def study(tmp_path, folder):
             for beam, text in enumerate(draw.choice([*ANSWERS, ""], size=6))
         ]
         beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
-        artifacts.write(beams, tmp_path / f"{name}.beams.parquet", artifacts.BEAMS)
+        artifacts.write(beams, tmp_path / f"{name}.beams.parquet", artifacts.BEAMS, about=ABOUT)
     record = tmp_path / "entailment" / "model.json"
     record.parent.mkdir()
-    fetch_entailment_model(str(record), repo=str(folder.parent), revision="v1")
+    fetch_entailment_model(repo=str(folder.parent), revision="v1").write(record)
     return tmp_path
 
 
@@ -171,14 +171,9 @@ NLI = {"backend": "nli", "model": "unused", "revision": "unused", "batch_size": 
 
 def cluster(study, name, out, **settings):
     path = study / out / name / "quiz.parquet"
-    cluster_answers(
-        study / "questions.parquet",
-        study / f"{name}.beams.parquet",
-        path,
-        study / "entailment" / "model.json",
-        equivalence=NLI | settings,
-        weighting="softmax",
-    )
+    tables = study / "questions.parquet", study / f"{name}.beams.parquet", path
+    record = study / "entailment" / "model.json"
+    clusters_job(*tables, record, equivalence=NLI | settings, dataset="quiz")
     return artifacts.read(path, artifacts.CLUSTERS)
 
 
@@ -229,7 +224,7 @@ def test_another_model_is_asked_anew(study, tmp_path):
     cluster(study, "a", "clusters")
     tiny_entailment_model(tmp_path / "repo" / "v2", seed=1)
     record = study / "entailment" / "model.json"
-    fetch_entailment_model(str(record), repo=str(tmp_path / "repo"), revision="v2")
+    fetch_entailment_model(repo=str(tmp_path / "repo"), revision="v2").write(record)
     entry = json.loads(record.read_text())
     assert set(entry) == {"repo", "revision", "commit", "weights", "files", "dtype"}
     cluster(study, "a", "other")
@@ -249,7 +244,4 @@ def test_another_precision_is_asked_anew(study):
 def test_a_model_without_classes_is_not_fetched(tmp_path):
     tiny_entailment_model(tmp_path / "repo" / "v1", {0: "LABEL_0", 1: "LABEL_1"})
     with pytest.raises(ValueError, match=r"repo \(v1\) has the classes LABEL_0, LABEL_1"):
-        fetch_entailment_model(
-            str(tmp_path / "m.json"), repo=str(tmp_path / "repo"), revision="v1"
-        )
-    assert not (tmp_path / "m.json").exists()
+        fetch_entailment_model(repo=str(tmp_path / "repo"), revision="v1")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from persistcal.answers.entailment_cache import EntailmentCache
 from persistcal.answers.equivalence import Pair, group_answers, identical, mutual_entailment
 from persistcal.judge.labels import judge_lexically
+from persistcal.store.entailment_cache import EntailmentCache
 
 # Three of them are identical after normalisation, and two more.
 ANSWERS = ["Oslo", "oslo.", "OSLO", "Bergen", "bergen.", "Norway", "a town", "the capital"]
@@ -144,7 +144,7 @@ def test_cache_of_jobs_at_the_same_time_and_of_a_broken_file(tmp_path, caplog):
 
 
 def test_a_job_that_fails_keeps_what_it_was_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("persistcal.answers.entailment_cache.PART_ROWS", 2)
+    monkeypatch.setattr("persistcal.store.entailment_cache.PART_ROWS", 2)
 
     class Failing(Scripted):
         def __call__(self, pairs):

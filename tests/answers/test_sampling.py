@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from adapter_files import write_checkpoints
-from jobs import beams_job
-from merge_shards import merge_shards
+from jobs import beams_job, merge_job
+from merge_beams import merge_beams
 from scipy.stats import chisquare, kstest
 from tiny_models import tiny_model, tiny_tokenizer
 from transformers import TopPLogitsWarper
@@ -89,8 +89,8 @@ def test_shards_of_the_script_make_the_same_file(tmp_path):
     shards = [tmp_path / f"shard{i}" for i in range(3)]
     for i, path in enumerate(shards):
         beams_job(tmp_path, path, shard=i, n_shards=3, **settings)
-    questions, merged = str(tmp_path / "questions.parquet"), tmp_path / "merged"
-    merge_shards([str(path) for path in shards], questions, str(merged), table="BEAMS")
+    merged = tmp_path / "merged"
+    merge_job(merge_beams, tmp_path, shards, merged)
     assert merged.read_bytes() == (tmp_path / "whole").read_bytes()
     assert len(artifacts.read(merged, artifacts.BEAMS)) == 24 * 3
 

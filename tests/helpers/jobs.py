@@ -1,28 +1,50 @@
 """The three long jobs, on the files of `adapter_files`, ready to be called."""
 
 from adapter_files import SEEDS, adapter_paths, training_job
+from cluster_answers import cluster_answers
 from generate_beams import generate_beams
 from score_answers import score_answers
 from tiny_models import TEMPLATE
 from train_adapters import train_adapters
 
-from persistcal.store.jobs import execute
+from persistcal.store.jobs import Job, execute
 
 NAMES = ["a", "b"]
 
 
+ABOUT = {"model": "tiny", "checkpoint": "a", "dataset": "atlas"}
+
+
 def beams_job(study, output, **changes):
-    settings = {
-        "splits": ["train", "test"],
-        "few_shot": 0,
-        "few_shot_by_category": False,
-        "n_beams": 3,
-        "max_new_tokens": 6,
-        "batch_size": 2,  # eight are saved together
-        "threads": 1,
-    }
-    paths = study / "a.json", study / "questions.parquet", output
-    generate_beams(*map(str, paths), **settings | changes)
+    """`changes` may be those of a `Search` or a `FewShot`."""
+    few_shot = {"n_examples": 0, "by_category": False, "chat": ""}
+    search = {"n_beams": 3, "max_new_tokens": 6, "draw": None}
+    search |= {"batch_size": 2, "memory_gb": 16.0}  # eight are saved together
+    for record in (few_shot, search):
+        record |= {key: changes.pop(key) for key in set(record) & set(changes)}
+    settings = {"splits": ["train", "test"], "backend": "transformers", **ABOUT}
+    settings |= {"few_shot": few_shot, "search": search, **changes}
+    inputs = {"checkpoint": study / "a.json", "questions": study / "questions.parquet"}
+    execute(generate_beams, job_of(inputs, {"beams": output}, settings))
+
+
+def merge_job(function, study, shards, output, **about):
+    inputs = {"questions": study / "questions.parquet", "shards": list(map(str, shards))}
+    execute(function, job_of(inputs, {"merged": output}, ABOUT | about))
+
+
+def clusters_job(questions, beams, clusters, model="", **settings):
+    inputs = {"questions": questions, "beams": beams, "entailment_model": model or []}
+    settings = {"weighting": "softmax", **ABOUT, **settings}
+    execute(cluster_answers, job_of(inputs, {"clusters": clusters}, settings))
+
+
+def job_of(inputs, outputs, settings):
+    inputs, outputs = (
+        {name: files if isinstance(files, list) else str(files) for name, files in some.items()}
+        for some in (inputs, outputs)
+    )
+    return Job(inputs, outputs, settings, threads=1)
 
 
 def scores_job(study, output, **changes):
@@ -36,6 +58,7 @@ def scores_job(study, output, **changes):
         str(output),
         **{"answers_of": NAMES, "adapters": adapters, "split": "test", "prompt": TEMPLATE}
         | {"batch_size": 2, "head": "float32", "precision": "stored", "threads": 1}
+        | {"about": ABOUT | {"recipe": "both", "answers": "own"}}
         | changes,
     )
 

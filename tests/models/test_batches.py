@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 import torch
 from adapter_files import write_checkpoints
-from jobs import NAMES, adapters_job, beams_job, scores_job
-from merge_shards import merge_shards
+from jobs import NAMES, adapters_job, beams_job, merge_job, scores_job
+from merge_beams import merge_beams
+from merge_scores import merge_scores
 from records import write_record
 
 from persistcal.answers import decode
@@ -19,7 +20,11 @@ from persistcal.store import artifacts
 pytestmark = pytest.mark.slow
 
 JOBS = {"BEAMS": beams_job, "SCORES": scores_job}
-WORK = {"BEAMS": (decode, "answer_queue", 4), "SCORES": (scoring, "digit_logits", 1)}
+MERGES = {"BEAMS": merge_beams, "SCORES": merge_scores}
+WORK = {  # what computes, and the items that it computes together
+    "BEAMS": (decode, "answer_queue", lambda *arguments: arguments[4]),
+    "SCORES": (scoring, "digit_logits", lambda *arguments: len(arguments[1])),
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,23 +44,18 @@ def test_any_number_of_shards_makes_the_same_file(table, n_shards, study, tmp_pa
     for i, path in enumerate(shards):
         JOBS[table](study, path, shard=i, n_shards=n_shards)
     sizes = [len(pd.read_parquet(path)) for path in shards]
-    # Batches: 24 / 3 of beams; 6 / 2 of scores. The last shards may have none.
+    # Batches: 24 / 8 of beams; 6 / 2 of scores. The last shards may have none.
     assert sum(sizes) == {"BEAMS": 24 * 3, "SCORES": 6 * 4}[table]
     assert max(sizes) < sum(sizes)
-    merge_shards(
-        [str(path) for path in reversed(shards)],
-        str(study / "questions.parquet"),
-        str(tmp_path / "merged"),
-        table=table,
-    )
+    merge_job(MERGES[table], study, shards[::-1], tmp_path / "merged", answers="own")
     assert (tmp_path / "merged").read_bytes() == (study / table).read_bytes()
 
 
-def out_of_memory_above(n, compute, at, sizes):
-    """`compute`, which fails when its argument number `at` has more than `n` items."""
+def out_of_memory_above(n, compute, size_of, sizes):
+    """`compute`, which fails when it is to compute more than `n` items together."""
 
     def fail_or_compute(*arguments, **settings):
-        sizes.append(len(arguments[at]))
+        sizes.append(size_of(*arguments))
         if sizes[-1] > n:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
         return compute(*arguments, **settings)
@@ -65,18 +65,19 @@ def out_of_memory_above(n, compute, at, sizes):
 
 @pytest.mark.parametrize("table", JOBS)
 def test_a_batch_that_does_not_fit_is_halved(table, study, tmp_path, monkeypatch, caplog):
-    module, name, at = WORK[table]
+    module, name, size_of = WORK[table]
     sizes = []
-    compute = out_of_memory_above(2, getattr(module, name), at, sizes)
+    compute = out_of_memory_above(2, getattr(module, name), size_of, sizes)
     monkeypatch.setattr(module, name, compute)
     caplog.set_level(logging.WARNING)
     JOBS[table](study, tmp_path / "halved", batch_size=8)
     kind = getattr(artifacts, table)
     ours, whole = (artifacts.read(path, kind) for path in (tmp_path / "halved", study / table))
     pd.testing.assert_frame_equal(ours, whole, rtol=0, atol=1e-5)
-    # Beams: 24 questions; scores: 6 prompts of each adapter, (3 + 1) // 2 = 2.
+    # Of 24 questions 8, 4 and 2 are tried together; of 6 prompts of each adapter 6, 3 and
+    # (3 + 1) // 2 = 2, then the other half of 3.
     first, second = (8, 4) if table == "BEAMS" else (6, 3)
-    assert sizes[:4] == [first, second, 2, (second - 2) % 2 or 2]
+    assert sizes == [8, 4, 2] if table == "BEAMS" else sizes[:4] == [6, 3, 2, 1]
     text = "A batch of {} does not fit into the GPU's memory and is computed in halves"
     for said, size in zip(caplog.messages, (first, second), strict=False):
         assert said.startswith(text.format(size))
@@ -84,8 +85,10 @@ def test_a_batch_that_does_not_fit_is_halved(table, study, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("table", JOBS)
 def test_a_single_question_that_does_not_fit_stops_the_job(table, study, tmp_path, monkeypatch):
-    module, name, at = WORK[table]
-    monkeypatch.setattr(module, name, out_of_memory_above(0, getattr(module, name), at, []))
+    module, name, size_of = WORK[table]
+    monkeypatch.setattr(
+        module, name, out_of_memory_above(0, getattr(module, name), size_of, [])
+    )
     monkeypatch.setattr("score_answers.check_digit_logits", lambda *_: None)
     with pytest.raises(MemoryError, match=r"One question alone .* Tried to allocate 2 GiB"):
         JOBS[table](study, tmp_path / "beams")
@@ -94,7 +97,7 @@ def test_a_single_question_that_does_not_fit_stops_the_job(table, study, tmp_pat
 
 def test_each_part_that_does_not_fit_is_halved():
     sizes = []
-    compute = out_of_memory_above(3, lambda items: items, 0, sizes)
+    compute = out_of_memory_above(3, lambda items: items, len, sizes)
     assert in_halves(compute, list(range(7))) == list(range(7))
     assert sizes == [7, 4, 2, 2, 3]  # (7 + 1) // 2 = 4, 4 // 2 = 2
 
@@ -106,41 +109,41 @@ def in_bfloat16(tmp_path):
     return tmp_path
 
 
-def spy_on_search(monkeypatch, refuse=lambda suffixes: False):
-    """Questions of each search; it runs out of memory on those that `refuse` is true of."""
-    together, search = [], decode._search
+def spy_on_queue(monkeypatch, refuse=lambda suffixes, at_once: False):
+    """Questions of each queue and how many are answered at once; some are refused."""
+    seen, answer = [], decode.answer_queue
 
-    def spied(model, shared, suffixes, found):
+    def spied(model, shared, suffixes, begin, at_once):
         assert model.dtype == torch.bfloat16
-        if refuse([tuple(tokens) for tokens in suffixes]):
+        suffixes = [tuple(tokens) for tokens in suffixes]
+        if refuse(suffixes, at_once):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-        together.append([tuple(tokens) for tokens in suffixes])
-        search(model, shared, suffixes, found)
+        seen.append((suffixes, at_once))
+        return answer(model, shared, suffixes, begin, at_once)
 
-    monkeypatch.setattr(decode, "_search", spied)
-    return together
+    monkeypatch.setattr(decode, "answer_queue", spied)
+    return seen
 
 
 def test_shards_agree_in_bfloat16_where_a_batch_does_not_fit(in_bfloat16, monkeypatch):
-    """The second of three batches meets too little memory, in whichever job it is."""
+    """The second of three queues meets too little memory, in whichever job it is."""
     with monkeypatch.context() as patch:
-        whole = spy_on_search(patch)
-        beams_job(in_bfloat16, in_bfloat16 / "fits", batch_size=8)
-    assert [len(batch) for batch in whole] == [8, 8, 8]
+        whole = spy_on_queue(patch)
+        beams_job(in_bfloat16, in_bfloat16 / "fits", batch_size=2)
+    assert [(len(queue), at_once) for queue, at_once in whole] == [(8, 2)] * 3
     first, second, third = whole
     files = []
     for n_shards in (1, 2, 3):
         with monkeypatch.context() as patch:
-            together = spy_on_search(
-                patch, lambda suffixes: len(suffixes) > 2 and suffixes[0] in second
+            seen = spy_on_queue(
+                patch, lambda suffixes, at_once: suffixes == second[0] and at_once == 2
             )
             shards = [in_bfloat16 / f"shard{i}of{n_shards}" for i in range(n_shards)]
             for i, path in enumerate(shards):
-                beams_job(in_bfloat16, path, batch_size=8, shard=i, n_shards=n_shards)
-        halves = [second[start : start + 2] for start in (0, 2, 4, 6)]
-        assert sorted(together) == sorted([first, *halves, third])
-        merged, questions = in_bfloat16 / f"of{n_shards}", in_bfloat16 / "questions.parquet"
-        merge_shards([*map(str, shards)], str(questions), str(merged), table="BEAMS")
+                beams_job(in_bfloat16, path, shard=i, n_shards=n_shards)
+        assert sorted(seen) == sorted([first, (second[0], 1), third])
+        merged = in_bfloat16 / f"of{n_shards}"
+        merge_job(merge_beams, in_bfloat16, shards, merged)
         files.append(merged.read_bytes())
     assert files[0] == files[1] == files[2]
 
@@ -151,14 +154,14 @@ def test_free_memory_does_not_decide_what_is_decoded_together(in_bfloat16, monke
     for free in (1e5, 1e15):
         monkeypatch.setattr("psutil.virtual_memory", lambda n=free: Mock(available=n))
         with monkeypatch.context() as patch:
-            together = spy_on_search(patch)
+            seen = spy_on_queue(patch)
             output = in_bfloat16 / f"beams{free}"
-            # A token takes 2 layers x 2 x 16 x 2 bytes; a tree of about 60, and the logits of
-            # 3 beams, 300 x 20 bytes each, take about 27 kB: seven questions fit
+            # A token takes 2 layers x 2 x 16 x 2 bytes; a tree of about 40, and the logits of
+            # 3 beams, 300 x 20 bytes each, take about 23 kB: eight questions fit
             beams_job(in_bfloat16, output, batch_size="auto", memory_gb=1.9e-4)
-            found.append((together, output.read_bytes()))
+            found.append((seen, output.read_bytes()))
     assert found[0] == found[1]
-    assert 1 < max(map(len, found[0][0])) < 24
+    assert {at_once for _, at_once in found[0][0]} == {8}
     [message] = caplog.messages
     assert "0.0 GB are free; should the job be killed, lower decoding.memory_gb" in message
 

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from persistcal.training import loss
 pytestmark = pytest.mark.slow
 
 JOBS = {
-    "beams": (beams_job, "beams.parquet"),
+    "beams": (partial(beams_job, batch_size=1), "beams.parquet"),  # four are saved together
     "scores": (scores_job, "scores.parquet"),
     "adapters": (adapters_job, "seed17/adapter_model.safetensors"),
 }

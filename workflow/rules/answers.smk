@@ -1,21 +1,28 @@
 """Answer the questions and group the answers by meaning: beams -> clusters."""
 
 
-def examples_by_category(wildcards):
-    """BioASQ's questions show examples of their own type."""
-    return config["datasets"][wildcards.dataset]["source"] == "bioasq"
-
-
-def chat_of(wildcards):
-    """How the model is asked through its chat template, empty where it is not."""
+def few_shot(wildcards):
+    """How a model is asked the questions of a dataset; BioASQ's show examples of their own type."""
     chat = config["models"][wildcards.model].get("chat", False)
-    return "turns" if chat is True else chat or ""
+    return {
+        "n_examples": config["prompts"]["few_shot"],
+        "by_category": config["datasets"][wildcards.dataset]["source"] == "bioasq",
+        "chat": "turns" if chat is True else chat or "",
+    }
 
 
 DECODING = config["decoding"]
 DECODER = "vllm" if DECODING["backend"] == "vllm" else "gpu"
 SAMPLES = DECODING["strategy"] == "sample"
-DRAW = {key: DECODING[key] for key in ("temperature", "top_p", "seed")}
+SEARCH = {
+    "n_beams": DECODING["n_samples" if SAMPLES else "n_beams"],
+    "draw": (
+        {key: DECODING[key] for key in ("temperature", "top_p", "seed")}
+        if SAMPLES
+        else None
+    ),
+    **{key: DECODING[key] for key in ("max_new_tokens", "batch_size", "memory_gb")},
+}
 
 
 if study.runs_models:
@@ -43,17 +50,11 @@ if study.runs_models:
             **ON_GPU,
         params:
             splits=ask(study.splits_asked),
-            few_shot=config["prompts"]["few_shot"],
-            few_shot_by_category=examples_by_category,
-            chat=chat_of,
-            backend=config["decoding"]["backend"],
-            n_beams=DECODING["n_samples" if SAMPLES else "n_beams"],
-            draw=DRAW if SAMPLES else None,
-            max_new_tokens=config["decoding"]["max_new_tokens"],
-            batch_size=config["decoding"]["batch_size"],
-            memory_gb=config["decoding"]["memory_gb"],
+            few_shot=few_shot,
+            backend=DECODING["backend"],
+            search=SEARCH,
             shard=shard_number,
-            n_shards=config["decoding"]["shards"],
+            n_shards=DECODING["shards"],
         script:
             "../scripts/answers/generate_beams.py"
 
@@ -74,10 +75,8 @@ if study.runs_models:
             localrule: True
             conda:
                 "../../envs/cpu.yaml"
-            params:
-                table="BEAMS",
             script:
-                "../scripts/answers/merge_shards.py"
+                "../scripts/answers/merge_beams.py"
 
 
 ENTAILMENT_MODEL = []  # record of the model that compares answers, if one does

@@ -89,10 +89,8 @@ if config["scoring"]["shards"] > 1:
         localrule: True
         conda:
             "../../envs/cpu.yaml"
-        params:
-            table="SCORES",
         script:
-            "../scripts/answers/merge_shards.py"
+            "../scripts/confidences/merge_scores.py"
 
 
 def scores_read(wildcards):

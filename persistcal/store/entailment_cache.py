@@ -1,23 +1,29 @@
-"""What an entailment model said, on disk, shared by all jobs.
-
-A module of `persistcal` that does hold a path: being a folder is its whole idea.
-"""
+"""Answers of an entailment model on disk, shared by all jobs."""
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pandas as pd
 
-from persistcal.answers.equivalence import Comparison, Pair
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
 PART_ROWS = 20_000
+
+Pair = tuple[str, str, str]  # a question, and two answers to it
+
+
+def folder_of(record: str, asked: str, dataset: str) -> Path:
+    """Return the cache of a model's answers about a dataset, beside the model's record.
+
+    `asked` is a digest of the model and of how it is asked.
+    """
+    return Path(record).parent / asked / dataset
 
 
 class EntailmentCache:
@@ -36,7 +42,7 @@ class EntailmentCache:
     folder : str or Path
         One per model, because what it said is found again by question and answers.
     entails : callable
-        Whether, for each `Pair`, `one` entails `other`.
+        Says of pairs, each a question and two answers, whether the first entails the second.
     questions, answers : iterable of str
         What may be asked about; the rest of the folder is not kept in memory.
     """
@@ -44,7 +50,7 @@ class EntailmentCache:
     def __init__(
         self,
         folder: str | Path,
-        entails: Comparison,
+        entails: Callable[[Sequence[Any]], Sequence[bool]],
         *,
         questions: Iterable[str],
         answers: Iterable[str],
@@ -55,7 +61,7 @@ class EntailmentCache:
         self._new: list[tuple[str, str, str, bool]] = []
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Say of each pair whether `one` entails `other`; equal pairs are asked once."""
+        """Say of each pair what `entails` says; equal pairs are asked once."""
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if unknown:
             log.info("Asking about %d of %d pairs", len(unknown), len(pairs))
@@ -96,7 +102,7 @@ class EntailmentCache:
                 & part["other"].isin(answers)
             )
             for *pair, entailed in part[wanted].itertuples(index=False, name=None):
-                known[Pair(*pair)] = entailed
+                known[tuple(pair)] = entailed
         log.info("%d answers of the entailment model are known", len(known))
         return known
 

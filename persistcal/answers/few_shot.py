@@ -1,0 +1,75 @@
+"""Questions as a model is asked them, after a few examples: as text or in its chat."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+from transformers import PreTrainedTokenizerBase
+
+from persistcal.confidence.prompts import (
+    few_shot_groups,
+    few_shot_message,
+    few_shot_prefix,
+    question_suffix,
+)
+from persistcal.models.chat import chat_prompt
+
+
+class FewShot(NamedTuple):
+    """How questions are asked.
+
+    Attributes
+    ----------
+    n_examples : int
+        The first so many questions of the split few_shot are shown, each with its first
+        reference.
+    by_category : bool
+        Whether they are of the question's own category.
+    chat : {"", "turns", "one_message"}
+        Examples are text before the question; earlier turns of a conversation; or in the
+        user's message with the question.
+    """
+
+    n_examples: int
+    by_category: bool = False
+    chat: str = ""
+
+
+class Prompts(NamedTuple):
+    """Questions that are shown the same examples: ``prefix + suffix`` asks one."""
+
+    prefix: str
+    suffixes: list[str]
+    question_ids: list[str]
+
+
+def few_shot_prompts(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: pd.DataFrame,
+    asked: pd.DataFrame,
+    how: FewShot,
+) -> list[Prompts]:
+    """Return the prompts of the questions `asked`, by the examples that they are shown.
+
+    Raises
+    ------
+    ValueError
+        When there are too few examples, or no chat template where one is needed.
+    """
+
+    def prompts(shown: Sequence[tuple[str, str]], texts: list[str]) -> tuple[str, list[str]]:
+        if not how.chat:
+            return few_shot_prefix(shown), [question_suffix(text) for text in texts]
+        if how.chat == "one_message":
+            turns = [(few_shot_message(shown, text), ()) for text in texts]
+        else:
+            turns = [(text, shown) for text in texts]
+        key = "the model's chat"
+        return "", [chat_prompt(tokenizer, *turn, key=key) for turn in turns]
+
+    examples = questions[questions["split"] == "few_shot"]
+    groups = few_shot_groups(asked, examples, how.n_examples, by_category=how.by_category)
+    return [
+        Prompts(*prompts(shown, group["question"].tolist()), group["question_id"].tolist())
+        for shown, group in groups
+    ]
