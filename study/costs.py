@@ -22,9 +22,12 @@ LAUNCH_S = 8e-6  # of a kernel, by a host that runs ahead of the GPU within a st
 STEP_KERNELS, LAYER_KERNELS = 108, 56  # of a decoding step, as counted in tests/pretend
 TF32 = 2  # times that products take longer in it than in bfloat16
 PIECES_PER_GPU = 2  # of a batch, where a model is split: persistcal.confidence.verbalised
-STEPS = 30  # until the last beam of a batch has ended
+STEPS = 30  # until the last beam of a batch has ended, if none began later
+QUEUE_PASSES = (
+    0.75  # of that, where questions begin as others are done (tests/study/test_costs.py)
+)
 LIVE_STEPS = 10  # until a beam has ended, on average; SmolLM2 on cities: 2
-BATCH, TYPICAL = 128, 30  # as in persistcal.answers.decode, where the batch size is "auto"
+MOST, TYPICAL = 128, 30  # as in persistcal.answers.decode, where the batch size is "auto"
 KEY_VALUE_BYTES = 2 * 32 * 4096 * BYTES_PER_WEIGHT  # of a token, in 32 layers of 4,096 units
 LOGITS_BYTES = 5 * 4 * 100_000  # of a beam's next token
 INSTRUCTION_TOKENS = 30  # before the question, with which all confidence prompts begin
@@ -175,8 +178,7 @@ def questions_at_once(config: Config) -> int:
         return settings["batch_size"]
     tokens = QUESTION_TOKENS + answers_each(config) * min(TYPICAL, settings["max_new_tokens"])
     per_question = tokens * KEY_VALUE_BYTES + answers_each(config) * LOGITS_BYTES
-    fit = max(1, min(BATCH, int(settings["memory_gb"] * 1e9 / per_question)))
-    return ceil(BATCH / ceil(BATCH / fit))  # on average: batches of BATCH are cut into parts
+    return max(1, min(MOST, int(settings["memory_gb"] * 1e9 / per_question)))
 
 
 def _fetch_checkpoint(config: Config, job: Wildcards) -> Cost:
@@ -191,7 +193,7 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
         return Cost(gigabytes=gigabytes)
     settings = config["decoding"]
     steps, live = (min(n, settings["max_new_tokens"]) for n in (STEPS, LIVE_STEPS))
-    passes = ceil(questions / questions_at_once(config)) * steps
+    passes = ceil(questions / questions_at_once(config)) * steps * QUEUE_PASSES
     # a token is computed, and the keys and values of its question's tree are read
     flops = 2 * weights * questions * (QUESTION_TOKENS + answers_each(config) * live)
     read = questions * live * (QUESTION_TOKENS + answers_each(config) * live) * KEY_VALUE_BYTES

@@ -1,6 +1,7 @@
 """Questions as a model is asked them, after a few examples: as text or in its chat."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -60,12 +61,10 @@ def few_shot_prompts(
     def prompts(shown: Sequence[tuple[str, str]], texts: list[str]) -> tuple[str, list[str]]:
         if not how.chat:
             return few_shot_prefix(shown), [question_suffix(text) for text in texts]
+        ask = partial(chat_prompt, tokenizer, key="the model's chat")
         if how.chat == "one_message":
-            turns = [(few_shot_message(shown, text), ()) for text in texts]
-        else:
-            turns = [(text, shown) for text in texts]
-        key = "the model's chat"
-        return "", [chat_prompt(tokenizer, *turn, key=key) for turn in turns]
+            return "", [ask(few_shot_message(shown, text)) for text in texts]
+        return "", [ask(text, shown) for text in texts]
 
     examples = questions[questions["split"] == "few_shot"]
     groups = few_shot_groups(asked, examples, how.n_examples, by_category=how.by_category)
