@@ -72,6 +72,12 @@ def files_below(folder: FilePath, pattern: str) -> list[str]:
     return [str(path.relative_to(folder)) for path in sorted(Path(folder).rglob(pattern))]
 
 
+def make_folder(path: FilePath) -> str:
+    """Make a folder, with those above it, unless it is there; return its path."""
+    Path(path).mkdir(parents=True, exist_ok=True)
+    return str(path)
+
+
 def delete(path: FilePath) -> None:
     """Delete a file, or a folder with all that is in it, if it is there."""
     if Path(path).is_dir():
@@ -132,6 +138,26 @@ def write_whole(path: FilePath, content: bytes | str) -> None:
     """Write `content` to the file `path`, whole or not at all; text is UTF-8."""
     with written_whole(path) as part:
         part.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def append_lines(path: FilePath, lines: bytes) -> None:
+    """Append `lines` to the file at `path`: all of them or, if that fails, none.
+
+    A last line that a crash cut, or an editor left without its end, gets one.
+    """
+    make_folder(folder_of(path))
+    with Path(path).open("a+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        start = b"\r\n" if file.read(1) not in (b"", b"\n") else b""
+        content = start + lines
+        try:
+            if file.write(content) != len(content):
+                raise OSError(f"{path}: not everything could be written; is the disk full?")
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(size)
+            raise
 
 
 def digest(parts: Iterable[bytes | memoryview | str]) -> str:

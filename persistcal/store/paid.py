@@ -7,10 +7,20 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Self
 
-from persistcal.store.files import write_whole
+from persistcal.store.files import (
+    FilePath,
+    delete,
+    exists,
+    folder_of,
+    inside,
+    make_folder,
+    names_in,
+    read_bytes,
+    read_text,
+    write_whole,
+)
 from persistcal.store.rows import append_rows, parse_rows, read_lines
 
 log = logging.getLogger(__name__)
@@ -19,7 +29,7 @@ SPENDING = ("time", "model", "requests", "cost", "what")
 
 
 @contextmanager
-def alone(lock: str | Path, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
+def alone(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
     """Hold the file `lock`: of all jobs, also on other machines, one at a time.
 
     The operating system frees it when its holder ends, however it ends. Who has to
@@ -28,7 +38,7 @@ def alone(lock: str | Path, *, waiting: str = "Waiting for another job.") -> Ite
     # Not above: a Python with Snakemake alone reads the queue, and takes no lock.
     from filelock import FileLock, Timeout
 
-    Path(lock).parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder_of(lock))
     held = FileLock(lock)
     try:
         held.acquire(timeout=0)
@@ -48,12 +58,12 @@ class ReplyCache:
     loses only requests on their way. Delete a file to have its request sent again.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self._folder = Path(folder)
+    def __init__(self, folder: FilePath) -> None:
+        self._folder = folder
 
-    def path(self, key: str) -> Path:
+    def path(self, key: str) -> str:
         """Return the file of the reply under `key`."""
-        return self._folder / key[:2] / f"{key[2:]}.json"
+        return inside(inside(self._folder, key[:2]), f"{key[2:]}.json")
 
     def get(self, key: str) -> Any:  # noqa: ANN401
         """Return the JSON value under `key`, None when there is none.
@@ -64,7 +74,7 @@ class ReplyCache:
             When the file is damaged.
         """
         try:
-            return json.loads(self.path(key).read_text(encoding="utf-8"))
+            return json.loads(read_text(self.path(key)))
         except FileNotFoundError:
             return None
 
@@ -80,13 +90,13 @@ class BatchRecord:
     no job submits again what is on its way.
     """
 
-    def __init__(self, folder: str | Path, token: str) -> None:
+    def __init__(self, folder: FilePath, token: str) -> None:
         self.token = token
-        self._state = Path(folder) / f"{token}.json"
-        self._lines = Path(folder) / f"{token}.jsonl"
+        self._state = inside(folder, f"{token}.json")
+        self._lines = inside(folder, f"{token}.jsonl")
 
     @classmethod
-    def create(cls, folder: str | Path, lines: Iterable[dict[str, Any]], cost: float) -> Self:
+    def create(cls, folder: FilePath, lines: Iterable[dict[str, Any]], cost: float) -> Self:
         """Write down what is about to be submitted."""
         record = cls(folder, uuid.uuid4().hex)
         write_whole(record._lines, "".join(f"{json.dumps(line)}\n" for line in lines))
@@ -94,9 +104,9 @@ class BatchRecord:
         return record
 
     @classmethod
-    def all_in(cls, folder: str | Path) -> list[Self]:
+    def all_in(cls, folder: FilePath) -> list[Self]:
         """Return the records of all batches that are not collected yet."""
-        return [cls(folder, path.stem) for path in sorted(Path(folder).glob("*.json"))]
+        return [cls(folder, n.removesuffix(".json")) for n in names_in(folder, "*.json")]
 
     def save(self, batch_id: str | None, cost: float) -> None:
         """Write the state, whole or not at all."""
@@ -105,14 +115,14 @@ class BatchRecord:
     def state(self) -> tuple[str | None, float]:
         """Return the server's id of the batch, if it has one, and the estimated cost."""
         try:
-            state = json.loads(self._state.read_text(encoding="utf-8"))
+            state = json.loads(read_text(self._state))
         except FileNotFoundError:  # another job has collected the batch
             return None, 0.0
         return state["batch_id"], state["cost"]
 
     def upload(self) -> bytes:
         """Return the requests as they are uploaded."""
-        return self._lines.read_bytes()
+        return read_bytes(self._lines)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the requests."""
@@ -120,12 +130,12 @@ class BatchRecord:
 
     def exists(self) -> bool:
         """Return whether no job has collected the batch yet."""
-        return self._state.exists()
+        return exists(self._state)
 
     def remove(self) -> None:
         """Forget the batch."""
-        self._state.unlink(missing_ok=True)
-        self._lines.unlink(missing_ok=True)
+        delete(self._state)
+        delete(self._lines)
 
 
 class Ledger:
@@ -136,8 +146,8 @@ class Ledger:
     holding a lock.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: FilePath) -> None:
+        self.path = path
 
     def total(self) -> tuple[int, float]:
         """Return the number and the estimated cost of all requests so far.
@@ -166,4 +176,4 @@ class Ledger:
             return
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         line = [now, model, requests, f"{cost:.6f}", what]
-        append_rows(self.path, [line] if self.path.exists() else [SPENDING, line])
+        append_rows(self.path, [line] if exists(self.path) else [SPENDING, line])

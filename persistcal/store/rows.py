@@ -2,46 +2,31 @@
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
+
+from persistcal.store.files import FilePath, append_lines, exists, read_bytes
 
 LONGEST_FIELD = 2**31 - 1  # the library's own limit is 128 KiB
 
 
-def append_rows(
-    path: str | Path, rows: Iterable[Sequence[Any]], *, delimiter: str = ","
-) -> None:
+def append_rows(path: FilePath, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
     """Append `rows` to the file at `path`: all of them or, if that fails, none.
 
     Line breaks inside a field become spaces, so that a row is a line. If the
     last line has no end, because a crash cut it or an editor left it off, it gets one.
     """
-    path = Path(path)
     text = io.StringIO(newline="")
     flat = ([_in_one_line(field) for field in row] for row in rows)
     csv.writer(text, delimiter=delimiter).writerows(flat)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - 1, 0))
-        start = b"\r\n" if file.read(1) not in (b"", b"\n") else b""
-        content = start + text.getvalue().encode("utf-8")
-        try:
-            if file.write(content) != len(content):
-                raise OSError(f"{path}: not everything could be written; is the disk full?")
-            os.fsync(file.fileno())
-        except BaseException:
-            file.truncate(size)
-            raise
+    append_lines(path, text.getvalue().encode("utf-8"))
 
 
 def _in_one_line(field: object) -> object:
     return " ".join(field.splitlines()) if isinstance(field, str) else field
 
 
-def read_lines(path: str | Path) -> list[str]:
+def read_lines(path: FilePath) -> list[str]:
     """Return the lines of the file at `path`, with their ends; none when there is no file.
 
     Raises
@@ -49,7 +34,7 @@ def read_lines(path: str | Path) -> list[str]:
     UnicodeDecodeError
         When the file is no UTF-8, other than by a character cut at the end of a line.
     """
-    content = Path(path).read_bytes() if Path(path).exists() else b""
+    content = read_bytes(path) if exists(path) else b""
     lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
     return [_decoded(line) for line in lines]
 

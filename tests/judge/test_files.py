@@ -122,7 +122,7 @@ def test_a_cost_that_is_no_number_is_no_way_around_the_ceiling(tmp_path, cost):
 def test_a_failed_append_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     append_rows(path, [["a", "b"]])
-    monkeypatch.setattr("persistcal.store.rows.os.fsync", lambda _: 1 / 0)
+    monkeypatch.setattr("persistcal.store.files.os.fsync", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         append_rows(path, [["c", "d"]])
     assert path.read_bytes() == b"a,b\r\n"
