@@ -13,6 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from snakemake.common.configfile import load_configfile
@@ -54,12 +55,6 @@ def jobs_of(dry_run: str) -> list[PlannedJob]:
     return jobs
 
 
-def measured_hours(benchmark: Path) -> float:
-    """Return the mean hours of a benchmark file, whose first column is seconds."""
-    seconds = [float(line.split()[0]) for line in benchmark.read_text().splitlines()[1:]]
-    return sum(seconds) / len(seconds) / 3600
-
-
 def key_of(job: PlannedJob) -> tuple[str, str]:
     """Return rule and model, for which rates are alike."""
     wildcards = dict(job.wildcards)
@@ -71,20 +66,16 @@ def corrections(
 ) -> dict[tuple[str, str], float]:
     """Return, for each rule and model with finished jobs, measured over expected hours.
 
-    Parameters
-    ----------
-    config : dict
-    jobs : iterable of PlannedJob
-        All jobs of the study, finished or not.
-    folder : Path
-        What their benchmark files are relative to.
+    `jobs` are all jobs of the study; their benchmark files, whose first column is seconds,
+    are relative to `folder`.
     """
     measured: dict[tuple[str, str], float] = defaultdict(float)
     expected: dict[tuple[str, str], float] = defaultdict(float)
     for job in jobs:
         hours = expected_cost(config, job.rule, dict(job.wildcards)).hours
         if hours and job.benchmark and (folder / job.benchmark).exists():
-            measured[key_of(job)] += measured_hours(folder / job.benchmark)
+            lines = (folder / job.benchmark).read_text().splitlines()[1:]
+            measured[key_of(job)] += fmean(float(line.split()[0]) for line in lines) / 3600
             expected[key_of(job)] += hours
     return {key: measured[key] / expected[key] for key in measured}
 
@@ -92,7 +83,7 @@ def corrections(
 class Total(NamedTuple):
     """Total cost of some jobs."""
 
-    jobs: int = 0
+    jobs: float = 0
     gpu_hours: float = 0.0
     requests: float = 0.0
     gigabytes: float = 0.0
@@ -108,13 +99,8 @@ def total_costs(
         if rule in COSTS:
             cost = expected_cost(config, job.rule, dict(job.wildcards))
             hours = cost.gpus * cost.hours * factors.get((rule, model), 1.0)
-            sofar = totals[rule]
-            totals[rule] = Total(
-                sofar.jobs + 1,
-                sofar.gpu_hours + hours,
-                sofar.requests + cost.requests,
-                sofar.gigabytes + cost.gigabytes,
-            )
+            of_job = Total(1, hours, cost.requests, cost.gigabytes)
+            totals[rule] = Total(*map(sum, zip(totals[rule], of_job, strict=True)))
     return totals
 
 

@@ -356,7 +356,7 @@ rule make_plain_table:
     input:
         rows=rows_of_plain_table,
     output:
-        **reported_table("{table}", "table"),
+        **reported_table("{table}", "plain_table"),
     log:
         f"{LOGS}/make_plain_table/{{table}}.log",
     wildcard_constraints:
