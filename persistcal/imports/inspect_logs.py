@@ -15,7 +15,7 @@ SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: I
 
 
 def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
-    """Return the answers of a log of Inspect as rows of one's own answers.
+    """Return the answers of a log of Inspect as rows of `own_answers`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The sample logs of lm-evaluation-harness (``samples_*.jsonl``), as answers of one's own."""
+"""The sample logs of lm-evaluation-harness (``samples_*.jsonl``) as rows of answers."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ _LIST_OF_TEXTS = re.compile(rf"\[(?:{_TEXT}(?:, {_TEXT})*)?\]", re.DOTALL)
 
 
 def is_lm_eval_log(columns: Collection[str]) -> bool:
-    """Whether rows with these columns are such a log."""
+    """Return whether rows with these columns are such a log."""
     return set(columns) >= _KEYS
 
 

@@ -112,7 +112,7 @@ def _add_logprobs(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> None:
     """Add `logprob` and `n_tokens`, of whichever is given; all rows have them or none."""
     given = {}
     for name in ("logprob", "token_logprobs"):
-        # A NaN is no missing value: somebody's sum went wrong.
+        # A NaN is no missing value: a sum went wrong.
         empty = [value is None or value == "" for value in columns.get(name, [])]
         if not all(empty):
             what = f"{name} is missing, but not in every row"

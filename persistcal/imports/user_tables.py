@@ -49,7 +49,7 @@ def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> Us
 def check_rows(
     rows: pd.DataFrame, wrong: ArrayLike, what: str, column: str | None, remedy: str
 ) -> None:
-    """Refuse `rows` some of which are `wrong`, see `refuse`."""
+    """Refuse `rows` where some are `wrong`, see `refuse`."""
     if np.any(wrong):
         raise refuse(what, rows[np.asarray(wrong)], column, remedy)
 

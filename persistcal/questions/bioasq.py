@@ -62,7 +62,7 @@ def _question(entry: dict[str, Any]) -> Question:
 
 
 def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return the questions of BioASQ, all of which are for evaluation.
+    """Return the questions of BioASQ, all for evaluation.
 
     Parameters
     ----------

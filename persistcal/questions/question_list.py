@@ -9,7 +9,7 @@ import pandas as pd
 from persistcal.store.artifacts import QUESTIONS
 
 SHUFFLE_SEED = 17  # of every list of the paper
-N_FEW_SHOT = 10  # questions reserved for few-shot prompts, of which the first 5 are used
+N_FEW_SHOT = 10  # questions reserved for few-shot prompts; the first 5 are used
 
 
 class Question(NamedTuple):

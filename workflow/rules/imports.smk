@@ -100,7 +100,7 @@ if study.chosen["source"] == "release":
     ]
 
     def release_model(name):
-        """What the importer must know of a model: its revisions by checkpoint."""
+        """The repo of a model and its revisions by checkpoint."""
         revisions = {c: about["revision"] for c, about in study.described(name).items()}
         return {
             "repo": config["models"][name]["repo"],

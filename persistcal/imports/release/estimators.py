@@ -59,13 +59,14 @@ class Model(NamedTuple):
 class Dataset(NamedTuple):
     """A dataset: canonical indices of its splits, and the training sets if not its own."""
 
+    name: str
     test: Span
     train: Span | None = None
     train_datasets: Sequence[str] = ()
 
     @property
     def splits(self) -> dict[str, Span]:
-        """Spans of the splits that there are."""
+        """Spans of the splits that the dataset has."""
         spans = {"train": self.train, "test": self.test}
         return {split: (span[0], span[1]) for split, span in spans.items() if span}
 
@@ -90,10 +91,11 @@ class Source(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """What the release holds for one model and dataset.
+    """All that the release estimates about one model on one dataset.
 
     Attributes
     ----------
+    model, dataset : Model, Dataset
     answers : dict of (str, str) to ReleasedAnswers
         By checkpoint and split.
     confidences : dict of (Run, str) to dict of str to ndarray
@@ -104,6 +106,8 @@ class Estimates(NamedTuple):
         Estimator, checkpoint and path of absent files.
     """
 
+    model: Model
+    dataset: Dataset
     answers: Mapping[Key, ReleasedAnswers]
     confidences: dict[tuple[Run, str], dict[str, Floats]]
     left_out: dict[str, Flags]
@@ -191,12 +195,13 @@ def _transfers(model: Model, name: str, seed: int) -> Iterator[Source]:
 
 
 def sources(
-    tree: Tree, model: Model, name: str, dataset: Dataset, seeds: Sequence[int]
+    tree: Tree, model: Model, dataset: Dataset, seeds: Sequence[int]
 ) -> Iterator[Source]:
-    """Yield where each estimator's confidences for the dataset `name` should be.
+    """Yield where each estimator's confidences for a dataset should be.
 
     A dataset without a train split of its own has only the adapters trained elsewhere.
     """
+    name = dataset.name
     for train_dataset in dataset.train_datasets or [name]:
         yield from _evaluated(model, name, train_dataset, ADAPTERS, seeds)
     if not dataset.train_datasets:
@@ -209,24 +214,21 @@ def sources(
 def read_estimates(
     tree: Tree,
     model: Model,
-    name: str,
     dataset: Dataset,
     answers: Mapping[Key, ReleasedAnswers],
     *,
     seeds: Sequence[int],
 ) -> Estimates:
-    """Read all that the release estimates about `model` on the dataset `name`.
+    """Read all that the release estimates about `model` on `dataset`.
 
     Labels that judge.pt does not hold are filled into `answers` from the confidence files;
     the first of `seeds` is that of the transfer matrices.
     """
-    estimates = Estimates(
-        answers,
-        {},
-        {split: np.zeros(end - begin, bool) for split, (begin, end) in dataset.splits.items()},
-        [],
-    )
-    for source in sources(tree, model, name, dataset, seeds):
+    no_question = {
+        split: np.zeros(end - begin, bool) for split, (begin, end) in dataset.splits.items()
+    }
+    estimates = Estimates(model, dataset, answers, {}, no_question, [])
+    for source in sources(tree, model, dataset, seeds):
         run, checkpoint, split = source.run, source.checkpoint, source.split
         span, label = dataset.splits[split], answers[checkpoint, split].label
         read = read_confidences(tree, source.folder, source.prefix, span, label)
@@ -248,8 +250,8 @@ def read_estimates(
     answered = any((of.label != UNKNOWN).any() for of in answers.values())
     if not answered and not any(estimates.confidences.values()):
         raise ReleaseError(
-            f"{tree.named(name)}/{model_folder(model.repo)}: the release holds nothing about "
-            f"{model.repo} on {name}; check the model's repo and the dataset's name, or leave "
-            "them out of the study."
+            f"{tree.named(dataset.name)}/{model_folder(model.repo)}: the release holds nothing "
+            f"about {model.repo} on {dataset.name}; check the model's repo and the dataset's "
+            "name, or leave them out of the study."
         )
     return estimates

@@ -49,8 +49,8 @@ def release_tables(
     """
     missing: list[tuple[str, ...]] = []
     for name, described in datasets.items():
-        dataset = Dataset(**described)
-        estimated: dict[str, tuple[Model, Estimates]] = {}
+        dataset = Dataset(name, **described)
+        estimated: dict[str, Estimates] = {}
         for key, about in models.items():
             model, place = Model(**about), {"model": key, "dataset": name}
             answers: dict[tuple[str, str], ReleasedAnswers] = {}
@@ -62,21 +62,20 @@ def release_tables(
                 yield LABELS, here, read.labels
                 answers |= {(checkpoint, split): a for split, a in read.answers.items()}
                 missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
-            estimates = read_estimates(tree, model, name, dataset, answers, seeds=seeds)
-            estimated[key] = model, estimates
-            missing += [(key, name, *row) for row in estimates.missing]
-        excluded = find_excluded(dataset, [estimates for _, estimates in estimated.values()])
-        yield QUESTIONS, {"dataset": name}, questions(name, dataset, excluded)
-        for key, (model, estimates) in estimated.items():
+            estimated[key] = read_estimates(tree, model, dataset, answers, seeds=seeds)
+            missing += [(key, name, *row) for row in estimated[key].missing]
+        excluded = find_excluded(dataset, list(estimated.values()))
+        yield QUESTIONS, {"dataset": name}, questions(dataset, excluded)
+        for key, estimates in estimated.items():
             place = {"model": key, "dataset": name}
-            rows = predictions(model, name, dataset, estimates, excluded, posthoc=posthoc)
+            rows = predictions(estimates, excluded, posthoc)
             yield PREDICTIONS, place, rows
             every = imported_answers(rows.assign(**place))
-            for checkpoint in model.evaluation:
+            for checkpoint in estimates.model.evaluation:
                 of_checkpoint = every[every["checkpoint"] == checkpoint]
                 yield ANSWERS, {**place, "checkpoint": checkpoint}, of_checkpoint
-            for checkpoint in model.revisions:
-                rows = transfer_scores(name, dataset, checkpoint, estimates, excluded)
+            for checkpoint in estimates.model.revisions:
+                rows = transfer_scores(checkpoint, estimates, excluded)
                 here = {**place, "checkpoint": checkpoint, "answers": "transfer"}
                 for recipe in recipes:
                     yield SCORES, {**here, "recipe": recipe}, rows[rows["recipe"] == recipe]
