@@ -8,7 +8,6 @@ from typing import Annotated
 
 import pandas as pd
 
-from persistcal.store.content import content_digest  # noqa: F401
 from persistcal.store.table import (  # noqa: F401  for those who use them with a table
     Table,
     TableError,
@@ -23,6 +22,7 @@ from persistcal.store.table import (  # noqa: F401  for those who use them with 
     write_csv,
 )
 
+INTERVAL = "lower_2_5pct?:real upper_97_5pct?:real"
 CELL = "model! dataset! train_dataset! estimator!"  # of a table of results
 MEASURE = "conditioning! scope! metric!"  # odds or fitted, contrast or full, its name
 OF_ANSWERS = "model checkpoint dataset"
@@ -138,8 +138,7 @@ SIGNIFICANCE = Table.of(
     "significance",
     "compare_estimators",
     f"model! dataset! train_dataset! block! {MEASURE} best! other! difference?:real "
-    "lower_5pct?:real significant:flag lower_2_5pct?:real upper_97_5pct?:real p_value?:real "
-    "p_holm?:real",
+    f"lower_5pct?:real significant:flag {INTERVAL} p_value?:real p_holm?:real",
 )
 Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
@@ -155,9 +154,7 @@ Replicates = Annotated[pd.DataFrame, REPLICATES]
 
 # Value: mean over seeds
 INTERVALS = Table.of(
-    "intervals",
-    "resample_metrics",
-    f"{CELL} {MEASURE} value?:real lower_2_5pct?:real upper_97_5pct?:real",
+    "intervals", "resample_metrics", f"{CELL} {MEASURE} value?:real {INTERVAL}"
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 
@@ -167,8 +164,8 @@ Intervals = Annotated[pd.DataFrame, INTERVALS]
 STATES = Table.of(
     "states",
     "compare_states",
-    "model! other_model! dataset! earlier! later! estimator! metric! seed! earlier_value?:real "
-    "later_value?:real difference?:real lower_2_5pct?:real upper_97_5pct?:real p_value?:real "
+    "model! other_model! dataset! earlier! later! estimator! metric! seed! "
+    f"earlier_value?:real later_value?:real difference?:real {INTERVAL} p_value?:real "
     "p_holm?:real",
 )
 States = Annotated[pd.DataFrame, STATES]
@@ -177,15 +174,13 @@ States = Annotated[pd.DataFrame, STATES]
 TRENDS = Table.of(
     "trends",
     "compare_states",
-    "model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real lower_2_5pct?:real "
-    "upper_97_5pct?:real p_value?:real",
+    f"model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real {INTERVAL} "
+    "p_value?:real",
 )
 Trends = Annotated[pd.DataFrame, TRENDS]
 
 ACCURACIES = Table.of(
-    "accuracies",
-    "compute_accuracies",
-    "model! checkpoint! dataset! split accuracy:real n:int",
+    "accuracies", "compute_accuracies", "model! checkpoint! dataset! split accuracy:real n:int"
 )
 Accuracies = Annotated[pd.DataFrame, ACCURACIES]
 
@@ -225,8 +220,8 @@ Correlations = Annotated[pd.DataFrame, CORRELATIONS]
 CONFOUNDS = Table.of(
     "confounds",
     "measure_confounds",
-    "model! dataset! attribute! n_groups:int delta0_balanced?:real lower_2_5pct?:real "
-    "upper_97_5pct?:real contrast_auc?:real full_auc?:real",
+    f"model! dataset! attribute! n_groups:int delta0_balanced?:real {INTERVAL} "
+    "contrast_auc?:real full_auc?:real",
 )
 Confounds = Annotated[pd.DataFrame, CONFOUNDS]
 
@@ -253,15 +248,12 @@ Worlds = Annotated[pd.DataFrame, WORLDS]
 HEADROOM = Table.of(
     "headroom",
     "measure_headroom",
-    "model! dataset! headroom?:real lower_2_5pct?:real upper_97_5pct?:real error_rate?:real "
-    "n:int",
+    f"model! dataset! headroom?:real {INTERVAL} error_rate?:real n:int",
 )
 Headroom = Annotated[pd.DataFrame, HEADROOM]
 
 WEIGHT_SIMILARITIES = Table.of(
-    "weight_similarities",
-    "compare_weights",
-    "model! earlier! later! cosine:real n_weights:int",
+    "weight_similarities", "compare_weights", "model! earlier! later! cosine:real n_weights:int"
 )
 WeightSimilarities = Annotated[pd.DataFrame, WEIGHT_SIMILARITIES]
 

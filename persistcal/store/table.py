@@ -79,13 +79,8 @@ class Table(NamedTuple):
     def write(self, frame: pd.DataFrame, path: str, about: Mapping[str, Any]) -> None:
         """Write `frame`, as CSV or parquet; columns that it lacks are taken from `about`.
 
-        Of a user's own files that it is made from, ``frame.attrs["sources"]`` holds the
-        SHA-256.
-
-        Raises
-        ------
-        TableError
-            When its columns and `about` say different things of what it is about.
+        Columns that contradict `about` are refused. ``frame.attrs["sources"]`` holds the
+        SHA-256 of a user's own files that it is made from.
         """
         columns, sources = [*self.about, *self.schema.names], frame.attrs.get("sources")
         frame = frame.assign(**{n: about[n] for n in columns if n in about and n not in frame})
@@ -145,10 +140,9 @@ def write(
     about: Mapping[str, str] | None = None,
     sources: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `frame` to the parquet file `path`, whole or not at all.
+    """Write `frame` to the parquet file `path`, with `table.about` of what it is `about`.
 
-    Of `about`, what the rows are about, `table.about` is kept. Of a user's own files that
-    the table is made from, `sources` holds the SHA-256.
+    `sources` holds the SHA-256 of a user's own files that it is made from.
     """
     content = check(frame, table, path)
     said = json.dumps({name: str(about[name]) for name in table.about}) if about else ""
