@@ -1,1 +1,1 @@
-"""What a study's config means, may say and costs."""
+"""Meaning, checks and costs of a study's config."""

@@ -1,4 +1,4 @@
-"""What each job should cost: the one table behind cluster requests, `make cost` and docs.
+"""Expected costs of jobs: the one table behind cluster requests, `make cost` and docs.
 
 Rates are cautious for an A100; `make cost` corrects them by what finished jobs took.
 docs/cluster.md shows the arithmetic.

@@ -6,7 +6,7 @@ from study.adapters import Adapters, Scores
 
 
 class Estimators(Adapters):
-    """What estimators need and read."""
+    """Needs and inputs of estimators."""
 
     def _about(self, estimator: str) -> dict[str, Any]:
         return self.config["estimators"][estimator]
@@ -104,13 +104,13 @@ class Estimators(Adapters):
 
     @property
     def weighting(self) -> str:
-        """How much each answer of a checkpoint to a question weighs among the others."""
+        """Weighting of a checkpoint's answers to one question."""
         decoding = self.config["decoding"]
         return "equal" if decoding["strategy"] == "sample" else decoding["weighting"]
 
     @property
     def judged_clusters(self) -> int | None:
-        """How many clusters of a question are judged, the likeliest; None means all."""
+        """Number of a question's likeliest clusters that are judged; None means all."""
         judge = self.config["judge"]
         if judge["backend"] == "lexical" or judge["clusters"] == "all":
             return None

@@ -1,4 +1,4 @@
-"""What the estimators of a study need of the answers, read from their files."""
+"""Needs of a study's estimators, read from their files."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a job asks a cluster for, from the size of its model.
+"""Resources that a job asks a cluster for, from the size of its model.
 
 Time is four times what the job should take, and each further attempt asks for as much
 again as the first, of memory too: the profile's `retries` submit a new job.
@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
     @property
     def over_nodes(self) -> dict[str, str | int]:
-        """What a job on several nodes asks Snakemake's SLURM executor for, and no other does.
+        """Resources of a job on several nodes, for Snakemake's SLURM executor alone.
 
         Each rank is a task that the job itself starts with srun (``mpi``), and GPUs are
         those of a node. Without ``tasks_per_gpu`` each GPU would get as many tasks.

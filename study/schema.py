@@ -36,7 +36,7 @@ def check_names(key: str, named: Iterable[str], known: Iterable[str]) -> None:
 
 
 def load_schema() -> dict[str, Any]:
-    """Return the schema of the config; tables may ask for every metric that there is."""
+    """Return the schema of the config; tables may ask for every known metric."""
     schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
     columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, described in columns["properties"].items():

@@ -137,7 +137,7 @@ class Study(Estimators):
 
     @cached_property
     def evaluated(self) -> list[Evaluated]:
-        """What the study itself evaluates."""
+        """Model, dataset and estimator of each evaluation of the study itself."""
         places = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
         if not self.estimates:
             return [Evaluated(*place, IMPORTED) for place in places]
@@ -150,7 +150,7 @@ class Study(Estimators):
 
     @cached_property
     def ever_evaluated(self) -> list[Evaluated]:
-        """What the target `all` evaluates."""
+        """Model, dataset and estimator of each evaluation of the target `all`."""
         further = [row for name in self.further_tables for row in self.shown(name)]
         return list(dict.fromkeys([*self.evaluated, *further]))
 

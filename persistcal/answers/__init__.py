@@ -1,4 +1,4 @@
-"""What a checkpoint answers: beam search, which answers mean the same, the prediction.
+"""Answers of a checkpoint: beam search, answers of one meaning, the prediction.
 
 Modules
 -------

@@ -1,4 +1,4 @@
-"""Beams or samples of a batch of questions, some of which are done before others join."""
+"""Beams or samples of a batch of questions, which end and join one by one."""
 
 from typing import ClassVar, NamedTuple, Self
 
@@ -24,7 +24,7 @@ class Finished(NamedTuple):
 
 
 class Continuations:
-    """What beam search and sampling keep of each question and of each row that goes on.
+    """State of beam search and sampling, by question and by row that goes on.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Continuations:
         return finished
 
     def join(self, other: Self) -> None:
-        """Take in the questions of `other`, which began later, after one's own."""
+        """Append the questions of `other`, which began later."""
         later = self.n_steps - other.n_steps
         other.begun = other.begun + later
         self.question = torch.cat([self.question, other.question + len(self.left)])

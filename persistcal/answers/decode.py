@@ -49,7 +49,7 @@ class Beam(NamedTuple):
 
 @dataclass(frozen=True)
 class Draw:
-    """How samples are drawn, see `Sampling`."""
+    """Settings of sampling, see `Sampling`."""
 
     temperature: float
     top_p: float
@@ -58,7 +58,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Search:
-    """How answers are searched for.
+    """Settings of the search for answers.
 
     Attributes
     ----------

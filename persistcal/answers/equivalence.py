@@ -32,7 +32,7 @@ UNSEEN = dict.fromkeys(
 
 
 def one_form(text: str) -> str:
-    """Return `text` as it is seen: composed letters (NFC), and no characters without a width.
+    """Return `text` with composed letters (NFC) and without characters of no width.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from persistcal.models.chat import chat_prompt
 
 
 class FewShot(NamedTuple):
-    """How questions are asked.
+    """Settings of few-shot prompts.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What an estimator may know of checkpoints and their answers, and what it returns."""
+"""Data that an estimator may read, and the confidences that it returns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an estimator is given beside the predictions that it rates.
+    """Data for an estimator beside the answers that it rates.
 
     Attributes
     ----------

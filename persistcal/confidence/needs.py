@@ -1,4 +1,4 @@
-"""What an estimator needs of the answers that it rates, and a refusal where they lack it.
+"""Columns and weights that an estimator needs, and a refusal of answers that lack them.
 
 The file of an estimator says it beside the function, as ``NEEDS = ("logprob",)``: names of
 columns of BEAMS that may be empty, and `SEVERAL`. It is read without running the file, so

@@ -137,7 +137,7 @@ def _knots(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
 def _features(
     confidence: NDArray[np.float64], knots: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """How much of each increment of `h` lies between 0.5 and each confidence, signed."""
+    """Return the signed share of each increment of `h` between 0.5 and each confidence."""
     away = np.maximum(confidence, 1 - confidence)[:, None]
     part = (away - knots[:-1]) / np.diff(knots)
     part[:, :-1] = np.minimum(part[:, :-1], 1)  # the last slope is extrapolated

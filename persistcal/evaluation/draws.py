@@ -32,7 +32,7 @@ class Component(NamedTuple):
 
 
 def component(questions: NDArray[np.intp], first: NDArray[np.bool_]) -> Component:
-    """Return the component of `questions`, of which `first` are in the first class."""
+    """Return the component of `questions`; those in `first` are of the first class."""
     return Component(np.concatenate([questions[first], questions[~first]]), int(first.sum()))
 
 
@@ -48,7 +48,7 @@ def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDA
 
 
 class Sequences(NamedTuple):
-    """What every component needs to know of the sequences of some replicates.
+    """Random sequences of some replicates, shared by all components.
 
     A class of a component is full near the place after as many questions as there are: so the
     counts up to that place are right but for a few questions before or after it.

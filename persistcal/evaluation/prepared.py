@@ -24,7 +24,7 @@ Key = tuple[str, str, str]  # conditioning, scope, metric
 
 
 class Prepared(NamedTuple):
-    """What the metrics are computed from, under any counts.
+    """Answers prepared for metrics under any counts of the questions.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
 
 
 def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
-    """Stack the counts of components, of which no more than one is held beside the stack."""
+    """Stack the counts of components, one at a time to save memory."""
     first = counts_of(parts[0])
     stack = np.empty((sum(len(part.questions) for part in parts), first.shape[1]), np.uint8)
     stack[: len(first)] = first

@@ -15,7 +15,7 @@ from persistcal.evaluation.smooth_ece import smooth_ece
 
 
 class FullSet(NamedTuple):
-    """What one run of an estimator says about the answers of all checkpoints.
+    """Confidences of one run of an estimator in the answers of all checkpoints.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class FullSet(NamedTuple):
 
 
 class OnContrastSet(NamedTuple):
-    """What one run of an estimator says about the questions of a contrast set.
+    """Confidences of one run of an estimator in the answers to a contrast set.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def _level_starts(ordered: Array, tolerance: Array | float) -> NDArray[np.intp]:
 
 
 def _fits(values: Array, bits: int) -> bool:
-    """Whether numbers of so many bits hold all of `values`."""
+    """Return whether numbers of so many bits hold all of `values`."""
     return bool(np.all(np.ldexp(np.frexp(values)[0], bits) % 1 == 0))
 
 

@@ -151,7 +151,7 @@ class Weighted:
         return _AtWide(self)
 
     def is_defined(self) -> NDArray[np.bool_]:
-        """Whether any answer has weight, for each column."""
+        """Return for each column whether any answer has weight."""
         return np.asarray(np.abs(self.density).sum(axis=1) > 0)
 
     def _by_waves(self, k: int, columns: NDArray[np.intp]) -> Array:

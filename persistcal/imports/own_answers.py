@@ -109,7 +109,7 @@ def _is_logprob(value: float) -> bool:
 
 
 def _add_logprobs(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> None:
-    """Add `logprob` and `n_tokens`, of whichever is given; all rows have them or none."""
+    """Add `logprob` and `n_tokens` where they can be derived; all rows have them or none."""
     given = {}
     for name in ("logprob", "token_logprobs"):
         # A NaN is no missing value: a sum went wrong.

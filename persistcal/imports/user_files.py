@@ -186,7 +186,7 @@ def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFr
 
 
 def _json_list(field: str, name: str, line: int) -> object:
-    """Return the list that a field holds, or the field as it is where it begins with none."""
+    """Return the JSON list in a field, or the field itself where there is none."""
     if not field.lstrip().startswith("["):
         return field
     try:

@@ -90,7 +90,7 @@ def new_model(
 
 @dataclass(frozen=True)
 class Pretraining:
-    """How a model is pre-trained: its entry `pretraining` in the config, whose keys these are.
+    """Settings of a pre-training: the keys of `pretraining` in the config.
 
     `steps` is the length of the whole training, which schedule and drift refer to.
     """

@@ -1,4 +1,4 @@
-"""What all figures share: style, grid of panels, markers, reference lines and legends."""
+"""Parts of all figures: style, grid of panels, markers, reference lines and legends."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

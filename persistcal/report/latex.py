@@ -81,7 +81,7 @@ def escape(text: str) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    r"""Return `value` as it is printed, or a dash if there is none.
+    r"""Return the printed form of `value`, or a dash if there is none.
 
     Examples
     --------

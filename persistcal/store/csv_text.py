@@ -1,4 +1,4 @@
-"""What a text file of somebody's own is written in, where the file itself makes it certain."""
+"""Detect a user's text file's encoding and delimiter, where the file makes them certain."""
 
 import codecs
 import csv

@@ -1,4 +1,4 @@
-"""What the errors of GPUs mean; torch is not imported here, as most jobs need none."""
+"""Explanations of GPU errors; torch is not imported here, as most jobs need none."""
 
 FULL = (
     "CUDA out of memory",

@@ -1,4 +1,4 @@
-"""How far a long job is: lines of its log, with rate and time left."""
+"""Progress of a long job: lines of its log, with rate and time left."""
 
 import logging
 

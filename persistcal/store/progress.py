@@ -44,7 +44,7 @@ class Snapshot(NamedTuple):
 
 
 class Progress:
-    """Finished parts of a job: those of an interrupted run, then this one's own.
+    """Finished parts of a job: those of an interrupted run, then of this one.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Progress:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last save is long enough ago for another one."""
+        """Return whether the last save is long enough ago for another one."""
         return time.monotonic() - self._saved_at >= SAVE_EVERY_S
 
     def remember(self, name: str, number: int, compute: Callable[[], Any]) -> Any:  # noqa: ANN401

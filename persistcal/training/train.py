@@ -53,7 +53,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Optimisation:
-    """How an adapter is optimised.
+    """Settings of an adapter's optimisation.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How a chat model is asked, and what becomes of one that answers no training questions."""
+"""Prompts of chat models, also of one that answers no training questions."""
 
 import generate_beams as script
 import pytest

@@ -103,7 +103,7 @@ def write_answers(name, questions, clusters, right):
 
 
 def estimated(function, read="kmn", judged="kmn", **settings):
-    """What the script writes for an estimator: confidence by checkpoint and question."""
+    """Return the script's confidences for an estimator, by checkpoint and question."""
     estimate_confidences(
         "questions.parquet",
         [f"beams/{name}.parquet" for name in read],

@@ -41,7 +41,7 @@ def test_released_map_is_the_literal_one_also_where_knots_coincide(pairs, asked)
 
 
 def test_of_knots_at_one_confidence_the_last_counts_and_the_line_goes_to_the_first():
-    """What NumPy's interpolation does there, and says nowhere."""
+    """As NumPy's interpolation does there, undocumented."""
     calibrator = Calibrator(np.array([0, 0.4, 0.4, 0.4, 1]), np.array([0, 0.2, 0.5, 0.6, 1]))
     # halfway to (0.4, 0.2); at 0.4 the last one; a third of the way from (0.4, 0.6) to (1, 1)
     at = [0.2, 0.4, 0.6]

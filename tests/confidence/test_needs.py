@@ -1,4 +1,4 @@
-"""What an estimator needs of the answers, and that answers without it are refused."""
+"""Answers that lack what an estimator needs are refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whatever a question says, it stands in the prompts as it is."""
+"""Questions and answers stand verbatim in the prompts."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

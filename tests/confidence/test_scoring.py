@@ -140,7 +140,7 @@ def test_training_and_scoring_from_files(study):
 
 
 def test_the_head_reaches_every_forward_pass(study, monkeypatch):
-    """In float32, of which the checkpoints are here, both heads give the same bits."""
+    """In float32, the dtype of the checkpoints here, both heads give the same bits."""
     asked = []
 
     def noted(model, prompts, digits, head="none"):

@@ -1,4 +1,4 @@
-"""What another checkpoint gives to an answer, by hand."""
+"""Confidence that another checkpoint gives to an answer, by hand."""
 
 import pandas as pd
 import pytest

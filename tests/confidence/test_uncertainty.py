@@ -121,7 +121,7 @@ def test_lexical_similarity_is_that_of_lm_polygraph(seed):
 
 
 def test_of_tokens_and_of_agreement_are_those_of_lm_polygraph():
-    """What `perplexity`, `mean_token_entropy` and `cocoa` are minus the logarithm of."""
+    """lm-polygraph's values are minus the logarithms of these three."""
     tokens, entropies = np.log([0.5, 0.25, 0.8]), np.array([0.3, 1.2, 0.1])
     stats = {"greedy_log_likelihoods": [tokens], "entropy": [entropies]}
     # logprob / n_tokens and the mean entropy, as BEAMS has them

@@ -142,7 +142,7 @@ def test_rules_that_read_a_users_file_keep_its_digest(tmp_path):
 
 
 def interrupted(output, compute):
-    """What a run that is stopped finds for part 0, and leaves in work files."""
+    """Return part 0 as an interrupted run finds it, and the work files that it leaves."""
     with pytest.raises(KeyboardInterrupt), Progress(output, [], {}) as work:
         found = work.remember("beams", 0, compute)
         work.write_snapshot("seed17", Snapshot({"x": torch.ones(4)}, {"step": 3}))

@@ -1,4 +1,4 @@
-"""What a change of a checkpoint's files runs again, through Snakemake."""
+"""Jobs that Snakemake reruns after a change of a checkpoint's files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What `persistcal.models.vllm` uses of vLLM, on top of transformers."""
+"""The part of vLLM that `persistcal.models.vllm` uses, on top of transformers."""
 
 import sys
 from types import ModuleType, SimpleNamespace

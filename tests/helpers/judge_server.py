@@ -1,4 +1,4 @@
-"""A judge behind HTTP, on the loopback, that misbehaves as it is told."""
+"""A judge behind HTTP, on the loopback, that misbehaves on request."""
 
 import ast
 import contextlib
@@ -47,7 +47,7 @@ def completion(content, refusal=None, finish_reason="stop"):
 
 
 def response(text, **changes):
-    """What the Responses interface sends: first what the model thought, then its words."""
+    """Return a reply of the Responses interface: the model's reasoning, then its words."""
     parts = [{"type": "output_text", "text": text, "annotations": []}]
     said = [{"type": "reasoning", "summary": []}, {"type": "message", "content": parts}]
     return {"object": "response", "status": "completed", "output": said, **changes}
@@ -158,7 +158,7 @@ class FakeJudge:
         return JudgeSettings(**{**defaults, **self.changed, **changes})
 
     def ask(self, some, api_key=KEY, job="noted", **changes):
-        """What a job says of `some` candidates, a character each.
+        """Return a job's labels of `some` candidates, a character each.
 
         R, W and N are the judge's labels right, wrong and not attempted; r, w and n are a
         person's; ? waits for one.
@@ -173,17 +173,17 @@ class FakeJudge:
 
     @property
     def spent(self):
-        """How many requests the ledger holds, and what they are to cost."""
+        """Return the number of requests in the ledger, and their cost."""
         return Ledger(self.folder / "spending.csv").total()
 
     @property
     def booked(self):
-        """How many requests the ledger holds."""
+        """Return the number of requests in the ledger."""
         return self.spent[0]
 
     @property
     def kept(self):
-        """How many replies the cache holds."""
+        """Return the number of replies in the cache."""
         return len(list(self.folder.glob("cache/*/*.json")))
 
     @property

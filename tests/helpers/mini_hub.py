@@ -50,7 +50,7 @@ RIVERS = ["Alde", "Brathay", "Cober", "Derwent", "Esk", "Frome", "Gade", "Hayle"
 
 
 def triviaqa_pairs():
-    """Questions of which two are the same but for a space, and one is blacklisted."""
+    """Questions: two are the same but for a space, and one is blacklisted."""
     pairs = [
         (f"Which river flows through town {n}?", RIVERS[n % len(RIVERS)]) for n in range(40)
     ]
@@ -58,7 +58,7 @@ def triviaqa_pairs():
 
 
 def jeopardy_clues():
-    """One category of 159 clues, of which one links to media and one is broken."""
+    """One category of 159 clues; one links to media and one is broken."""
     clues = [("SCIENCE", f"'This element has the number {n}'", f"E{n}") for n in range(157)]
     others = ["'See <a href=\"x\">this</a>'", "'The clue is MISSING'"]
     return [*clues, *(("SCIENCE", clue, "bad") for clue in others)]

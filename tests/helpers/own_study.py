@@ -1,4 +1,4 @@
-"""A study of predictions of one's own: the smallest one that runs through Snakemake."""
+"""A study of a user's predictions: the smallest one that runs through Snakemake."""
 
 import contextlib
 import os
@@ -82,7 +82,7 @@ def run(folder, *targets, cores=2, timeout=300):
 
 
 def digests(results):
-    """What is in each file of results; logs and benchmarks hold times."""
+    """Digest of each file of results; logs and benchmarks, which hold times, are left out."""
     return {
         str(path.relative_to(results)): sha256(path)
         for path in sorted(results.rglob("*"))

@@ -51,7 +51,7 @@ def sizes_of_d(dataset="d"):
 
 
 def checkpoints_of_m():
-    """The table of checkpoints, of which y is not described."""
+    """The table of checkpoints, where y is not described."""
     known = {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
     accuracies = frame(artifacts.ACCURACIES, ACCURACIES)
     return plain_tables.checkpoints(accuracies, checkpoints={"m": known}, labels=LABELS)

@@ -116,7 +116,7 @@ def test_escape_covers_every_special_character():
 
 
 def printed(tex):
-    """What LaTeX makes of escaped text, for the commands that `escape` may use."""
+    """Return escaped text as LaTeX prints it, for the commands that `escape` may use."""
     commands = {
         "textbackslash{}": "\\", "textasciitilde{}": "~", "textasciicircum{}": "^",
         "textless{}": "<", "textgreater{}": ">", **{c: c for c in "&%$#_{}"},
@@ -162,7 +162,7 @@ def test_number_rounds_to_the_printed_digits():
 
 
 def problems(tex):
-    """What is wrong with the nesting and the columns of `tex`, found without TeX."""
+    """Return faults in the nesting and the columns of `tex`, found without TeX."""
     plain = re.sub(r"\\[\\{}%&$#_]|%.*", lambda m: r"\\" * (m[0] == r"\\"), tex)
     found, depth, environments = [], 0, []
     for token in re.findall(r"\\begin\{\w+\}|\\end\{\w+\}|[{}]", plain):

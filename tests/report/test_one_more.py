@@ -1,4 +1,4 @@
-"""What is added as CONTRIBUTING says comes out everywhere."""
+"""A metric, table or estimator that is added as CONTRIBUTING says comes out everywhere."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""What the page says and holds, without a browser."""
+"""Texts and data of the page, without a browser."""
 
 import base64
 import gzip

@@ -40,7 +40,7 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """What a small page was rendered from: `view`, `study` and `explorer`."""
+    """Return the data of a small page: `view`, `study` and `explorer`."""
     folder, seen = tmp_path_factory.mktemp("texts"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compose, "render", lambda *given: seen.extend(given) or render(*given))

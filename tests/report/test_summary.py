@@ -1,4 +1,4 @@
-"""What a run ends with."""
+"""The summary at the end of a run."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What a rule's log holds."""
+"""Contents of a rule's log."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What YAML would take for something else than it looks like."""
+"""Config values that YAML would misread."""
 
 import pytest
 from workflow_runs import ROOT

@@ -425,7 +425,7 @@ def test_a_site_with_other_nodes_says_so_in_its_profile(tmp_path):
 
 
 def oracle_32b_asks(*profile):
-    """What a dry run says of the joint training of the largest model."""
+    """Return a dry run's lines about the joint training of the largest model."""
     words = [sys.executable, "-m", "snakemake", *profile, "--dry-run", "--nolock"]
     done = subprocess.run(
         [*words, "results/tables/oracle_vs_methods.tex"],

@@ -1,4 +1,4 @@
-"""What recipes mean, on a model with checkpoints a < b (earlier) < c < d < e (evaluation)."""
+"""Recipes on a model with checkpoints a < b (training) < c < d < e (evaluation)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Confidence of an answer: the last earlier checkpoint's in its own, whatever it is."""
+"""Confidence of an answer: that of the last earlier checkpoint in its own answer."""
 
 import pandas as pd
 

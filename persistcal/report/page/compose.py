@@ -25,7 +25,7 @@ _HERO = {
 
 
 class Origin(NamedTuple):
-    """How the study was made: terms and texts, kinds of jobs, and the config as YAML."""
+    """Origin of a study: terms and texts, kinds of jobs, and the config as YAML."""
 
     about: list[tuple[str, str]]
     jobs: list[dict[str, Any]]
