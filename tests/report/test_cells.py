@@ -26,35 +26,24 @@ TABLE = {
 }
 
 
-def metrics_of(values, *, model="m", dataset="d", train="d"):
+def metrics_of(values, *, dataset="d", train="d"):
     """Metrics whose `values` are contrast AUC and full-set Brier score by estimator."""
-    return pd.DataFrame(
-        [
-            (model, dataset, train, estimator, "odds", *column, "mean", value, "")
-            for estimator, pair in values.items()
-            for column, value in zip(
-                (("contrast", "auc"), ("full", "brier")), pair, strict=True
-            )
-        ],
-        columns=artifacts.METRICS.schema.names,
-    )
+    rows = [
+        ("m", dataset, train, estimator, "odds", *column, "mean", value, "")
+        for estimator, pair in values.items()
+        for column, value in zip((("contrast", "auc"), ("full", "brier")), pair, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=artifacts.METRICS.schema.names)
 
 
-def pairs_of(*rows, block="a+b+c", dataset="d"):
-    return pd.DataFrame(
-        [("m", dataset, block, "odds", *row) for row in rows],
-        columns=[
-            "model",
-            "dataset",
-            "block",
-            "conditioning",
-            "scope",
-            "metric",
-            "best",
-            "other",
-            "significant",
-        ],
-    )
+def fill(metrics, *tests, block="a+b+c", table=TABLE, dataset="d", datasets=None):
+    """Cells of a table with `tests`: scope, metric, best, other, significant."""
+    names = ["model", "dataset", "block", "conditioning", "scope", "metric", "best", "other"]
+    rows = [("m", dataset, block, "odds", *test) for test in tests]
+    significance = pd.DataFrame(rows, columns=[*names, "significant"])
+    metrics = metrics_of(metrics) if isinstance(metrics, dict) else metrics
+    datasets = datasets or {"d": []}
+    return fill_cells(metrics, significance, table, models=["m"], datasets=datasets)
 
 
 def marks(cells):
@@ -62,16 +51,6 @@ def marks(cells):
         (cell.estimator, cell.metric): "bold" * cell.bold + "underline" * cell.underline
         for cell in cells.itertuples()
     }
-
-
-def fill(values, *tests):
-    return fill_cells(
-        metrics_of(values),
-        pairs_of(*tests),
-        TABLE,
-        models=["m"],
-        datasets={"d": []},
-    )
 
 
 def test_best_is_bold_and_what_may_equal_it_underlined():
@@ -129,63 +108,41 @@ def test_of_several_best_those_that_the_test_did_not_start_from_may_be_underline
 
 
 def test_missing_values_are_not_marked():
-    cells = fill_cells(
-        metrics_of({"a": (NAN, 0.2), "b": (0.8, NAN)}),
-        pairs_of(("full", "brier", "a", "b", False), block="a+b"),
-        TABLE,
-        models=["m"],
-        datasets={"d": []},
-    )
+    test = ("full", "brier", "a", "b", False)
+    cells = fill({"a": (NAN, 0.2), "b": (0.8, NAN)}, test, block="a+b")
     assert cells["value"].isna().tolist() == [True, False, True, False, True, True]
     assert set(marks(cells).values()) == {""}  # nothing to compare with
 
 
-def test_untested_block_is_refused():
-    with pytest.raises(ValueError, match=r"no block 'a\+b\+c' for model 'm'"):
-        fill_cells(
-            metrics_of({"a": (0.7, 0.3), "b": (0.8, 0.1), "c": (0.6, 0.2)}),
-            pairs_of(block="a+b"),
-            TABLE,
-            models=["m"],
-            datasets={"d": []},
-        )
-
-
-def test_test_of_other_estimators_is_refused():
-    with pytest.raises(ValueError, match="names other estimators"):
-        fill(
-            {"a": (0.7, 0.3), "b": (0.8, 0.1), "c": (0.6, 0.2)},
-            ("contrast", "auc", "b", "d:a", False),
-        )
-
-
-def test_table_without_any_of_its_estimators_is_refused():
-    with pytest.raises(ValueError, match="None of the table's estimators"):
-        fill({"x": (0.1, 0.2)})
+@pytest.mark.parametrize(
+    ("values", "test", "block", "message"),
+    [
+        (
+            "abc",
+            ("contrast", "auc", "b", "a", True),
+            "a+b",
+            r"no block 'a\+b\+c' for model 'm'",
+        ),
+        ("abc", ("contrast", "auc", "b", "d:a", False), "a+b+c", "names other estimators"),
+        ("x", ("contrast", "auc", "b", "a", True), "a+b+c", "None of the table's estimators"),
+    ],
+)
+def test_what_was_not_tested_or_not_evaluated_is_refused(values, test, block, message):
+    with pytest.raises(ValueError, match=message):
+        fill(dict.fromkeys(values, (0.7, 0.3)), test, block=block)
 
 
 def test_block_without_rows_holds_every_estimator():
-    table = {**TABLE, "blocks": [{}]}
-    cells = fill_cells(
-        metrics_of({"x": (0.1, 0.2), "y": (0.3, 0.2)}),
-        pairs_of(("contrast", "auc", "y", "x", False), block="x+y"),
-        table,
-        models=["m"],
-        datasets={"d": []},
-    )
+    test = ("contrast", "auc", "y", "x", False)
+    values = {"x": (0.1, 0.2), "y": (0.3, 0.2)}
+    cells = fill(values, test, block="x+y", table={**TABLE, "blocks": [{}]})
     assert marks(cells)["x", "auc"] == "underline"
 
 
 def test_fitted_table_takes_contrast_metrics_fitted_and_full_set_ones_as_they_are():
     fitted = metrics_of({"a": (0.9, 0.5)}).assign(conditioning="fitted")
     metrics = pd.concat([metrics_of({"a": (0.7, 0.3)}), fitted[fitted["scope"] == "contrast"]])
-    cells = fill_cells(
-        metrics,
-        pairs_of(),
-        {**TABLE, "conditioning": "fitted"},
-        models=["m"],
-        datasets={"d": []},
-    )
+    cells = fill(metrics, table={**TABLE, "conditioning": "fitted"})
     of_a = cells[cells["estimator"] == "a"]
     assert of_a[["conditioning", "value"]].to_numpy().tolist() == [
         ["fitted", 0.9],
@@ -194,11 +151,7 @@ def test_fitted_table_takes_contrast_metrics_fitted_and_full_set_ones_as_they_ar
 
 
 def test_transfer_takes_what_was_trained_elsewhere():
-    table = {
-        **TABLE,
-        "transfer": True,
-        "blocks": [{"rows": [{"estimator": "a", "trained": False}, {"estimator": "b"}]}],
-    }
+    rows = [{"estimator": "a", "trained": False}, {"estimator": "b"}]
     metrics = pd.concat(
         [
             metrics_of({"a": (0.6, 0.2)}, dataset="t", train="t"),
@@ -206,11 +159,12 @@ def test_transfer_takes_what_was_trained_elsewhere():
             metrics_of({"a": (0.9, 0.9), "b": (0.9, 0.9)}),
         ]
     )
-    cells = fill_cells(
+    cells = fill(
         metrics,
-        pairs_of(("contrast", "auc", "b", "a", False), block="a+d:b", dataset="t"),
-        table,
-        models=["m"],
+        ("contrast", "auc", "b", "a", False),
+        block="a+d:b",
+        table={**TABLE, "transfer": True, "blocks": [{"rows": rows}]},
+        dataset="t",
         datasets={"d": [], "t": ["d"]},
     )
     assert set(zip(cells["dataset"], cells["train_dataset"], strict=True)) == {("t", "d")}
@@ -281,23 +235,17 @@ def test_a_cell_says_how_many_pairs_define_it():
     how = {"checkpoints": ["a", "b", "c"], "min_contrast": 1}
     metrics = evaluate(predictions, **how)
     tested = compare(predictions, **how, n_replicates=20)
-    table = {
-        "caption": "All.",
-        "layout": "models_as_blocks",
-        "columns": {"contrast": ["delta0_balanced", "delta0"], "full": ["auc"]},
-        "blocks": [{}],
-    }
-    filled = fill_cells(
-        metrics, tested.tests, table, models=["model"], datasets={"dataset": []}
-    )
+    columns = {"contrast": ["delta0_balanced", "delta0"], "full": ["auc"]}
+    table = {"layout": "models_as_blocks", "columns": columns, "blocks": [{}]}
+    place = {"models": ["model"], "datasets": {"dataset": []}}
+    filled = fill_cells(metrics, tested.tests, table, **place)
     assert dict(zip(filled["metric"], filled["pairs"], strict=True)) == {
         "delta0_balanced": "1 of 3",
         "delta0": "",
         "auc": "",
     }
-    labels = {"models": {}, "datasets": {}, "estimators": {}}
-    [grid] = lay_out(filled, table, labels=labels, intervals=tested.intervals)
-    tex = results_table([grid], caption=table["caption"], label="t")
+    [grid] = lay_out(filled, table, labels={}, intervals=tested.intervals)
+    tex = results_table([grid], caption="All.", label="t")
     assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex
     balanced, signs, full = next(grid.rows()).cells
     assert printed(balanced) == ".000 (1/3)" and about(balanced).endswith("; 1 of 3 pairs")

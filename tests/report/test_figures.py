@@ -166,7 +166,7 @@ def test_families_look_different_and_variants_are_hollow():
     assert [h.get_markerfacecolor() for h in oracles] == ["#1e88e5", "white"]
 
 
-def test_figure_without_points_is_refused():
+def test_a_panel_without_points_says_so():
     undefined = full_vs_contrast_figure(intervals().iloc[-2:], **LABELS)
     assert all("undefined" in [t.get_text() for t in axes.texts] for axes in undefined.axes)
 

@@ -18,7 +18,7 @@ from persistcal.report.latex import results_table
 from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.facts import config_of_study, jobs_of
-from persistcal.report.page.parts import Place, Texts, arrange_part
+from persistcal.report.page.parts import Subject, Texts, arrange_part
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import (
     about,
@@ -156,7 +156,7 @@ def part(n=40, n_checkpoints=3, texts=None, seed=0):
         frame.assign(estimator=name, confidence=rng.random(len(frame)))
         for name in ("gcm", "oracle")
     ]
-    place = Place("m", "quiz", [], names, min_contrast=1)
+    place = Subject("m", "quiz", [], names, min_contrast=1)
     return arrange_part(pd.concat(stated), place, texts=texts, order=["oracle", "gcm"])
 
 
@@ -183,7 +183,7 @@ def test_questions_are_in_the_order_of_their_numbers():
     ids = ["q10", "q9", "q1b2", "10", "9", "q1b", "q09", "q" + "9" * 5000, "²"]
     frame = pd.DataFrame({"question_id": ids, "checkpoint": "c", "confidence": 0.5})
     frame = frame.assign(train_dataset="quiz", seed=0, estimator="a", correct=True)
-    whole = arrange_part(frame, Place("m", "quiz", [], ["c"], min_contrast=1))
+    whole = arrange_part(frame, Subject("m", "quiz", [], ["c"], min_contrast=1))
     (some,) = choose_questions([whole], seed=1)
     expected = ["9", "10", "q1b", "q1b2", "q09", "q9", "q10", "q" + "9" * 5000, "²"]
     assert list(whole.answers.questions[some]) == expected

@@ -79,7 +79,7 @@ def compose(study: Contents, origin: Origin) -> str:
         "facts": overview.counts(study),
         "sentences": overview.sentences(study) + overview.of_states(study),
         "tables": tables,
-        "parts": [{"label": part.place.title(labels)} for part in parts],
+        "parts": [{"label": part.subject.title(labels)} for part in parts],
         "analyses": any(analyses.values()),
         "explorer_note": overview.explorer_note(study, chosen, kept),
         "missing": overview.missing(study, kept),
@@ -113,23 +113,23 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
     bounds = {place: list(map(as_number, row)) for place, *row in ends.itertuples(name=None)}
     facets = []
     for part in study.parts:
-        place, points = part.place, []
+        subject, points = part.subject, []
         for member in part.members:
             measured = {
-                name: bounds.get((place.model, place.dataset, *member, *of), [None] * 3)
+                name: bounds.get((subject.model, subject.dataset, *member, *of), [None] * 3)
                 for name, of in _HERO.items()
             }
             if measured["full"][0] is not None and measured["contrast"][0] is not None:
-                label = place.name(member, study.labels)
+                label = subject.name(member, study.labels)
                 points.append({"estimator": member[1], "label": label, **measured})
-        facets.append({"title": place.title(study.labels), "points": points})
+        facets.append({"title": subject.title(study.labels), "points": points})
     return facets
 
 
 def _accuracy(study: Contents) -> list[dict[str, Any]]:
     """Return by model a line per dataset, from the accuracies or else the predictions."""
     models = []
-    for model, some in groupby(study.parts, key=lambda part: part.place.model):
+    for model, some in groupby(study.parts, key=lambda part: part.subject.model):
         parts = list(some)
         known = {
             (row["dataset"], row["checkpoint"]): (row["accuracy"], row["n"])
@@ -141,12 +141,12 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
                 there = row[row >= 0]
                 if len(there):
                     accuracy = float(there.mean()), len(there)
-                    known.setdefault((part.place.dataset, name), accuracy)
+                    known.setdefault((part.subject.dataset, name), accuracy)
         answered = {checkpoint for _, checkpoint in known}
         stages = {name: s for name, s in study.stages[model].items() if name in answered}
         evaluation = {c for part in parts for c in part.answers.checkpoints}
         lines = []
-        for dataset in (part.place.dataset for part in parts):
+        for dataset in (part.subject.dataset for part in parts):
             of = [known.get((dataset, name), (float("nan"), 0)) for name in stages]
             line: dict[str, Any] = {"label": study.labels["datasets"].get(dataset, dataset)}
             line |= {"accuracy": [as_number(a) for a, _ in of], "n": [int(n) for _, n in of]}
@@ -161,11 +161,11 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
 
 def _part(part: Part, study: Contents) -> dict[str, Any]:
     drawn, pairs = calibration(part, seed=study.seed), pair_metrics(part)
-    stages = study.stages[part.place.model]
+    stages = study.stages[part.subject.model]
     return {
-        "key": f"{part.place.model}/{part.place.dataset}",
-        "label": part.place.title(study.labels),
-        "model": part.place.model,
+        "key": f"{part.subject.model}/{part.subject.dataset}",
+        "label": part.subject.title(study.labels),
+        "model": part.subject.model,
         "n_earlier": part.n_earlier,
         "checkpoints": [
             {
@@ -177,7 +177,7 @@ def _part(part: Part, study: Contents) -> dict[str, Any]:
         "estimators": [
             {
                 "estimator": member[1],
-                "label": part.place.name(member, study.labels),
+                "label": part.subject.name(member, study.labels),
                 "main": member[1] in study.main,
             }
             for member in part.members

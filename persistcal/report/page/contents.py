@@ -10,7 +10,7 @@ from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames
 from persistcal.report.page.analyses import Analyses
-from persistcal.report.page.parts import Part, Place, Texts, arrange_part
+from persistcal.report.page.parts import Part, Subject, Texts, arrange_part
 from persistcal.store import artifacts
 from persistcal.store.artifacts import TableFiles
 
@@ -87,7 +87,7 @@ def gather(
     parts, replicates = [], []
     places = made.predictions[["model", "dataset"]].drop_duplicates()
     for model, dataset in places.itertuples(index=False, name=None):
-        place = Place(
+        subject = Subject(
             model,
             dataset,
             config["models"][model].get("earlier", []),
@@ -100,10 +100,10 @@ def gather(
             for rows in (made.predictions, made.replicates)
         )
         texts, order = _texts(made, model, dataset), labels["estimators"]
-        parts.append(arrange_part(predictions, place, texts=texts, order=list(order)))
+        parts.append(arrange_part(predictions, subject, texts=texts, order=list(order)))
         replicates.append(from_table(drawn))
     there = list(dict.fromkeys(e for part in parts for _, e in part.members))
-    models = dict.fromkeys(part.place.model for part in parts)
+    models = dict.fromkeys(part.subject.model for part in parts)
     recipes = config["analyses"].get("transfer", {}).get("recipes", {})
     return Contents(
         parts=parts,

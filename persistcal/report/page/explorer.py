@@ -61,18 +61,19 @@ class Words:
     """The distinct texts of the page, each with a number."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
         self._places: dict[str, int] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts in order of their numbers."""
+        return list(self._places)
 
     def place(self, text: str) -> int:
         """Return the number of `text`, shortened if it is long."""
         if len(text) > LONGEST_TEXT:
             left_out = len(text) - LONGEST_TEXT
             text = f"{text[:LONGEST_TEXT]} … [{left_out:,} more characters are not shown]"
-        if text not in self._places:
-            self._places[text] = len(self.texts)
-            self.texts.append(text)
-        return self._places[text]
+        return self._places.setdefault(text, len(self._places))
 
 
 def pack(part: Part, chosen: NDArray[np.intp], words: Words) -> dict[str, Any]:

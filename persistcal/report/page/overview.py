@@ -20,7 +20,7 @@ def sentences(study: Contents) -> list[dict[str, str]]:
     """Return a sentence per model, dataset and training set of its estimators."""
     said = []
     for part, replicates in zip(study.parts, study.replicates, strict=True):
-        title, dataset = part.place.title(study.labels), part.place.dataset
+        title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
@@ -42,7 +42,7 @@ def sentences(study: Contents) -> list[dict[str, str]]:
                 text += " No contrast set is large enough to say whether it follows knowledge."
             said.append({"about": about, "text": text})
         if wrong := [
-            study.stages[part.place.model][name].label
+            study.stages[part.subject.model][name].label
             for name, correct in zip(part.checkpoints, part.correct, strict=True)
             if not (correct == 1).any()
         ]:
@@ -96,7 +96,7 @@ def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
 
 def lede(study: Contents) -> str:
     """Return the paragraph below the question."""
-    models = len({part.place.model for part in study.parts})
+    models = len({part.subject.model for part in study.parts})
     return (
         f"Several training checkpoints of {'a model' if models == 1 else f'{models} models'} "
         "answered the same questions, and what they know differs. A good confidence differs "
@@ -113,9 +113,9 @@ def counts(study: Contents) -> list[tuple[str, str]]:
         return f"{n:,}", name if n == 1 else f"{name}s"
 
     return [
-        plural(len({p.place.model for p in parts}), "model"),
-        plural(len({(p.place.model, c) for p in parts for c in p.checkpoints}), "checkpoint"),
-        plural(len({p.place.dataset for p in parts}), "dataset"),
+        plural(len({p.subject.model for p in parts}), "model"),
+        plural(len({(p.subject.model, c) for p in parts for c in p.checkpoints}), "checkpoint"),
+        plural(len({p.subject.dataset for p in parts}), "dataset"),
         plural(sum(len(p.answers.questions) for p in parts), "question"),
         plural(len({e for p in parts for _, e in p.answers.estimators}), "estimator"),
         plural(study.n_confidences, "confidence"),
@@ -146,7 +146,7 @@ def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
         lacks = _missing_of(part)
         if not whole:
             lacks.append("the explorer holds a part of the questions.")
-        lines += [f"{part.place.title(study.labels)}: {text}" for text in lacks]
+        lines += [f"{part.subject.title(study.labels)}: {text}" for text in lacks]
     for table in study.tables:
         if table.description is not None and (lost := int(table.rows["value"].isna().sum())):
             lines.append(
@@ -168,7 +168,7 @@ def _missing_of(part: Part) -> list[str]:
         lines.append(f"{partly}.")
     if small := [f"{named(p)} ({len(p.questions):,})" for p in part.pairs if not p.kept]:
         lines.append(
-            f"contrast sets of fewer than {part.place.min_contrast:,} questions are left out "
+            f"contrast sets of fewer than {part.subject.min_contrast:,} questions are left out "
             f"of the contrast metrics: {', '.join(small)}."
         )
     large = [pair for pair in part.pairs if pair.kept]

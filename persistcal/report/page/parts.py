@@ -24,8 +24,8 @@ class Texts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
-    """A model and a dataset, with checkpoints in order and the contrast sets that are used.
+class Subject:
+    """A model on a dataset: checkpoints in order, and the contrast sets that are used.
 
     A training checkpoint (`earlier`) is shown where its answers to the evaluated questions
     were judged.
@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
     Attributes
     ----------
-    place : Place
+    subject : Subject
     checkpoints : tuple of str
         Those whose correctness is known: training ones first, then the evaluation's.
     n_earlier : int
@@ -74,7 +74,7 @@ class Part(NamedTuple):
         Estimators as they are listed; others come after them.
     """
 
-    place: Place
+    subject: Subject
     checkpoints: tuple[str, ...]
     n_earlier: int
     answers: AnswerArrays
@@ -94,15 +94,15 @@ class Part(NamedTuple):
 
 def arrange_part(
     predictions: pd.DataFrame,
-    place: Place,
+    subject: Subject,
     *,
     texts: Texts | None = None,
     order: Sequence[str] = (),
 ) -> Part:
     """Arrange rows of PREDICTIONS of one model and dataset, and its texts, as a `Part`."""
-    answers = arrange(predictions, list(place.evaluation))
+    answers = arrange(predictions, list(subject.evaluation))
     rows = {}
-    for checkpoint in place.earlier:
+    for checkpoint in subject.earlier:
         if texts is None or checkpoint not in texts.labels:
             continue
         taken = take_predictions(texts.questions, texts.clusters[checkpoint])
@@ -112,14 +112,14 @@ def arrange_part(
         row[at[at >= 0]] = top["correct"].to_numpy()[at >= 0]
         if (row != ABSENT).any():
             rows[checkpoint] = row
-    chosen = choose_pairs(place.pairs, answers.checkpoints)
+    chosen = choose_pairs(subject.pairs, answers.checkpoints)
     return Part(
-        place,
+        subject,
         (*rows, *answers.checkpoints),
         len(rows),
         answers,
         np.vstack([*rows.values(), answers.correct]),
-        contrast_sets(answers.correct, min_contrast=place.min_contrast, pairs=chosen),
+        contrast_sets(answers.correct, min_contrast=subject.min_contrast, pairs=chosen),
         texts,
         tuple(order),
     )
