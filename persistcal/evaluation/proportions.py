@@ -29,7 +29,7 @@ def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
     return np.maximum(0, centre - reach) / scale, np.minimum(scale, centre + reach) / scale
 
 
-class Difference(NamedTuple):
+class StateDifference(NamedTuple):
     """Two values, their difference, its 95 % interval and two-sided p-value."""
 
     earlier: float
@@ -40,7 +40,7 @@ class Difference(NamedTuple):
     p_value: float
 
 
-def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> Difference:
+def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
     """Compare two accuracies on the same questions.
 
     Parameters
@@ -50,7 +50,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> Difference:
 
     Returns
     -------
-    Difference
+    StateDifference
         later − earlier with Newcombe's hybrid score interval for paired data (method 10),
         and McNemar's exact p-value: that of a fair coin for the questions that changed.
 
@@ -87,7 +87,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> Difference:
         return float(np.sqrt(max(0.0, one**2 - 2 * phi * one * other + other**2)))
 
     changed = lost + gained
-    return Difference(
+    return StateDifference(
         p1,
         p2,
         p2 - p1,
@@ -99,7 +99,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> Difference:
 
 def compare_replicates(
     earlier: float, later: float, replicates: NDArray[np.float64], decimals: int = 12
-) -> Difference:
+) -> StateDifference:
     """Compare two values by the replicates of their difference: a percentile interval.
 
     The p-value is twice the share of replicates on the rarer side of zero, each share counted
@@ -108,8 +108,8 @@ def compare_replicates(
     difference = later - earlier
     drawn = np.round(replicates, decimals)  # what is equal but for rounding is on both sides
     if np.isnan(difference) or np.isnan(drawn).any():
-        return Difference(earlier, later, difference, np.nan, np.nan, np.nan)
+        return StateDifference(earlier, later, difference, np.nan, np.nan, np.nan)
     low, high = np.quantile(replicates, [0.025, 0.975])
     rarer = min(np.sum(drawn <= 0), np.sum(drawn >= 0))
     p = min(1.0, 2 * (1 + rarer) / (1 + len(drawn)))
-    return Difference(earlier, later, difference, float(low), float(high), float(p))
+    return StateDifference(earlier, later, difference, float(low), float(high), float(p))

@@ -104,18 +104,18 @@ def test_settings_that_travel_together_are_a_record(tmp_path):
 
 
 @dataclass(frozen=True)
-class Texts:
+class Sources:
     labels: Labels
     notes: list[Path]
 
 
 def test_inputs_that_travel_together_are_a_record_and_the_config_is_there_to_show(tmp_path):
-    def show(texts: Texts, *, config: dict) -> str:
+    def show(texts: Sources, *, config: dict) -> str:
         return f"{len(texts.labels)} {texts.notes} {config['results']}"
 
     output = {"text": str(tmp_path / "t.txt")}
     inputs = {"labels": labels_at(tmp_path / "a.parquet", model="m", checkpoint="a")}
-    with pytest.raises(TypeError, match="Texts needs 'notes', which its rule's inputs lack"):
+    with pytest.raises(TypeError, match="Sources needs 'notes', which its rule's inputs lack"):
         execute(show, Job(inputs, output, {}, threads=1))
     inputs["notes"] = []
     execute(show, Job(inputs, output, {}, threads=1), {"results": "out"})
