@@ -4,25 +4,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 TEXT, TEXTS = pa.string(), pa.list_(pa.string())
+ANSWER = {
+    "aliases": TEXTS,
+    "matched_wiki_entity_name": TEXT,
+    "normalized_aliases": TEXTS,
+    "normalized_matched_wiki_entity_name": TEXT,
+    "normalized_value": TEXT,
+    "type": TEXT,
+    "value": TEXT,
+}
 TRIVIAQA = pa.schema(
-    {
-        "question": TEXT,
-        "question_id": TEXT,
-        "question_source": TEXT,
-        "answer": pa.struct(
-            {
-                "aliases": TEXTS,
-                "matched_wiki_entity_name": TEXT,
-                "normalized_aliases": TEXTS,
-                "normalized_matched_wiki_entity_name": TEXT,
-                "normalized_value": TEXT,
-                "type": TEXT,
-                "value": TEXT,
-            }
-        ),
-    }
+    [(name, TEXT) for name in ("question", "question_id", "question_source")]
+    + [("answer", pa.struct(ANSWER))]
 )
 JEOPARDY = pa.schema(
     [(name, TEXT) for name in ("category", "air_date", "question", "value", "answer", "round")]
@@ -32,17 +28,27 @@ JEOPARDY = pa.schema(
 )
 
 
-def _write(folder: Path, path: str, rows: list[dict], schema: pa.Schema) -> None:
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / path)
+def _write(folder: Path, name: str, splits: dict[str, list[dict]], schema: pa.Schema) -> dict:
+    """Write the splits of a configuration; return what the card says of it."""
+    root = name if name == "rc.nocontext" else f"data/{name}"
+    (folder / root).mkdir(parents=True, exist_ok=True)
+    for split, rows in splits.items():
+        path = folder / root / f"{split}-00000-of-00001.parquet"
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    files = [{"split": split, "path": f"{root}/{split}-*"} for split in splits]
+    return {"config_name": name, "data_files": files}
+
+
+def _write_card(folder: Path, *configs: dict) -> str:
+    text = yaml.safe_dump({"configs": list(configs)}, sort_keys=False)
+    (folder / "README.md").write_text(f"---\n{text}---\n")
+    return str(folder)
 
 
 def write_triviaqa(folder: Path, **splits: list[tuple[str, str]]) -> str:
     """Write splits of (question, answer) like `mandarjoshi/trivia_qa`."""
-    lines = ["---", "configs:", "- config_name: rc.nocontext", "  data_files:"]
-    for split, pairs in splits.items():
-        lines += [f"  - split: {split}", f"    path: rc.nocontext/{split}-*"]
-        rows = [
+    rows = {
+        split: [
             {
                 "question": question,
                 "question_id": f"tc_{row}",
@@ -51,9 +57,9 @@ def write_triviaqa(folder: Path, **splits: list[tuple[str, str]]) -> str:
             }
             for row, (question, answer) in enumerate(pairs)
         ]
-        _write(folder, f"rc.nocontext/{split}-00000-of-00001.parquet", rows, TRIVIAQA)
-    (folder / "README.md").write_text("\n".join([*lines, "---", ""]))
-    return str(folder)
+        for split, pairs in splits.items()
+    }
+    return _write_card(folder, _write(folder, "rc.nocontext", rows, TRIVIAQA))
 
 
 def write_jeopardy(folder: Path, clues: list[tuple[str, str, str]]) -> str:
@@ -69,17 +75,7 @@ def write_jeopardy(folder: Path, clues: list[tuple[str, str, str]]) -> str:
         }
         for category, clue, answer in clues
     ]
-    _write(folder, "data/all_questions/train-00000-of-00001.parquet", rows, JEOPARDY)
-    _write(folder, "data/mosaicml_gauntlet/train-00000-of-00001.parquet", rows[:1], JEOPARDY)
-    configs = [
-        line
-        for name in ("all_questions", "mosaicml_gauntlet")
-        for line in (
-            f"- config_name: {name}",
-            "  data_files:",
-            "  - split: train",
-            f"    path: data/{name}/train-*",
-        )
-    ]
-    (folder / "README.md").write_text("\n".join(["---", "configs:", *configs, "---", ""]))
-    return str(folder)
+    every = _write(folder, "all_questions", {"train": rows}, JEOPARDY)
+    return _write_card(
+        folder, every, _write(folder, "mosaicml_gauntlet", {"train": rows[:1]}, JEOPARDY)
+    )
