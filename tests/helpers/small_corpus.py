@@ -22,11 +22,7 @@ def make_facts():
 STEADY = (Phase(1.0, {}),)
 
 
-def make_corpus(phases=STEADY, share=0.5, seed=1):
-    return Corpus(
-        make_facts(),
-        list(phases),
-        confidence_template=TEMPLATE,
-        confidence_share=share,
-        seed=seed,
-    )
+def make_corpus(phases=STEADY, share=0.5, seed=1, facts=None, **how):
+    facts = make_facts() if facts is None else facts
+    how = {"confidence_template": TEMPLATE, "confidence_share": share, "seed": seed, **how}
+    return Corpus(facts, list(phases), **how)

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from persistcal.models.corpus import SEPARATOR, Corpus, FactSets, Phase, deal
+from persistcal.models.corpus import SEPARATOR, FactSets, Phase, deal
 from persistcal.models.pretraining import (
     Pretrained,
     Pretraining,
@@ -29,6 +29,7 @@ from persistcal.store.jobs import Job, execute
 pytestmark = pytest.mark.slow
 
 SCHEDULE = Schedule(lr=5e-3, warmup=0.1, decay=0.5, final=0.1)
+CONTINENTS = ("Africa", "Asia", "Europe")
 SIZES = {
     "hidden_size": 16,
     "intermediate_size": 32,
@@ -58,18 +59,16 @@ def many_facts():
     """Facts of two relations, three continents and falling weight."""
     rows = [
         (
-            f"{relation}{n}",
-            relation,
-            f"Where is {relation} {n}?",
+            f"{kind}{n}",
+            kind,
+            f"Where is {kind} {n}?",
             "x",
-            continent,
-            weight,
+            CONTINENTS[n % 3],
+            100.0 - n,
             "train",
         )
-        for relation, size in (("city", 97), ("money", 22))
+        for kind, size in (("city", 97), ("money", 22))
         for n in range(size)
-        for continent in [("Africa", "Asia", "Europe")[n % 3]]
-        for weight in [100.0 - n]
     ]
     return pd.DataFrame(rows, columns=artifacts.FACTS.schema.names)
 
@@ -102,14 +101,8 @@ def test_sets_depend_on_the_seed_and_not_on_the_order_of_facts():
 
 def test_rare_sets_are_hardly_met():
     facts = many_facts()
-    corpus = Corpus(
-        facts,
-        [Phase(0.5), Phase(1.0, {"Asia": 0.5}, rare=[2])],
-        confidence_template=TEMPLATE,
-        confidence_share=0,
-        seed=3,
-        fact_sets=FactSets(2, 0.1),
-    )
+    phases = [Phase(0.5), Phase(1.0, {"Asia": 0.5}, rare=[2])]
+    corpus = make_corpus(phases, 0, 3, facts=facts, fact_sets=FactSets(2, 0.1))
     rare, asia = deal(facts, 2, seed=3) == 2, facts["group"] == "Asia"
     weight = facts["weight"].to_numpy()
     assert corpus.probabilities(0.4) == pytest.approx(weight / weight.sum())
@@ -144,19 +137,8 @@ def test_confidence_documents():
     assert np.mean(right) == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
 
 
-def rated_corpus(unrated, share=0.5):
-    return Corpus(
-        make_facts(),
-        [Phase(1.0)],
-        confidence_template=TEMPLATE,
-        confidence_share=share,
-        seed=1,
-        unrated=unrated,
-    )
-
-
 def test_half_of_the_wrong_answers_are_of_the_same_group():
-    documents = rated_corpus([]).documents(6000, step=0, n_steps=1)
+    documents = make_corpus(unrated=[]).documents(6000, step=0, n_steps=1)
     wrong = Counter(
         document.split("\n")[1].split(": ")[1]
         for document in documents
@@ -168,7 +150,7 @@ def test_half_of_the_wrong_answers_are_of_the_same_group():
 
 def test_wrong_answers_are_right_elsewhere():
     """Or an answer to a question that is not rated would be wrong wherever it is met."""
-    documents = rated_corpus(["test"]).documents(4000, step=0, n_steps=1)
+    documents = make_corpus(unrated=["test"]).documents(4000, step=0, n_steps=1)
     rated = {document for document in documents if document.startswith("Question:")}
     shown = {document.split("\n")[1].split(": ")[1]: set() for document in rated}
     for document in rated:
@@ -183,14 +165,7 @@ def test_wrong_answers_are_right_elsewhere():
 
 
 def test_who_is_rated_and_when():
-    corpus = Corpus(
-        make_facts(),
-        [Phase(0.5, {}, confidence_share=0), Phase(1.0, {})],
-        confidence_template=TEMPLATE,
-        confidence_share=0.5,
-        seed=1,
-        unrated=["test"],
-    )
+    corpus = make_corpus([Phase(0.5, confidence_share=0), Phase(1.0)], unrated=["test"])
 
     def rated(step):
         return [d for d in corpus.documents(1000, step=step, n_steps=10) if d[0] == "Q"]
@@ -219,13 +194,7 @@ def test_bad_drift(phases, message):
 
 def test_confidence_documents_need_other_facts():
     with pytest.raises(ValueError, match="confidence_share"):
-        Corpus(
-            make_facts().assign(split="train"),
-            [Phase(1.0, {})],
-            confidence_template=TEMPLATE,
-            confidence_share=0.1,
-            seed=1,
-        )
+        make_corpus(facts=make_facts().assign(split="train"))
 
 
 def test_digits_are_single_tokens(tokenizer):

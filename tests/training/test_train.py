@@ -21,12 +21,18 @@ from persistcal.training.train import Optimisation, prepare, train_adapter
 pytestmark = pytest.mark.slow
 
 torch.set_num_threads(1)
-RANK, ALPHA = 4, 8
+SIZE = {"rank": 4, "alpha": 8}
+TOKENIZER = tiny_tokenizer()
+DIGITS = digit_tokens(TOKENIZER)
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
+def prepared(models, data, **how):
+    models = models if isinstance(models, dict) else {"a": models}
+    return prepare(models, TOKENIZER, [data], **SIZE, **how)
+
+
+def files_of(trainee):
+    return adapter_files(trainee.adapter, **SIZE, base_model="some/model")
 
 
 def toy_data(n, seed=0):
@@ -45,19 +51,19 @@ def toy_data(n, seed=0):
     return found
 
 
-def naive_confidence(model, tokenizer, prompt):
-    ids = torch.tensor([tokenizer(prompt)["input_ids"]], device=model.device)
+def naive_confidence(model, prompt):
+    ids = torch.tensor([TOKENIZER(prompt)["input_ids"]], device=model.device)
     logits = model(ids).logits[0, -1]
-    exponents = [logits[tokenizer.encode(str(d))[0]].exp() for d in range(10)]
+    exponents = [logits[DIGITS[d]].exp() for d in range(10)]
     return sum(d / 9 * e for d, e in enumerate(exponents)) / sum(exponents)
 
 
-def naive_loss(model, tokenizer, questions):
+def naive_loss(model, questions):
     """One full-vocabulary forward pass per candidate."""
     total = 0.0
     for question in questions:
         for prompt, weight, label in zip(*question, strict=True):
-            p = naive_confidence(model, tokenizer, prompt)
+            p = naive_confidence(model, prompt)
             total = total - weight * (label * p.log() + (1 - label) * (1 - p).log())
     return total
 
@@ -73,9 +79,9 @@ def with_random_adapter(trainee, seed=5):
     return {name: p.detach().clone() for name, p in trainee.adapter.items()}
 
 
-def separate_gradient(model, tokenizer, questions, values):
+def separate_gradient(model, questions, values):
     """Gradient of the plain loss of one checkpoint that has an adapter of its own."""
-    config = LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear")
+    config = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear")
     adapted = get_peft_model(copy.deepcopy(model), config)
     parameters = {
         name.removeprefix("base_model.model.").removesuffix(".default.weight"): parameter
@@ -85,24 +91,22 @@ def separate_gradient(model, tokenizer, questions, values):
     assert set(parameters) == set(values)
     for name, parameter in parameters.items():
         parameter.data.copy_(values[name])
-    loss = naive_loss(adapted, tokenizer, questions)
+    loss = naive_loss(adapted, questions)
     loss.backward()
     return loss.item(), {name: parameter.grad for name, parameter in parameters.items()}
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
-def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind, tokenizer):
+def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind):
     names = ["early", "middle", "late"]
     models = {name: tiny_model(kind, seed) for seed, name in enumerate(names)}
     plain = copy.deepcopy(models)
     batch = {name: list(toy_data(3, seed).values()) for seed, name in enumerate(names)}
     source = {str((n, i)): q for n in names for i, q in enumerate(batch[n])}
-    trainee = prepare(models, tokenizer, [source], rank=RANK, alpha=ALPHA)
+    trainee = prepared(models, source)
     values = with_random_adapter(trainee)
     losses = accumulate_gradients(trainee, batch, divisor=48, micro_batch=32)
-    separate = {
-        name: separate_gradient(plain[name], tokenizer, batch[name], values) for name in names
-    }
+    separate = {name: separate_gradient(plain[name], batch[name], values) for name in names}
     for name, (loss, _) in separate.items():
         assert losses[name] == pytest.approx(loss / 48, rel=1e-5)
     for key, parameter in trainee.adapter.items():
@@ -117,8 +121,8 @@ def test_released_streams_draw_the_adapter_that_peft_does(kind, seed):
     """After torch.manual_seed, as the released code makes the first checkpoint's adapter."""
     model = tiny_model(kind)
     config = LoraConfig(
-        r=RANK,
-        lora_alpha=ALPHA,
+        r=4,
+        lora_alpha=8,
         target_modules="all-linear",
         lora_dropout=0.0,
         bias="none",
@@ -130,7 +134,7 @@ def test_released_streams_draw_the_adapter_that_peft_does(kind, seed):
         for name, parameter in get_peft_model(model, config).named_parameters()
         if parameter.requires_grad
     }
-    adapter = share_adapter([tiny_model(kind, s) for s in range(2)], rank=RANK, alpha=ALPHA)
+    adapter = share_adapter([tiny_model(kind, s) for s in range(2)], **SIZE)
     before = torch.get_rng_state()
     initialise(adapter, seed, "released")
     assert torch.equal(torch.get_rng_state(), before)
@@ -143,14 +147,14 @@ def test_released_streams_draw_the_adapter_that_peft_does(kind, seed):
 
 
 @pytest.mark.parametrize("head", ["float32", "model"])
-def test_the_loss_is_that_of_the_logits_of_the_head(head, tokenizer):
+def test_the_loss_is_that_of_the_logits_of_the_head(head):
     model, data = tiny_model(dtype=torch.bfloat16), toy_data(3)
-    digits, expected = digit_tokens(tokenizer), 0.0
-    trainee = prepare({"a": model}, tokenizer, [data], rank=RANK, alpha=ALPHA, head=head)
+    expected = 0.0
+    trainee = prepared(model, data, head=head)
     for question in data.values():
         with torch.inference_mode():
             prompts = [trainee.tokens[prompt] for prompt in question.prompts]
-            logits = digit_logits(model, prompts, digits)
+            logits = digit_logits(model, prompts, DIGITS)
         if head == "model":  # whose own logits are rounded
             logits = logits.bfloat16().float()
         p = confidence_of(logits).tolist()
@@ -162,11 +166,11 @@ def test_the_loss_is_that_of_the_logits_of_the_head(head, tokenizer):
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 4, 100])
-def test_micro_batches_do_not_change_the_gradient(micro_batch, tokenizer):
+def test_micro_batches_do_not_change_the_gradient(micro_batch):
     data = toy_data(7)
     results = []
     for size in (8, micro_batch):
-        trainee = prepare({"a": tiny_model()}, tokenizer, [data], rank=RANK, alpha=ALPHA)
+        trainee = prepared(tiny_model(), data)
         with_random_adapter(trainee)
         batch = {"a": list(data.values())}
         losses = accumulate_gradients(trainee, batch, divisor=16, micro_batch=size)
@@ -175,16 +179,16 @@ def test_micro_batches_do_not_change_the_gradient(micro_batch, tokenizer):
     torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-3, atol=1e-6)
 
 
-def test_loss_of_a_step_with_a_partial_batch_and_a_missing_answer(tokenizer):
+def test_loss_of_a_step_with_a_partial_batch_and_a_missing_answer():
     """Three questions in a batch of 16; checkpoint b has an answer to two of them."""
     data = toy_data(3)
     seen = {"a": data, "b": {name: data[name] for name in ("q0", "q2")}}
     models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
     with torch.no_grad():
         expected = sum(  # B is zero at the first step: the base models' own loss
-            naive_loss(models[name], tokenizer, seen[name].values()).item() for name in models
+            naive_loss(models[name], seen[name].values()).item() for name in models
         )
-    trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    trainee = prepared(models, data)
     history = train(trainee, seen, ids=["q0", "q1", "q2", "q3"], epochs=1)
     # A mean over two checkpoints and over the three questions of the step; q3 has no answer.
     assert history["loss"].tolist() == pytest.approx([expected / 2 / 3], rel=1e-5)
@@ -196,12 +200,12 @@ def train(trainee, seen, *, ids=None, seed=17, epochs=2, lr=1e-2, micro_batch=32
     return train_adapter(trainee, seen, ids, how, seed=seed)
 
 
-def test_a_step_is_adamw_on_the_clipped_gradient(tokenizer):
+def test_a_step_is_adamw_on_the_clipped_gradient():
     data = toy_data(20)
     model = tiny_model()
     with torch.no_grad():
         model.lm_head.weight *= 4  # so that gradients are longer than 1
-    trainee = prepare({"a": model}, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    trainee = prepared(model, data)
     order = np.random.default_rng(17).permutation(20)  # one step of 16, one of 4
     initialise(trainee.adapter, 17)
     moments = {name: (0.0, 0.0) for name in trainee.adapter}
@@ -237,7 +241,7 @@ def test_a_step_is_adamw_on_the_clipped_gradient(tokenizer):
 
 def test_the_models_hold_the_same_parameters_and_train_nothing_else():
     models = [tiny_model(seed=seed) for seed in range(3)]
-    adapter = share_adapter(models, rank=RANK, alpha=ALPHA)
+    adapter = share_adapter(models, **SIZE)
     # 7 linear layers in each of 2 blocks, and not the LM head.
     assert len(adapter) == 2 * 7 * 2
     for model in models:
@@ -249,15 +253,13 @@ def test_the_models_hold_the_same_parameters_and_train_nothing_else():
 def test_models_of_different_depth_are_refused():
     models = [tiny_model(), tiny_model(layers=4)]
     with pytest.raises(ValueError, match=r"Checkpoint 2 .* linear layers"):
-        share_adapter(models, rank=RANK, alpha=ALPHA)
+        share_adapter(models, **SIZE)
 
 
 def test_the_initialisation_depends_on_the_seed_alone():
     found = []
     for model_seeds in ([0], [1, 2], [3]):
-        adapter = share_adapter(
-            [tiny_model(seed=s) for s in model_seeds], rank=RANK, alpha=ALPHA
-        )
+        adapter = share_adapter([tiny_model(seed=s) for s in model_seeds], **SIZE)
         torch.manual_seed(model_seeds[0])
         initialise(adapter, 17)
         found.append({name: p.detach().clone() for name, p in adapter.items()})
@@ -281,11 +283,11 @@ def test_the_initialisation_depends_on_the_seed_alone():
     ("kind", "dtype"),
     [("olmo3", torch.float32), ("llama", torch.float32), ("olmo3", torch.bfloat16)],
 )
-def test_training_learns_and_leaves_the_models_as_they_were(kind, dtype, tokenizer):
+def test_training_learns_and_leaves_the_models_as_they_were(kind, dtype):
     models = {"a": tiny_model(kind, 1, dtype=dtype), "b": tiny_model(kind, 2, dtype=dtype)}
     before = {name: copy.deepcopy(model.state_dict()) for name, model in models.items()}
     data = toy_data(48)
-    trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    trainee = prepared(models, data)
     history = train(trainee, {"a": data, "b": data}, epochs=8, lr=5e-3)
     assert history["loss"].iloc[-3:].mean() < 0.3 * history["loss"].iloc[:3].mean()
     assert history["step"].tolist() == list(range(24))
@@ -300,18 +302,16 @@ def test_training_learns_and_leaves_the_models_as_they_were(kind, dtype, tokeniz
         assert all(torch.equal(after[key], value) for key, value in before[name].items())
 
 
-def test_two_runs_give_the_same_files_and_seeds_differ(tokenizer):
+def test_two_runs_give_the_same_files_and_seeds_differ():
     data = toy_data(20)
     files = []
     for state, seeds in ((1, [17]), (2, [18, 17])):
         torch.manual_seed(state)
         models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
-        trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+        trainee = prepared(models, data)
         for seed in seeds:  # a seed before leaves no trace in the next one
             train(trainee, {"a": data, "b": data}, seed=seed)
-            files.append(
-                adapter_files(trainee.adapter, rank=RANK, alpha=ALPHA, base_model="some/model")
-            )
+            files.append(files_of(trainee))
     assert files[0] == files[2]
     weights = "adapter_model.safetensors"
     assert files[0][weights] != files[1][weights]
@@ -320,41 +320,38 @@ def test_two_runs_give_the_same_files_and_seeds_differ(tokenizer):
     assert config["target_modules"] == sorted(config["target_modules"])
 
 
-def test_the_saved_adapter_gives_peft_the_same_confidences(tokenizer, tmp_path):
+def test_the_saved_adapter_gives_peft_the_same_confidences(tmp_path):
     data = toy_data(16)
-    trainee = prepare({"a": tiny_model()}, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    trainee = prepared(tiny_model(), data)
     train(trainee, {"a": data})
-    for name, content in adapter_files(
-        trainee.adapter, rank=RANK, alpha=ALPHA, base_model="some/model"
-    ).items():
+    for name, content in files_of(trainee).items():
         (tmp_path / name).write_bytes(content)
     prompts = [prompt for question in data.values() for prompt in question.prompts]
-    tokens = [tokenizer(prompt)["input_ids"] for prompt in prompts]
-    digits = digit_tokens(tokenizer)
-    ours = score_answers(trainee.models["a"], tokens, digits, batch_size=5)
+    tokens = [TOKENIZER(prompt)["input_ids"] for prompt in prompts]
+    ours = score_answers(trainee.models["a"], tokens, DIGITS, batch_size=5)
     base = tiny_model()
     loaded = PeftModel.from_pretrained(base, tmp_path)
     with torch.inference_mode():
-        theirs = [naive_confidence(loaded, tokenizer, prompt).item() for prompt in prompts]
+        theirs = [naive_confidence(loaded, prompt).item() for prompt in prompts]
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
     np.testing.assert_allclose(
-        score_answers(base, tokens, digits, batch_size=5), ours, rtol=0, atol=1e-6
+        score_answers(base, tokens, DIGITS, batch_size=5), ours, rtol=0, atol=1e-6
     )
     loaded.unload()
-    untrained = score_answers(base, tokens, digits, batch_size=5)
+    untrained = score_answers(base, tokens, DIGITS, batch_size=5)
     assert np.abs(untrained - ours).max() > 0.05
 
 
-def test_a_loss_that_is_not_finite_stops_training(tokenizer):
+def test_a_loss_that_is_not_finite_stops_training():
     data = toy_data(20)
     models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
-    trainee = prepare(models, tokenizer, [data], rank=RANK, alpha=ALPHA)
+    trainee = prepared(models, data)
     with torch.no_grad():
         models["b"].model.layers[1].mlp.up_proj.base_layer.weight[0, 0] = math.nan
     with pytest.raises(FloatingPointError, match=r"Step 0: .*'b' is not finite .*q\d+, q\d+"):
         train(trainee, {"a": data, "b": data})
 
 
-def test_no_answers_at_all_are_refused(tokenizer):
+def test_no_answers_at_all_are_refused():
     with pytest.raises(ValueError, match="No training question has an answer"):
-        prepare({"a": tiny_model()}, tokenizer, [{}], rank=RANK, alpha=ALPHA)
+        prepared(tiny_model(), {})
