@@ -24,7 +24,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from benchmarks.reference import generate
 from benchmarks.results import Growth, Measured, Result, show
 from benchmarks.smollm2 import city_questions, is_installed, load_smollm2, product_rate
-from persistcal.answers.decode import Beam, Search, generate_beams
+from persistcal.answers.beams import Beam
+from persistcal.answers.decode import Search, generate_beams
 from persistcal.answers.sampling import Sampling
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import set_threads

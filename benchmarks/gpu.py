@@ -35,7 +35,8 @@ from benchmarks.decoding import made_up_questions
 from benchmarks.reference import generate
 from benchmarks.trees import alone, as_trees, score, train
 from persistcal.answers import decode
-from persistcal.answers.decode import Beam, Search, bytes_of_a_question, generate_beams
+from persistcal.answers.beams import Beam
+from persistcal.answers.decode import Search, bytes_of_a_question, generate_beams
 from persistcal.confidence.packing import make_tree
 from persistcal.confidence.prompts import (
     confidence_prompt,

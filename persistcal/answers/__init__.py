@@ -3,6 +3,7 @@
 Modules
 -------
 beam_search: the bookkeeping of beam search, for a batch of questions at once
+beams: beams as texts: the tokens that end them, and what those before say
 clusters: group beams into candidate answers and give each its probability
 continuations: beams or samples of a batch of questions, some of which are done before others
     join

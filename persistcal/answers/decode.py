@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from math import isnan
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.continuations import Continuations, Finished
+from persistcal.answers.beams import Beam, beams_of, ending_tokens, eos_tokens
+from persistcal.answers.continuations import Continuations
 from persistcal.answers.prefix_cache import shared_prefix_attention
 from persistcal.answers.question_queue import Answered, answer_queue, encode_prefix
 from persistcal.answers.sampling import Sampling
@@ -22,29 +21,6 @@ from persistcal.models.vllm import VllmModel
 MOST = 128  # questions that are decoded together
 QUEUE = 4  # times as many are given to a shard, and remembered, together
 TYPICAL = 30  # tokens of an answer for which there is room; longer ones may need halving
-
-
-class Beam(NamedTuple):
-    """One answer.
-
-    Attributes
-    ----------
-    text : str
-        What was generated before the first newline or end-of-sequence token, as it is:
-        often with a space in front, and possibly empty.
-    logprob : float
-        Summed log-probability of its tokens, the one that ended it included.
-    n_tokens : int
-        Their number.
-    entropy : float or None
-        Mean entropy, in nats, of the distributions that they come from; None of vLLM,
-        which gives the likeliest tokens only.
-    """
-
-    text: str
-    logprob: float
-    n_tokens: int
-    entropy: float | None
 
 
 @dataclass(frozen=True)
@@ -155,8 +131,8 @@ def generate_beams(
     if not all(prompts):
         raise ValueError(f"prompt {prompts.index([])} has no tokens; give it some text.")
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-    eos = _eos_tokens(model)
-    ends = _ending_tokens(model, tokenizer, eos)
+    eos = eos_tokens(model)
+    ends = ending_tokens(model, tokenizer, eos)
 
     def begin(questions: Sequence[int]) -> Continuations:
         sizes = {"max_new_tokens": search.max_new_tokens}
@@ -171,12 +147,13 @@ def generate_beams(
     with _answering(model, prompts, search, begin) as (answer, size):
 
         def decode(part: list[int]) -> list[list[list]]:
-            found = {
-                part[number]: [list(beam) for beam in beams]
-                for numbers, finished in answer(part)
-                for number, beams in zip(numbers, _beams(finished, tokenizer, eos), strict=True)
-            }
-            return [found[i] for i in part]
+            found: dict[int, list[list]] = {}
+            for numbers, finished in answer(part):
+                texts = beams_of(finished, tokenizer, eos)
+                found |= dict(
+                    zip(numbers, ([*map(list, beams)] for beams in texts), strict=True)
+                )
+            return [found[number] for number in range(len(part))]
 
         answers = in_batches(decode, by_length, batch_size=size, work=work, progress=progress)
     return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
@@ -269,48 +246,3 @@ def _n_common(sequences: list[list[int]]) -> int:
     first, last = min(sequences), max(sequences)
     pairs = enumerate(zip(first, last, strict=False))
     return next((i for i, (a, b) in pairs if a != b), len(first))
-
-
-def _eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
-    """Return the end-of-sequence tokens that `generate` would stop at."""
-    eos = model.generation_config.eos_token_id if model.generation_config else None
-    return [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
-
-
-def _ending_tokens(
-    model: PreTrainedModel | VllmModel, tokenizer: PreTrainedTokenizerBase, eos: list[int]
-) -> Tensor:
-    """Return whether each token ends a beam: it holds a newline or is in `eos`."""
-    if isinstance(model, VllmModel):
-        vocab_size = model.vocab_size
-    else:
-        vocab_size = model.get_output_embeddings().weight.shape[0]
-    ids = range(min(len(tokenizer), vocab_size))
-    texts = tokenizer.batch_decode([[i] for i in ids], clean_up_tokenization_spaces=False)
-    ends = torch.zeros(vocab_size, dtype=torch.bool)
-    ends[[i for i in ids if "\n" in texts[i]] + eos] = True
-    return ends.to(model.device)
-
-
-def _beams(
-    finished: Finished, tokenizer: PreTrainedTokenizerBase, eos: list[int]
-) -> list[list[Beam]]:
-    """Decode the finished beams of each question."""
-    beams: list[list[Beam]] = []
-    skipped = {-1, *eos}
-    score, entropy, tokens = (part.cpu() for part in finished)
-    lengths = (tokens >= 0).sum(dim=2)
-    columns = (part.tolist() for part in (tokens, score, lengths, entropy / lengths))
-    for sequences, *about in zip(*columns, strict=True):
-        texts = tokenizer.batch_decode(
-            [[token for token in sequence if token not in skipped] for sequence in sequences],
-            skip_special_tokens=True,
-        )
-        beams.append(
-            [
-                Beam(text.split("\n", 1)[0], logprob, n, None if isnan(mean) else mean)
-                for text, logprob, n, mean in zip(texts, *about, strict=True)
-                if logprob > -torch.inf
-            ]
-        )
-    return beams

@@ -24,7 +24,8 @@ from transformers import (
 
 from persistcal.answers import decode
 from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.decode import Beam, Draw, Search, _ending_tokens, generate_beams
+from persistcal.answers.beams import Beam, ending_tokens
+from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.answers.prefix_cache import PrefixCache
 from persistcal.answers.token_trees import Trees
 from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
@@ -183,7 +184,7 @@ def test_end_of_sequence_tokens_end_a_beam(eos, tokenizer):
 def test_few_beams_live_on_where_most_candidates_end(tokenizer):
     """The number of candidates, which depends on that of EOS tokens, then matters."""
     model = random_model("llama", len(tokenizer))
-    ending = _ending_tokens(model, tokenizer, [0])
+    ending = ending_tokens(model, tokenizer, [0])
     assert ending.sum() > 20
     boost(model, ending, 2.5)
     of_20 = assert_decodes_like_generate(
@@ -230,7 +231,7 @@ def test_candidates_that_generate_loses_by_hand():
 def textbook(model, tokenizer, prompt, n_beams, max_new_tokens):
     """Exact beam search in plain Python: all ending beams count, live ones are refilled."""
     prompt_ids = tokenizer(prompt)["input_ids"]
-    ends = _ending_tokens(model, tokenizer, [0])
+    ends = ending_tokens(model, tokenizer, [0])
     live, finished = [(0.0, [])], []
     for step in range(max_new_tokens):
         candidates = []
@@ -250,7 +251,7 @@ def textbook(model, tokenizer, prompt, n_beams, max_new_tokens):
 def lone_newline_model(tokenizer, by):
     """A model for which a single newline is the only likely end."""
     model = random_model("llama", len(tokenizer))
-    boost(model, _ending_tokens(model, tokenizer, [0]), -30.0)
+    boost(model, ending_tokens(model, tokenizer, [0]), -30.0)
     return boost(model, tokenizer.convert_tokens_to_ids("Ċ"), by)
 
 
@@ -294,7 +295,7 @@ def test_tokens_that_end_are_those_of_the_stop_string_criterion(tokenizer):
     newline = tokenizer.convert_tokens_to_ids("Ċ")
     after_newline = torch.tensor([[newline, token] for token in range(model.config.vocab_size)])
     stops = criterion(after_newline, None)
-    assert torch.equal(_ending_tokens(model, tokenizer, []).cpu(), stops)
+    assert torch.equal(ending_tokens(model, tokenizer, []).cpu(), stops)
     inside = [t for t in tokenizer.get_vocab() if "Ċ" in t.strip("Ċ")]
     assert inside and stops[tokenizer.convert_tokens_to_ids(inside)].all()
 
@@ -628,7 +629,7 @@ def test_keys_and_values_are_appended_and_not_copied(tokenizer, monkeypatch):
         monkeypatch.setattr(Trees, name, counted)
     monkeypatch.setattr(Trees, "grow", counted_grow)
     model = random_model("llama", len(tokenizer))
-    boost(model, _ending_tokens(model, tokenizer, [0]), -9.0)  # so that answers are long
+    boost(model, ending_tokens(model, tokenizer, [0]), -9.0)  # so that answers are long
     generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=30))
     assert copied > 8 * 10 * 20 * 20  # eight questions, ten beams, long answers
     assert written < copied / 5

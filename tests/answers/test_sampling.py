@@ -66,8 +66,8 @@ def test_samples_do_not_depend_on_batches_shards_or_their_number(draw):
 @pytest.mark.parametrize("draw", [None, PLAIN, Draw(0.5, 0.7, 1)])
 def test_log_probabilities_lengths_and_entropies_are_of_the_model_itself(draw, monkeypatch):
     """Of beams and of samples, against a full forward pass of each."""
-    found, texts_of = [], decode._beams
-    monkeypatch.setattr(decode, "_beams", lambda *a: found.append(a[0]) or texts_of(*a))
+    found, texts_of = [], decode.beams_of
+    monkeypatch.setattr(decode, "beams_of", lambda *a: found.append(a[0]) or texts_of(*a))
     model, tokenizer = tiny_model(), tiny_tokenizer()
     prompt = tokenizer(PREFIX + SUFFIXES[1])["input_ids"]
     [answers] = sampled(draw, suffixes=SUFFIXES[1:2])
