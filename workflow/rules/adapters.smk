@@ -30,7 +30,7 @@ def with_each_seed(recipe, name):
 
 
 def plan_of(wildcards):
-    """What the adapters of a recipe learn from, and at which checkpoints."""
+    """Answers that the adapters of a recipe learn from, and their checkpoints."""
     recipe = study.recipe(wildcards.recipe)
     return {
         "checkpoints": ask(study.trained_on)(wildcards),

@@ -165,7 +165,7 @@ def existing(path, remedy):
 
 
 def contents_of(*paths):
-    """What is in files of the user's own; their times do not tell, as an older one may come.
+    """Digests of the user's files; their times do not tell, as an older one may come.
 
     A parameter, and no function of the rule's input: Snakemake would not compare it.
     """

@@ -112,7 +112,7 @@ def checkpoints_judged(model, estimator):
 
 
 def copies(wildcards):
-    """Whether the confidences are another checkpoint's in its own answers."""
+    """True where the confidences are another checkpoint's in its own answers."""
     return "answers_of" in ESTIMATORS[wildcards.estimator]
 
 
@@ -140,7 +140,7 @@ rule gather_confidences:
 
 
 def local_adapter_files(wildcards):
-    """What is in the files of a local folder; nothing for a repository of the Hub."""
+    """Digests of the files of a local folder; nothing for a repository of the Hub."""
     adapter = config["verifiers"][wildcards.verifier]["adapter"]
     folder = Path(adapter["repo"]) / adapter["revision"]
     return local_digests(folder, VERIFIER_ADAPTER.format(**wildcards))
@@ -225,7 +225,7 @@ rule score_with_verifier:
 
 
 def further_files_read(wildcards):
-    """What an estimator may read on top of what every one gets."""
+    """Files that an estimator may read on top of those that every one gets."""
     about = ESTIMATORS[wildcards.estimator]
     read = {}
     if about.get("reads_weights"):
@@ -244,7 +244,7 @@ def further_files_read(wildcards):
 
 
 def estimator_digest(wildcards):
-    """Of the script that serves all estimators, and of this one's own file."""
+    """Digests of the script that serves all estimators, and of this one's file."""
     function = ESTIMATORS[wildcards.estimator]["function"]
     own = ROOT / "persistcal" / "confidence" / "estimators" / f"{function}.py"
     if function.endswith(".py"):

@@ -25,7 +25,7 @@ if config["judge"]["backend"] != "lexical":
 
 
 def human_labels(wildcards):
-    """What a person has labelled, or has still to label, since the job first ran."""
+    """Digest of a person's labels, and of those still missing, since the job first ran."""
     return human_labels_digest(
         f"{JUDGE}/queue.csv",
         CONSULTED.format(**wildcards),

@@ -88,7 +88,7 @@ rule pretrain_checkpoint:
 
 
 def local_files(wildcards):
-    """What is in the files of a local folder; nothing for a repository of the Hub."""
+    """Digests of the files of a local folder; nothing for a repository of the Hub."""
     model = config["models"][wildcards.model]
     revision = model["checkpoints"][wildcards.checkpoint]["revision"]
     return local_digests(Path(model["repo"]) / revision, CHECKPOINT.format(**wildcards))
