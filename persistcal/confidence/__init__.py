@@ -4,6 +4,7 @@ Modules
 -------
 asking: ask the checkpoints themselves about their answers, without adapters
 candidates: all that a checkpoint answered to a question, for estimators that compare it
+estimate: let an estimator, a function of the project's or of the user's, rate predictions
 estimators/: estimators that need no adapter, one function per file
 evidence: what an estimator may know of checkpoints and their answers, and what it returns
 gathering: from confidences to predictions: every answer gets the confidence of an estimator
@@ -14,10 +15,8 @@ packed_forward: run a model on prompts that are packed into trees
 packing: prompts that begin alike share their beginning: encode it once
 posthoc: post-hoc calibration: a map from confidence to probability, fitted on labelled
     answers
-probe: a linear probe: how likely an answer is right, read off a model's hidden states
 prompts: the prompts: few-shot questions and answers, and the request for a confidence
 scoring: score answers: the confidence that a model with an adapter verbalises
-surrogate: confidence in a checkpoint's answers that is taken from another checkpoint
 uncertainty: measures of uncertainty of the answers to one question, as lm-polygraph has them
 verbalised: verbalised confidence: the mean digit that a model would answer, over nine
 verifier: ask a verifier, a model of its own, whether answers are right

@@ -25,35 +25,13 @@ def rate_by_checkpoint(answers: pd.DataFrame, evidence: Evidence, ask: Ask) -> p
     return rated
 
 
-def judged_examples(labelled: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Return `n` answers, right and wrong in turn; fewer where one kind runs out.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"answer": list("abcde"), "correct": [0, 0, 0, 1, 1]})
-    >>> "".join(judged_examples(rows, 4)["answer"])
-    'daeb'
-    """
-    right = labelled["correct"].astype(bool)
-    first = pd.concat([labelled[right].head(n // 2), labelled[~right].head(n // 2)])
-    turn = first.groupby(first["correct"].astype(bool)).cumcount()
-    return first.iloc[np.argsort(turn.to_numpy(), kind="stable")]
-
-
-def ask_for_word(
-    answers: pd.DataFrame, evidence: Evidence, examples: pd.DataFrame | None = None
-) -> pd.Series:
+def ask_for_word(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Series:
     """Return the probability that the prompt about each answer goes on with the right word.
 
-    `examples` are answers with a column correct, which stand before it, each followed by
-    the right word or the wrong one.
+    `shown` stands before each prompt.
     """
     assert evidence.prompt and evidence.words
-    right, wrong = evidence.words
-    shown = ""
-    for row in () if examples is None else examples.itertuples():
-        said = confidence_prompt(evidence.prompt, str(row.question), str(row.answer))
-        shown += f"{said}{right if row.correct else wrong}\n\n"
+    right, _ = evidence.words
 
     def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
         token = word_token(tokenizer, right)

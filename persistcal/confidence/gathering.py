@@ -8,17 +8,16 @@ from persistcal.confidence.posthoc import calibrate
 from persistcal.store import artifacts
 
 RUN = ["train_dataset", "seed"]  # an estimator's adapters, apart
+RATED = ["checkpoint", "question_id", *RUN, "confidence"]
 
 
-def gather_scores(
-    scores: Mapping[tuple[str, str], pd.DataFrame], uses: Sequence[Mapping[str, str]]
-) -> pd.DataFrame:
+def gather_scores(scores: pd.DataFrame, uses: Sequence[Mapping[str, str]]) -> pd.DataFrame:
     """Collect an adapter estimator's confidences from the scores of its checkpoints.
 
     Parameters
     ----------
-    scores : mapping of (checkpoint, answers) to DataFrame
-        Tables SCORES, by whose weights gave them and which answers they are of.
+    scores : DataFrame
+        Table SCORES; `checkpoint` and `answers` say whose weights gave them, of which answers.
     uses : sequence of mapping
         Where the confidences at each checkpoint are: keys checkpoint, scored_at,
         answers and answers_of.
@@ -26,31 +25,24 @@ def gather_scores(
     Returns
     -------
     DataFrame
-        Columns checkpoint, question_id, train_dataset, seed and confidence.
+        Columns `RATED`.
     """
     parts = []
     for use in uses:
-        table = scores[use["scored_at"], use["answers"]]
-        rows = table[table["answers_of"] == use["answers_of"]]
+        here = scores["checkpoint"] == use["scored_at"]
+        here &= scores["answers"] == use["answers"]
+        rows = scores[here & (scores["answers_of"] == use["answers_of"])]
         parts.append(rows.assign(checkpoint=use["checkpoint"]))
-    return pd.concat(parts)[["checkpoint", "question_id", *RUN, "confidence"]]
+    return pd.concat(parts)[RATED]
 
 
 def calibrate_runs(
     confidences: pd.DataFrame, labelled: pd.DataFrame, method: str, estimator: str
 ) -> pd.DataFrame:
-    """Calibrate each run of an estimator on its own confidences in labelled answers.
+    """Calibrate each run of `estimator` on its own confidences in labelled answers.
 
-    Parameters
-    ----------
-    confidences : DataFrame
-        Columns train_dataset, seed and confidence, among others.
-    labelled : DataFrame
-        Those of answers whose label is known, with a column correct.
-    method : str
-        One of `persistcal.confidence.posthoc.METHODS`.
-    estimator : str
-        Its name.
+    Both frames have columns train_dataset, seed and confidence, `labelled` a column
+    correct. `method` is one of `persistcal.confidence.posthoc.METHODS`.
 
     Raises
     ------
@@ -77,25 +69,18 @@ def join_predictions(
     *,
     copies: bool = False,
 ) -> pd.DataFrame:
-    """Give every answer the confidences of an estimator.
+    """Return table PREDICTIONS: every answer with the confidences of `estimator`.
 
     Parameters
     ----------
     answers : DataFrame
         Columns checkpoint, question_id and correct.
     confidences : DataFrame
-        Columns checkpoint, question_id, train_dataset, seed and confidence; rows of
-        questions that are not in `answers` are dropped.
+        Columns `RATED`; rows of questions that are not in `answers` are dropped.
     estimator : str
-        Its name.
     copies : bool, default=False
         Whether the confidences are those of another checkpoint in its own answers.
         Where that checkpoint had no answer, the confidence is 0.
-
-    Returns
-    -------
-    DataFrame
-        Table PREDICTIONS.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Run a model on prompts that are packed into trees."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from persistcal.confidence.packing import pack_prompts
+from persistcal.models.batches import Work, in_batches
+from persistcal.store.pace import Pace
 
 
 class Packed(NamedTuple):
@@ -80,15 +82,69 @@ def pack(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -
     return Packed(inputs, ends, sent[rows.size :].view(ends.shape))
 
 
-def check_close(model: PreTrainedModel | PeftModel, ours: Tensor, theirs: Tensor) -> None:
-    """Refuse logits of packed prompts that are not those of a full forward pass.
+def over_prompts(
+    compute: Callable[[list[Sequence[int]]], Tensor],
+    prompts: Sequence[Sequence[int]],
+    *,
+    batch_size: int,
+    desc: str,
+    work: Work = Work(),  # noqa: B008 - immutable
+) -> np.ndarray:
+    """Return the number that `compute` gives for each prompt, given those of a batch.
+
+    Prompts that begin alike go into one batch. NaN stands for a prompt whose batch is not
+    part of `work`.
+
+    Raises
+    ------
+    MemoryError
+        When a single prompt does not fit into the GPU's memory; of a batch that does
+        not, the halves are computed one after the other.
+    FloatingPointError
+        When what is computed is not a number.
+    """
+    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
+    with Pace(total=len(order), desc=desc, unit=" answers") as bar:
+        computed = in_batches(
+            lambda batch: compute([prompts[i] for i in batch]).double().tolist(),
+            order,
+            batch_size=batch_size,
+            work=work,
+            progress=bar.update,
+        )
+    numbers = np.full(len(prompts), np.nan)
+    numbers[list(computed)] = list(computed.values())
+    if np.isnan(numbers[list(computed)]).any():
+        raise FloatingPointError(
+            "The model's logits are not finite, so it states no confidence; check the adapter "
+            "or use another dtype."
+        )
+    return numbers
+
+
+@torch.inference_mode()
+def check_logits(
+    model: PreTrainedModel | PeftModel,
+    prompts: Sequence[Sequence[int]],
+    ours: Tensor,
+    tokens: Sequence[int] | slice = slice(None),
+) -> None:
+    """Compare logits of packed prompts with those of a full forward pass of each alone.
+
+    An architecture that scales or caps its logits, or treats attention masks in its own
+    way, would otherwise train and score something else. `ours` are of some `tokens`.
 
     Raises
     ------
     ValueError
         When the two differ by more than rounding.
     """
-    difference = (ours - theirs).abs().max().item()
+    alone = [
+        model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
+        for prompt in prompts
+    ]
+    theirs = torch.stack(alone)[:, tokens].float().to(ours.device)
+    difference = (ours.float() - theirs).abs().max().item()
     largest = theirs.abs().max().item()
     rounding = max(8 * torch.finfo(model.dtype).eps, 1e-4)
     if not difference <= rounding * (1 + largest):

@@ -1,14 +1,40 @@
 """Score answers: the confidence that a model with an adapter verbalises."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
+from persistcal.confidence.packed_forward import over_prompts
 from persistcal.confidence.verbalised import MARGIN, Head, confidence_of, digit_logits
-from persistcal.models.batches import Work, in_batches
-from persistcal.store.pace import Pace
+from persistcal.models.batches import Work
+
+
+@dataclass(frozen=True)
+class HowScored:
+    """The config's settings for scores of adapters.
+
+    Attributes
+    ----------
+    split : str
+        Of the questions whose predictions are scored.
+    prompt : str
+        Template of the confidence prompt.
+    batch_size : int
+    head : {"float32", "model"}
+        See `digit_logits`.
+    precision : str
+        See `persistcal.models.load.open_model`.
+    """
+
+    split: str
+    prompt: str
+    batch_size: int
+    head: Head
+    precision: str
 
 
 @torch.inference_mode()
@@ -34,7 +60,7 @@ def score_answers(
     batch_size : int
         Prompts in a forward pass; results do not depend on it beyond rounding.
     head : {"float32", "model"}
-        As for `persistcal.confidence.verbalised.digit_logits`.
+        See `digit_logits`.
     work : Work, optional
         Which batches are scored, all by default, and what keeps their scores.
 
@@ -45,26 +71,12 @@ def score_answers(
 
     Raises
     ------
-    MemoryError
-        When a single prompt does not fit into the GPU's memory; of a batch that does
-        not, the halves are scored one after the other.
     FloatingPointError
         When a confidence is not a number.
     """
 
-    def score(batch: list[int]) -> list[float]:
-        logits = digit_logits(model, [prompts[i] for i in batch], digits, head)
-        return confidence_of(logits).double().tolist()
+    def score(batch: list[Sequence[int]]) -> Tensor:
+        return confidence_of(digit_logits(model, batch, digits, head))
 
-    # Those that begin alike go into one batch.
-    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
-    scores = np.full(len(prompts), np.nan)
-    with Pace(total=len(order), desc="scoring", unit=" answers") as bar:
-        scored = in_batches(score, order, batch_size=batch_size, work=work, progress=bar.update)
-    scores[list(scored)] = list(scored.values())
-    if np.isnan(list(scored.values())).any():
-        raise FloatingPointError(
-            "The model's logits are not finite, so it states no confidence; check the adapter "
-            "or use another dtype."
-        )
+    scores = over_prompts(score, prompts, batch_size=batch_size, desc="scoring", work=work)
     return scores.clip(MARGIN, 1 - MARGIN)

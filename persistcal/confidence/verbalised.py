@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.confidence.packed_forward import check_close, pack
+from persistcal.confidence.packed_forward import check_logits, pack
 
 PIECES_PER_GPU = 2  # of a batch, where a model is split over several
 MARGIN = 1e-6  # confidences stay this far from 0 and 1
@@ -126,27 +126,11 @@ def clamp_straight_through(confidence: Tensor) -> Tensor:
 def check_digit_logits(
     model: PreTrainedModel, prompts: Sequence[Sequence[int]], digits: Sequence[int]
 ) -> None:
-    """Compare `digit_logits` with the model's own full forward pass.
-
-    An architecture that scales or caps its logits, or that treats attention
-    masks in its own way, would otherwise train and score something else.
-
-    Parameters
-    ----------
-    model : PreTrainedModel
-    prompts : sequence of sequence of int
-        Token ids of a few prompts that begin alike.
-    digits : sequence of int
+    """Compare `digit_logits` of a few prompts with the model's own full forward pass.
 
     Raises
     ------
     ValueError
         When the two differ by more than rounding.
     """
-    ours = digit_logits(model, prompts, digits)
-    alone = [
-        model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
-        for prompt in prompts
-    ]
-    theirs = torch.stack(alone)[:, list(digits)].float().to(ours.device)
-    check_close(model, ours, theirs)
+    check_logits(model, prompts, digit_logits(model, prompts, digits), list(digits))

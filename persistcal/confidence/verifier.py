@@ -8,6 +8,7 @@ Correctness Predictors from Historical Patterns", 2025, arXiv:2509.24988).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,11 +16,28 @@ from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.confidence.packed_forward import check_close, pack
+from persistcal.confidence.packed_forward import check_logits, over_prompts, pack
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.models.batches import Work, in_batches
 from persistcal.models.chat import chat_prompt
-from persistcal.store.pace import Pace
+
+
+@dataclass(frozen=True)
+class VerifierPrompt:
+    """The config's request for a verdict.
+
+    Attributes
+    ----------
+    template : str
+        With ``{question}`` and ``{answer}``.
+    chat_template : bool
+        See `verifier_prompt`.
+    word : str
+        That the verifier says of right answers.
+    """
+
+    template: str
+    chat_template: bool
+    word: str
 
 
 def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
@@ -88,24 +106,6 @@ def next_logits(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[i
 
 
 @torch.inference_mode()
-def check_packing(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> None:
-    """Compare `next_logits` with a forward pass of each prompt alone.
-
-    Raises
-    ------
-    ValueError
-        When the two differ by more than rounding, as for an architecture that treats
-        attention masks in its own way.
-    """
-    ours = next_logits(model, prompts).float()
-    alone = [
-        model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
-        for prompt in prompts
-    ]
-    check_close(model, ours, torch.stack(alone).float())
-
-
-@torch.inference_mode()
 def word_probability(
     model: PreTrainedModel | PeftModel,
     prompts: Sequence[Sequence[int]],
@@ -134,20 +134,10 @@ def word_probability(
     ------
     ValueError
         When the model does not compute packed prompts as it does each alone.
-    MemoryError
-        When a single prompt does not fit into the GPU's memory; of a batch that does
-        not, the halves are run one after the other.
     """
 
-    def probabilities(chosen: list[int]) -> list[float]:
-        logits = next_logits(model, [prompts[i] for i in chosen])
-        return logits.double().softmax(-1)[:, token].tolist()
+    def probabilities(batch: list[Sequence[int]]) -> Tensor:
+        return next_logits(model, batch).double().softmax(-1)[:, token]
 
-    check_packing(model, prompts[:2])
-    # Those that begin alike go into one batch.
-    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
-    with Pace(total=len(order), desc="rating", unit=" answers") as bar:
-        by_prompt = in_batches(
-            probabilities, order, batch_size=batch_size, work=Work(), progress=bar.update
-        )
-    return np.array([by_prompt[i] for i in range(len(prompts))])
+    check_logits(model, prompts[:2], next_logits(model, prompts[:2]))
+    return over_prompts(probabilities, prompts, batch_size=batch_size, desc="rating")

@@ -1,4 +1,4 @@
-"""An audit of the judge: a sheet for a person to fill in, and what it then says.
+"""An audit of the judge: a sheet for a person to fill in, and its summary.
 
 The sheet hides the judge's labels and is in random order, so that neither tells
 which questions are from the contrast set.
@@ -33,6 +33,22 @@ class AuditError(ValueError):
     """An audit sheet cannot be drawn or read."""
 
 
+class Draws(NamedTuple):
+    """Numbers of questions of an audit sheet.
+
+    Attributes
+    ----------
+    n_contrast : int
+        Questions that exactly one of two checkpoints answers correctly.
+    n_correct, n_incorrect : int
+        Questions that both answer correctly, and that neither does.
+    """
+
+    n_contrast: int
+    n_correct: int
+    n_incorrect: int
+
+
 class Share(NamedTuple):
     """A share and its 95 % Wilson score interval; NaN when it is of nothing."""
 
@@ -46,12 +62,10 @@ def draw_sheet(
     earlier: pd.DataFrame,
     later: pd.DataFrame,
     *,
-    n_contrast: int,
-    n_correct: int,
-    n_incorrect: int,
+    draws: Draws,
     seed: int,
 ) -> pd.DataFrame:
-    """Draw questions of three kinds and show what two checkpoints answered.
+    """Draw questions of three kinds, with the answers of two checkpoints.
 
     Parameters
     ----------
@@ -59,10 +73,7 @@ def draw_sheet(
         Table QUESTIONS.
     earlier, later : DataFrame
         Rows of the tables ANSWERS of the two checkpoints, on the test split.
-    n_contrast : int
-        Questions that exactly one of the two answers correctly.
-    n_correct, n_incorrect : int
-        Questions that both answer correctly, and that neither does.
+    draws : Draws
     seed : int
         Of the draw and of the order.
 
@@ -80,8 +91,8 @@ def draw_sheet(
     right = both["correct_earlier"].astype(int) + both["correct_later"]
     generator = np.random.default_rng(seed)
     chosen: list[str] = []
-    kinds = {"contrast": (1, n_contrast), "correct": (2, n_correct)}
-    for kind, (n_right, n) in {**kinds, "incorrect": (0, n_incorrect)}.items():
+    kinds = zip(("contrast", "correct", "incorrect"), (1, 2, 0), draws, strict=True)
+    for kind, n_right, n in kinds:
         ids = both.loc[right == n_right, "question_id"].to_numpy()
         if len(ids) < n:
             raise AuditError(

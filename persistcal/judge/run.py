@@ -3,7 +3,10 @@
 import logging
 from collections.abc import Iterable, Sequence
 
-from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError
+import pandas as pd
+
+from persistcal.answers.equivalence import normalise
+from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError, judge_lexically
 from persistcal.judge.prompt import Candidate, candidate_id, requests_about
 from persistcal.judge.queue import (
     Unresolved,
@@ -93,6 +96,21 @@ def judge_candidates(
         decided.get(candidate_id(candidate), (NOT_ATTEMPTED, "queue"))
         for candidate in candidates
     ]
+
+
+def given_labels(clusters: pd.DataFrame, given: pd.DataFrame) -> list[str | None]:
+    """Return the label that each cluster's answer came with, None where it has none."""
+    keys = zip(given["question_id"], given["answer"], strict=True)
+    labels = dict(zip(keys, given["label"], strict=True))
+    answers = zip(clusters["question_id"], map(normalise, clusters["answer"]), strict=True)
+    return [labels.get(key) for key in answers]
+
+
+def lexical_labels(
+    rows: Iterable[tuple[str, Iterable[str], str]],
+) -> list[tuple[str, str]]:
+    """Return label and source of each question, references and answer, by a match."""
+    return [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
 
 
 def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:

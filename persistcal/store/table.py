@@ -228,6 +228,13 @@ def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
     return check(frame, table, path).to_pandas()
 
 
+def read_cells(path: str) -> pd.DataFrame | None:
+    """Read a CSV file that people edit, all cells as text; None when there is no file."""
+    if not exists(path):
+        return None
+    return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+
+
 class TableFiles(NamedTuple):
     """A table as people read it: the name of its files, and their text (LaTeX or none)."""
 

@@ -71,13 +71,15 @@ def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
 
 
 def test_without_training_questions_the_test_split_is_answered_and_judged(study):
-    questions, beams, clusters, labels, answers = (
-        str(study / f"{name}.parquet")
-        for name in ("questions", "beams", "clusters", "labels", "answers")
+    questions, beams, clusters = (
+        str(study / f"{name}.parquet") for name in ("questions", "beams", "clusters")
     )
     beams_job(study, beams, splits=["test"])
     assert set(artifacts.read(beams, artifacts.BEAMS)["question_id"]) == {"q3", "q4"}
     clusters_job(questions, beams, clusters, equivalence={"backend": "lexical"})
-    judge_answers(questions, clusters, labels, answers)
-    judged = artifacts.read(answers, artifacts.ANSWERS)
+    tables = zip((questions, clusters), (artifacts.QUESTIONS, artifacts.CLUSTERS), strict=True)
+    given = artifacts.empty(artifacts.GIVEN_LABELS)
+    lexical = {"judged_clusters": None, "judge": {}, "reached": {}, "folder": "", "noted": ""}
+    read = [artifacts.read(path, table) for path, table in tables]
+    _, judged = judge_answers(*read, given, **lexical)
     assert set(judged["split"]) == {"test"} and set(judged["question_id"]) <= {"q3", "q4"}

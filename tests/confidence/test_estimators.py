@@ -6,14 +6,15 @@ import polygraph
 import pytest
 import torch
 from answer_tables import clusters_table, questions_table
-from estimate_confidences import estimate_confidences
+from estimation import JOB, answers_of, of_each, predictions
 from gather_confidences import gather_confidences
+from rate_at_checkpoint import rate_at_checkpoint
 from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
 
-from persistcal.answers.predictions import label_predictions, take_predictions
-from persistcal.confidence.probe import fit_probe, probe_confidence
+from persistcal.confidence.estimate import Estimation
+from persistcal.confidence.estimators.linear_probe import fit_probe, probe_confidence
 from persistcal.confidence.verifier import word_probability, word_token
 from persistcal.store import artifacts
 
@@ -61,11 +62,7 @@ BEAMS = {
     ],
     "n": [("q1", 0, "k2", -0.2), ("q2", 0, "OSLO", -0.3)],
 }
-LABELS = {
-    "k": {"q4": "correct"},
-    "m": {"q1": "correct", "q3": "correct"},
-    "n": {"q2": "correct"},
-}
+RIGHT = {"k": ["q4"], "m": ["q1", "q3"], "n": ["q2"]}
 EVALUATED = [("m", "q1"), ("m", "q2"), ("m", "q3"), ("n", "q1"), ("n", "q2")]
 VERIFIED = pd.DataFrame(
     [(c, q, 0.1 * i) for i, (c, q) in enumerate(EVALUATED)] + [("k", "q4", 0.9)],
@@ -73,56 +70,28 @@ VERIFIED = pd.DataFrame(
 )
 
 
-@pytest.fixture
-def paths(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    artifacts.write(QUESTIONS, "questions.parquet", artifacts.QUESTIONS)
-    artifacts.write(VERIFIED, "verified.parquet", artifacts.VERIFIED)
-    for name in "kmn":
-        clusters = pd.DataFrame(CLUSTERS[name], columns=artifacts.CLUSTERS.schema.names)
-        write_answers(name, QUESTIONS, clusters, LABELS[name])
-        columns = artifacts.BEAMS.schema.names
-        beams = pd.DataFrame(BEAMS[name], columns=columns[:4])
-        beams = beams.assign(n_tokens=beams["beam"] + 2, entropy=beams["beam"] / 10 + 0.5)
-        artifacts.write(beams, f"beams/{name}.parquet", artifacts.BEAMS)
-    return tmp_path
+def clusters_of(rows):
+    return pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
 
 
-def write_answers(name, questions, clusters, right):
-    """CLUSTERS and ANSWERS of a checkpoint; `right` holds the labels that are no mistake."""
-    artifacts.write(clusters, f"clusters/{name}.parquet", artifacts.CLUSTERS)
-    labels = clusters[["question_id", "cluster"]].assign(
-        label=clusters["question_id"].map(right).fillna("incorrect")
-    )
-    parts = [
-        take_predictions(questions, clusters, split=split).assign(split=split)
-        for split in ("train", "test")
-    ]
-    answers = label_predictions(pd.concat(parts), labels)[artifacts.ANSWERS.schema.names]
-    artifacts.write(answers, f"answers/{name}.parquet", artifacts.ANSWERS)
+def beams_of(rows):
+    beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names[:4])
+    return beams.assign(n_tokens=beams["beam"] + 2, entropy=beams["beam"] / 10 + 0.5)
 
 
-def estimated(function, read="kmn", judged="kmn", **settings):
-    """Return the script's confidences for an estimator, by checkpoint and question."""
-    estimate_confidences(
-        "questions.parquet",
-        [f"beams/{name}.parquet" for name in read],
-        [f"clusters/{name}.parquet" for name in read],
-        [f"answers/{name}.parquet" for name in judged],
-        "predictions.parquet",
-        **{
-            "dataset": "quiz",
-            "estimator": "mine",
-            "function": function,
-            "checkpoints": list(read),
-            "judged": list(judged),
-            "earlier": ["j", "k"],
-            "evaluation": ["m", "n"],
-            "equivalence": {"backend": "lexical"},
-            **settings,
-        },
-    )
-    rows = artifacts.read("predictions.parquet", artifacts.PREDICTIONS)
+OF_EACH = {name: clusters_of(rows) for name, rows in CLUSTERS.items()}
+TABLES = (
+    QUESTIONS,
+    of_each({name: beams_of(rows) for name, rows in BEAMS.items()}),
+    of_each(OF_EACH),
+    of_each({name: answers_of(QUESTIONS, OF_EACH[name], RIGHT[name]) for name in "kmn"}),
+)
+
+
+def estimated(function, judged="mn", **settings):
+    """Return an estimator's confidences by checkpoint and question."""
+    settings = {"earlier": ["j", "k"], "evaluation": ["m", "n"], **settings}
+    rows = predictions(TABLES, "kmn", judged, function=str(function), **settings)
     assert set(rows["estimator"]) == {"mine"}
     assert set(rows["train_dataset"]) == {"quiz"}
     right = {("m", "q1"), ("m", "q3"), ("n", "q2")}
@@ -132,59 +101,42 @@ def estimated(function, read="kmn", judged="kmn", **settings):
     return dict(zip(key, rows["confidence"], strict=True))
 
 
-def test_end_correct(paths):
-    found = estimated("end_correct", judged="mn")
-    assert {c: p for (c, _), p in found.items()} == {"m": 0.0, "n": 1.0}
+# Of the prediction's best beam: everest. (-1, beam 1), Bergen (-1.5, beam 2), Lima (0, beam 0),
+# k2 and OSLO (beam 0)
+LOGPROBS = np.array([-1.0, -1.5, 0.0, -0.2, -0.3])
+PLACES = np.array([1, 2, 0, 0, 0])
+POSTHOC = {"judged": "kmn", "posthoc": "isotonic"}
 
 
-def test_self_consistency(paths):
-    expected = [0.7, 0.6, 0.4, 1.0, 0.2]  # 1 + 1e-12 is 1
-    assert estimated("self_consistency", judged="mn") == dict(
-        zip(EVALUATED, expected, strict=True)
-    )
-
-
-def test_self_consistency_copy(paths):
-    # k has no answer to q3
-    expected = [0.5, 0.9, 0.0, 0.5, 0.9]
-    found = estimated("self_consistency_copy", judged="mn")
-    assert found == dict(zip(EVALUATED, expected, strict=True))
-
-
-def test_self_consistency_surrogate(paths):
-    # everest is a member of Mount Everest; k did not say Bergen; nothing on q3
-    expected = [0.5, 0.0, 0.0, 0.3, 0.9]
-    found = estimated("self_consistency_surrogate", judged="mn", compares_answers=True)
-    assert found == dict(zip(EVALUATED, expected, strict=True))
-
-
-def test_sequence_probability(paths):
-    expected = [np.exp(-1.0), np.exp(-1.5), 1.0, np.exp(-0.2), np.exp(-0.3)]
-    found = estimated("sequence_probability", judged="mn")
-    assert found == pytest.approx(dict(zip(EVALUATED, expected, strict=True)))
-
-
-def test_verifier(paths):
-    found = estimated("verifier", judged="mn", verified_path="verified.parquet")
-    assert found == pytest.approx(dict(zip(EVALUATED, [0, 0.1, 0.2, 0.3, 0.4], strict=True)))
-
-
-def test_posthoc_is_fitted_on_the_earlier_checkpoints_train_answers(paths):
-    # One labelled answer: k's Rome, correct, at 0.8. Knots (0, 0), (0.8, 1), (1, 1):
-    # 0.7 / 0.8, 0.6 / 0.8, 0.4 / 0.8, 1, 0.2 / 0.8
-    found = estimated("self_consistency", posthoc="isotonic")
-    expected = [0.875, 0.75, 0.5, 1.0, 0.25]
-    assert found == pytest.approx(dict(zip(EVALUATED, expected, strict=True)))
-
-
-def test_posthoc_of_a_verifier(paths):
-    # k's answer is verified at 0.9: knots (0, 0), (0.9, 1), (1, 1)
-    found = estimated("verifier", posthoc="isotonic", verified_path="verified.parquet")
-    expected = [0, 1 / 9, 2 / 9, 3 / 9, 4 / 9]
-    assert found == pytest.approx(dict(zip(EVALUATED, expected, strict=True)))
+@pytest.mark.parametrize(
+    ("function", "settings", "expected"),
+    [
+        ("end_correct", {}, [0, 0, 0, 1, 1]),
+        ("self_consistency", {}, [0.7, 0.6, 0.4, 1.0, 0.2]),  # 1 + 1e-12 is 1
+        ("self_consistency_copy", {}, [0.5, 0.9, 0.0, 0.5, 0.9]),  # k has no answer to q3
+        # everest is a member of Mount Everest; k did not say Bergen; nothing on q3
+        ("self_consistency_surrogate", {"compares_answers": True}, [0.5, 0.0, 0.0, 0.3, 0.9]),
+        ("sequence_probability", {}, np.exp(LOGPROBS)),
+        ("perplexity", {}, np.exp(LOGPROBS / (PLACES + 2))),
+        ("mean_token_entropy", {}, np.exp(-(PLACES / 10 + 0.5))),
+        # the predictions' clusters have 0.7, 0.6, 0.4, 1, 0.2
+        ("cocoa", {}, np.exp(LOGPROBS * (1 - np.array([0.7, 0.6, 0.4, 1, 0.2])))),
+        ("verifier", {"verified": VERIFIED}, [0, 0.1, 0.2, 0.3, 0.4]),
+        # Fitted on one labelled answer: k's Rome, correct, at 0.8. Knots (0, 0), (0.8, 1),
+        # (1, 1): 0.7 / 0.8, 0.6 / 0.8, 0.4 / 0.8, 1, 0.2 / 0.8
+        ("self_consistency", POSTHOC, [0.875, 0.75, 0.5, 1.0, 0.25]),
+        # k's answer is verified at 0.9: knots (0, 0), (0.9, 1), (1, 1)
+        ("verifier", {"verified": VERIFIED, **POSTHOC}, [0, 1 / 9, 2 / 9, 3 / 9, 4 / 9]),
+    ],
+)
+def test_estimators_by_hand(function, settings, expected):
+    found = estimated(function, **settings)
+    np.testing.assert_allclose([found[key] for key in EVALUATED], expected, atol=1e-9)
 
 
 OWN = """
+import numpy as np
+import pandas as pd
 def brevity(answers, evidence):
     assert "correct" not in answers
     assert evidence.evaluation == ("m", "n")
@@ -192,28 +144,20 @@ def brevity(answers, evidence):
 """
 
 
-def test_ones_own_function(paths):
-    (paths / "brevity.py").write_text(OWN.format(value='1 / answers["answer"].str.len()'))
-    found = estimated("brevity.py", judged="mn")
-    assert found["m", "q2"] == pytest.approx(1 / len("Bergen"))
+@pytest.fixture
+def own(tmp_path):
+    """Write an estimator of one's own, which returns `value`."""
 
+    def write(value, text=OWN):
+        (tmp_path / "brevity.py").write_text(text.format(value=value))
+        return tmp_path / "brevity.py"
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("[0.5]", "returned values of shape \\(1,\\) for 5 answers"),
-        ("[0.5, 0.5, 1.5, 0.5, 2]", "2 answers .* 'q3' at checkpoint 'm': 1.5"),
-        ("[0.5, float('nan'), 0.5, 0.5, 0]", "1 answers .* 'q2' at checkpoint 'm': nan"),
-    ],
-)
-def test_confidences_that_are_none_are_refused(paths, value, message):
-    (paths / "brevity.py").write_text(OWN.format(value=value))
-    with pytest.raises(ValueError, match=message):
-        estimated("brevity.py", judged="mn")
+    return write
 
 
 # However an estimator goes about it, each answer gets one over its own length, or nothing does.
 ALIGNED = [
+    '1 / answers["answer"].str.len()',
     'answers.sort_values("answer")["answer"].str.len().rdiv(1)',
     'pd.concat([1 / g["answer"].str.len() for _, g in answers.groupby("question_id")])',
     '(answers.sort_values("answer", inplace=True), 1 / answers["answer"].str.len())[1]',
@@ -221,7 +165,10 @@ ALIGNED = [
     "(evidence.labelled.drop(evidence.labelled.index, inplace=True), "
     '1 / answers["answer"].str.len())[1]',
 ]
-UNALIGNED = [
+REFUSED = [
+    ("[0.5]", "returned values of shape \\(1,\\) for 5 answers"),
+    ("[0.5, 0.5, 1.5, 0.5, 2]", "2 answers .* 'q3' at checkpoint 'm': 1.5"),
+    ("[0.5, float('nan'), 0.5, 0.5, 0]", "1 answers .* 'q2' at checkpoint 'm': nan"),
     ('answers.sort_values("answer", ignore_index=True)["probability"]', "without the index"),
     ('answers.set_index("question_id")["probability"]', "without the index"),
     ('answers["probability"].set_axis([5] * 5)', "without the index"),
@@ -236,167 +183,66 @@ UNALIGNED = [
 
 
 @pytest.mark.parametrize("value", ALIGNED)
-def test_a_series_is_taken_by_its_index(paths, value):
-    (paths / "brevity.py").write_text("import pandas as pd\n" + OWN.format(value=value))
+def test_a_series_is_taken_by_its_index(own, value):
     said = {("m", "q1"): "everest.", ("m", "q2"): "Bergen", ("m", "q3"): "Lima"}
     said |= {("n", "q1"): "k2", ("n", "q2"): "OSLO"}
-    found = estimated("brevity.py", judged="mn")
+    found = estimated(own(value))
     assert found == pytest.approx({key: 1 / len(answer) for key, answer in said.items()})
 
 
-@pytest.mark.parametrize(("value", "message"), UNALIGNED)
-def test_confidences_of_which_nobody_knows_whose_they_are(paths, value, message):
-    (paths / "brevity.py").write_text("import numpy as np\n" + OWN.format(value=value))
+@pytest.mark.parametrize(("value", "message"), REFUSED)
+def test_confidences_that_are_none_or_nobody_knows_whose_are_refused(own, value, message):
     with pytest.raises(ValueError, match=message):
-        estimated("brevity.py", judged="mn")
+        estimated(own(value))
 
 
-def test_posthoc_is_fitted_on_the_labels_whatever_the_estimator_does_to_them(paths):
-    plain = estimated("self_consistency", posthoc="isotonic")
+def test_posthoc_is_fitted_on_the_labels_whatever_the_estimator_does_to_them(own):
     turned = 'evidence.labelled.__setitem__("correct", False)'
-    value = f'({turned}, answers["probability"].clip(0, 1))[1]'
-    (paths / "brevity.py").write_text(OWN.format(value=value))
-    assert estimated("brevity.py", posthoc="isotonic") == plain
+    file = own(f'({turned}, answers["probability"].clip(0, 1))[1]')
+    assert estimated(file, **POSTHOC) == estimated("self_consistency", **POSTHOC)
 
 
 @pytest.mark.parametrize("posthoc", [None, "isotonic"])
-def test_an_estimator_at_each_checkpoint_alone_says_the_same(paths, posthoc):
-    own = OWN.format(value='1 / answers["answer"].str.len()')
-    (paths / "brevity.py").write_text(
-        own.replace('("m", "n")', "(answers.checkpoint.iloc[0],)")
-    )
-    judged = "kmn" if posthoc else "mn"
-    scores_read = []
+def test_an_estimator_at_each_checkpoint_alone_says_the_same(own, posthoc):
+    value, judged = '1 / answers["answer"].str.len()', "kmn" if posthoc else "mn"
+    alone = OWN.replace('("m", "n")', "(answers.checkpoint.iloc[0],)")
+    function, scores = str(own(value, alone)), []
     for name in judged:
+        about = {"read": [name], "earlier": [], "evaluation": [name], "equivalence": {}}
         split = "train" if name == "k" else "test"
-        scores_read.append({"checkpoint": name, "answers": "train" if name == "k" else "own"})
-        estimate_confidences(
-            "questions.parquet",
-            [f"beams/{name}.parquet"],
-            [f"clusters/{name}.parquet"],
-            [f"answers/{name}.parquet"],
-            f"scores/{name}.parquet",
-            dataset="quiz",
-            estimator="mine",
-            function="brevity.py",
-            checkpoints=[name],
-            judged=[name],
-            earlier=[],
-            evaluation=[name],
-            equivalence={"backend": "lexical"},
-            split=split,
-        )
-    gather_confidences(
-        [f"scores/{name}.parquet" for name in judged],
-        [f"answers/{name}.parquet" for name in judged],
-        "gathered.parquet",
+        here = [table[table["checkpoint"] == name] for table in TABLES[1:]]
+        estimation = Estimation("mine", function, "quiz", **about, split=split)
+        rated = rate_at_checkpoint(QUESTIONS, *here, estimation=estimation, job=JOB)
+        scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
+    answers = TABLES[3]
+    gathered = gather_confidences(
+        pd.concat(scores),
+        answers[answers["checkpoint"].isin(list(judged))],
         estimator="mine",
-        checkpoints=list(judged),
         evaluation=["m", "n"],
-        scores_read=scores_read,
         uses=[
             {"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"
         ],
         copies=False,
         posthoc=posthoc,
     )
-    (paths / "brevity.py").write_text(own)
-    estimated("brevity.py", judged=judged, posthoc=posthoc)
-    key = ["checkpoint", "question_id"]
-    gathered, whole = (
-        artifacts.read(path, artifacts.PREDICTIONS).sort_values(key, ignore_index=True)
-        for path in ("gathered.parquet", "predictions.parquet")
-    )
+    groups = {"earlier": ["k"], "evaluation": ["m", "n"], "posthoc": posthoc}
+    whole = predictions(TABLES, "kmn", judged, function=str(own(value)), **groups)
     pd.testing.assert_frame_equal(gathered, whole)
 
 
-def test_a_posthoc_fit_that_fails_names_the_estimator(paths):
+def test_a_posthoc_fit_that_fails_names_the_estimator():
     expected = r"estimators.mine, posthoc platt: This calibrator is fitted to right and wrong"
     with pytest.raises(ValueError, match=expected):
-        estimated("self_consistency", posthoc="platt")
+        estimated("self_consistency", judged="kmn", posthoc="platt")
 
 
-def test_a_file_without_the_function_is_refused(paths):
-    (paths / "brevity.py").write_text("def other(): ...\n")
+def test_a_file_without_the_function_is_refused(own):
     with pytest.raises(ValueError, match="define a function brevity"):
-        estimated("brevity.py", judged="mn")
+        estimated(own("", "def other(): ...\n"))
 
 
-def test_linear_probe(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    questions = questions_table()
-    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
-    names = ["first", "second", "late"]
-    for seed, name in enumerate(names):
-        tiny_model(seed=seed).save_pretrained(name)
-        tiny_tokenizer().save_pretrained(name)
-        write_record(name, f"{name}.json")
-        clusters = clusters_table((f"Norway{seed}", "Peru"))
-        right = {f"q{i}": "correct" for i in range(24) if i % (seed + 2) == 0}
-        write_answers(name, questions, clusters, right)
-        artifacts.write(
-            artifacts.empty(artifacts.BEAMS), f"beams/{name}.parquet", artifacts.BEAMS
-        )
-    estimate_confidences(
-        "questions.parquet",
-        [f"beams/{name}.parquet" for name in names],
-        [f"clusters/{name}.parquet" for name in names],
-        [f"answers/{name}.parquet" for name in names],
-        "probe.parquet",
-        dataset="atlas",
-        estimator="linear_probe",
-        function="linear_probe",
-        checkpoints=names,
-        judged=names,
-        earlier=names[:2],
-        evaluation=["late"],
-        equivalence={"backend": "lexical"},
-        checkpoint_paths=[f"{name}.json" for name in names],
-    )
-    predictions = artifacts.read("probe.parquet", artifacts.PREDICTIONS)
-
-    def state(seed, question):
-        """Of the first of two blocks, by the model's own list of hidden states."""
-        ids = tiny_tokenizer()(f"Prompt: {question}\nAnswer: Norway{seed}")["input_ids"]
-        with torch.inference_mode():
-            model = tiny_model(seed=seed)
-            ids = torch.tensor([ids], device=model.device)
-            output = model(ids, output_hidden_states=True)
-        return output.hidden_states[1][0, -1].cpu().numpy()
-
-    asked = dict(questions[["question_id", "question"]].values)
-    train = [(seed, i) for seed in (0, 1) for i in range(18)]
-    probe = fit_probe(
-        [state(seed, asked[f"q{i}"]) for seed, i in train],
-        [i % (seed + 2) == 0 for seed, i in train],
-    )
-    tested = ["q18", "q19", "q21", "q22", "q23"]
-    assert predictions["question_id"].tolist() == tested
-    expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
-    # Rounding of the states moves the place where the iterations of the fit stop.
-    np.testing.assert_allclose(predictions["confidence"], expected, atol=1e-4)
-
-
-# Of the prediction's best beam: everest. (-1, beam 1), Bergen (-1.5, beam 2), Lima (0, beam 0),
-# k2 and OSLO (beam 0)
-LOGPROBS = np.array([-1.0, -1.5, 0.0, -0.2, -0.3])
-PLACES = np.array([1, 2, 0, 0, 0])
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        ("perplexity", np.exp(LOGPROBS / (PLACES + 2))),
-        ("mean_token_entropy", np.exp(-(PLACES / 10 + 0.5))),
-        # the predictions' clusters have 0.7, 0.6, 0.4, 1, 0.2
-        ("cocoa", np.exp(LOGPROBS * (1 - np.array([0.7, 0.6, 0.4, 1, 0.2])))),
-    ],
-)
-def test_estimators_of_the_predictions_own_tokens(paths, function, expected):
-    found = estimated(function, judged="mn")
-    assert list(found) == EVALUATED
-    np.testing.assert_allclose(list(found.values()), expected)
-
+# Samples ---------------------------------------------------------------------------------
 
 # Samples of one question, and what each estimator makes of them by hand. Groups: Everest three
 # times (two spellings), K2 once, and nothing once; each sample weighs 1/5.
@@ -421,51 +267,28 @@ BY_HAND = {
 }
 
 
-@pytest.fixture
-def samples(paths):
-    """One test question, answered by m and n alike."""
-    for name in "mn":
-        rows = [
-            ("q1", i, text, float(SAMPLE_LOGPROBS[i]), 2, 0.5) for i, text in enumerate(SAMPLES)
-        ]
-        beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
-        artifacts.write(beams, f"beams/{name}.parquet", artifacts.BEAMS)
-        clusters = [
+def of_samples(function, sampled=True):
+    """Confidences of m and n, which answer one test question alike."""
+    rows = [("q1", i, text, float(SAMPLE_LOGPROBS[i])) for i, text in enumerate(SAMPLES)]
+    clusters = clusters_of(
+        [
             ("q1", 0, "Mount Everest", 0.6, ["Mount Everest", "mount everest."]),
             ("q1", 1, "K2", 0.2, ["K2"]),
         ]
-        frame = pd.DataFrame(clusters, columns=artifacts.CLUSTERS.schema.names)
-        write_answers(name, QUESTIONS, frame, {})
-
-
-def of_samples(function, sampled=True, **settings):
-    names = ["m", "n"]
-    estimate_confidences(
-        "questions.parquet",
-        [f"beams/{name}.parquet" for name in names],
-        [f"clusters/{name}.parquet" for name in names],
-        [f"answers/{name}.parquet" for name in names],
-        "predictions.parquet",
-        dataset="quiz",
-        estimator=function,
-        function=function,
-        checkpoints=names,
-        judged=names,
-        earlier=[],
-        evaluation=names,
-        equivalence={"backend": "lexical"},
-        sampled=sampled,
-        **settings,
     )
-    return artifacts.read("predictions.parquet", artifacts.PREDICTIONS)["confidence"].tolist()
+    kinds = beams_of(rows), clusters, answers_of(QUESTIONS, clusters, [])
+    tables = [of_each(dict.fromkeys("mn", frame)) for frame in kinds]
+    groups = {"earlier": [], "evaluation": ["m", "n"], "sampled": sampled}
+    found = predictions((QUESTIONS, *tables), "mn", "mn", function=function, **groups)
+    return found["confidence"].tolist()
 
 
 @pytest.mark.parametrize("function", BY_HAND)
-def test_estimators_of_samples_by_hand(samples, function):
+def test_estimators_of_samples_by_hand(function):
     assert of_samples(function) == pytest.approx([BY_HAND[function]] * 2)
 
 
-def test_beams_weigh_by_their_probability(samples):
+def test_beams_weigh_by_their_probability():
     """0.95 is the sum of the five; the clusters hold 0.7, 0.2 and 0.05 of it."""
     shares = np.array([0.7, 0.2, 0.05]) / 0.95
     found = of_samples("semantic_entropy", sampled=False)
@@ -473,7 +296,7 @@ def test_beams_weigh_by_their_probability(samples):
 
 
 @pytest.mark.parametrize("function", ["eccentricity", "laplacian_eigenvalues"])
-def test_estimators_of_graphs(samples, function):
+def test_estimators_of_graphs(function):
     """By the plain normalised Laplacian of all five samples."""
     degree = SIMILAR.sum(axis=1)
     values, vectors = np.linalg.eigh(np.eye(5) - SIMILAR / np.sqrt(np.outer(degree, degree)))
@@ -485,6 +308,8 @@ def test_estimators_of_graphs(samples, function):
     assert of_samples(function) == pytest.approx([expected] * 2)
 
 
+# Models ----------------------------------------------------------------------------------
+
 PROMPT = "Prompt: {question}\nAnswer: {answer}\nTrue? "
 
 
@@ -492,80 +317,87 @@ def asked_text(row):
     return PROMPT.format(question=row.question, answer=row.answer)
 
 
-def ask_tiny_models(function, right=(), **settings):
-    """Confidences of `late`, and what the model says after each text, as a function."""
-    questions, names = questions_table(), ["first", "late"]
-    artifacts.write(questions, "questions.parquet", artifacts.QUESTIONS)
-    for seed, name in enumerate(names):
-        tiny_model(seed=seed).save_pretrained(name)
-        tiny_tokenizer().save_pretrained(name)
-        write_record(name, f"{name}.json")
-        write_answers(name, questions, clusters_table(), {i: "correct" for i in right})
-        empty = artifacts.empty(artifacts.BEAMS)
-        artifacts.write(empty, f"beams/{name}.parquet", artifacts.BEAMS)
-    estimate_confidences(
-        "questions.parquet",
-        *(
-            [f"{kind}/{name}.parquet" for name in names]
-            for kind in ("beams", "clusters", "answers")
-        ),
-        "asked.parquet",
-        dataset="atlas",
-        estimator=function,
-        function=function,
-        checkpoints=names,
-        judged=names,
-        earlier=["first"],
-        evaluation=["late"],
-        equivalence={"backend": "lexical"},
-        checkpoint_paths=[f"{name}.json" for name in names],
-        prompt=PROMPT,
-        **settings,
+def ask_tiny_models(folder, function, said, right, **settings):
+    """Predictions of the last of the models that give the answers `said`."""
+    questions, tables, records = questions_table(), {}, []
+    for seed, (name, answer) in enumerate(said.items()):
+        tiny_model(seed=seed).save_pretrained(folder / name)
+        tiny_tokenizer().save_pretrained(folder / name)
+        records.append(write_record(folder / name, folder / f"{name}.json"))
+        clusters = clusters_table((answer, "Peru"))
+        answers = answers_of(questions, clusters, right(seed))
+        for kind, frame in (("clusters", clusters), ("answers", answers)):
+            tables.setdefault(kind, {})[name] = frame
+    beams = of_each(dict.fromkeys(said, artifacts.empty(artifacts.BEAMS)))
+    *earlier, last = said
+    return predictions(
+        (questions, beams, of_each(tables["clusters"]), of_each(tables["answers"])),
+        *(list(said), list(said)),
+        **{"records": records, "function": function, "prompt": PROMPT, **settings},
+        earlier=earlier,
+        evaluation=[last],
     )
-    found = artifacts.read("asked.parquet", artifacts.PREDICTIONS)
-    rows = questions.assign(answer="Norway").set_index("question_id", drop=False)
-
-    def probabilities(text):
-        with torch.inference_mode():
-            ids = tiny_tokenizer()(text)["input_ids"]
-            model = tiny_model(seed=1)
-            ids = torch.tensor([ids], device=model.device)
-            return model(ids).logits[0, -1].softmax(-1).cpu()
-
-    return found["confidence"].to_numpy(), rows.loc[found["question_id"]], rows, probabilities
 
 
-def test_verbalised_without_an_adapter(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    confidence, asked, _, probabilities = ask_tiny_models("verbalised")
+def after(text, seed):
+    """Return a tiny model's next-token probabilities and hidden states after `text`."""
+    with torch.inference_mode():
+        model = tiny_model(seed=seed)
+        ids = torch.tensor([tiny_tokenizer()(text)["input_ids"]], device=model.device)
+        output = model(ids, output_hidden_states=True)
+    return output.logits[0, -1].softmax(-1).cpu(), output.hidden_states
+
+
+def test_linear_probe(tmp_path):
+    names = ["first", "second", "late"]
+    said = {name: f"Norway{seed}" for seed, name in enumerate(names)}
+    found = ask_tiny_models(
+        tmp_path, "linear_probe", said, lambda seed: [f"q{i}" for i in range(0, 24, seed + 2)]
+    )
+    asked = dict(questions_table()[["question_id", "question"]].values)
+
+    def state(seed, question):
+        """Of the first of two blocks, by the model's own list of hidden states."""
+        _, states = after(f"Prompt: {question}\nAnswer: Norway{seed}", seed)
+        return states[1][0, -1].cpu().numpy()
+
+    train = [(seed, i) for seed in (0, 1) for i in range(18)]
+    probe = fit_probe(
+        [state(seed, asked[f"q{i}"]) for seed, i in train],
+        [i % (seed + 2) == 0 for seed, i in train],
+    )
+    tested = ["q18", "q19", "q21", "q22", "q23"]
+    assert found["question_id"].tolist() == tested
+    expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
+    # Rounding of the states moves the place where the iterations of the fit stop.
+    np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
+
+
+# Two train questions that "first" answers correctly, and the examples that follow: right and
+# wrong ones in turn.
+RIGHT_ONES = ["q1", "q4", "q20"]
+SHOWN = [("q1", "9"), ("q0", "0"), ("q4", "9"), ("q2", "0"), ("q3", "0")]
+
+
+@pytest.mark.parametrize("function", ["verbalised", "p_true", "p_true_few_shot"])
+def test_estimators_that_ask_the_checkpoint(tmp_path, function):
+    """By the probabilities of each prompt alone: of the digits, or of the word among all."""
+    words = None if function == "verbalised" else ["9", "0"]
+    said = {"first": "Norway", "late": "Norway"}
+    found = ask_tiny_models(tmp_path, function, said, lambda seed: RIGHT_ONES, words=words)
+    rows = questions_table().assign(answer="Norway").set_index("question_id", drop=False)
+    shown = "".join(f"{asked_text(rows.loc[name])}{word}\n\n" for name, word in SHOWN)
     digits = [tiny_tokenizer().encode(digit)[0] for digit in "0123456789"]
-    for found, row in zip(confidence, asked.itertuples(), strict=True):
-        p = probabilities(asked_text(row))[digits]
-        assert found == pytest.approx((p @ torch.arange(10.0) / 9 / p.sum()).item(), abs=1e-4)
-
-
-def test_p_true(tmp_path, monkeypatch):
-    """The probability of the word, among the whole vocabulary."""
-    monkeypatch.chdir(tmp_path)
-    confidence, asked, _, probabilities = ask_tiny_models("p_true", words=["9", "0"])
-    yes = tiny_tokenizer().encode("9")[0]
-    for found, row in zip(confidence, asked.itertuples(), strict=True):
-        assert found == pytest.approx(probabilities(asked_text(row))[yes].item(), abs=1e-5)
-
-
-def test_p_true_after_examples(tmp_path, monkeypatch):
-    """Right and wrong ones in turn, of the earlier checkpoint's answers to train questions."""
-    monkeypatch.chdir(tmp_path)
-    right = ["q1", "q4", "q20"]  # two train questions
-    confidence, asked, rows, probabilities = ask_tiny_models(
-        "p_true_few_shot", right, words=["9", "0"]
-    )
-    shown = [("q1", "9"), ("q0", "0"), ("q4", "9"), ("q2", "0"), ("q3", "0")]
-    examples = "".join(f"{asked_text(rows.loc[name])}{word}\n\n" for name, word in shown)
-    yes = tiny_tokenizer().encode("9")[0]
-    for found, row in zip(confidence, asked.itertuples(), strict=True):
-        expected = probabilities(examples + asked_text(row))[yes].item()
-        assert found == pytest.approx(expected, abs=1e-5)
+    assert len(found) == 5
+    for row, confidence in zip(
+        rows.loc[found["question_id"]].itertuples(), found["confidence"], strict=True
+    ):
+        text = asked_text(row)
+        p, _ = after(shown + text if function == "p_true_few_shot" else text, seed=1)
+        expected, rounding = p[digits[9]], 1e-5
+        if function == "verbalised":
+            expected, rounding = p[digits] @ torch.arange(10.0) / 9 / p[digits].sum(), 1e-4
+        assert confidence == pytest.approx(expected.item(), abs=rounding)
 
 
 def test_the_prompt_of_p_true_is_that_of_lm_polygraph():

@@ -16,11 +16,13 @@ def scores(*rows):
 
 
 def test_scores_are_gathered_where_they_were_made():
-    tables = {
-        ("b", "own"): scores(("b", 0.1)),
-        ("a", "own"): scores(("a", 0.2)),
-        ("a", "evaluation"): scores(("b", 0.3), ("c", 0.4)),
-    }
+    tables = pd.concat(
+        [
+            scores(("b", 0.1)).assign(checkpoint="b", answers="own"),
+            scores(("a", 0.2)).assign(checkpoint="a", answers="own"),
+            scores(("b", 0.3), ("c", 0.4)).assign(checkpoint="a", answers="evaluation"),
+        ]
+    )
 
     def gathered(scored_at, answers, answers_of):
         use = {"scored_at": scored_at, "answers": answers, "answers_of": answers_of}

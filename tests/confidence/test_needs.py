@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from estimate_confidences import find_estimator
 from snakemake.utils import update_config
 
+from persistcal.confidence.estimate import find_estimator
 from persistcal.confidence.needs import KNOWN, SEVERAL, check_needs, declared_needs
 from persistcal.store import artifacts
 from study.check import check_config

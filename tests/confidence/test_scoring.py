@@ -10,7 +10,7 @@ from adapter_files import training_job
 from answer_tables import clusters_table, questions_table
 from peft import PeftModel
 from records import write_record
-from score_answers import score_answers as score_answers_script
+from score_answers import score_answers as script
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from train_adapters import train_adapters
 
@@ -20,7 +20,7 @@ from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_logits, digit_tokens
 from persistcal.store import artifacts
-from persistcal.store.jobs import execute
+from persistcal.store.jobs import Job, execute
 from persistcal.training import data, lora, loss, schedule
 
 torch.set_num_threads(1)
@@ -88,6 +88,24 @@ def train(folder, **changes):
     execute(train_adapters, training_job(Path(), names, Path(folder), **how))
 
 
+def score(folder, answers_of, seeds, **changes):
+    """The scores of the weights of "early" with each adapter in `folder`."""
+    key = {"recipe": folder, "trained_on": "both", "train_dataset": "atlas"}
+    scorings = [{"answers_of": of, **key, "seed": n} for of in answers_of for n in seeds]
+    how = {"split": "test", "prompt": TEMPLATE, "batch_size": 4, "head": "float32"}
+    about = {"model": "tiny", "checkpoint": "early", "dataset": "atlas", "answers": "own"}
+    inputs = {
+        "checkpoint": "early.json",
+        "questions": "questions.parquet",
+        "clusters": [f"clusters/{name}.parquet" for name in answers_of],
+        "adapters": [adapter_path(folder, each["seed"]) for each in scorings],
+    }
+    how = {**how, "precision": "stored", **changes}
+    settings = {**about, "scorings": scorings, "how": how, "shard": [0, 1]}
+    execute(script, Job(inputs, {"scores": "scores.parquet"}, settings, threads=1))
+    return artifacts.read("scores.parquet", artifacts.SCORES)
+
+
 def test_training_and_scoring_from_files(study):
     train("own")
     train("again")
@@ -103,27 +121,7 @@ def test_training_and_scoring_from_files(study):
     config = json.loads((study / "own/seed17/adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == "late"
 
-    keys = [
-        {"answers_of": of, "recipe": "own", "trained_on": "both", "train_dataset": "atlas"}
-        for of in ("late", "early")
-    ]
-    adapters = [{**key, "seed": seed} for key in keys for seed in (17, 18)]
-    score_answers_script(
-        "early.json",
-        "questions.parquet",
-        ["clusters/late.parquet", "clusters/early.parquet"],
-        [adapter_path("own", adapter["seed"]) for adapter in adapters],
-        "scores.parquet",
-        answers_of=["late", "early"],
-        adapters=adapters,
-        split="test",
-        prompt=TEMPLATE,
-        batch_size=4,
-        head="float32",
-        precision="stored",
-        threads=1,
-    )
-    scores = artifacts.read("scores.parquet", artifacts.SCORES)
+    scores = score("own", ["late", "early"], (17, 18))
     assert len(scores) == 4 * 5
     # The last adapter alone, on the checkpoint's own weights.
     tokenizer = tiny_tokenizer()
@@ -156,22 +154,7 @@ def test_the_head_reaches_every_forward_pass(study, monkeypatch):
         assert both[0] == both[1]
     monkeypatch.setattr(scoring, "digit_logits", noted)
     del asked[:]
-    key = {"answers_of": "early", "recipe": "own", "trained_on": "both", "seed": 17}
-    score_answers_script(
-        "early.json",
-        "questions.parquet",
-        ["clusters/early.parquet"],
-        [adapter_path("own", 17)],
-        "scores.parquet",
-        answers_of=["early"],
-        adapters=[{**key, "train_dataset": "atlas"}],
-        split="test",
-        prompt=TEMPLATE,
-        batch_size=4,
-        head="model",
-        precision="stored",
-        threads=1,
-    )
+    score("own", ["early"], [17], head="model")
     assert asked and set(asked) == {"model"}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from answer_tables import clusters_table, questions_table
+from estimation import of_each
 from fetch_adapter import fetch_adapter
 from peft import LoraConfig, PeftModel, get_peft_model
 from records import write_record
@@ -17,12 +18,13 @@ from transformers import GraniteConfig, GraniteForCausalLM, LlamaForCausalLM
 
 from persistcal.confidence import verifier
 from persistcal.confidence.verifier import (
+    VerifierPrompt,
     verifier_prompt,
     word_probability,
     word_token,
 )
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.corpus import Corpus
-from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
 
 torch.set_num_threads(1)
@@ -145,7 +147,7 @@ def test_a_model_that_does_not_take_the_mask_is_refused(monkeypatch):
         word_probability(model, [[1, 2, 3, 4], [1, 2, 5]], 7, batch_size=3)
 
 
-SETTINGS = {"chat_template": True, "word": "yes", "batch_size": 4}
+ASKED = VerifierPrompt(TEMPLATE, chat_template=True, word="yes")
 
 
 def resolve(revision):
@@ -155,20 +157,8 @@ def resolve(revision):
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
-    """A verifier with an adapter, and the answers of two checkpoints."""
+    """A verifier with an adapter."""
     monkeypatch.chdir(tmp_path)
-    artifacts.write(questions_table(), "questions.parquet", artifacts.QUESTIONS)
-    answers = {"early": ("Norway", "Peru"), "late": ("Norway", "Peru")}
-    for name, texts in answers.items():
-        clusters = clusters_table(texts)
-        if name == "late":  # another answer to the last question
-            last = (clusters["question_id"] == "q23") & (clusters["cluster"] == 0)
-            clusters.loc[last, "answer"] = "Chad"
-        artifacts.write(clusters, f"clusters/{name}.parquet", artifacts.CLUSTERS)
-        even = clusters["question_id"].str[1:].astype(int) % 2 == 0
-        label = np.where(even, "correct", "incorrect")
-        labels = clusters[["question_id", "cluster"]].assign(label=label, source="lexical")
-        artifacts.write(labels, f"labels/{name}.parquet", artifacts.LABELS)
     tokenizer = tokenizer_with_words()
     tokenizer.chat_template = CHAT
     tokenizer.save_pretrained("verifier")
@@ -186,23 +176,24 @@ def study(tmp_path, monkeypatch):
     return tmp_path
 
 
-def verify(splits, verified="verified.parquet", adapter="adapter.json"):
-    score_with_verifier(
-        "verifier.json",
-        adapter,
-        "questions.parquet",
-        [f"clusters/{name}.parquet" for name in splits],
-        verified,
-        splits=splits,
-        prompt=TEMPLATE,
-        settings=SETTINGS,
-        threads=1,
+def verify(*names, adapter="adapter.json"):
+    """Verdicts on test answers; "late" has another one to the last question."""
+    clusters = of_each({name: clusters_table(("Norway", "Peru")) for name in names})
+    last = (clusters["question_id"] == "q23") & (clusters["cluster"] == 0)
+    clusters.loc[last & (clusters["checkpoint"] == "late"), "answer"] = "Chad"
+    return score_with_verifier(
+        Checkpoint.read("verifier.json"),
+        questions_table(),
+        clusters,
+        adapter and Checkpoint.read(adapter),
+        splits=dict.fromkeys(names, "test"),
+        asked=ASKED,
+        batch_size=4,
     )
-    return artifacts.read(verified, artifacts.VERIFIED)
 
 
 def test_score_with_verifier(study):
-    verified = verify({"early": "test", "late": "test"})
+    verified = verify("early", "late")
     # Each answer alone, through the adapter, from the whole vocabulary.
     tokenizer = tokenizer_with_words()
     tokenizer.chat_template = CHAT
@@ -224,7 +215,7 @@ def test_score_with_verifier(study):
             )
         assert row.confidence == pytest.approx(probability, rel=1e-3)
     assert len(verified) == 10
-    plain = verify({"early": "test"}, "plain.parquet", adapter=None)
+    plain = verify("early", adapter=None)
     assert abs(np.log(plain["confidence"] / verified["confidence"][:5])).max() > 0.01
 
 
@@ -236,7 +227,7 @@ def test_an_answer_of_several_checkpoints_is_scored_once(study, monkeypatch):
         return np.linspace(0, 1, len(prompts))
 
     monkeypatch.setattr("score_with_verifier.word_probability", count)
-    verified = verify({"early": "test", "late": "test"})
+    verified = verify("early", "late")
     assert asked == [6]  # five questions have an answer, one of them a second one
     early, late = (verified[verified["checkpoint"] == name] for name in ("early", "late"))
     both = early.merge(late, on="question_id")

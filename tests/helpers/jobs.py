@@ -49,18 +49,27 @@ def job_of(inputs, outputs, settings):
 
 def scores_job(study, output, **changes):
     key = {"recipe": "both", "trained_on": "all", "train_dataset": "atlas"}
-    adapters = [{"answers_of": name, **key, "seed": seed} for name in NAMES for seed in SEEDS]
-    score_answers(
-        str(study / "a.json"),
-        str(study / "questions.parquet"),
-        [str(study / f"clusters/{name}.parquet") for name in NAMES],
-        adapter_paths(study / "adapters") * 2,
-        str(output),
-        **{"answers_of": NAMES, "adapters": adapters, "split": "test", "prompt": TEMPLATE}
-        | {"batch_size": 2, "head": "float32", "precision": "stored", "threads": 1}
-        | {"about": ABOUT | {"recipe": "both", "answers": "own"}}
-        | changes,
-    )
+    scorings = [{"answers_of": name, **key, "seed": seed} for name in NAMES for seed in SEEDS]
+    how = {"split": "test", "prompt": TEMPLATE, "batch_size": 2, "head": "float32"}
+    how |= {"precision": "stored"}
+    how |= {name: changes.pop(name) for name in set(how) & set(changes)}
+    shard = [changes.pop("shard", 0), changes.pop("n_shards", 1)]
+    inputs = {
+        "checkpoint": str(study / "a.json"),
+        "questions": str(study / "questions.parquet"),
+        "clusters": [str(study / f"clusters/{name}.parquet") for name in NAMES],
+        "adapters": adapter_paths(study / "adapters") * 2,
+    }
+    settings = {
+        **ABOUT,
+        "recipe": "both",
+        "answers": "own",
+        "scorings": scorings,
+        "how": how,
+        "shard": shard,
+        **changes,
+    }
+    execute(score_answers, Job(inputs, {"scores": str(output)}, settings, threads=1))
 
 
 def adapters_job(study, output, **changes):

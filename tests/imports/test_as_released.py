@@ -5,7 +5,7 @@ import copy
 import pandas as pd
 import pytest
 import yaml
-from estimate_confidences import estimate_confidences
+from estimation import of_each, predictions
 from gather_confidences import gather_confidences
 from release_archive import DATASETS, MODELS, SEEDS, Release, pack
 from release_import import run_import
@@ -79,61 +79,60 @@ def write_confidences(release):
         scores = frame.assign(**key, train_dataset=DATASET, seed=seed)
         estimators.setdefault(estimator, {}).setdefault(checkpoint, []).append(scores)
     artifacts.write(pd.concat(verified), "own/verified.parquet", artifacts.VERIFIED)
-    for estimator, of_each in estimators.items():
-        for checkpoint, parts in of_each.items():
+    for estimator, scored in estimators.items():
+        for checkpoint, parts in scored.items():
             path = f"own/scores/{estimator}/{checkpoint}.parquet"
             artifacts.write(pd.concat(parts), path, artifacts.SCORES)
-    return {estimator: list(of_each) for estimator, of_each in estimators.items()}
+    return {estimator: list(scored) for estimator, scored in estimators.items()}
+
+
+def of_checkpoints(pattern, checkpoints, table):
+    """Tables of several checkpoints, one below the other."""
+    return of_each({c: artifacts.read(pattern.format(c), table) for c in checkpoints})
 
 
 def estimated(name, about):
-    """The predictions that the script `estimate_confidences` writes for an estimator."""
+    """The predictions of `estimate_confidences` for an estimator."""
     every = [*EARLIER, *EVALUATION]
     judged = every if "posthoc" in about else EVALUATION
     read = every if {"posthoc", "last_earlier"} & {*about, *about["reads"]} else EVALUATION
-    estimate_confidences(
-        f"questions/{DATASET}.parquet",
-        [f"beams/{MODEL}/{c}/{DATASET}.parquet" for c in read],
-        [f"clusters/{MODEL}/{c}/{DATASET}.parquet" for c in read],
-        [f"own/{c}.parquet" for c in judged],
-        "own/predictions.parquet",
+    place = f"{MODEL}/{{}}/{DATASET}.parquet"
+    tables = (
+        artifacts.read(f"questions/{DATASET}.parquet", artifacts.QUESTIONS),
+        of_checkpoints(f"beams/{place}", read, artifacts.BEAMS),
+        of_checkpoints(f"clusters/{place}", read, artifacts.CLUSTERS),
+        of_checkpoints("own/{}.parquet", judged, artifacts.ANSWERS),
+    )
+    return predictions(
+        tables,
+        read,
+        judged,
+        artifacts.read("own/verified.parquet", artifacts.VERIFIED),
         dataset=DATASET,
         estimator=name,
         function=about["function"],
-        checkpoints=read,
-        judged=judged,
         earlier=EARLIER,
         evaluation=EVALUATION,
-        equivalence={},
         posthoc=about.get("posthoc"),
-        verified_path="own/verified.parquet",
     )
-    return artifacts.read("own/predictions.parquet", artifacts.PREDICTIONS)
 
 
 def gathered(name, checkpoints):
-    """Those that `gather_confidences` writes for an estimator that reads scores."""
+    """Those of `gather_confidences` for an estimator that reads scores."""
     scored = SCORED.get(name, lambda c: c)
-    gather_confidences(
-        [f"own/scores/{name}/{c}.parquet" for c in checkpoints],
-        [f"own/{c}.parquet" for c in EVALUATION],
-        "own/predictions.parquet",
+    scores = of_checkpoints(f"own/scores/{name}/{{}}.parquet", checkpoints, artifacts.SCORES)
+    uses = [
+        {"checkpoint": c, "scored_at": scored(c), "answers": "own", "answers_of": scored(c)}
+        for c in EVALUATION
+    ]
+    return gather_confidences(
+        scores.assign(answers="own"),
+        of_checkpoints("own/{}.parquet", EVALUATION, artifacts.ANSWERS),
         estimator=name,
-        checkpoints=EVALUATION,
         evaluation=EVALUATION,
-        scores_read=[{"checkpoint": c, "answers": "own"} for c in checkpoints],
-        uses=[
-            {
-                "checkpoint": c,
-                "scored_at": scored(c),
-                "answers": "own",
-                "answers_of": scored(c),
-            }
-            for c in EVALUATION
-        ],
+        uses=uses,
         copies=name.endswith("_copy"),
     )
-    return artifacts.read("own/predictions.parquet", artifacts.PREDICTIONS)
 
 
 def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(released, config):

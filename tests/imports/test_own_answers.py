@@ -114,6 +114,15 @@ def test_token_logprobs_are_summed(tmp_path):
     assert beams["a"]["logprob"].tolist() == [-0.625] * 4
 
 
+def judged(folder, clusters):
+    """Labels of the lexical judge, where the answers came with none."""
+    questions = artifacts.read(folder / "questions.parquet", artifacts.QUESTIONS)
+    given = artifacts.read(folder / "given.parquet", artifacts.GIVEN_LABELS)
+    lexical = {"judged_clusters": None, "judge": {}, "reached": {}, "folder": "", "noted": ""}
+    labels, _ = judge_answers(questions, clusters, given, **lexical)
+    return labels
+
+
 def test_given_labels_are_taken_and_the_judge_labels_the_rest(tmp_path):
     rows = good()
     for row in rows:
@@ -124,10 +133,7 @@ def test_given_labels_are_taken_and_the_judge_labels_the_rest(tmp_path):
         [("q0", 0, "OSLO", 1.0, ["OSLO"]), ("q1", 0, "Oslo", 1.0, ["Oslo"])],
         columns=artifacts.CLUSTERS.schema.names,
     )
-    artifacts.write(clusters, tmp_path / "clusters.parquet", artifacts.CLUSTERS)
-    files = ("questions", "clusters", "labels", "answers", "given")
-    judge_answers(*(str(tmp_path / f"{name}.parquet") for name in files))
-    labels = artifacts.read(tmp_path / "labels.parquet", artifacts.LABELS)
+    labels = judged(tmp_path, clusters)
     assert labels[["label", "source"]].values.tolist() == [
         ["correct", "given"],
         ["correct", "lexical"],
@@ -141,9 +147,7 @@ def test_a_checkpoint_without_a_correct_answer_is_warned_of(tmp_path, caplog):
         [(f"q{i}", 0, "So it is Oslo", 1.0, ["So it is Oslo"]) for i in range(2)],
         columns=artifacts.CLUSTERS.schema.names,
     )
-    artifacts.write(clusters, tmp_path / "clusters.parquet", artifacts.CLUSTERS)
-    files = ("questions", "clusters", "labels", "answers", "given")
-    judge_answers(*(str(tmp_path / f"{name}.parquet") for name in files))
+    judged(tmp_path, clusters)
     assert "None of 2 answers is correct; see whether answers" in caplog.text
 
 

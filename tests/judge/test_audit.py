@@ -10,14 +10,16 @@ from persistcal.judge.audit import (
     GIVEN,
     TO_FILL,
     AuditError,
+    Draws,
     draw_sheet,
     kappa,
     summarise_sheet,
     wilson,
 )
 from persistcal.store import artifacts
+from persistcal.store.jobs import Job, execute
 
-COUNTS = {"n_contrast": 6, "n_correct": 3, "n_incorrect": 3}
+COUNTS = Draws(n_contrast=6, n_correct=3, n_incorrect=3)
 N = 40
 
 
@@ -54,7 +56,7 @@ def both():
 
 
 def test_sheet_holds_the_kinds_in_random_order_and_hides_them():
-    sheet = draw_sheet(questions(), *both(), **COUNTS, seed=17)
+    sheet = draw_sheet(questions(), *both(), draws=COUNTS, seed=17)
     assert list(sheet.columns) == [*GIVEN, *TO_FILL]
     place = sheet["question_id"].str[1:].astype(int).to_numpy()
     assert len(set(place)) == 12
@@ -72,19 +74,19 @@ def test_sheet_holds_the_kinds_in_random_order_and_hides_them():
     assert first["references"] == f"a{i} | NA"
     assert first["earlier_answer"] == f'"NA", {i}' and first["later_answer"] == f'"new", {i}'
     assert (sheet[TO_FILL] == "").all(axis=None)
-    assert sheet.equals(draw_sheet(questions(), *both(), **COUNTS, seed=17))
-    other = draw_sheet(questions(), *both(), **COUNTS, seed=18)
+    assert sheet.equals(draw_sheet(questions(), *both(), draws=COUNTS, seed=17))
+    other = draw_sheet(questions(), *both(), draws=COUNTS, seed=18)
     assert set(other["question_id"]) != set(sheet["question_id"])
 
 
 def test_too_few_questions_of_a_kind():
     with pytest.raises(AuditError, match=r"needs 11 correct questions, .* have 10"):
-        draw_sheet(questions(), *both(), **{**COUNTS, "n_correct": 11}, seed=17)
+        draw_sheet(questions(), *both(), draws=COUNTS._replace(n_correct=11), seed=17)
 
 
 def filled_sheet():
     """Filled as the judge did, but for one answer of each group."""
-    sheet = draw_sheet(questions(), *both(), **COUNTS, seed=17)
+    sheet = draw_sheet(questions(), *both(), draws=COUNTS, seed=17)
     place = sheet["question_id"].str[1:].astype(int).to_numpy()
     labels = [np.where(c[place], "yes", " No") for c in correctness()]
     sheet["earlier_correct"], sheet["later_correct"] = labels
@@ -155,43 +157,49 @@ def test_a_sheet_that_cannot_be_used(change, message):
         summarise_sheet(change(filled_sheet()), *both())
 
 
-def write_study():
-    artifacts.write(questions(), "questions", artifacts.QUESTIONS)
-    for name, frame in zip(("early", "late"), both(), strict=True):
-        answers = frame.assign(split="test", probability=0.5)
-        train = answers.head(1).assign(question_id="train", split="train")
-        answers = pd.concat([answers, train])[artifacts.ANSWERS.schema.names]
-        artifacts.write(answers, f"answers/{name}", artifacts.ANSWERS)
-
-
 ANSWERS = ["answers/early", "answers/late"]
+
+
+def draw(seed):
+    inputs = {"questions": "questions", "answers": ANSWERS}
+    settings = {"draws": COUNTS._asdict(), "seed": seed}
+    execute(draw_audit, Job(inputs, {"sheet": "sheet.csv"}, settings, threads=1))
+
+
+def summarise(sheet):
+    files = {"sheet": sheet, "answers": ANSWERS}, {"agreements": "agreements.csv"}
+    execute(summarise_audit, Job(*files, settings={}, threads=1))
 
 
 def test_from_files_to_agreement_and_never_over_a_filled_sheet(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_study()
-    draw_audit("questions", ANSWERS, "sheet.csv", **COUNTS, seed=17)
+    about = {"model": "m", "dataset": "d"}
+    artifacts.write(questions(), "questions", artifacts.QUESTIONS, about=about)
+    for path, frame in zip(ANSWERS, both(), strict=True):
+        rows = frame.assign(split="test", probability=0.5)
+        train = rows.head(1).assign(question_id="train", split="train")
+        rows = pd.concat([rows, train])[artifacts.ANSWERS.schema.names]
+        artifacts.write(rows, path, artifacts.ANSWERS, about={**about, "checkpoint": path[8:]})
+    draw(17)
     drawn = (tmp_path / "sheet.csv").read_bytes()
-    draw_audit(
-        "questions", ANSWERS, "sheet.csv", **COUNTS, seed=17
-    )  # nobody has written into it
+    draw(17)  # nobody has written into it
     assert (tmp_path / "sheet.csv").read_bytes() == drawn
 
     assert drawn.startswith(b"\xef\xbb\xbfquestion_id,")  # spreadsheets then read UTF-8
     sheet = pd.read_csv("sheet.csv", dtype=str, keep_default_na=False)
     pd.testing.assert_frame_equal(
-        sheet, draw_sheet(questions(), *both(), **COUNTS, seed=17), check_dtype=False
+        sheet, draw_sheet(questions(), *both(), draws=COUNTS, seed=17), check_dtype=False
     )
     sheet.loc[5, "note"] = "unclear"
     sheet.to_csv("sheet.csv", index=False)
     with pytest.raises(AuditError, match=r"sheet\.csv: someone has written into it"):
-        draw_audit("questions", ANSWERS, "sheet.csv", **COUNTS, seed=18)
+        draw(18)
     with pytest.raises(AuditError, match=r"sheet\.csv: No answer of the sheet is labelled"):
-        summarise_audit("sheet.csv", ANSWERS, "agreements.csv")
+        summarise("sheet.csv")
 
     filled_sheet().to_csv("filled.csv", index=False)
     before = (tmp_path / "filled.csv").read_bytes()
-    summarise_audit("filled.csv", ANSWERS, "agreements.csv")
+    summarise("filled.csv")
     assert (tmp_path / "filled.csv").read_bytes() == before
     rows = artifacts.read_csv("agreements.csv", artifacts.AUDIT_AGREEMENTS)
     assert rows.loc[rows["group"] == "all", "count"].tolist() == [21, 20, 10, 1]

@@ -15,56 +15,49 @@ from judge_server import KEY, ROOT, candidates, completion
 from persistcal.store import artifacts
 
 
-def write_tables(folder, some):
+def tables_of(some):
+    """QUESTIONS and CLUSTERS: three answers to each question, the first as in `some`."""
     n = len(some)
     questions = questions_table(n_train=0, n_test=n).assign(
         question=[c.question for c in some], references=[list(c.references) for c in some]
     )
-    clusters = pd.DataFrame(
-        [
-            (f"q{i}", number, text, 0.5, [text])
-            for i, candidate in enumerate(some)
-            for number, text in enumerate([candidate.answer, "second", "third"])
-        ],
-        columns=artifacts.CLUSTERS.schema.names,
-    )
-    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS)
-    artifacts.write(clusters, folder / "clusters.parquet", artifacts.CLUSTERS)
-    names = ("questions", "clusters", "labels", "answers")
-    return [str(folder / f"{name}.parquet") for name in names]
+    rows = [
+        (f"q{i}", number, text, 0.5, [text])
+        for i, candidate in enumerate(some)
+        for number, text in enumerate([candidate.answer, "second", "third"])
+    ]
+    return questions, pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
+
+
+HOW = {"judged_clusters": None, "judge": {}, "reached": {}, "folder": "", "noted": ""}
+NONE_GIVEN = artifacts.empty(artifacts.GIVEN_LABELS)
 
 
 def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):
     monkeypatch.setenv("JUDGE_KEY", KEY)
-    paths = write_tables(tmp_path, candidates(3))
+    tables = *tables_of(candidates(3)), NONE_GIVEN
     settings = vars(fake.settings())
-    folder = str(tmp_path / "judge")
-    noted = str(tmp_path / "noted.csv")
-    judge_answers(*paths, judged_clusters=2, judge=settings, folder=folder, noted=noted)
-    labels = artifacts.read(paths[2], artifacts.LABELS)
+    decides = {name: settings.pop(name) for name in ("model", "prompt", "request")}
+    files = {"folder": str(tmp_path / "judge"), "noted": str(tmp_path / "noted.csv")}
+    how = {**files, "judged_clusters": 2, "judge": decides, "reached": settings}
+    labels, answers = judge_answers(*tables, **how)
     assert labels["cluster"].tolist() == [0, 1] * 3
-    assert labels["label"].tolist() == ["correct", "incorrect"] + ["incorrect"] * 2 + [
-        "correct",
-        "incorrect",
-    ]
+    right, wrong = ["correct", "incorrect"], ["incorrect"] * 2
+    assert labels["label"].tolist() == [*right, *wrong, *right]
     assert set(labels["source"]) == {"judge-1"}
     assert "third" not in fake.asked
-    answers = artifacts.read(paths[3], artifacts.ANSWERS)
     assert answers["correct"].tolist() == [True, False, True]
-    judge_answers(*paths)
-    labels = artifacts.read(paths[2], artifacts.LABELS)
+    labels, _ = judge_answers(*tables, **HOW)
     assert len(labels) == 9
     assert set(labels["source"]) == {"lexical"}
 
 
-def test_the_lexical_judge_needs_neither_library_nor_server(tmp_path):
-    paths = write_tables(tmp_path, candidates(2))
+def test_the_lexical_judge_needs_no_library_of_the_paid_one():
     code = f"""
 import sys
 sys.path[:0] = ["{ROOT}", "{ROOT}/workflow/scripts/judgements"]
-from judge_answers import judge_answers
-judge_answers(*{paths})
-assert not {{"openai", "tenacity"}} & set(sys.modules)
+import judge_answers
+assert not {{"openai", "tenacity", "torch"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -106,10 +99,12 @@ rule after:
 def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.format(root=ROOT))
     for checkpoint, some in {"a": candidates(2), "b": candidates(4)}.items():
-        folder = tmp_path / "clusters" / "m" / checkpoint
-        folder.mkdir(parents=True)
-        write_tables(tmp_path, some)
-        (tmp_path / "clusters.parquet").replace(folder / "d.parquet")
+        about = {"model": "m", "checkpoint": checkpoint, "dataset": "d"}
+        questions, clusters = tables_of(some)
+        place = tmp_path / "clusters" / "m" / checkpoint / "d.parquet"
+        artifacts.write(clusters, place, artifacts.CLUSTERS, about=about)
+        path = tmp_path / "questions.parquet"
+        artifacts.write(questions, path, artifacts.QUESTIONS, about=about)
     fake.replies["fact 2"] = completion(f"{KEY}?")
     rest = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 

@@ -36,6 +36,20 @@ def split_to_score(wildcards):
     return "train" if wildcards.answers == "train" else "test"
 
 
+def how_scored(wildcards):
+    return {
+        "split": split_to_score(wildcards),
+        "prompt": confidence_prompt(wildcards),
+        "batch_size": config["scoring"]["batch_size"],
+        "head": config["scoring"]["head"],
+        "precision": config["training"]["precision"],
+    }
+
+
+def shard_of_all(wildcards):
+    return [shard_number(wildcards), config["scoring"]["shards"]]
+
+
 rule score_answers:
     input:
         checkpoint=CHECKPOINT,
@@ -59,15 +73,9 @@ rule score_answers:
     resources:
         **ON_GPU,
     params:
-        answers_of=answers_to_score,
-        adapters=scorings_as_dicts,
-        split=split_to_score,
-        prompt=confidence_prompt,
-        batch_size=config["scoring"]["batch_size"],
-        head=config["scoring"]["head"],
-        precision=config["training"]["precision"],
-        shard=shard_number,
-        n_shards=config["scoring"]["shards"],
+        scorings=scorings_as_dicts,
+        how=how_scored,
+        shard=shard_of_all,
     script:
         "../scripts/confidences/score_answers.py"
 
@@ -100,11 +108,6 @@ def scores_read(wildcards):
     ]
 
 
-def scores_read_as_dicts(wildcards):
-    read = study.scores_read(wildcards.model, wildcards.estimator)
-    return [scores._asdict() for scores in read]
-
-
 def checkpoints_judged(model, estimator):
     """Evaluated ones, after those whose labels the estimator is fitted on."""
     earlier = study.earlier(model) if study.is_fitted(estimator) else []
@@ -129,9 +132,7 @@ rule gather_confidences:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=ask(checkpoints_judged),
         evaluation=ask(study.evaluation),
-        scores_read=scores_read_as_dicts,
         uses=ask(study.uses),
         copies=copies,
         posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
@@ -192,13 +193,10 @@ def verifier_files(wildcards):
 
 
 def verifier_prompt(wildcards):
-    prompt = config["verifiers"][wildcards.verifier]["prompt"]
-    return read_prompt(prompt, f"verifiers.{wildcards.verifier}.prompt")
-
-
-def verifier_settings(wildcards):
-    keys = ("chat_template", "word", "batch_size")
-    return {key: config["verifiers"][wildcards.verifier][key] for key in keys}
+    verifier = config["verifiers"][wildcards.verifier]
+    template = read_prompt(verifier["prompt"], f"verifiers.{wildcards.verifier}.prompt")
+    asked = {key: verifier[key] for key in ("chat_template", "word")}
+    return {"template": template, **asked}
 
 
 rule score_with_verifier:
@@ -218,8 +216,8 @@ rule score_with_verifier:
         **ON_GPU,
     params:
         splits=ask(study.splits_to_verify),
-        prompt=verifier_prompt,
-        settings=verifier_settings,
+        asked=verifier_prompt,
+        batch_size=lookup("{verifier}/batch_size", within=config["verifiers"]),
     script:
         "../scripts/confidences/score_with_verifier.py"
 
@@ -245,11 +243,12 @@ def further_files_read(wildcards):
 
 def estimator_digest(wildcards):
     """Digests of the script that serves all estimators, and of this one's file."""
+    name = "rate_at_checkpoint" if wildcards.get("checkpoint") else "estimate_confidences"
     function = ESTIMATORS[wildcards.estimator]["function"]
     own = ROOT / "persistcal" / "confidence" / "estimators" / f"{function}.py"
     if function.endswith(".py"):
         own = Path(existing(function, "correct the estimator's function"))
-    script = digest_of("confidences/estimate_confidences.py")
+    script = digest_of(f"confidences/{name}.py")
     return [script, code_digest(own, ROOT)]
 
 
@@ -257,6 +256,42 @@ def estimator_prompt(wildcards):
     prompt = ESTIMATORS[wildcards.estimator].get("prompt")
     key = f"estimators.{wildcards.estimator}.prompt"
     return read_prompt(prompt, key) if prompt else CONFIDENCE_PROMPT
+
+
+def estimation(wildcards, **checkpoints):
+    """The entry of an estimator, as values, and the checkpoints that a job is about."""
+    about = ESTIMATORS[wildcards.estimator]
+    return {
+        "estimator": wildcards.estimator,
+        "function": about["function"],
+        "dataset": wildcards.dataset,
+        "equivalence": config["equivalence"],
+        "compares_answers": about.get("compares_answers", False),
+        "sampled": config["decoding"]["strategy"] == "sample",
+        "prompt": estimator_prompt(wildcards),
+        "words": about.get("words"),
+        **checkpoints,
+    }
+
+
+def estimation_of_all(wildcards):
+    return estimation(
+        wildcards,
+        read=ask(study.checkpoints_read)(wildcards),
+        earlier=study.earlier(wildcards.model),
+        evaluation=study.evaluation(wildcards.model),
+        posthoc=ESTIMATORS[wildcards.estimator].get("posthoc"),
+    )
+
+
+def estimation_of_one(wildcards):
+    return estimation(
+        wildcards,
+        read=ask(study.read_at)(wildcards),
+        earlier=ask(study.earlier_at)(wildcards),
+        evaluation=[wildcards.checkpoint],
+        split=split_to_score(wildcards),
+    )
 
 
 rule estimate_confidences:
@@ -279,26 +314,10 @@ rule estimate_confidences:
     resources:
         **ON_GPU,
     params:
-        function=lookup("{estimator}/function", within=ESTIMATORS),
-        checkpoints=ask(study.checkpoints_read),
-        judged=ask(checkpoints_judged),
-        earlier=ask(study.earlier),
-        evaluation=ask(study.evaluation),
-        posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
-        compares_answers=lookup(
-            "{estimator}/compares_answers", within=ESTIMATORS, default=False
-        ),
-        equivalence=config["equivalence"],
-        sampled=config["decoding"]["strategy"] == "sample",
-        prompt=estimator_prompt,
-        words=lookup("{estimator}/words", within=ESTIMATORS, default=None),
+        estimation=estimation_of_all,
         code=estimator_digest,
     script:
         "../scripts/confidences/estimate_confidences.py"
-
-
-def the_one_rated(wildcards):
-    return [wildcards.checkpoint]
 
 
 rule rate_at_checkpoint:
@@ -322,19 +341,7 @@ rule rate_at_checkpoint:
     resources:
         **ON_GPU,
     params:
-        function=lookup("{estimator}/function", within=ESTIMATORS),
-        checkpoints=ask(study.read_at),
-        judged=ask(study.judged_at),
-        earlier=ask(study.earlier_at),
-        evaluation=the_one_rated,
-        split=split_to_score,
-        compares_answers=lookup(
-            "{estimator}/compares_answers", within=ESTIMATORS, default=False
-        ),
-        equivalence=config["equivalence"],
-        sampled=config["decoding"]["strategy"] == "sample",
-        prompt=estimator_prompt,
-        words=lookup("{estimator}/words", within=ESTIMATORS, default=None),
+        estimation=estimation_of_one,
         code=estimator_digest,
     script:
-        "../scripts/confidences/estimate_confidences.py"
+        "../scripts/confidences/rate_at_checkpoint.py"

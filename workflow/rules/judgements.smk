@@ -11,7 +11,6 @@ JUDGE = f"{RESULTS}/judge"
 CONSULTED = f"{JUDGE}/consulted/{{model}}/{{checkpoint}}/{{dataset}}.csv"
 AUDIT = config["analyses"]["audit"]
 
-# How a paid judge is reached and what it may cost is no parameter: it reruns nothing.
 ASKED = {}
 if config["judge"]["backend"] != "lexical":
     PROMPT = "judge_together" if config["judge"].get("together") else "judge"
@@ -22,6 +21,14 @@ if config["judge"]["backend"] != "lexical":
         "prompt": read_prompt(config["prompts"][PROMPT], f"prompts.{PROMPT}"),
         "request": config["judge"].get("request", {}),
     }
+
+
+def reached(wildcards, input):
+    """How a paid judge is reached and what it may cost: another answer reruns nothing.
+
+    A function of `input`, whose values Snakemake does not compare.
+    """
+    return {key: config["judge"][key] for key in config["judge"] if key != "clusters"}
 
 
 def human_labels(wildcards):
@@ -50,6 +57,7 @@ rule judge_answers:
     params:
         judged_clusters=study.judged_clusters,
         judge=ASKED,
+        reached=reached,
         folder=JUDGE,
         noted=CONSULTED,
         human_labels=human_labels,
@@ -75,9 +83,7 @@ rule draw_audit:
     conda:
         "../../envs/cpu.yaml"
     params:
-        n_contrast=AUDIT["n_contrast"],
-        n_correct=AUDIT["n_correct"],
-        n_incorrect=AUDIT["n_incorrect"],
+        draws={key: AUDIT[key] for key in ("n_contrast", "n_correct", "n_incorrect")},
         seed=AUDIT["seed"],
     script:
         "../scripts/judgements/draw_audit.py"

@@ -1,9 +1,10 @@
 """Confidence in a checkpoint's answers that is taken from the last earlier checkpoint."""
 
+import numpy as np
 import pandas as pd
 
+from persistcal.answers.equivalence import Pair, PairTest, normalise
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.surrogate import surrogate_confidences
 
 NEEDS = ("several_answers",)
 
@@ -16,10 +17,63 @@ def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.
     Paper, appendix "Self-Consistency Implementation".
     """
     assert evidence.equivalent is not None
-    clusters = evidence.clusters
-    candidates = clusters[clusters["checkpoint"] == evidence.earlier[-1]]
+    last = evidence.clusters["checkpoint"] == evidence.earlier[-1]
     return surrogate_confidences(
         answers[["question_id", "question", "answer"]],
-        candidates.drop(columns="checkpoint"),
+        evidence.clusters[last].drop(columns="checkpoint"),
         evidence.equivalent,
     )
+
+
+def surrogate_confidences(
+    predictions: pd.DataFrame, candidates: pd.DataFrame, equivalent: PairTest
+) -> pd.Series:
+    """Return the probability that another checkpoint gives to each prediction.
+
+    That is the mass of those of its clusters of which any member is the prediction or
+    means the same; several add up, and none gives 0.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        Columns question_id, question and answer: what the confidence is in.
+    candidates : DataFrame
+        Table CLUSTERS of the other checkpoint.
+    equivalent : callable
+        Whether the answers of each pair mean the same.
+
+    Returns
+    -------
+    Series of float
+        In [0, 1], with the index of `predictions`.
+
+    Examples
+    --------
+    >>> from persistcal.answers.equivalence import identical
+    >>> predictions = pd.DataFrame(
+    ...     {"question_id": ["q", "q"], "question": "Capital?", "answer": ["paris", "Rome"]}
+    ... )
+    >>> candidates = pd.DataFrame(
+    ...     {"question_id": ["q"], "probability": [0.7]}
+    ... ).assign(members=[["Paris."]])
+    >>> surrogate_confidences(predictions, candidates, identical).tolist()
+    [0.7, 0.0]
+    """
+    rows = predictions.reset_index(names="row").merge(
+        candidates, on="question_id", suffixes=("", "_candidate")
+    )
+    matches = pd.Series(
+        [
+            normalise(answer) in map(normalise, members)
+            for answer, members in zip(rows["answer"], rows["members"], strict=True)
+        ],
+        index=rows.index,
+        dtype=bool,
+    )
+    # Members already said to be equivalent to each other need not all be to a new answer.
+    rest = rows.loc[~matches, ["question", "answer", "members"]].explode("members")
+    same = equivalent(list(map(Pair, rest["question"], rest["answer"], rest["members"])))
+    matches[rest.index[np.asarray(same, dtype=bool)]] = True
+    mass = rows[matches].groupby("row")["probability"].sum()
+    # Summed floats may pass 1 by a rounding error.
+    return mass.reindex(predictions.index, fill_value=0.0).clip(upper=1)

@@ -1,49 +1,31 @@
 """Summarise a filled audit sheet: how often a person agrees with the judge."""
 
 import logging
-from collections.abc import Sequence
-
-import pandas as pd
 
 from persistcal.judge.audit import AuditError, summarise_sheet
-from persistcal.store import artifacts
-from persistcal.store.logs import log_to
+from persistcal.store.artifacts import Answers, AuditAgreements
+from persistcal.store.jobs import run
+from persistcal.store.table import read_cells
 
 log = logging.getLogger(__name__)
 
 
-def summarise_audit(
-    sheet_path: str,
-    answers_paths: Sequence[str],
-    agreements_path: str,
-) -> None:
-    """Write the agreement with the judge to `agreements_path`; the sheet is only read.
+def summarise_audit(sheet: str, answers: list[Answers]) -> AuditAgreements:
+    """Return the agreement with the judge; the file `sheet` is only read.
 
-    Parameters
-    ----------
-    sheet_path : str
-        CSV of `draw_audit`, filled in.
-    answers_paths : sequence of str
-        Tables ANSWERS of the earlier and the later checkpoint.
-    agreements_path : str
-        CSV of `persistcal.store.artifacts.AUDIT_AGREEMENTS`.
+    `answers` are those of the earlier and the later checkpoint.
     """
-    sheet = pd.read_csv(sheet_path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    earlier, later = (artifacts.read(path, artifacts.ANSWERS) for path in answers_paths)
-    earlier, later = (answers[answers["split"] == "test"] for answers in (earlier, later))
+    earlier, later = (rows[rows["split"] == "test"] for rows in answers)
+    cells = read_cells(sheet)
+    assert cells is not None
     try:
-        rows = summarise_sheet(sheet, earlier, later)
+        rows = summarise_sheet(cells, earlier, later)
     except AuditError as error:
-        raise AuditError(f"{sheet_path}: {error}") from error
-    artifacts.write_csv(rows, agreements_path, artifacts.AUDIT_AGREEMENTS)
+        raise AuditError(f"{sheet}: {error}") from error
     agreement = rows[(rows["group"] == "all") & (rows["measure"] == "agreement")].iloc[0]
     log.info("%d of %d labels agree", agreement["count"], agreement["n"])
+    return rows
 
 
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
-    summarise_audit(
-        snakemake.input.sheet,
-        snakemake.input.answers,
-        snakemake.output.agreements,
-    )
+    run(summarise_audit, snakemake)

@@ -1,0 +1,190 @@
+"""Let an estimator, a function of the project's or of the user's, rate predictions."""
+
+import contextlib
+import importlib
+import importlib.util
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from persistcal.answers.equivalence_backends import open_equivalence
+from persistcal.confidence.evidence import Estimator, Evidence, rate
+from persistcal.confidence.gathering import calibrate_runs
+from persistcal.confidence.needs import check_needs
+from persistcal.models.checkpoint import Checkpoint
+from persistcal.store import artifacts
+
+log = logging.getLogger(__name__)
+
+ABOUT = ["model", "dataset"]  # the same for all rows
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """The config's entry of an estimator, and the checkpoints that a job rates.
+
+    Attributes
+    ----------
+    estimator, function : str
+        Its name; and a module in `persistcal.confidence.estimators`, or a Python file, with a
+        function of the same name.
+    dataset : str
+    read : sequence of str
+        Checkpoints whose answers the estimator reads.
+    earlier, evaluation : sequence of str
+        Checkpoints of the model that it may learn from, and that it rates.
+    split : str
+        Of the answers that it rates.
+    posthoc : str or None
+        How its confidences are calibrated on the earlier checkpoints' train answers.
+    compares_answers : bool
+    equivalence : dict
+        The config's section equivalence, for one that compares answers.
+    sampled, prompt, words
+        See `persistcal.confidence.evidence.Evidence`.
+    """
+
+    estimator: str
+    function: str
+    dataset: str
+    read: Sequence[str]
+    earlier: Sequence[str]
+    evaluation: Sequence[str]
+    equivalence: Mapping[str, Any]
+    split: str = "test"
+    posthoc: str | None = None
+    compares_answers: bool = False
+    sampled: bool = False
+    prompt: str = ""
+    words: Sequence[str] | None = None
+
+
+class Tables(NamedTuple):
+    """Tables of one model and dataset that an estimation reads.
+
+    BEAMS and CLUSTERS are those of the checkpoints that it reads; ANSWERS those of the
+    evaluated ones, after the earlier ones if the estimator is fitted.
+    """
+
+    questions: artifacts.Questions
+    beams: artifacts.Beams
+    clusters: artifacts.Clusters
+    answers: artifacts.Answers
+    verified: artifacts.Verified | None = None
+
+    def predictions(self, checkpoints: Sequence[str], split: str) -> pd.DataFrame:
+        """Return the predictions of some checkpoints on a split, with their questions."""
+        here = self.answers["checkpoint"].isin(checkpoints) & (self.answers["split"] == split)
+        questions = self.questions[["question_id", "question"]]
+        asked = self.answers[here].merge(questions, how="left", on="question_id")
+        columns = ["checkpoint", "question_id", "question", "answer", "probability", "correct"]
+        return asked[columns].reset_index(drop=True)
+
+
+def estimate(
+    how: Estimation,
+    tables: Tables,
+    *,
+    records: Sequence[Checkpoint] | None,
+    entailment_model: str,
+    threads: int,
+) -> pd.DataFrame:
+    """Return the predictions that `how` is about, with the estimator's confidences.
+
+    Parameters
+    ----------
+    how : Estimation
+    tables : Tables
+    records : sequence of Checkpoint, optional
+        Of the checkpoints read, for an estimator that reads weights.
+    entailment_model : str
+        Record of the model that compares answers.
+    threads : int
+
+    Returns
+    -------
+    DataFrame
+        Columns checkpoint, question_id, correct, train_dataset, seed and confidence,
+        among others.
+    """
+    function, needs = find_estimator(how.function)
+    beams, clusters = (t.drop(columns=ABOUT) for t in (tables.beams, tables.clusters))
+    check_needs(how.estimator, needs, beams)
+    asked = tables.predictions(how.evaluation, how.split)
+    labelled = tables.predictions(how.earlier, "train")
+    comparing: Any = contextlib.nullcontext()
+    if how.compares_answers:
+        comparing = open_equivalence(
+            how.equivalence,
+            entailment_model,
+            how.dataset,
+            questions=tables.questions["question"],
+            answers={*tables.answers["answer"], *clusters["members"].explode()},
+            threads=threads,
+        )
+    with comparing as equivalent:
+        evidence = Evidence(
+            earlier=tuple(how.earlier),
+            evaluation=tuple(how.evaluation),
+            labelled=labelled,
+            clusters=clusters,
+            beams=beams,
+            verified=tables.verified,
+            equivalent=equivalent,
+            load=_loader(how.read, records, threads) if records else None,
+            sampled=how.sampled,
+            prompt=how.prompt,
+            words=(how.words[0], how.words[1]) if how.words else None,
+        )
+
+        def rated(predictions: pd.DataFrame) -> pd.DataFrame:
+            given = predictions.drop(columns="correct")
+            confidence = rate(function, given, evidence, how.estimator)
+            return predictions.assign(train_dataset=how.dataset, seed=0, confidence=confidence)
+
+        confidences = rated(asked)
+        if how.posthoc:
+            fitted_on = rated(labelled)
+            confidences = calibrate_runs(confidences, fitted_on, how.posthoc, how.estimator)
+            log.info("%s fitted on %d answers", how.posthoc, len(labelled))
+    mean = confidences["confidence"].mean()
+    log.info("%d predictions, mean confidence %.3f", len(asked), mean)
+    return confidences
+
+
+def find_estimator(function: str) -> tuple[Estimator, tuple[str, ...]]:
+    """Return the function that the config names, and what it needs of the answers."""
+    name = function.rpartition("/")[2].removesuffix(".py")
+    module = _own_module(name, function) if function.endswith(".py") else None
+    module = module or importlib.import_module(f"persistcal.confidence.estimators.{function}")
+    if not callable(estimator := getattr(module, name, None)):
+        raise ValueError(f"{function}: define a function {name}(answers, evidence) in it.")
+    return estimator, getattr(module, "NEEDS", ())
+
+
+def _own_module(name: str, file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec and spec.loader, file
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _loader(
+    names: Sequence[str], records: Sequence[Checkpoint], threads: int
+) -> Callable[[str], tuple[Any, Any]]:
+    """Return a function that loads model and tokenizer of a checkpoint by its name."""
+    from persistcal.models import load  # torch, which other estimators do not need
+
+    load.set_threads(threads)
+    by_name = dict(zip(names, records, strict=True))
+
+    def load_checkpoint(name: str) -> tuple[Any, Any]:
+        tokenizer = load.open_tokenizer(by_name[name])
+        return load.open_model(by_name[name]), tokenizer
+
+    return load_checkpoint

@@ -1,0 +1,49 @@
+"""Estimators on tables in memory, as their scripts get them."""
+
+import pandas as pd
+from estimate_confidences import estimate_confidences
+
+from persistcal.answers.predictions import label_predictions, take_predictions
+from persistcal.confidence.estimate import Estimation
+from persistcal.store import artifacts
+from persistcal.store.jobs import Job
+
+JOB = Job(inputs={}, outputs={}, settings={}, threads=1)
+
+
+def of_each(tables):
+    """Tables of one model and dataset by checkpoint, one below the other."""
+    parts = [frame.assign(checkpoint=name) for name, frame in tables.items()]
+    return pd.concat(parts, ignore_index=True).assign(model="tiny", dataset="quiz")
+
+
+def answers_of(questions, clusters, right):
+    """ANSWERS of a checkpoint; `right` holds the questions that it answers correctly."""
+    labels = clusters[["question_id", "cluster"]].assign(
+        label=clusters["question_id"].isin(right).map({True: "correct", False: "incorrect"})
+    )
+    parts = [
+        take_predictions(questions, clusters, split=split).assign(split=split)
+        for split in ("train", "test")
+    ]
+    return label_predictions(pd.concat(parts), labels)[artifacts.ANSWERS.schema.names]
+
+
+def predictions(tables, read, judged, verified=None, records=None, **changes):
+    """The predictions of an estimator, from the tables QUESTIONS, BEAMS, CLUSTERS and ANSWERS.
+
+    BEAMS and CLUSTERS are those of `read`, ANSWERS those of `judged`.
+    """
+    questions, beams, clusters, answers = tables
+    about = {"estimator": "mine", "dataset": "quiz", "equivalence": {"backend": "lexical"}}
+    estimation = Estimation(**{**about, "read": list(read), **changes})
+    return estimate_confidences(
+        questions,
+        beams[beams["checkpoint"].isin(list(read))],
+        clusters[clusters["checkpoint"].isin(list(read))],
+        answers[answers["checkpoint"].isin(list(judged))],
+        verified,
+        records,
+        estimation=estimation,
+        job=JOB,
+    )
