@@ -243,7 +243,9 @@ def further_files_read(wildcards):
 
 def estimator_digest(wildcards):
     """Digests of the script that serves all estimators, and of this one's file."""
-    name = "rate_at_checkpoint" if wildcards.get("checkpoint") else "estimate_confidences"
+    name = (
+        "rate_at_checkpoint" if wildcards.get("checkpoint") else "estimate_confidences"
+    )
     function = ESTIMATORS[wildcards.estimator]["function"]
     own = ROOT / "persistcal" / "confidence" / "estimators" / f"{function}.py"
     if function.endswith(".py"):
