@@ -101,7 +101,7 @@ def score(folder, answers_of, seeds, **changes):
         "adapters": [adapter_path(folder, each["seed"]) for each in scorings],
     }
     how = {**how, "precision": "stored", **changes}
-    settings = {**about, "scorings": scorings, "how": how, "shard": [0, 1]}
+    settings = {**about, "scorings": scorings, "how": how}
     execute(script, Job(inputs, {"scores": "scores.parquet"}, settings, threads=1))
     return artifacts.read("scores.parquet", artifacts.SCORES)
 

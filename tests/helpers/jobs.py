@@ -53,23 +53,15 @@ def scores_job(study, output, **changes):
     how = {"split": "test", "prompt": TEMPLATE, "batch_size": 2, "head": "float32"}
     how |= {"precision": "stored"}
     how |= {name: changes.pop(name) for name in set(how) & set(changes)}
-    shard = [changes.pop("shard", 0), changes.pop("n_shards", 1)]
     inputs = {
         "checkpoint": str(study / "a.json"),
         "questions": str(study / "questions.parquet"),
         "clusters": [str(study / f"clusters/{name}.parquet") for name in NAMES],
         "adapters": adapter_paths(study / "adapters") * 2,
     }
-    settings = {
-        **ABOUT,
-        "recipe": "both",
-        "answers": "own",
-        "scorings": scorings,
-        "how": how,
-        "shard": shard,
-        **changes,
-    }
-    execute(score_answers, Job(inputs, {"scores": str(output)}, settings, threads=1))
+    settings = {**ABOUT, "recipe": "both", "answers": "own", **changes}
+    settings |= {"scorings": scorings, "how": how}
+    execute(score_answers, job_of(inputs, {"scores": output}, settings))
 
 
 def adapters_job(study, output, **changes):

@@ -46,10 +46,6 @@ def how_scored(wildcards):
     }
 
 
-def shard_of_all(wildcards):
-    return [shard_number(wildcards), config["scoring"]["shards"]]
-
-
 rule score_answers:
     input:
         checkpoint=CHECKPOINT,
@@ -75,7 +71,8 @@ rule score_answers:
     params:
         scorings=scorings_as_dicts,
         how=how_scored,
-        shard=shard_of_all,
+        shard=shard_number,
+        n_shards=config["scoring"]["shards"],
     script:
         "../scripts/confidences/score_answers.py"
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.artifacts import SCORES, Clusters, Questions, Scores
 from persistcal.store.jobs import run
-from persistcal.store.progress import Progress
 from persistcal.training.lora import load_adapter
 
 log = logging.getLogger(__name__)
@@ -31,14 +29,13 @@ def score_answers(
     *,
     scorings: Sequence[Mapping[str, Any]],
     how: scoring.HowScored,
-    shard: tuple[int, int],
-    progress: Progress,
+    work: Work,
 ) -> Scores:
     """Return the confidence of each adapter in the predictions on a split.
 
     The weights of `checkpoint` score, and are loaded once. Each of `adapters` belongs to one
-    of `scorings`: the checkpoint whose answers it scores, and the key of its rows. `shard`
-    is the number of the shard that is computed, and that of all shards.
+    of `scorings`: the checkpoint whose answers it scores, and the key of its rows. `work` is
+    the part of the answers that is scored here.
     """
     tokenizer = load.open_tokenizer(checkpoint)
     digits = digit_tokens(tokenizer)
@@ -60,8 +57,8 @@ def score_answers(
     for n, (key, path) in enumerate(zip(scorings, adapters, strict=True)):
         name = key["answers_of"]
         adapted = load_adapter(model, path.parent)  # in place
-        work = Work(*shard, partial(progress.remember, f"adapter{n}"))
-        confidences = scoring.score_answers(model, tokens[name], digits, work=work, **sizes)
+        part = work.of(f"adapter{n}")
+        confidences = scoring.score_answers(model, tokens[name], digits, work=part, **sizes)
         adapted.unload()
         rows = pd.DataFrame({**key, "question_id": ids[name], "confidence": confidences})
         scores.append(rows := rows.dropna())
