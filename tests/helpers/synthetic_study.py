@@ -25,6 +25,8 @@ TABLE = {
 # How much an estimator hears of what the checkpoint knows, and of how hard the question is.
 EARS = {"self_consistency": (1.6, 0.6), "non_oracle": (0.3, 1.4), "oracle": (1.0, 1.2)}
 
+DISTRACTORS = ("Chad", "Peru", "Oman", "Fiji")
+
 
 def invent(
     *,
@@ -33,19 +35,15 @@ def invent(
     n_earlier=1,
     estimators=NAMES,
     questions=None,
-    distractors=("Chad", "Peru", "Oman", "Fiji"),
-    min_contrast=5,
-    model="m",
-    dataset="quiz",
     with_texts=True,
-    seed=0,
     tables=True,
 ):
     """Return the arguments of `make_page` for a study.
 
     `questions` are the test questions' texts and references (first one right), else made up.
     """
-    rng = np.random.default_rng(seed)
+    model, dataset, min_contrast = "m", "quiz", 5
+    rng = np.random.default_rng(0)
     questions = questions or [
         (f"What is the answer to question {i}?", [f"answer {i}"]) for i in range(n)
     ]
@@ -136,7 +134,7 @@ def invent(
         made["tables"] = [TableFiles("main", as_csv(cells, "main"), tex)]
     if with_texts:
         said = {"questions": questions, "known": known, "correct": correct}
-        made |= _texts(place, checkpoints, ids, **said, distractors=distractors, rng=rng)
+        made |= _texts(place, checkpoints, ids, **said, rng=rng)
     config = {
         "results": "out",
         "models": {
@@ -185,7 +183,7 @@ def study_tables(**made):
     return StudyTables(**(nothing | made))
 
 
-def _texts(place, checkpoints, ids, *, questions, known, correct, distractors, rng):
+def _texts(place, checkpoints, ids, *, questions, known, correct, rng):
     texts, references = zip(*questions, strict=True)
     frame = pd.DataFrame(
         {
@@ -204,7 +202,7 @@ def _texts(place, checkpoints, ids, *, questions, known, correct, distractors, r
         rows = []
         for i, question in enumerate(ids):
             top = 1 / (1 + np.exp(-abs(known[k][i]) - 0.3))
-            wrong = [str(w) for w in rng.permutation(distractors) if w not in references[i]][:3]
+            wrong = [str(w) for w in rng.permutation(DISTRACTORS) if w not in references[i]][:3]
             said = ([references[i][0]] if correct[k][i] else []) + wrong
             shares = np.array([top, *((1 - top) * np.array([0.55, 0.25, 0.1]))])[: len(said)]
             rows += [
