@@ -84,7 +84,8 @@ def test_own_answers_read_the_earlier_checkpoints_that_an_estimator_needs():
         ({"estimators": ["linear_probe"]}, "estimators.linear_probe needs the weights"),
         ({"estimators": ["gcm"]}, "estimators.gcm needs a verifier"),
         ({"predictions": "p.csv"}, "study.predictions and study.answers both say"),
-        ({"answers": [{"file": "{a}.csv"}]}, "braces in a path"),
+        ({"answers": "{a}.csv"}, "study.answers is '{a}.csv', but braces in a path"),
+        ({"answers": [{"file": "{a}.csv"}]}, "answers.0.file is '{a}.csv', but braces"),
     ],
 )
 def test_what_answers_alone_cannot_do(study, message):
