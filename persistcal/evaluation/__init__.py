@@ -20,6 +20,7 @@ proportions: shares of questions: their intervals, and two shares of the same qu
 question_ids: question identifiers compared between checkpoints, and their other spellings
 reliability: reliability diagrams: accuracy as a smooth function of confidence, with a
     bootstrap band
+recipes: intervals over seeds and questions: of a recipe, and not of the adapters at hand
 replicates: bootstrap replicates of metrics, and the table that keeps them
 scopes: each metric of the full set and of contrast sets, for several runs at once
 significance: estimators that the best one of a comparison block significantly outperforms

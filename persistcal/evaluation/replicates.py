@@ -24,6 +24,7 @@ Estimator = tuple[str, str]  # train_dataset and name
 MEMORY = 500_000_000  # bytes that the replicates of a block may take,
 LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
 KEY = ["conditioning", "scope", "metric"]
+VALUES = ["value", "replicates", "drawn", "seeds", "by_seed"]
 
 
 class Replicates(NamedTuple):
@@ -35,11 +36,14 @@ class Replicates(NamedTuple):
     observed : dict of (conditioning, scope, metric) to ndarray of shape (n_estimators,)
         Means over seeds.
     replicated : the same keys to ndarray of shape (n_estimators, n_replicates)
+    by_seed : the same keys to list of dict of int to float
+        Of each estimator the metric on the data, by seed.
     """
 
     estimators: list[Estimator]
     observed: dict[Key, NDArray[np.float64]]
     replicated: dict[Key, NDArray[np.float64]]
+    by_seed: dict[Key, list[dict[int, float]]]
 
 
 def replicate_metrics(
@@ -99,6 +103,7 @@ def replicate_metrics(
         list(answers.estimators),
         {key: mean_over_seeds(of_runs, answers)[:, 0] for key, of_runs in observed.items()},
         replicated,
+        {key: _by_seed(of_runs[:, 0], answers) for key, of_runs in observed.items()},
     )
 
 
@@ -119,6 +124,14 @@ def mean_over_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDAr
     for number, series in enumerate(answers.confidence):
         rows.setdefault(series[:2], []).append(number)
     return np.array([of_runs[some].mean(axis=0) for some in rows.values()])
+
+
+def _by_seed(of_runs: NDArray[np.float64], answers: AnswerArrays) -> list[dict[int, float]]:
+    """Return of each estimator its values by seed, from a value per series."""
+    seeds: dict[Estimator, dict[int, float]] = {}
+    for series, value in zip(answers.confidence, of_runs.tolist(), strict=True):
+        seeds.setdefault(series[:2], {})[series.seed] = value
+    return list(seeds.values())
 
 
 class UnpairedError(ValueError):
@@ -151,14 +164,14 @@ def digest_of_draws(
 
 def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
     """Return the rows of the table REPLICATES: one per estimator and metric."""
-    return pd.DataFrame(
-        [
-            (*estimator, *key, replicates.observed[key][i], columns[i], drawn)
-            for key, columns in replicates.replicated.items()
-            for i, estimator in enumerate(replicates.estimators)
-        ],
-        columns=["train_dataset", "estimator", *KEY, "value", "replicates", "drawn"],
-    )
+    rows = []
+    for key, columns in replicates.replicated.items():
+        for i, estimator in enumerate(replicates.estimators):
+            by_seed = replicates.by_seed[key][i]
+            value = replicates.observed[key][i]
+            seeds = [*by_seed], [*by_seed.values()]
+            rows.append((*estimator, *key, value, columns[i], drawn, *seeds))
+    return pd.DataFrame(rows, columns=["train_dataset", "estimator", *KEY, *VALUES])
 
 
 def from_table(table: pd.DataFrame) -> Replicates:
@@ -183,8 +196,11 @@ def from_table(table: pd.DataFrame) -> Replicates:
     )
     observed: dict[Any, NDArray[np.float64]] = {}
     replicated: dict[Any, NDArray[np.float64]] = {}
+    by_seed: dict[Any, list[dict[int, float]]] = {}
     for key, rows in table.groupby(KEY, sort=False):
         of = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
         observed[key] = of["value"].to_numpy()
         replicated[key] = np.stack(of["replicates"].to_list())
-    return Replicates(estimators, observed, replicated)
+        both = zip(of["seeds"], of["by_seed"], strict=True)
+        by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in both]
+    return Replicates(estimators, observed, replicated, by_seed)

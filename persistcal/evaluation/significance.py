@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.recipes import BySeed, recipe_interval
 from persistcal.evaluation.replicates import Estimator, Replicates
 
 log = logging.getLogger(__name__)
@@ -28,26 +29,35 @@ COLUMNS = [
     "upper_97_5pct",
     "p_value",
     "p_holm",
+    "n_seeds",
+    "seeds_lower_2_5pct",
+    "seeds_upper_97_5pct",
+    "seeds_p_value",
 ]
 DECIMALS = 12
 
 
 def intervals(replicates: Replicates) -> pd.DataFrame:
-    """Give each metric of each estimator its 95 % percentile interval.
+    """Give each metric of each estimator its 95 % intervals: over questions, and seeds too.
 
     Returns
     -------
     DataFrame
         Columns of `persistcal.store.artifacts.INTERVALS` but for model and dataset; NaN
-        where the metric is undefined.
+        where the metric is undefined. The first interval is of percentiles over questions,
+        the second that of `persistcal.evaluation.recipes`.
     """
     rows = []
     for key, values in replicates.observed.items():
         low, high = np.quantile(replicates.replicated[key], [0.025, 0.975], axis=1)
-        for member, *numbers in zip(replicates.estimators, values, low, high, strict=True):
-            rows.append((*member, *key, *numbers))
+        for i, member in enumerate(replicates.estimators):
+            of_seeds = [replicates.by_seed[key][i]]
+            recipe = recipe_interval(values[i], replicates.replicated[key][i], of_seeds)
+            rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3]))
     key_columns = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
-    return pd.DataFrame(rows, columns=[*key_columns, "value", "lower_2_5pct", "upper_97_5pct"])
+    ends = ["lower_2_5pct", "upper_97_5pct"]
+    seeds = ["n_seeds", *(f"seeds_{end}" for end in ends)]
+    return pd.DataFrame(rows, columns=[*key_columns, "value", *ends, *seeds])
 
 
 def compare_blocks(
@@ -74,7 +84,9 @@ def compare_blocks(
         quantiles of d over replicates, `significant` says that `lower_5pct` is
         above 0, `p_value` is (1 + number of replicates with d ≤ 0) / (1 +
         number of replicates), and `p_holm` adjusts it for the comparisons of
-        the same block, conditioning, scope and metric. The first of several
+        the same block, conditioning, scope and metric. `n_seeds` and the columns
+        that begin with `seeds` are those of `persistcal.evaluation.recipes`: with
+        other seeds, too. The first of several
         best is taken. A metric that is undefined for all of a block has no
         rows, and a warning; one that is undefined for `other`, NaN.
 
@@ -104,7 +116,14 @@ def compare_blocks(
                 continue
             best = int(np.nanargmax(data))
             others = [i for i in range(len(names)) if i != best]
-            tests = [_compare(data[best] - data[i], drawn[best] - drawn[i]) for i in others]
+            sides = [
+                {number: sign * value for number, value in replicates.by_seed[key][i].items()}
+                for i in index
+            ]
+            tests = [
+                _compare(data[best] - data[i], drawn[best] - drawn[i], [sides[best], sides[i]])
+                for i in others
+            ]
             adjusted = holm([test["p_value"] for test in tests])
             rows += [
                 {
@@ -136,12 +155,15 @@ def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) 
     )
 
 
-def _compare(difference: float, replicates: NDArray[np.float64]) -> dict[str, float | bool]:
+def _compare(
+    difference: float, replicates: NDArray[np.float64], sides: Sequence[BySeed]
+) -> dict[str, float | bool]:
     if np.isnan(difference) or np.isnan(replicates).any():
         lower, low, high, p = (np.nan,) * 4
     else:
         lower, low, high = np.quantile(replicates, [0.05, 0.025, 0.975])
         p = (1 + np.sum(replicates <= 0)) / (1 + len(replicates))
+    recipe = recipe_interval(difference, replicates, sides)
     return {
         "difference": difference,
         "lower_5pct": lower,
@@ -149,6 +171,10 @@ def _compare(difference: float, replicates: NDArray[np.float64]) -> dict[str, fl
         "lower_2_5pct": low,
         "upper_97_5pct": high,
         "p_value": p,
+        "n_seeds": recipe.n_seeds,
+        "seeds_lower_2_5pct": recipe.lower,
+        "seeds_upper_97_5pct": recipe.upper,
+        "seeds_p_value": recipe.p_value,
     }
 
 

@@ -23,6 +23,7 @@ from persistcal.store.table import (  # noqa: F401  for those who use them with 
 )
 
 INTERVAL = "lower_2_5pct?:real upper_97_5pct?:real"
+OVER_SEEDS = "n_seeds:int seeds_lower_2_5pct?:real seeds_upper_97_5pct?:real"
 CELL = "model! dataset! train_dataset! estimator!"  # of a table of results
 MEASURE = "conditioning! scope! metric!"  # odds or fitted, contrast or full, its name
 OF_ANSWERS = "model checkpoint dataset"
@@ -134,27 +135,30 @@ ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 METRICS = Table.of("metrics", "compute_metrics", f"{CELL} {MEASURE} seed! value?:real pairs")
 Metrics = Annotated[pd.DataFrame, METRICS]
 
+# Seeds: the interval and test over seeds and questions, n_seeds of an estimator that has them
 SIGNIFICANCE = Table.of(
     "significance",
     "compare_estimators",
     f"model! dataset! train_dataset! block! {MEASURE} best! other! difference?:real "
-    f"lower_5pct?:real significant:flag {INTERVAL} p_value?:real p_holm?:real",
+    f"lower_5pct?:real significant:flag {INTERVAL} p_value?:real p_holm?:real {OVER_SEEDS} "
+    "seeds_p_value?:real",
 )
 Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
-# Value: on the data, mean over seeds. Drawn: digest of the draws; replicates are paired where
-# it is equal
+# Value: on the data, mean over seeds; by seed: likewise of each. Drawn: digest of the draws;
+# replicates are paired where it is equal
 REPLICATES = Table.of(
     "replicates",
     "resample_metrics",
-    f"train_dataset! estimator! {MEASURE} value?:real replicates:reals drawn",
+    f"train_dataset! estimator! {MEASURE} value?:real replicates:reals drawn "
+    "seeds:ints by_seed:reals",
     about="model dataset",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
 
 # Value: mean over seeds
 INTERVALS = Table.of(
-    "intervals", "resample_metrics", f"{CELL} {MEASURE} value?:real {INTERVAL}"
+    "intervals", "resample_metrics", f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS}"
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 

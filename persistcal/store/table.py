@@ -38,6 +38,7 @@ TYPES = {
     "real": pa.float64(),
     "flag": pa.bool_(),
     "texts": pa.list_(pa.string()),
+    "ints": pa.list_(pa.int64()),
     "reals": pa.list_(pa.float64()),
 }
 

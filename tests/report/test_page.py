@@ -37,6 +37,10 @@ LABELS = {
 }
 
 
+def without_seeds(members, keys):
+    return {key: [{0: 0.5}] * len(members) for key in keys}
+
+
 def standings(**values):
     """Estimators with a Δ₀ᵇ of their own and replicates one hundredth about it."""
     spread = np.linspace(-0.01, 0.01, 101)
@@ -52,7 +56,22 @@ def standings(**values):
     for key in (("odds", "contrast", "auc"), ("odds", "full", "auc")):
         observed[key], replicated[key] = np.full(len(names), np.nan), undefined
     members = [("quiz", name) for name in names]
-    return compare(Replicates(members, observed, replicated), members)
+    seeds = without_seeds(members, observed)
+    return compare(Replicates(members, observed, replicated, seeds), members)
+
+
+def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
+    found = standings(oracle=0.3, non_oracle=0.1)
+    several = {"oracle": {17: 0.1, 18: 0.3, 19: 0.5}, "non_oracle": {17: 0.1, 18: 0.1, 19: 0.1}}
+    said = sentence(found._replace(by_seed=several), LABELS)
+    # of the differences 0, 0.2 and 0.4, and of replicates with a standard deviation of 0.0117:
+    # 0.2 ± t √(0.04 / 3 + 0.0117²) with t of 2.04 degrees of freedom, 4.224
+    assert said.endswith(
+        "by .200 [.181, .219] in Δ₀ᵇ. That holds for these adapters; for their recipe it may "
+        "be zero: [−.290, .690] over 3 seeds and the questions."
+    )
+    said = sentence(found._replace(by_seed={**several, "oracle": {17: 0.3}}), LABELS)
+    assert said.endswith("One seed says nothing of what training again would give.")
 
 
 @pytest.mark.parametrize(
@@ -100,11 +119,12 @@ def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
     }
     drawn = np.array([[0.79, 0.8, 0.81], [0.69, 0.7, 0.71]])
     replicated = dict.fromkeys(keys, nothing) | {("odds", "full", "auc"): drawn}
-    found = compare(Replicates(members, observed, replicated), members)
+    seeds = without_seeds(members, observed)
+    found = compare(Replicates(members, observed, replicated, seeds), members)
     assert found.scope == "full"
     assert "AUC over all questions" in sentence(found, LABELS)
     replicated["odds", "full", "auc"] = nothing
-    assert compare(Replicates(members, observed, replicated), members) is None
+    assert compare(Replicates(members, observed, replicated, seeds), members) is None
 
 
 def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():

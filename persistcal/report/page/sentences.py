@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.recipes import BySeed, recipe_interval
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.report.page.tables import short
 
@@ -39,12 +40,28 @@ class Standings(NamedTuple):
     metric: str
     value: dict[str, float]
     replicated: dict[str, NDArray[np.float64]]
+    by_seed: dict[str, BySeed]
 
     def difference(self, one: str, other: str) -> Difference:
         """Return how far `one` is above `other`."""
         drawn = self.replicated[one] - self.replicated[other]
         low, high = np.quantile(drawn, [0.025, 0.975])
         return Difference(self.value[one] - self.value[other], float(low), float(high))
+
+    def of_recipes(self, one: str, other: str) -> str:
+        """Say where a difference holds for these adapters, but may not for their recipe."""
+        difference = self.value[one] - self.value[other]
+        drawn = self.replicated[one] - self.replicated[other]
+        sides = [self.by_seed[one], self.by_seed[other]]
+        n, low, high, _ = recipe_interval(difference, drawn, sides)
+        if n == 1:
+            return " One seed says nothing of what training again would give."
+        if low <= 0 <= high:
+            return (
+                f" That holds for these adapters; for their recipe it may be zero: "
+                f"[{short(low)}, {short(high)}] over {n} seeds and the questions."
+            )
+        return ""
 
 
 def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standings | None:
@@ -65,6 +82,10 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standing
                 metric,
                 {name: float(values[i]) for name, i in there.items()},
                 {name: drawn[i] for name, i in there.items()},
+                {
+                    name: replicates.by_seed["odds", scope, metric][i]
+                    for name, i in there.items()
+                },
             )
     return None
 
@@ -118,7 +139,9 @@ def sentence(standings: Standings, labels: Mapping[str, str]) -> str:
         else:
             place = _PLACES[sum(signs.values())]
         places.setdefault(place, []).append(name(estimator))
-    return "; ".join([text, *(_clause(names, place) for place, names in places.items())]) + "."
+    clauses = [text, *(_clause(names, place) for place, names in places.items())]
+    note = standings.of_recipes(one, other) if gap.sign else ""
+    return "; ".join(clauses) + "." + note
 
 
 def _clause(names: Sequence[str], place: str) -> str:

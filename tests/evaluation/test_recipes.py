@@ -1,0 +1,81 @@
+"""Intervals over seeds and questions: by hand, and how often they hold a known truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from simulated_seeds import coverage
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+from persistcal.evaluation.recipes import recipe_interval
+from persistcal.evaluation.replicates import from_table, replicate_metrics, to_table
+from persistcal.evaluation.significance import compare_blocks, intervals
+
+HOW = {"min_contrast": 5, "n_replicates": 40, "seed": 3, "conditionings": ["odds"]}
+DRAWN = np.array([0.1, 0.2, 0.3])  # of variance 0.01
+
+
+def test_seeds_and_questions_by_hand():
+    one = {17: 0.2, 18: 0.3, 19: 0.1}  # of variance 0.01
+    # variance 0.01 + 0.01 / 3 = 1 / 75; degrees of freedom (1/75)² / ((1/300)² / 2) = 32;
+    # Student's 97.5 % quantile there is 2.037
+    n, low, high, p = recipe_interval(0.2, DRAWN, [one])
+    assert n == 3
+    reach = 2.037 / 75**0.5
+    assert (low, high) == pytest.approx((0.2 - reach, 0.2 + reach), abs=1e-4)
+    assert p == pytest.approx(0.0464, abs=1e-4)  # of 0.2 √75 = 1.732
+    # An estimator that is not random adds nothing, and equal seeds are paired: 0 in all three.
+    assert recipe_interval(0.2, DRAWN, [one, {0: 0.5}]) == (n, low, high, p)
+    paired = recipe_interval(0.0, DRAWN - 0.2, [one, one])
+    assert paired.upper == pytest.approx(1.96 * 0.1, abs=1e-4)
+    # Other seeds are not: twice 0.01 / 3, with (1/60)² / (2 (1/300)² / 2) = 25 degrees
+    apart = recipe_interval(0.0, DRAWN - 0.2, [one, {k + 9: v for k, v in one.items()}])
+    assert apart.upper == pytest.approx(2.0595 / 60**0.5, abs=1e-4)
+
+
+def test_what_has_no_seeds_and_what_has_one():
+    drawn = np.linspace(-0.1, 0.3, 41)
+    n, low, high, p = recipe_interval(0.1, drawn, [{0: 0.3}, {0: 0.2}])
+    assert (n, low, high) == pytest.approx((0, -0.09, 0.29))
+    assert p == (1 + 11) / (1 + 41)
+    for sides in ([{17: 0.3}], [{17: 0.3}, {17: 0.1, 18: 0.2}]):
+        found = recipe_interval(0.1, drawn, sides)
+        assert found.n_seeds == 1
+        assert np.isnan(found[1:]).all()
+
+
+def test_the_tables_have_both_kinds():
+    predictions = make_predictions(120)
+    replicates = replicate_metrics(predictions, CHECKPOINTS, **HOW)
+    again = from_table(to_table(replicates, "here"))
+    assert again.by_seed == replicates.by_seed
+    table = intervals(again).set_index(["estimator", "scope", "metric"])
+    of_three = table.loc["learnt"]
+    assert (of_three["n_seeds"] == 3).all()
+    assert (of_three["seeds_upper_97_5pct"] > of_three["upper_97_5pct"]).mean() > 0.5
+    alone = table.loc["own"]
+    np.testing.assert_array_equal(alone["seeds_lower_2_5pct"], alone["lower_2_5pct"])
+    tests = compare_blocks(again, {"block": ["learnt", "own"]})
+    auc = tests.set_index(["scope", "metric"]).loc[("full", "brier")]
+    key, sign = ("odds", "full", "brier"), -1  # lower is better
+    best, other = (replicates.estimators.index(("quiz", auc[end])) for end in ("best", "other"))
+    drawn = sign * (replicates.replicated[key][best] - replicates.replicated[key][other])
+    sides = [
+        {seed: sign * value for seed, value in replicates.by_seed[key][i].items()}
+        for i in (best, other)
+    ]
+    expected = recipe_interval(auc["difference"], drawn, sides)
+    columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
+    np.testing.assert_allclose(auc[columns].astype(float), expected)
+    one = predictions[~predictions["seed"].isin([18, 19])]
+    table = intervals(replicate_metrics(one, CHECKPOINTS, **HOW))
+    single = table[table["estimator"] == "learnt"]
+    assert (single["n_seeds"] == 1).all() and single["seeds_lower_2_5pct"].isna().all()
+    assert pd.notna(single["lower_2_5pct"]).any()
+
+
+def test_intervals_hold_the_truth():
+    """Those of the questions alone do not, where seeds differ; 1,000 worlds are in the docs."""
+    found = coverage(3, worlds=150, seed=1, ratios=[1.0, 3.0])
+    assert found["seeds"].mean() == pytest.approx(0.95, abs=0.025), found
+    assert found["seeds"].between(0.90, 0.99).all(), found
+    assert (found.loc[found["ratio"] == 3, "questions"] < 0.75).all()
