@@ -7,8 +7,10 @@ so the variance of a mean over S seeds has two parts,
 
 the bootstrap's and that between seeds on the same questions, whose :math:`s^2` has S − 1
 degrees of freedom. The interval is Student's, with Satterthwaite's degrees of freedom for the
-sum: with three seeds that differ much, nearly 2. Differences between seeds in single questions
-are in both parts, which makes the interval wider than it need be, and never narrower.
+sum: with three seeds that differ much, nearly 2. What seeds differ in by single questions would
+be in both parts: it is estimated by how much more they differ on replicates, and taken from the
+second one. Of two estimators the larger such noise is taken, which is no more than that of
+their difference unless equal seeds make nearly the same mistakes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +48,7 @@ def has_seeds(by_seed: BySeed) -> bool:
 
 
 def recipe_interval(
-    value: float, replicates: NDArray[np.float64], sides: Sequence[BySeed]
+    value: float, replicates: NDArray[np.float64], sides: Sequence[BySeed], noise: float = 0.0
 ) -> RecipeInterval:
     """Return the interval of a metric, or of the difference of two.
 
@@ -59,6 +61,8 @@ def recipe_interval(
     sides : sequence of mapping of int to float
         Of the one or two estimators, the metric by seed. Estimators with the same seeds are
         paired by them, as equal seeds begin equal.
+    noise : float, default=0
+        Variance between seeds that comes from the questions.
 
     Returns
     -------
@@ -91,7 +95,8 @@ def recipe_interval(
         runs = [np.array([one - trained[1][seed] for seed, one in trained[0].items()])]
     parts = np.array([run.var(ddof=1) / len(run) for run in runs])
     freedom = np.array([len(run) - 1 for run in runs])
-    variance = replicates.var(ddof=1) + parts.sum()
+    of_noise = noise / min(map(len, runs))
+    variance = replicates.var(ddof=1) + max(0.0, parts.sum() - of_noise)
     if variance == 0:
         return RecipeInterval(n_seeds, value, value, float(value <= 0))
     of_seeds = np.sum(parts**2 / freedom)

@@ -24,7 +24,7 @@ Estimator = tuple[str, str]  # train_dataset and name
 MEMORY = 500_000_000  # bytes that the replicates of a block may take,
 LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
 KEY = ["conditioning", "scope", "metric"]
-VALUES = ["value", "replicates", "drawn", "seeds", "by_seed"]
+VALUES = ["value", "replicates", "drawn", "seeds", "by_seed", "noise"]
 
 
 class Replicates(NamedTuple):
@@ -38,12 +38,16 @@ class Replicates(NamedTuple):
     replicated : the same keys to ndarray of shape (n_estimators, n_replicates)
     by_seed : the same keys to list of dict of int to float
         Of each estimator the metric on the data, by seed.
+    noise : the same keys to ndarray of shape (n_estimators,)
+        Variance between an estimator's seeds that comes from the questions: how much larger it
+        is on replicates than on the data. 0 of a single seed.
     """
 
     estimators: list[Estimator]
     observed: dict[Key, NDArray[np.float64]]
     replicated: dict[Key, NDArray[np.float64]]
     by_seed: dict[Key, list[dict[int, float]]]
+    noise: dict[Key, NDArray[np.float64]]
 
 
 def replicate_metrics(
@@ -90,6 +94,7 @@ def replicate_metrics(
     data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
     observed = metrics_under(once, data)
     replicated = {key: np.empty((len(answers.estimators), n_replicates)) for key in observed}
+    spread = {key: np.zeros(len(answers.estimators)) for key in observed}
     parts = [*data.full, *data.contrast]
     far = reach(parts, len(answers.questions))
     size = replicates_at_once(data, len(answers.questions), far, memory=memory)
@@ -99,11 +104,16 @@ def replicate_metrics(
         values = metrics_under(partial(take, sequences=sequences), data)
         for key, of_runs in values.items():
             replicated[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
+            spread[key] += _between_seeds(of_runs, answers).sum(axis=1) / n_replicates
     return Replicates(
         list(answers.estimators),
         {key: mean_over_seeds(of_runs, answers)[:, 0] for key, of_runs in observed.items()},
         replicated,
         {key: _by_seed(of_runs[:, 0], answers) for key, of_runs in observed.items()},
+        {
+            key: np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
+            for key, of_runs in observed.items()
+        },
     )
 
 
@@ -118,12 +128,23 @@ def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: 
     return min(LARGEST_BLOCK, max(1, memory // bytes_each))
 
 
-def mean_over_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
-    """Average rows, one per series, over the series of each estimator."""
+def _rows(answers: AnswerArrays) -> list[list[int]]:
+    """Return the numbers of the series of each estimator."""
     rows: dict[Estimator, list[int]] = {}
     for number, series in enumerate(answers.confidence):
         rows.setdefault(series[:2], []).append(number)
-    return np.array([of_runs[some].mean(axis=0) for some in rows.values()])
+    return list(rows.values())
+
+
+def mean_over_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
+    """Average rows, one per series, over the series of each estimator."""
+    return np.array([of_runs[some].mean(axis=0) for some in _rows(answers)])
+
+
+def _between_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
+    """Return the variance of rows, one per series, over the series of each estimator."""
+    several = (of_runs[some] for some in _rows(answers))
+    return np.array([o.var(axis=0, ddof=1) if len(o) > 1 else 0 * o[0] for o in several])
 
 
 def _by_seed(of_runs: NDArray[np.float64], answers: AnswerArrays) -> list[dict[int, float]]:
@@ -169,7 +190,7 @@ def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
         for i, estimator in enumerate(replicates.estimators):
             by_seed = replicates.by_seed[key][i]
             value = replicates.observed[key][i]
-            seeds = [*by_seed], [*by_seed.values()]
+            seeds = [*by_seed], [*by_seed.values()], replicates.noise[key][i]
             rows.append((*estimator, *key, value, columns[i], drawn, *seeds))
     return pd.DataFrame(rows, columns=["train_dataset", "estimator", *KEY, *VALUES])
 
@@ -197,10 +218,12 @@ def from_table(table: pd.DataFrame) -> Replicates:
     observed: dict[Any, NDArray[np.float64]] = {}
     replicated: dict[Any, NDArray[np.float64]] = {}
     by_seed: dict[Any, list[dict[int, float]]] = {}
+    noise: dict[Any, NDArray[np.float64]] = {}
     for key, rows in table.groupby(KEY, sort=False):
         of = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
         observed[key] = of["value"].to_numpy()
         replicated[key] = np.stack(of["replicates"].to_list())
         both = zip(of["seeds"], of["by_seed"], strict=True)
         by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in both]
-    return Replicates(estimators, observed, replicated, by_seed)
+        noise[key] = of["noise"].to_numpy()
+    return Replicates(estimators, observed, replicated, by_seed, noise)

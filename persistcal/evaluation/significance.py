@@ -52,7 +52,8 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
         low, high = np.quantile(replicates.replicated[key], [0.025, 0.975], axis=1)
         for i, member in enumerate(replicates.estimators):
             of_seeds = [replicates.by_seed[key][i]]
-            recipe = recipe_interval(values[i], replicates.replicated[key][i], of_seeds)
+            noise = replicates.noise[key][i]
+            recipe = recipe_interval(values[i], replicates.replicated[key][i], of_seeds, noise)
             rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3]))
     key_columns = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
     ends = ["lower_2_5pct", "upper_97_5pct"]
@@ -120,8 +121,14 @@ def compare_blocks(
                 {number: sign * value for number, value in replicates.by_seed[key][i].items()}
                 for i in index
             ]
+            noise = replicates.noise[key][index]
             tests = [
-                _compare(data[best] - data[i], drawn[best] - drawn[i], [sides[best], sides[i]])
+                _compare(
+                    data[best] - data[i],
+                    drawn[best] - drawn[i],
+                    [sides[best], sides[i]],
+                    max(noise[best], noise[i]),
+                )
                 for i in others
             ]
             adjusted = holm([test["p_value"] for test in tests])
@@ -156,14 +163,17 @@ def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) 
 
 
 def _compare(
-    difference: float, replicates: NDArray[np.float64], sides: Sequence[BySeed]
+    difference: float,
+    replicates: NDArray[np.float64],
+    sides: Sequence[BySeed],
+    noise: float,
 ) -> dict[str, float | bool]:
     if np.isnan(difference) or np.isnan(replicates).any():
         lower, low, high, p = (np.nan,) * 4
     else:
         lower, low, high = np.quantile(replicates, [0.05, 0.025, 0.975])
         p = (1 + np.sum(replicates <= 0)) / (1 + len(replicates))
-    recipe = recipe_interval(difference, replicates, sides)
+    recipe = recipe_interval(difference, replicates, sides, noise)
     return {
         "difference": difference,
         "lower_5pct": lower,

@@ -151,7 +151,7 @@ REPLICATES = Table.of(
     "replicates",
     "resample_metrics",
     f"train_dataset! estimator! {MEASURE} value?:real replicates:reals drawn "
-    "seeds:ints by_seed:reals",
+    "seeds:ints by_seed:reals noise?:real",
     about="model dataset",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]

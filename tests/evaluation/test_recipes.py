@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 from simulated_seeds import coverage
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
@@ -32,6 +33,16 @@ def test_seeds_and_questions_by_hand():
     assert apart.upper == pytest.approx(2.0595 / 60**0.5, abs=1e-4)
 
 
+def test_noise_of_the_questions_counts_once():
+    one = {17: 0.2, 18: 0.3, 19: 0.1}
+    # the variance between seeds is 0.01, of which 0.004 is noise: 0.01 + 0.006 / 3
+    found = recipe_interval(0.2, DRAWN, [one], 0.004)
+    df = 0.012**2 / ((0.01 / 3) ** 2 / 2)
+    assert found.upper - 0.2 == pytest.approx(student.ppf(0.975, df) * 0.012**0.5)
+    all_noise = recipe_interval(0.2, DRAWN, [one], 0.02)
+    assert all_noise.upper < found.upper
+
+
 def test_what_has_no_seeds_and_what_has_one():
     drawn = np.linspace(-0.1, 0.3, 41)
     n, low, high, p = recipe_interval(0.1, drawn, [{0: 0.3}, {0: 0.2}])
@@ -48,6 +59,10 @@ def test_the_tables_have_both_kinds():
     replicates = replicate_metrics(predictions, CHECKPOINTS, **HOW)
     again = from_table(to_table(replicates, "here"))
     assert again.by_seed == replicates.by_seed
+    np.testing.assert_equal(again.noise, replicates.noise)
+    assert replicates.noise["odds", "full", "auc"].astype(bool).tolist() == [
+        name == "learnt" for _, name in replicates.estimators
+    ]
     table = intervals(again).set_index(["estimator", "scope", "metric"])
     of_three = table.loc["learnt"]
     assert (of_three["n_seeds"] == 3).all()
@@ -63,7 +78,8 @@ def test_the_tables_have_both_kinds():
         {seed: sign * value for seed, value in replicates.by_seed[key][i].items()}
         for i in (best, other)
     ]
-    expected = recipe_interval(auc["difference"], drawn, sides)
+    noise = max(replicates.noise[key][[best, other]])
+    expected = recipe_interval(auc["difference"], drawn, sides, noise)
     columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
     np.testing.assert_allclose(auc[columns].astype(float), expected)
     one = predictions[~predictions["seed"].isin([18, 19])]
@@ -74,7 +90,7 @@ def test_the_tables_have_both_kinds():
 
 
 def test_intervals_hold_the_truth():
-    """Those of the questions alone do not, where seeds differ; 1,000 worlds are in the docs."""
+    """Those of the questions alone do not, where seeds differ; 400 worlds are in the docs."""
     found = coverage(3, worlds=150, seed=1, ratios=[1.0, 3.0])
     assert found["seeds"].mean() == pytest.approx(0.95, abs=0.025), found
     assert found["seeds"].between(0.90, 0.99).all(), found

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.power import multiple
 from persistcal.evaluation.recipes import BySeed, recipe_interval
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.report.page.tables import short
@@ -41,6 +42,7 @@ class Standings(NamedTuple):
     value: dict[str, float]
     replicated: dict[str, NDArray[np.float64]]
     by_seed: dict[str, BySeed]
+    noise: dict[str, float]
 
     def difference(self, one: str, other: str) -> Difference:
         """Return how far `one` is above `other`."""
@@ -48,12 +50,19 @@ class Standings(NamedTuple):
         low, high = np.quantile(drawn, [0.025, 0.975])
         return Difference(self.value[one] - self.value[other], float(low), float(high))
 
+    def power(self, one: str, other: str) -> str:
+        """Say which difference would have been told."""
+        error = float((self.replicated[one] - self.replicated[other]).std(ddof=1))
+        found = short(multiple() * error)
+        return f" A difference of {found} would be found in 80 % of such studies."
+
     def of_recipes(self, one: str, other: str) -> str:
         """Say where a difference holds for these adapters, but may not for their recipe."""
         difference = self.value[one] - self.value[other]
         drawn = self.replicated[one] - self.replicated[other]
         sides = [self.by_seed[one], self.by_seed[other]]
-        n, low, high, _ = recipe_interval(difference, drawn, sides)
+        noise = max(self.noise[one], self.noise[other])
+        n, low, high, _ = recipe_interval(difference, drawn, sides, noise)
         if n == 1:
             return " One seed says nothing of what training again would give."
         if low <= 0 <= high:
@@ -74,6 +83,8 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standing
     for scope, metric in _TRIED:
         values = replicates.observed["odds", scope, metric]
         drawn = replicates.replicated["odds", scope, metric]
+        by_seed = replicates.by_seed["odds", scope, metric]
+        noise = replicates.noise["odds", scope, metric]
         defined = ~np.isnan(values) & ~np.isnan(drawn).any(axis=1)
         there = {name: i for name, i in chosen if defined[i]}
         if there:
@@ -82,10 +93,8 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standing
                 metric,
                 {name: float(values[i]) for name, i in there.items()},
                 {name: drawn[i] for name, i in there.items()},
-                {
-                    name: replicates.by_seed["odds", scope, metric][i]
-                    for name, i in there.items()
-                },
+                {name: by_seed[i] for name, i in there.items()},
+                {name: float(noise[i]) for name, i in there.items()},
             )
     return None
 
@@ -140,7 +149,7 @@ def sentence(standings: Standings, labels: Mapping[str, str]) -> str:
             place = _PLACES[sum(signs.values())]
         places.setdefault(place, []).append(name(estimator))
     clauses = [text, *(_clause(names, place) for place, names in places.items())]
-    note = standings.of_recipes(one, other) if gap.sign else ""
+    note = standings.of_recipes(one, other) if gap.sign else standings.power(one, other)
     return "; ".join(clauses) + "." + note
 
 

@@ -1,0 +1,192 @@
+"""Power: the smallest difference that a study would find, and the questions that it takes.
+
+Of a finished study the standard error of a difference comes from its replicates. Before there
+is one, it comes from a guess: how often answers change between two checkpoints, and how often
+two estimators agree on such a question. A standard error falls with the square root of the
+number of questions; normal quantiles do the rest. Accuracies need no guess but the first, and
+their test is exact.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
+
+LEVEL, POWER = 0.05, 0.8
+
+
+def multiple(power: float = POWER, *, level: float = LEVEL) -> float:
+    """Return how many standard errors a difference has that a two-sided test finds.
+
+    Examples
+    --------
+    1.96 + 0.84:
+
+    >>> round(multiple(), 2)
+    2.8
+    """
+    return float(norm.ppf(1 - level / 2) + norm.ppf(power))
+
+
+def power_of(difference: float, error: float, *, level: float = LEVEL) -> float:
+    """Return the power of a two-sided test of a difference with a standard error.
+
+    Examples
+    --------
+    >>> round(power_of(2.8, 1.0), 2), round(power_of(0.0, 1.0), 2)
+    (0.8, 0.05)
+    """
+    reach = norm.ppf(1 - level / 2)
+    return float(norm.sf(reach - difference / error) + norm.cdf(-reach - difference / error))
+
+
+def questions_needed(difference: float, error: float, n: int, power: float = POWER) -> int:
+    """Return how many questions it takes to find a difference.
+
+    Parameters
+    ----------
+    difference : float
+        Not 0.
+    error : float
+        Standard error of the difference in a study of n questions.
+    n : int
+    power : float, default=0.8
+
+    Examples
+    --------
+    Half of the difference takes four times the questions:
+
+    >>> questions_needed(0.1, 0.05, 1000), questions_needed(0.05, 0.05, 1000)
+    (1963, 7849)
+    """
+    return int(np.ceil(n * (multiple(power) * error / difference) ** 2))
+
+
+class Flips(NamedTuple):
+    """A guess of how answers change between two checkpoints, as shares of all questions."""
+
+    gained: float
+    lost: float
+
+    @classmethod
+    def of(cls, accuracy: float, flip_rate: float, difference: float = 0.0) -> "Flips":
+        """Return the flips of two checkpoints whose accuracies differ by `difference`.
+
+        Raises
+        ------
+        ValueError
+            When no answers flip so that the accuracies are such.
+        """
+        gained, lost = (flip_rate + difference) / 2, (flip_rate - difference) / 2
+        if not (0 <= lost <= accuracy and 0 <= gained <= 1 - accuracy):
+            raise ValueError(
+                f"No {flip_rate:.0%} of answers can flip and move an accuracy of "
+                f"{accuracy:.0%} by {difference:.0%}: the later checkpoint would lose "
+                f"{lost:.0%} and gain {gained:.0%} of all questions; guess another flip rate."
+            )
+        return cls(gained, lost)
+
+
+def accuracy_power(flips: Flips, n: int, *, level: float = LEVEL) -> float:
+    """Return the power of McNemar's exact test on n questions.
+
+    Examples
+    --------
+    On 1,000 questions, of which 60 are gained and 40 lost, or 50 and 50:
+
+    >>> round(accuracy_power(Flips(0.06, 0.04), 1000), 2)
+    0.48
+    >>> accuracy_power(Flips(0.05, 0.05), 1000) < 0.05
+    True
+    """
+    rate = flips.gained + flips.lost
+    if rate == 0:
+        return 0.0
+    changed = np.arange(n + 1)
+    chance = binom.pmf(changed, n, rate)
+    # the most losses, or gains, of that many changes at which the test rejects; −1: none
+    most = binom.ppf(level / 2, changed, 0.5)
+    most = np.where(binom.cdf(most, changed, 0.5) <= level / 2, most, most - 1)
+    share = flips.lost / rate
+    rejected = binom.cdf(most, changed, share) + binom.cdf(most, changed, 1 - share)
+    return float(chance @ np.where(most < 0, 0, rejected))
+
+
+def accuracy_difference(
+    accuracy: float, flip_rate: float, n: int, power: float = POWER
+) -> float:
+    """Return the smallest difference of two accuracies that n questions find; NaN if none is.
+
+    It is at most the flip rate: then all flips are in one direction.
+    """
+
+    def lacking(difference: float) -> float:
+        return accuracy_power(Flips.of(accuracy, flip_rate, difference), n) - power
+
+    most = min(flip_rate, 2 * (1 - accuracy) - flip_rate)
+    if most <= 0 or lacking(most) < 0:
+        return float("nan")
+    return float(brentq(lacking, 0, most, xtol=1e-4))
+
+
+def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0) -> float:
+    """Guess the standard error of a difference of two estimators' Δ₀ᵇ, on one pair.
+
+    Parameters
+    ----------
+    flips : Flips
+    n : int
+        Questions.
+    agreement : float
+        Share of the flipped questions on which both estimators have the same sign. Ties, which
+        make the error smaller, are not guessed.
+    difference : float, default=0
+        Of the two Δ₀ᵇ.
+
+    Notes
+    -----
+    A difference of two signs is 0 or ±2, so that its variance is 4 (1 − agreement) minus the
+    square of its mean. Gains and losses are two samples, and weigh one half each.
+    """
+    gained, lost = n * flips.gained, n * flips.lost
+    variance = 4 * (1 - agreement) - difference**2
+    return float(np.sqrt(max(0.0, variance) / 4 * (1 / gained + 1 / lost)))
+
+
+def delta0_difference(flips: Flips, n: int, agreement: float, power: float = POWER) -> float:
+    """Return the smallest difference of two Δ₀ᵇ that n questions find; at most as guessed."""
+    error = delta0_error(flips, n, agreement)
+    # d = m √(error² − d² s / 4), where s is 1 / gained + 1 / lost
+    of_difference = error**2 / (4 * (1 - agreement))
+    return multiple(power) * error / np.sqrt(1 + multiple(power) ** 2 * of_difference)
+
+
+def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
+    r"""Guess the standard error of a difference of two estimators' contrast AUCs, on one pair.
+
+    Parameters
+    ----------
+    flips : Flips
+    n : int
+        Questions.
+    auc : float
+        Of both, about.
+    correlation : float
+        Of the two estimated AUCs.
+
+    Notes
+    -----
+    Each flipped question is one right and one wrong answer, whose conditioned confidences
+    sum to 1: as many independent numbers as questions. With Hanley and McNeil's variance
+    for m = n (gained + lost) answers of either kind, doubled for that.
+
+    References
+    ----------
+    .. [1] Hanley and McNeil, "The meaning and use of the area under a receiver
+       operating characteristic (ROC) curve", Radiology 1982.
+    """
+    m = n * (flips.gained + flips.lost)
+    q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    variance = (auc * (1 - auc) + (m - 1) * (q1 + q2 - 2 * auc**2)) / m**2
+    return float(np.sqrt(2 * 2 * variance * (1 - correlation)))

@@ -1,0 +1,46 @@
+"""What a planned study could find, as it is printed."""
+
+import pandas as pd
+import pytest
+
+from persistcal.store.artifacts import SIGNIFICANCE, write_csv
+from tools.plan import main
+
+
+def test_from_a_guess(capsys):
+    guess = "--accuracy 0.6 --flips 0.2 --agreement 0.75 --difference 0.1"
+    main(["--questions", "2000", *guess.split()])
+    first, accuracy, delta, auc, *needed = capsys.readouterr().out.splitlines()
+    assert first == "Found with 80 % power at 5 %, two-sided, by 2,000 questions:"
+    # 2.80 √(0.2 / 2000) = 0.028, by the normal approximation
+    assert float(accuracy.split(": ")[1]) == pytest.approx(0.028, abs=0.001)
+    # 2.80 √(0.25 (1/200 + 1/200)) = 0.140, less than a hundredth of it for its own square
+    assert float(delta.split(": ")[1]) == pytest.approx(0.139, abs=0.001)
+    assert 0 < float(auc.split(": ")[1]) < 0.14
+    # 2,000 (2.80 x 0.05 / 0.1)²
+    assert needed[0] == "questions for a Δ₀ᵇ of 0.1: 3,925"
+
+
+def test_from_a_small_study(tmp_path, capsys):
+    row = ("m", "d", "d", "x", "odds", "contrast", "auc", "a", "b", 0.1, 0.02, True, 0.0, 0.196)
+    names = SIGNIFICANCE.schema.names
+    table = pd.DataFrame([(*row, 0.05, 0.05, 0, 0.0, 0.2, 0.05)], columns=names)
+    write_csv(table, str(tmp_path / "significance.csv"), SIGNIFICANCE)
+    main(f"--questions 400 --results {tmp_path} --asked 100 --difference 0.14".split())
+    # a standard error of 0.196 / 3.92 = 0.05 on 100 questions is 0.025 on 400
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line == "m d contrast AUC, a − b: 0.070; questions for 0.14: 101"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--questions 100 --accuracy 0.1 --flips 0.9", "guess another flip rate"),
+        ("--questions 100 --results here", "--results needs --asked"),
+        ("--questions 1", "at least 2"),
+    ],
+)
+def test_a_guess_that_cannot_be_is_a_sentence(words, message, capsys):
+    with pytest.raises(SystemExit):
+        main(words.split())
+    assert message in capsys.readouterr().err
