@@ -43,16 +43,16 @@ def test_accepted_answers(by_question, question, answers):
     assert {fact.answer, *fact.aliases} >= set(answers)
 
 
-def test_england_is_not_the_united_kingdom(by_question):
-    assert "England" not in by_question["Which country is London in?"].aliases
-
-
-def test_names_in_several_countries(by_question):
+def test_what_is_not_asked_or_accepted(by_question):
     # London: 9.0 million in the UK against 0.42 in Canada. Newcastle: 0.51 million
-    # in Australia against 0.40 in South Africa. Valencia: Spain and Venezuela.
+    # in Australia against 0.40 in South Africa. Valencia: Spain and Venezuela. Delft has
+    # 95,060 people, fewer than the 300,000 from which on cities are asked for.
     assert by_question["Which country is London in?"].answer == "United Kingdom"
-    assert "Which country is Newcastle in?" not in by_question
-    assert "Which country is Valencia in?" not in by_question
+    assert "England" not in by_question["Which country is London in?"].aliases
+    for name in ("Newcastle", "Valencia", "Delft"):
+        assert f"Which country is {name} in?" not in by_question
+    assert "What is the capital of Serbia and Montenegro?" not in by_question
+    assert "What is the capital of Serbia?" in by_question
 
 
 def city(name, country, population, identifier):
@@ -93,44 +93,29 @@ def test_weights_follow_population(facts, by_question):
     shanghai = by_question["Which country is Shanghai in?"].weight
     beijing = by_question["Which country is Beijing in?"].weight
     assert shanghai / beijing == pytest.approx(1.1769, abs=1e-4)
-    # Delft has 95,060 people, fewer than the 300,000 from which on cities are asked for.
-    assert "Which country is Delft in?" not in by_question
-
-
-def test_dissolved_countries_are_left_out(by_question):
-    assert "What is the capital of Serbia and Montenegro?" not in by_question
-    assert "What is the capital of Serbia?" in by_question
 
 
 def test_splits():
-    order, splits = split_questions(20, n_few_shot=2, n_train=5, n_test=6, seed=3)
+    sizes = {"n_few_shot": 2, "n_train": 5, "n_test": 6}
+    order, splits = split_questions(20, **sizes, seed=3)
     assert sorted(order) == list(range(20))
     assert list(splits) == ["few_shot"] * 2 + ["train"] * 5 + ["test"] * 6 + ["unused"] * 7
-    again, _ = split_questions(20, n_few_shot=2, n_train=5, n_test=6, seed=3)
-    other, _ = split_questions(20, n_few_shot=2, n_train=5, n_test=6, seed=4)
-    assert (again == order).all()
-    assert (other != order).any()
-
-
-def test_splits_larger_than_the_data():
-    with pytest.raises(
-        SplitError, match=r"n_few_shot \+ n_train \+ n_test = 21.*lower n_train"
-    ):
-        split_questions(20, n_few_shot=2, n_train=5, n_test=14, seed=3)
+    assert (split_questions(20, **sizes, seed=3)[0] == order).all()
+    assert (split_questions(20, **sizes, seed=4)[0] != order).any()
+    said = r"n_few_shot \+ n_train \+ n_test = 21.*lower n_train"
+    with pytest.raises(SplitError, match=said):
+        split_questions(20, **{**sizes, "n_test": 14}, seed=3)
 
 
 def test_prepare_atlas():
+    sizes = {"few_shot": 5, "train": 20, "test": 30}
     questions, facts = prepare_atlas(
-        n_few_shot=5, n_train=20, n_test=30, seed=17, min_city_population=1_000_000
+        **{f"n_{split}": n for split, n in sizes.items()}, seed=17, min_city_population=10**6
     )
     artifacts.check(questions, artifacts.QUESTIONS, "questions")
     artifacts.check(facts, artifacts.FACTS, "facts")
-    assert questions["split"].value_counts()[["few_shot", "train", "test"]].tolist() == [
-        5,
-        20,
-        30,
-    ]
+    assert questions["split"].value_counts()[list(sizes)].to_dict() == sizes
     assert questions["index"].tolist() == list(range(len(questions)))
     assert facts["question_id"].tolist() == questions["question_id"].tolist()
-    assert facts["split"].isin(["train", "test"]).sum() == 50
+    assert facts["split"].tolist() == questions["split"].tolist()
     assert (questions["references"].str[0] == facts["answer"]).all()

@@ -88,13 +88,10 @@ def test_prepare_elements():
     questions, facts = prepare_elements(n_few_shot=5, n_test=600, seed=17)
     artifacts.check(questions, artifacts.QUESTIONS, "questions")
     artifacts.check(facts, artifacts.FACTS, "facts")
-    assert questions["split"].value_counts().to_dict() == {
-        "test": 600,
-        "unused": 159,
-        "few_shot": 5,
-    }
-    assert facts["question_id"].tolist() == questions["question_id"].tolist()
-    assert facts["split"].tolist() == questions["split"].tolist()
+    sizes = {"test": 600, "unused": 159, "few_shot": 5}
+    assert questions["split"].value_counts().to_dict() == sizes
+    for name in ("question_id", "split"):
+        assert facts[name].tolist() == questions[name].tolist()
     assert questions["references"].str[0].tolist() == facts["answer"].tolist()
     with pytest.raises(ValueError, match="there are only 764 questions; lower"):
         prepare_elements(n_few_shot=5, n_test=800, seed=17)
