@@ -221,11 +221,15 @@ wait
 """
 
 
+def put_srun(folder, monkeypatch, text=FAKE_SRUN):
+    (folder / "srun").write_text(text)
+    (folder / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
-    (tmp_path / "srun").write_text(FAKE_SRUN)
-    (tmp_path / "srun").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    put_srun(tmp_path, monkeypatch)
     monkeypatch.setattr(socket, "gethostname", lambda: "127.0.0.1")
     rank = tmp_path / "rank.py"
     rank.write_text(
@@ -270,9 +274,7 @@ def test_each_rank_starts_with_gpus_of_its_own(
 ):
     """On one machine, or on two nodes that the fake srun pretends; each sees the same GPUs."""
     caplog.set_level(logging.INFO)
-    (tmp_path / "srun").write_text(FAKE_SRUN)
-    (tmp_path / "srun").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    put_srun(tmp_path, monkeypatch)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: n_gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
@@ -284,12 +286,9 @@ def test_each_rank_starts_with_gpus_of_its_own(
 
 
 def test_what_srun_says_of_a_dead_rank_is_passed_on(tmp_path, monkeypatch):
-    (tmp_path / "srun").write_text(
-        "#!/bin/bash\necho 'srun: error: node2: task 1: Killed' >&2\n"
-        "echo 'srun: error: node1: task 0: Terminated' >&2\nexit 143\n"
-    )
-    (tmp_path / "srun").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    says = "#!/bin/bash\necho 'srun: error: node2: task 1: Killed' >&2\n"
+    says += "echo 'srun: error: node1: task 0: Terminated' >&2\nexit 143\n"
+    put_srun(tmp_path, monkeypatch, says)
     with pytest.raises(RuntimeError, match=r"^node2: task 1: Killed; the others have been"):
         launch(["rank.py"], n_ranks=2, n_nodes=2)
 
