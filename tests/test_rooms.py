@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,21 @@ def test_names_for_notebooks_serve_notebooks_alone():
     for path in [*SCRIPTS, *MODULES]:
         if path.parent.name != "api":
             assert not re.search(flat, path.read_text(encoding="utf-8")), path
+
+
+def test_a_class_has_its_name_alone_and_a_function_few_parameters():
+    classes, crowded = Counter(), []
+    for folder in ("persistcal", "study", "workflow", "tools", "tests", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    classes[node.name] += 1
+                elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                    if len([one for one in given if one.arg not in ("self", "cls")]) > 8:
+                        crowded.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert not [name for name, n in classes.items() if n > 1]
+    assert not crowded
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Tree(NamedTuple):
+class PromptTree(NamedTuple):
     """Several prompts as one row of tokens, each token before its descendants.
 
     Attributes
@@ -40,7 +40,7 @@ def _n_common(one: Sequence[int], other: Sequence[int]) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def make_tree(prompts: Sequence[Sequence[int]]) -> Tree:
+def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:
     """Pack the token ids of sorted `prompts` into one row.
 
     Examples
@@ -51,7 +51,7 @@ def make_tree(prompts: Sequence[Sequence[int]]) -> Tree:
     >>> tree.until, tree.ends
     ([6, 6, 4, 4, 6, 6], [3, 4, 5])
     """
-    tree = Tree([], [], [], [])
+    tree = PromptTree([], [], [], [])
     path: list[int] = []  # where in the row the tokens of the former prompt are
     former: Sequence[int] = []
     for prompt in prompts:
