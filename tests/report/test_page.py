@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_study import NAMES, invent, write_page
+from synthetic_study import NAMES, invent, study_tables, write_page
 
 from persistcal.evaluation.replicates import Replicates
 from persistcal.report.families import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
-from persistcal.report.page.analyses import Analyses
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.facts import config_of_study, jobs_of
+from persistcal.report.page.overview import absent_analyses
 from persistcal.report.page.parts import Subject, Texts, arrange_part
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import (
@@ -342,11 +342,11 @@ def test_the_config_that_is_shown_leaves_out_what_the_study_does_not_name():
 
 
 def test_analyses_are_missing_only_where_they_were_asked_for():
-    without = Analyses(*[pd.DataFrame()] * 4, recipes={}, asked=[])
-    assert without.absent() == []
-    (line,) = without._replace(asked=["transfer", "weight_similarity", "audit"]).absent()
+    made = study_tables(predictions=None, replicates=None, intervals=None)
+    assert absent_analyses(made, []) == []
+    (line,) = absent_analyses(made, ["transfer", "weight_similarity", "audit"])
     assert line.startswith("Analyses (transfer matrices, similarity of weights): ")
-    assert without._replace(asked=["transfer"], transfer=pd.DataFrame([1])).absent() == []
+    assert absent_analyses(replace(made, transfer=pd.DataFrame([1])), ["transfer"]) == []
 
 
 @pytest.fixture(scope="module")

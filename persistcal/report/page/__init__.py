@@ -2,8 +2,7 @@
 
 Modules
 -------
-analyses: the analyses that a study may have, as the page draws them
-calibration: the data of the page's charts of confidences: reliability, histograms, pairs
+charts: the data of the page's charts: confidences of each part, and the study's analyses
 compose: the page and the summary of a study, from its contents alone
 contents: everything that the page shows of a study, gathered from its tables
 explorer: the data behind the page's explorer: every question, answer and confidence, packed

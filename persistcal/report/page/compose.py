@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from persistcal.report.families import looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import overview
-from persistcal.report.page.analyses import analyses_view
-from persistcal.report.page.calibration import calibration, pair_metrics
+from persistcal.report.page.charts import analyses, calibration, pair_metrics
 from persistcal.report.page.contents import Contents, ShownTable
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.parts import Part, flows
@@ -50,7 +49,7 @@ def compose(study: Contents, origin: Origin) -> str:
         "parts": [pack(p, some, words) for p, some in zip(parts, chosen, strict=True)],
         "texts": words.texts,
     }
-    analyses = analyses_view(study.analyses, study.stages, labels)
+    analysed = analyses(study)
     data = {
         "looks": {
             name: {
@@ -66,7 +65,7 @@ def compose(study: Contents, origin: Origin) -> str:
         "hero": _hero(study),
         "accuracy": _accuracy(study),
         "parts": [_part(part, study) for part in parts],
-        "analyses": analyses,
+        "analyses": analysed,
         "tables": {
             table.files.name: {"csv": table.files.csv, "tex": table.files.tex}
             for table in study.tables
@@ -80,7 +79,7 @@ def compose(study: Contents, origin: Origin) -> str:
         "sentences": overview.sentences(study) + overview.of_states(study),
         "tables": tables,
         "parts": [{"label": part.subject.title(labels)} for part in parts],
-        "analyses": any(analyses.values()),
+        "analyses": any(analysed.values()),
         "explorer_note": overview.explorer_note(study, chosen, kept),
         "missing": overview.missing(study, kept),
         "looks": seen,
@@ -105,8 +104,8 @@ def summary(study: Contents) -> str:
 
 def _hero(study: Contents) -> list[dict[str, Any]]:
     """Return a facet per part: each measure with its interval, a point per estimator."""
-    odds = study.intervals[
-        (study.intervals["conditioning"] == "odds") & study.intervals["value"].notna()
+    odds = study.made.intervals[
+        (study.made.intervals["conditioning"] == "odds") & study.made.intervals["value"].notna()
     ]
     key = ["model", "dataset", "train_dataset", "estimator", "scope", "metric"]
     ends = odds.set_index(key)[["value", "lower_2_5pct", "upper_97_5pct"]]
@@ -133,7 +132,7 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
         parts = list(some)
         known = {
             (row["dataset"], row["checkpoint"]): (row["accuracy"], row["n"])
-            for row in study.accuracies.to_dict("records")
+            for row in study.made.accuracies.to_dict("records")
             if row["model"] == model
         }
         for part in parts:
@@ -208,5 +207,5 @@ def _table(table: ShownTable, study: Contents) -> dict[str, Any]:
     }
     if results is None:
         return {**shown, "caption": "", "grids": [], "plain": plain_grid(table.rows)}
-    grids = lay_out(table.rows, results, labels=study.labels, intervals=study.intervals)
+    grids = lay_out(table.rows, results, labels=study.labels, intervals=study.made.intervals)
     return {**shown, "caption": results["caption"], "grids": grids, "plain": None}

@@ -1,6 +1,6 @@
 """Everything that the page shows of a study, gathered from its tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,8 +8,7 @@ import pandas as pd
 
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.report.layout import Description, DisplayNames
-from persistcal.report.page.analyses import Analyses
+from persistcal.report.layout import Description, DisplayNames, Names
 from persistcal.report.page.parts import Part, Subject, Texts, arrange_part
 from persistcal.store import artifacts
 from persistcal.store.artifacts import TableFiles
@@ -54,18 +53,18 @@ class Contents(NamedTuple):
 
     `replicates` are the study's bootstrap of each part, `main` the estimators that the page
     speaks of (the others are a click away), `stages` by model and name its checkpoints,
-    training ones first. `seed` is of the bootstrap and of samples.
+    training ones first. `recipes` are titles of the transfer matrices, `asked` the analyses
+    that the config names for the study's models. `seed` is of the bootstrap and of samples.
     """
 
+    made: StudyTables
     parts: list[Part]
     replicates: list[Replicates]
-    n_confidences: int
     main: list[str]
     stages: Mapping[str, Mapping[str, Stage]]
-    accuracies: pd.DataFrame
-    intervals: pd.DataFrame
     tables: list[ShownTable]
-    analyses: Analyses
+    recipes: Names
+    asked: Collection[str]
     labels: DisplayNames
     seed: int
 
@@ -104,27 +103,18 @@ def gather(
         replicates.append(from_table(drawn))
     there = list(dict.fromkeys(e for part in parts for _, e in part.members))
     models = dict.fromkeys(part.subject.model for part in parts)
-    recipes = config["analyses"].get("transfer", {}).get("recipes", {})
     return Contents(
-        parts=parts,
-        replicates=replicates,
-        n_confidences=len(made.predictions),
+        made,
+        parts,
+        replicates,
         main=[name for name in main if name in there] or there,
         stages={model: _stages(config["models"][model]) for model in models},
-        accuracies=made.accuracies,
-        intervals=made.intervals,
         tables=[
             ShownTable(files, files.rows(missing=[""]), described.get(files.name))
             for files in made.tables
         ],
-        analyses=Analyses(
-            made.transfer,
-            made.headroom,
-            made.similarity,
-            made.variance,
-            recipes=recipes,
-            asked=config["analyses"] if made.checkpoints else (),
-        ),
+        recipes=config["analyses"].get("transfer", {}).get("recipes", {}),
+        asked=config["analyses"] if made.checkpoints else (),
         labels=labels,
         seed=config["evaluation"]["seed"],
     )

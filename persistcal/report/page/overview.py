@@ -1,6 +1,6 @@
 """The page's texts about a study."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.question_ids import partly_shared
-from persistcal.report.page.contents import Contents
+from persistcal.report.page.contents import Contents, StudyTables
 from persistcal.report.page.parts import Part
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import short
@@ -118,7 +118,7 @@ def counts(study: Contents) -> list[tuple[str, str]]:
         plural(len({p.subject.dataset for p in parts}), "dataset"),
         plural(sum(len(p.answers.questions) for p in parts), "question"),
         plural(len({e for p in parts for _, e in p.answers.estimators}), "estimator"),
-        plural(study.n_confidences, "confidence"),
+        plural(len(study.made.predictions), "confidence"),
     ]
 
 
@@ -153,7 +153,24 @@ def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
                 f"Table {table.files.name}: {lost:,} of {len(table.rows):,} cells have no "
                 "value; the log of make_table names the estimators."
             )
-    return [*lines, *study.analyses.absent()]
+    return [*lines, *absent_analyses(study.made, study.asked)]
+
+
+def absent_analyses(made: StudyTables, asked: Collection[str]) -> list[str]:
+    """Name the analyses that were asked for and that the page was made without."""
+    tables = {
+        "transfer": ("transfer matrices", made.transfer),
+        "gcm_headroom": ("headroom over the verifier", made.headroom),
+        "weight_similarity": ("similarity of weights", made.similarity),
+        "hidden_state_variance": ("hidden-state variance", made.variance),
+    }
+    lost = [name for key, (name, rows) in tables.items() if key in asked and rows.empty]
+    if not lost:
+        return []
+    return [
+        f"Analyses ({', '.join(lost)}): the target “all” computes them and makes a page of its "
+        "own."
+    ]
 
 
 def _missing_of(part: Part) -> list[str]:

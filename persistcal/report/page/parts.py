@@ -40,8 +40,7 @@ class Subject:
 
     def title(self, labels: DisplayNames) -> str:
         """Return the display names of model and dataset."""
-        model = labels["models"].get(self.model, self.model)
-        return f"{model} · {labels['datasets'].get(self.dataset, self.dataset)}"
+        return title_of(self.model, self.dataset, labels)
 
     def name(self, member: Member, labels: DisplayNames) -> str:
         """Return the display name of an estimator, with a dataset that it was trained on."""
@@ -50,6 +49,12 @@ class Subject:
         if train_dataset == self.dataset:
             return label
         return f"{label} ({labels['datasets'].get(train_dataset, train_dataset)})"
+
+
+def title_of(model: str, dataset: str, labels: DisplayNames) -> str:
+    """Return the display names of a model and a dataset."""
+    name = labels["models"].get(model, model)
+    return f"{name} · {labels['datasets'].get(dataset, dataset)}"
 
 
 class Part(NamedTuple):

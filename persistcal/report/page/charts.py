@@ -1,9 +1,10 @@
-"""The data of the page's charts of confidences: reliability, histograms, pairs."""
+"""The data of the page's charts: confidences of each part, and the study's analyses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
@@ -12,12 +13,15 @@ from persistcal.evaluation.draws import component
 from persistcal.evaluation.prepared import on_contrast_set, once
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
 from persistcal.evaluation.scopes import CONTRAST_METRICS, compute
-from persistcal.report.page.parts import Part
+from persistcal.report.page.contents import Contents
+from persistcal.report.page.parts import Part, title_of
+from persistcal.report.page.tables import as_number
 
 N_BINS = 20
 N_REPLICATES = 200
 # A curve is drawn where so many answers speak: below, it is the noise of one or two.
 LEAST_SUPPORT = 3.0
+Naming = Callable[[str], str]  # display names of the checkpoints of a model
 
 
 def calibration(part: Part, *, seed: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
@@ -88,3 +92,83 @@ def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str
     said = [on_contrast_set(run, pair, part, "odds") for run in runs]
     values = compute(metrics, said, once(part))
     return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
+
+
+def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
+    """Return the data of each analysis."""
+    labels = study.labels
+
+    def naming(model: str) -> Naming:
+        known = study.stages.get(model, {})
+        # A training set may join several checkpoints.
+        return lambda name: " + ".join(
+            known[c].label if c in known else c for c in name.split("+")
+        )
+
+    transfer, similarity, variance = [], [], []
+    of = ["model", "dataset", "recipe"]
+    for key, group in study.made.transfer.groupby(of, sort=False):
+        model, dataset, recipe = map(str, key)
+        title = f"{study.recipes.get(recipe, recipe)} ({title_of(model, dataset, labels)})"
+        transfer.append({"title": title, **_matrix(group, naming(model))})
+    for name, group in study.made.similarity.groupby("model", sort=False):
+        model = str(name)
+        title = labels["models"].get(model, model)
+        similarity.append({"title": title, **_symmetric(group, naming(model))})
+    for key, group in study.made.variance.groupby(of[:2], sort=False):
+        model, dataset = map(str, key)
+        rows = [
+            {
+                "layer": int(row["layer"]),
+                "mean_rho": as_number(row["mean_rho"]),
+                "median_rho": as_number(row["median_rho"]),
+                "n": int(row["n"]),
+            }
+            for row in group.dropna(subset="mean_rho").to_dict("records")
+        ]
+        if rows:
+            variance.append({"title": title_of(model, dataset, labels), "rows": rows})
+    headroom = [
+        {
+            "label": title_of(row["model"], row["dataset"], labels),
+            "value": as_number(row["headroom"]),
+            "lower": as_number(row["lower_2_5pct"]),
+            "upper": as_number(row["upper_97_5pct"]),
+            "error_rate": as_number(row["error_rate"]),
+            "n": int(row["n"]),
+        }
+        for row in study.made.headroom.dropna(subset=["headroom", "lower_2_5pct"]).to_dict(
+            "records"
+        )
+    ]
+    return {
+        "transfer": transfer,
+        "similarity": similarity,
+        "variance": variance,
+        "headroom": headroom,
+    }
+
+
+def _matrix(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
+    """Return AUCs by training set and checkpoint."""
+    rows, columns = (list(group[name].unique()) for name in ("trained_on", "checkpoint"))
+    cells = group[["trained_on", "checkpoint", "auc"]].itertuples(index=False, name=None)
+    at = {(row, column): as_number(auc) for row, column, auc in cells}
+    return {
+        "rows": [named(name) for name in rows],
+        "columns": [named(name) for name in columns],
+        "values": [[at.get((r, c)) for c in columns] for r in rows],
+    }
+
+
+def _symmetric(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
+    """Return cosines of each two checkpoints."""
+    names = list(dict.fromkeys([*group["earlier"], *group["later"]]))
+    cells = group[["earlier", "later", "cosine"]].itertuples(index=False, name=None)
+    at = {(one, other): as_number(cosine) for one, other, cosine in cells}
+    return {
+        "names": [named(name) for name in names],
+        "values": [
+            [1.0 if a == b else at.get((a, b), at.get((b, a))) for b in names] for a in names
+        ],
+    }
