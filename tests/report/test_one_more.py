@@ -46,7 +46,7 @@ print(made.to_json(orient="records"))
 
 def test_a_metric_is_a_function_and_a_line(tmp_path):
     """Mean distance of the two confidences: computed, tested, marked and printed everywhere."""
-    for folder in ("persistcal", "study"):
+    for folder in ("persistcal", "study", "workflow/schemas"):
         shutil.copytree(ROOT / folder, tmp_path / folder)  # and what numba has compiled
     metrics = tmp_path / "persistcal/evaluation/scopes.py"
     text = metrics.read_text(encoding="utf-8")
