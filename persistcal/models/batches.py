@@ -43,7 +43,7 @@ class Work(NamedTuple):
     @classmethod
     @contextmanager
     def of_job(cls, job: Job) -> Iterator["Work"]:
-        """Yield the shard that a job computes; `of` names what its progress keeps."""
+        """Yield the shard that a job computes; `of` names its parts in the saved progress."""
         shard, n_shards = (job.settings.get(name) for name in ("shard", "n_shards"))
         with Progress.of_job(job) as progress:
             remember = progress.remember if progress else compute_now

@@ -94,7 +94,7 @@ class Checkpoint:
         write_whole(path, json.dumps(self.content(), indent=2) + "\n")
 
     def content(self) -> dict[str, Any]:
-        """Return what the record says."""
+        """Return the content of the record."""
         return {name: value for name, value in vars(self).items() if name != "record"}
 
     def check(self, folder: str, listed: Mapping[str, str]) -> None:

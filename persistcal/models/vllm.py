@@ -109,5 +109,5 @@ class VllmModel:
 
 
 def open_vllm(checkpoint: Checkpoint) -> VllmModel:
-    """Load the model of a checkpoint, whose files are what its record says."""
+    """Load the model of a checkpoint, whose files are those of its record."""
     return VllmModel(str(fetch_checked(checkpoint)), dtype=checkpoint.dtype)

@@ -8,14 +8,15 @@ csv_text: encoding and delimiter of a user's text file, where the file makes the
 figures: figures as files, whole or not at all
 entailment_cache: answers of an entailment model on disk, shared by all jobs
 files: files by their paths: read, written whole or not at all, and known by a digest
-gpu_errors: what the errors of GPUs mean, in a sentence
+gpu_errors: errors of GPUs, explained in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all
 logs: a rule's records and tracebacks in its log file, and how long jobs took
 pace: how far a long job is: lines of its log, with rate and time left
 paid: replies of a paid server, its batches on their way, and the ledger of requests
 progress: work files of an output that is not finished, to go on from after a kill
-provenance: tie a result to the code that made it
+provenance: digests of the code that makes a result
 rows: CSV files to which jobs append rows: one may be cut short, and people edit them
 sealed: safetensors files that carry a digest of what is in them
+sheets: tables as people read and edit them
 table: tables in files: one schema each, a digest, and what the rows are about
 """

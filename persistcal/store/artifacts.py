@@ -11,7 +11,6 @@ import pandas as pd
 from persistcal.store.table import (  # noqa: F401  for those who use them with a table
     Table,
     TableError,
-    TableFiles,
     check,
     empty,
     read,

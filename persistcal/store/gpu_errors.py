@@ -10,7 +10,7 @@ FULL = (
 
 
 def is_full(error: BaseException) -> bool:
-    """Say whether an error means that a GPU's memory is full, whichever library asked for it.
+    """Return whether an error means that a GPU's memory is full, whichever library raises it.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def explain(error: BaseException) -> str:
-    """Return what an error says; of a GPU's, a sentence on what went wrong and what helps.
+    """Return the message of an error; for a GPU's, a sentence with its cause and remedy.
 
     Examples
     --------

@@ -172,7 +172,7 @@ def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
 
 
 def _read(kind: Any, files: Files) -> Any:  # noqa: ANN401
-    """Return what is in `files`, as the annotation `kind` says."""
+    """Return the content of `files`, as the annotation `kind` says."""
     for table in getattr(kind, "__metadata__", ()):
         return artifacts.read_about(files, table)
     if not isinstance(files, str):

@@ -174,7 +174,7 @@ def _sha256(finished: dict[str, Any]) -> str:
 
 
 def _read_part(path: str) -> dict[str, Any]:
-    """Return what a work file holds; nothing of one that is damaged."""
+    """Return the finished parts in a work file; none of one that is damaged."""
     try:
         content = json.loads(read_text(path))
         if content["sha256"] == _sha256(content["finished"]):

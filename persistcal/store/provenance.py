@@ -1,4 +1,4 @@
-"""Tie a result to the code that made it."""
+"""Digests of the code that makes a result."""
 
 import ast
 import functools
@@ -84,7 +84,7 @@ def _kept_in(root: Path) -> Path:
 
 @functools.cache
 def _kept(root: Path) -> dict[str, list]:
-    """Return what was found in files, by path: the digest of their text, then `_Code`."""
+    """Return by path the kept digest of a file's text, then its `_Code`."""
     try:
         return dict(json.loads(_kept_in(root).read_bytes()))
     except (OSError, ValueError, TypeError):

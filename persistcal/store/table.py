@@ -5,13 +5,12 @@ it and not three rules later; the digest stops a bit that has flipped on a disk.
 also says what its rows are about, such as the model and checkpoint.
 """
 
-import io
 import json
 import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -22,11 +21,8 @@ from persistcal.store.content import content_digest
 from persistcal.store.files import (
     FilePath,
     digest,
-    exists,
     is_edited,
     keep_digest,
-    last_part,
-    read_text,
     written_whole,
 )
 
@@ -227,29 +223,3 @@ def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
     except (OSError, pa.ArrowInvalid) as error:
         raise TableError(f"{path}: not a readable CSV of {table.name} ({error}).") from error
     return check(frame, table, path).to_pandas()
-
-
-def read_cells(path: str) -> pd.DataFrame | None:
-    """Read a CSV file that people edit, all cells as text; None when there is no file."""
-    if not exists(path):
-        return None
-    return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-
-
-class TableFiles(NamedTuple):
-    """A table as people read it: the name of its files, and their text (LaTeX or none)."""
-
-    name: str
-    csv: str
-    tex: str
-
-    @classmethod
-    def read(cls, path: str) -> Self:
-        """Read the CSV at `path`, and the LaTeX beside it."""
-        stem = path.removesuffix(".csv")
-        tex = read_text(f"{stem}.tex") if exists(f"{stem}.tex") else ""
-        return cls(last_part(stem), read_text(path), tex)
-
-    def rows(self, missing: Any = None) -> pd.DataFrame:  # noqa: ANN401
-        """Return the rows of the CSV, where `missing` texts (of pandas) are no value."""
-        return pd.read_csv(io.StringIO(self.csv), keep_default_na=False, na_values=missing)

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Trainee(NamedTuple):
-    """Checkpoints that share one adapter, and the tokens of what it learns from.
+    """Checkpoints that share one adapter, and the tokens of its training prompts.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from persistcal.report.page.contents import ShownTable, Stage
 from persistcal.report.page.overview import of_states
 from persistcal.report.state_views import mean_rows, states_figure
 from persistcal.store import artifacts
-from persistcal.store.artifacts import TableFiles
+from persistcal.store.sheets import TableFiles
 
 LABELS = {
     "models": {"m": "Model m", "n": "Model n"},

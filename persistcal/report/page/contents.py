@@ -11,7 +11,7 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Names
 from persistcal.report.page.parts import Part, Subject, Texts, arrange_part
 from persistcal.store import artifacts
-from persistcal.store.artifacts import TableFiles
+from persistcal.store.sheets import TableFiles
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import logging
 from persistcal.judge.audit import AuditError, Draws, draw_sheet, has_entries
 from persistcal.store.artifacts import Answers, Questions
 from persistcal.store.jobs import Job, run
-from persistcal.store.table import read_cells
+from persistcal.store.sheets import read_cells
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ import logging
 from persistcal.judge.audit import AuditError, summarise_sheet
 from persistcal.store.artifacts import Answers, AuditAgreements
 from persistcal.store.jobs import run
-from persistcal.store.table import read_cells
+from persistcal.store.sheets import read_cells
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 def resolve_checkpoint(
     *, repo: str, revision: str, record: str, allow_identical_weights: bool = False
 ) -> Revision:
-    """Return what `revision` of `repo` is, without downloading weights.
+    """Return the record of `revision` of `repo`, without downloading weights.
 
     Parameters
     ----------

@@ -6,8 +6,9 @@ import pandas as pd
 
 from persistcal.report.layout import DisplayNames
 from persistcal.report.paper import compare, paper_cells
-from persistcal.store.artifacts import Intervals, PaperComparison, TableFiles
+from persistcal.store.artifacts import Intervals, PaperComparison
 from persistcal.store.jobs import run
+from persistcal.store.sheets import TableFiles
 
 log = logging.getLogger(__name__)
 
