@@ -218,7 +218,7 @@ def leaderboard_figure(
             label.set_color(styles[name].light)
         if len(places) > 1:
             line[0].set_title(f"{models[place[0]]}, {datasets[place[1]]}", loc="left")
-    # Families of which several estimators are drawn are named.
+    # Only families of several estimators are named.
     colours = {look.family: look.light for look in styles.values() if look.variant}
     handles = [
         Line2D([], [], color=colour, linewidth=3, label=FAMILY_TITLES.get(family, family))

@@ -125,7 +125,9 @@ def test_a_table_is_a_function_and_an_entry(tmp_path):
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout + done.stderr
 
-    assert planned(run("-n"))["make_plain_table"] == 2  # with the sizes of contrast sets
+    assert (
+        planned(run("-n"))["make_plain_table"] == 3
+    )  # with sizes of contrast sets, and states
     run("--cores", "2", "out/tables/changes.tex")
     sizes = pd.read_csv(study / "out/contrast_sets.csv")["size"].tolist()
     assert pd.read_csv(study / "out/tables/changes.csv")["size"].tolist() == sizes
