@@ -39,7 +39,7 @@ class PrefixCache(Cache):
         return self.prefix[0][0].shape[1] if self.prefix else 0
 
     def forward(
-        self, model: PreTrainedModel, tokens: Tensor, rows: Tensor | None = None
+        self, model: PreTrainedModel, tokens: Tensor, rows: list[int] | None = None
     ) -> Tensor:
         """Run `model` on the next token of each row of the trees, and remember them.
 
@@ -48,23 +48,22 @@ class PrefixCache(Cache):
         model : transformers.PreTrainedModel
             Inside `shared_prefix_attention`.
         tokens : Tensor of shape (n_rows,)
-        rows : Tensor of int, optional
+        rows : list of int, optional
+            No tensor: accelerate would move it to the first GPU of several, and the last
+            layer, whose rows are meant, is on the last one.
 
         Returns
         -------
         Tensor of shape (n_rows, vocab_size)
             Logits after each row's token, or after those of the given `rows` only.
         """
-        kept: int | Tensor = 0
-        if rows is not None:  # layers may be on several GPUs
-            kept = rows.to(next(model.get_decoder().layers[-1].parameters()).device)
         output = model(
             input_ids=tokens[None],
             position_ids=self.trees.position[None],
             past_key_values=self,
             prefix_cache=self,
             use_cache=True,
-            logits_to_keep=kept,
+            logits_to_keep=0 if rows is None else rows,
         )
         return output.logits[0].to(tokens.device)
 

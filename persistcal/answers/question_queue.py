@@ -20,7 +20,7 @@ def encode_prefix(model: PreTrainedModel, tokens: list[int]) -> list[Layer]:
     ids = torch.tensor(tokens, device=model.device)
     trees = Trees(1, model.device)
     trees.plant(torch.zeros_like(ids), torch.arange(len(ids), device=ids.device), [len(ids)])
-    PrefixCache([], trees).forward(model, ids, rows=torch.zeros_like(ids[:1]))
+    PrefixCache([], trees).forward(model, ids, rows=[0])
     return [(keys[:, 0], values[:, 0]) for keys, values in trees.layers]
 
 
@@ -108,7 +108,8 @@ class _Batch:
         lengths = tokens.lengths[numbers.start : numbers.stop]
         self.trees.plant(question - numbers.start, self.cache.n_prefix + place, lengths)
         last = tokens.last[numbers.start : numbers.stop] - start
-        parent = self.search.advance(self.cache.forward(model, token, last))
+        rows = [end - 1 for end in accumulate(lengths)]
+        parent = self.search.advance(self.cache.forward(model, token, rows))
         self.trees.follow(last[parent])
         self.cache.first_query += min(lengths) - 1
 

@@ -65,7 +65,7 @@ def build():
 
 
 class Driver:
-    """Functions of a CUDA build below `torch.cuda`, by their names in `torch._C`.
+    """What a build for CUDA has below `torch.cuda`, by the names in `torch._C`.
 
     CUDA_VISIBLE_DEVICES is read once, when the driver is first asked for more than NVML knows.
     """
@@ -75,6 +75,21 @@ class Driver:
         self.all = [str(gpu) for gpu in range(n_gpus)]
         self.seen = None
         self.total = GIGABYTES * 10**9
+        self.of_torch = {
+            "_cuda_init": self.init,
+            "_cuda_getDeviceCount": lambda: len(self.begin()),
+            "_cuda_getDevice": library.current_gpu,
+            "_cuda_setDevice": self.set_device,
+            "_cuda_exchangeDevice": self.exchange_device,
+            "_cuda_maybeExchangeDevice": self.exchange_device,
+            "_cuda_synchronize": lambda: library.waits(b"synchronize"),
+            "_cuda_emptyCache": lambda: library.waits(b"empty_cache"),
+            "_cuda_ipc_collect": lambda: None,
+            "_cuda_isCurrentStreamCapturing": lambda: False,
+            "_cuda_setMemoryFraction": lambda f, gpu: library.limit(gpu, int(f * self.total)),
+            "_cuda_resetPeakMemoryStats": library.forget_most_used,
+            "_cuda_memoryStats": self.memory_stats,
+        }
 
     def begin(self):
         if self.seen is None:
@@ -86,63 +101,31 @@ class Driver:
             torch.cuda.default_generators = (torch.default_generator,) * len(self.seen)
         return self.seen
 
-    def _cuda_init(self):
+    def init(self):
         if not self.begin():
             raise RuntimeError("No CUDA GPUs are available")
 
-    def _cuda_getDeviceCount(self):  # noqa: N802
-        return len(self.begin())
-
-    def _cuda_getDevice(self):  # noqa: N802
-        return self.library.current_gpu()
-
-    def _cuda_setDevice(self, gpu):  # noqa: N802
+    def set_device(self, gpu):
         if gpu >= len(self.begin()):
             raise RuntimeError("CUDA error: invalid device ordinal")
         self.library.set_current_gpu(gpu)
 
-    def _cuda_exchangeDevice(self, gpu):  # noqa: N802
+    def exchange_device(self, gpu):
         former = self.library.current_gpu()
         if gpu >= 0:
-            self._cuda_setDevice(gpu)
+            self.set_device(gpu)
         return former
 
-    _cuda_maybeExchangeDevice = _cuda_exchangeDevice  # noqa: N815
-
-    def _cuda_synchronize(self):
-        self.library.waits(b"synchronize")
-
-    def _cuda_emptyCache(self):  # noqa: N802
-        self.library.waits(b"empty_cache")
-
-    def _cuda_ipc_collect(self):
-        pass
-
-    def _cuda_isCurrentStreamCapturing(self):  # noqa: N802
-        return False
-
-    def _cuda_setMemoryFraction(self, fraction, gpu):  # noqa: N802
-        self.library.limit(gpu, int(fraction * self.total))
-
-    def _cuda_resetPeakMemoryStats(self, gpu):  # noqa: N802
-        self.library.forget_most_used(gpu)
-
-    def _cuda_memoryStats(self, gpu):  # noqa: N802
+    def memory_stats(self, gpu):
         taken = {"current": self.library.used(gpu), "peak": self.library.most_used(gpu)}
         return {"allocated_bytes": {"all": taken}, "reserved_bytes": {"all": taken}}
 
-    def cudaMemGetInfo(self, gpu):  # noqa: N802
+    def cudaMemGetInfo(self, gpu):  # noqa: N802 - the name in CUDA's runtime
         return self.total - self.library.used(gpu), self.total
 
     def properties(self, device=None):
-        major, minor = self.capability
-        return SimpleNamespace(
-            name="pretended GPU",
-            major=major,
-            minor=minor,
-            total_memory=self.total,
-            multi_processor_count=132,
-        )
+        of = {"name": "pretended GPU", "total_memory": self.total, "multi_processor_count": 132}
+        return SimpleNamespace(**of, major=self.capability[0], minor=self.capability[1])
 
 
 driver = None  # once started
@@ -159,13 +142,12 @@ def start(n_gpus, capability=(9, 0)):
     driver = Driver(library, n_gpus, capability)
     import torch._dynamo  # which looks for CUDA while there is none
 
-    for name in dir(driver):
-        if name.startswith("_cuda_"):
-            setattr(torch._C, name, getattr(driver, name))
+    for name, function in driver.of_torch.items():
+        setattr(torch._C, name, function)
     cuda = torch.cuda
     cuda._cudart = driver
-    cuda._exchange_device = driver._cuda_exchangeDevice
-    cuda._maybe_exchange_device = driver._cuda_maybeExchangeDevice
+    cuda._exchange_device = driver.exchange_device
+    cuda._maybe_exchange_device = driver.exchange_device
     cuda.get_device_properties = driver.properties
     cuda._raw_device_count_nvml = lambda: n_gpus
     cuda.Stream = cuda.Event = Idle

@@ -1,4 +1,4 @@
-"""Models get to their GPUs, leave them when dropped, and take a dtype that these compute in."""
+"""Models get to their GPUs and leave them, take a dtype of theirs, and decode as on a CPU."""
 
 import logging
 from types import SimpleNamespace
@@ -6,9 +6,12 @@ from types import SimpleNamespace
 import pretended_cuda
 import pytest
 import torch
-from tiny_models import tiny_model
+from tiny_models import tiny_model, tiny_tokenizer
 
+from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.models.load import load_model
+
+SUFFIXES = [f"Prompt: Which {word}?\nAnswer:" for word in ("Oslo", "country is in", "a", "Nor")]
 
 
 @pytest.fixture
@@ -55,3 +58,18 @@ def test_gpus_without_bfloat16_get_float32(capability, dtype, saved, monkeypatch
     assert ("does not compute in bfloat16" in caplog.text) == (dtype == "float32")
     # asked for by name, it is what is meant
     assert load_model(saved, dtype="bfloat16").dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("draw", [None, Draw(0.8, 0.9, 1)])
+@pytest.mark.parametrize("kind", ["olmo3", "llama"])
+def test_a_split_model_decodes_as_a_whole_one(kind, draw, tmp_path, small_gpus):
+    model = tiny_model(kind, layers=4)
+    model.save_pretrained(tmp_path)
+    split = load_model(str(tmp_path), dtype="float32")
+    assert {str(p.device) for p in split.parameters()} == {"cuda:0", "cuda:1"}
+    search = Search(3, 12, draw, batch_size=2)  # two questions begin when others are done
+    found = [
+        generate_beams(one, tiny_tokenizer(), "", SUFFIXES, search) for one in (split, model)
+    ]
+    for ours, theirs in zip(*found, strict=True):
+        assert [beam.text for beam in ours] == [beam.text for beam in theirs]
