@@ -60,22 +60,18 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
         .itertuples(index=False)
     )
     every = {"layout": "models_as_blocks", "blocks": [{}]}
-    grids = [
-        (place, grid)
+    rows = {
+        (*place, row.estimator): row.cells
         for place, of_place in cells.groupby(BLOCK, sort=False)
         for grid in lay_out(of_place, every, labels={})
-    ]
-    index = pd.MultiIndex.from_tuples(
-        [(*place, row.estimator) for place, grid in grids for row in grid.rows()],
-        names=[*BLOCK, "estimator"],
-    )
+        for row in grid.rows()
+    }
+    index = pd.MultiIndex.from_tuples(rows, names=[*BLOCK, "estimator"])
     across = pd.MultiIndex.from_tuples(
         [(scope, name) for scope, names in columns.items() for name in names],
         names=["scope", "metric"],
     )
-    laid_out = pd.DataFrame(
-        [row.cells for _, grid in grids for row in grid.rows()], index=index, columns=across
-    )
+    laid_out = pd.DataFrame(list(rows.values()), index=index, columns=across)
     css = laid_out.map(_css)
     values = laid_out.map(lambda cell: cell.value)
     return values.style.format("{:.3f}").apply(lambda _: css, axis=None)
