@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -63,7 +63,8 @@ class Estimation:
     words: Sequence[str] | None = None
 
 
-class Tables(NamedTuple):
+@dataclass(frozen=True)
+class AnswerTables:
     """Tables of one model and dataset that an estimation reads.
 
     BEAMS and CLUSTERS are those of the checkpoints that it reads; ANSWERS those of the
@@ -74,7 +75,6 @@ class Tables(NamedTuple):
     beams: artifacts.Beams
     clusters: artifacts.Clusters
     answers: artifacts.Answers
-    verified: artifacts.Verified | None = None
 
     def predictions(self, checkpoints: Sequence[str], split: str) -> pd.DataFrame:
         """Return the predictions of some checkpoints on a split, with their questions."""
@@ -87,23 +87,26 @@ class Tables(NamedTuple):
 
 def estimate(
     how: Estimation,
-    tables: Tables,
+    tables: AnswerTables,
     *,
-    records: Sequence[Checkpoint] | None,
-    entailment_model: str,
-    threads: int,
+    verified: pd.DataFrame | None = None,
+    records: Sequence[Checkpoint] | None = None,
+    entailment_model: str = "",
+    threads: int = 1,
 ) -> pd.DataFrame:
     """Return the predictions that `how` is about, with the estimator's confidences.
 
     Parameters
     ----------
     how : Estimation
-    tables : Tables
+    tables : AnswerTables
+    verified : DataFrame, optional
+        Table VERIFIED, for an estimator with a verifier.
     records : sequence of Checkpoint, optional
         Of the checkpoints read, for an estimator that reads weights.
-    entailment_model : str
+    entailment_model : str, optional
         Record of the model that compares answers.
-    threads : int
+    threads : int, default=1
 
     Returns
     -------
@@ -133,7 +136,7 @@ def estimate(
             labelled=labelled,
             clusters=clusters,
             beams=beams,
-            verified=tables.verified,
+            verified=verified,
             equivalent=equivalent,
             load=_loader(how.read, records, threads) if records else None,
             sampled=how.sampled,

@@ -37,11 +37,6 @@ def fit_isotonic(confidence: ArrayLike, correct: ArrayLike) -> Calibrator:
         A knot per block of answers, at its mean confidence and share of correct
         answers, plus (0, 0) and (1, 1) where no knot is at 0 or 1.
 
-    Raises
-    ------
-    ValueError
-        When there are no answers to fit to.
-
     Notes
     -----
     Answers are blocks of their own, in ascending order of confidence and, where that
@@ -87,22 +82,9 @@ def fit_isotonic(confidence: ArrayLike, correct: ArrayLike) -> Calibrator:
 def fit_isotonic_merged(confidence: ArrayLike, correct: ArrayLike) -> Calibrator:
     """Fit an isotonic calibrator with one knot per fitted value.
 
-    Parameters
-    ----------
-    confidence, correct : array-like of shape (n_answers,)
-        As for `fit_isotonic`; their order does not matter.
-
-    Returns
-    -------
-    Calibrator
-        A knot per distinct value of the isotonic regression on distinct confidences,
-        at the mean confidence and share of correct answers of all answers with it,
-        plus (0, 0) and (1, 1) where no knot is at 0 or 1.
-
-    Raises
-    ------
-    ValueError
-        When there are no answers to fit to.
+    Other than for `fit_isotonic`, the order of answers does not matter. A knot is at the
+    mean confidence and share of correct answers of all answers with one distinct value of
+    the isotonic regression on distinct confidences, plus (0, 0) and (1, 1) as there.
 
     Examples
     --------
@@ -128,8 +110,6 @@ def fit_isotonic_merged(confidence: ArrayLike, correct: ArrayLike) -> Calibrator
 def apply(calibrator: Calibrator, confidence: ArrayLike) -> NDArray[np.float64]:
     """Return the probabilities to which `calibrator` maps confidences.
 
-    Examples
-    --------
     >>> apply(Calibrator(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.8, 1.0])), [0.25, 1])
     array([0.4, 1. ])
     """

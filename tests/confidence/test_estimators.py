@@ -6,17 +6,19 @@ import polygraph
 import pytest
 import torch
 from answer_tables import clusters_table, questions_table
-from estimation import JOB, answers_of, of_each, predictions
+from estimate_confidences import estimate_confidences
+from estimation import answers_of, of_each, predictions
 from gather_confidences import gather_confidences
 from rate_at_checkpoint import rate_at_checkpoint
 from records import write_record
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
 
-from persistcal.confidence.estimate import Estimation
+from persistcal.confidence.estimate import AnswerTables, Estimation
 from persistcal.confidence.estimators.linear_probe import fit_probe, probe_confidence
 from persistcal.confidence.verifier import word_probability, word_token
 from persistcal.store import artifacts
+from persistcal.store.jobs import Job, execute
 
 torch.set_num_threads(1)
 
@@ -212,7 +214,9 @@ def test_an_estimator_at_each_checkpoint_alone_says_the_same(own, posthoc):
         split = "train" if name == "k" else "test"
         here = [table[table["checkpoint"] == name] for table in TABLES[1:]]
         estimation = Estimation("mine", function, "quiz", **about, split=split)
-        rated = rate_at_checkpoint(QUESTIONS, *here, estimation=estimation, job=JOB)
+        rated = rate_at_checkpoint(
+            AnswerTables(QUESTIONS, *here), estimation=estimation, threads=1
+        )
         scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
     answers = TABLES[3]
     gathered = gather_confidences(
@@ -229,6 +233,30 @@ def test_an_estimator_at_each_checkpoint_alone_says_the_same(own, posthoc):
     groups = {"earlier": ["k"], "evaluation": ["m", "n"], "posthoc": posthoc}
     whole = predictions(TABLES, "kmn", judged, function=str(own(value)), **groups)
     pd.testing.assert_frame_equal(gathered, whole)
+
+
+def test_the_scripts_read_the_files_that_their_rules_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    inputs = {"questions": "questions.parquet"}
+    place = {"model": "tiny", "dataset": "quiz"}
+    artifacts.write(QUESTIONS, inputs["questions"], artifacts.QUESTIONS, about=place)
+    kinds = artifacts.BEAMS, artifacts.CLUSTERS, artifacts.ANSWERS
+    for kind, table in zip(kinds, TABLES[1:], strict=True):
+        inputs[kind.name] = [f"{kind.name}/{name}.parquet" for name in "kmn"]
+        for name, path in zip("kmn", inputs[kind.name], strict=True):
+            rows = table.loc[table["checkpoint"] == name, kind.schema.names]
+            artifacts.write(rows, path, kind, about={**place, "checkpoint": name})
+    estimation = {"estimator": "mine", "function": "self_consistency", "dataset": "quiz"}
+    estimation |= {"read": list("kmn"), "earlier": ["k"], "evaluation": ["m", "n"]}
+    settings = {**place, "estimation": {**estimation, "equivalence": {}}}
+    execute(estimate_confidences, Job(inputs, {"predictions": "predictions"}, settings, 1))
+    rows = artifacts.read("predictions", artifacts.PREDICTIONS)
+    assert rows["confidence"].tolist() == [0.7, 0.6, 0.4, 1.0, 0.2]
+    settings["estimation"] |= {"evaluation": ["n"], "split": "test", "equivalence": {}}
+    settings |= {"checkpoint": "n", "answers": "own"}
+    execute(rate_at_checkpoint, Job(inputs, {"scores": "scores"}, settings, 1))
+    rows = artifacts.read("scores", artifacts.SCORES)
+    assert rows["confidence"].tolist() == [1.0, 0.2] and set(rows["recipe"]) == {"mine"}
 
 
 def test_a_posthoc_fit_that_fails_names_the_estimator():

@@ -4,11 +4,8 @@ import pandas as pd
 from estimate_confidences import estimate_confidences
 
 from persistcal.answers.predictions import label_predictions, take_predictions
-from persistcal.confidence.estimate import Estimation
+from persistcal.confidence.estimate import AnswerTables, Estimation
 from persistcal.store import artifacts
-from persistcal.store.jobs import Job
-
-JOB = Job(inputs={}, outputs={}, settings={}, threads=1)
 
 
 def of_each(tables):
@@ -34,16 +31,10 @@ def predictions(tables, read, judged, verified=None, records=None, **changes):
 
     BEAMS and CLUSTERS are those of `read`, ANSWERS those of `judged`.
     """
-    questions, beams, clusters, answers = tables
+    questions, *others = tables
+    names = read, read, judged
+    chosen = [t[t["checkpoint"].isin(list(n))] for t, n in zip(others, names, strict=True)]
     about = {"estimator": "mine", "dataset": "quiz", "equivalence": {"backend": "lexical"}}
     estimation = Estimation(**{**about, "read": list(read), **changes})
-    return estimate_confidences(
-        questions,
-        beams[beams["checkpoint"].isin(list(read))],
-        clusters[clusters["checkpoint"].isin(list(read))],
-        answers[answers["checkpoint"].isin(list(judged))],
-        verified,
-        records,
-        estimation=estimation,
-        job=JOB,
-    )
+    given = AnswerTables(questions, *chosen)
+    return estimate_confidences(given, verified, records, estimation=estimation, threads=1)

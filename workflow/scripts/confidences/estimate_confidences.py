@@ -1,38 +1,36 @@
 """Let an estimator rate the predictions of all evaluated checkpoints."""
 
-from persistcal.confidence.estimate import Estimation, Tables, estimate
+from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
 from persistcal.confidence.gathering import RATED, join_predictions
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.artifacts import (
-    Answers,
-    Beams,
-    Clusters,
     Predictions,
-    Questions,
     Verified,
 )
-from persistcal.store.jobs import Job, run
+from persistcal.store.jobs import run
 
 
 def estimate_confidences(
-    questions: Questions,
-    beams: Beams,
-    clusters: Clusters,
-    answers: Answers,
+    tables: AnswerTables,
     verified: Verified | None = None,
     checkpoints: list[Checkpoint] | None = None,
+    entailment_model: str = "",
     *,
     estimation: Estimation,
-    job: Job,
+    threads: int,
 ) -> Predictions:
     """Return the test predictions with the confidences of an estimator.
 
-    `checkpoints` are the records of the checkpoints that it reads.
+    `checkpoints` are the records of the checkpoints that it reads, and `entailment_model`
+    is that of the model that compares answers.
     """
-    tables = Tables(questions, beams, clusters, answers, verified)
-    model = str(job.inputs.get("entailment_model", ""))
     confidences = estimate(
-        estimation, tables, records=checkpoints, entailment_model=model, threads=job.threads
+        estimation,
+        tables,
+        verified=verified,
+        records=checkpoints,
+        entailment_model=entailment_model,
+        threads=threads,
     )
     asked = tables.predictions(estimation.evaluation, "test")
     return join_predictions(asked, confidences[RATED], estimation.estimator)
