@@ -29,7 +29,7 @@ class StepCost(NamedTuple):
 MOST = {
     "beam step": StepCost(1, 220, 56),
     # Every tenth pass begins questions, which waits for their trees and reads who is done.
-    "beam step in a queue": StepCost(1.6, 232.05, 58.2),
+    "beam step in a queue": StepCost(1.6, 232.15, 58.2),
     # A third of the kernels draw the noise, in integers that are the same on every device.
     "sampling step": StepCost(1, 378, 56),
     "scoring batch": StepCost(2, 162, 59),
