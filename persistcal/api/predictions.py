@@ -122,7 +122,8 @@ class BootstrapComparison(NamedTuple):
     tests : DataFrame
         A row per metric and estimator that is not the best: model, dataset,
         train_dataset, block, conditioning, scope, metric, best, other, difference,
-        lower_5pct, significant, lower_2_5pct, upper_97_5pct, p_value and p_holm.
+        lower_5pct, significant, lower_2_5pct, upper_97_5pct, p_value and p_holm; and over seeds
+        and questions n_seeds, seeds_lower_2_5pct, seeds_upper_97_5pct and seeds_p_value.
     intervals : DataFrame
         Each metric of each estimator with its 95 % interval.
     """

@@ -93,10 +93,10 @@ def figure(found):
             )
             axes.plot(line["ratio"], line["questions"], ":", color=drawn_line.get_color())
         axes.set_title({"auc": "AUC", "delta0_balanced": "Δ₀ᵇ"}[metric], loc="left")
-        axes.set_xlabel("Spread of seeds / standard error of questions")
         axes.set_ylim(0.3, 1)
     axes.legend(frameon=False)
-    drawn.axes[0].set_ylabel("Worlds whose interval holds the truth")
+    drawn.supxlabel("Spread of seeds / standard error of questions", fontsize="medium")
+    drawn.axes[0].set_ylabel("Share of worlds")
     return drawn
 
 
