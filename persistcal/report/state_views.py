@@ -61,16 +61,8 @@ def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
 def states(
     compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
-    """Differences between two checkpoints, or two models, with their intervals.
-
-    Raises
-    ------
-    ValueError
-        When no two checkpoints were compared.
-    """
+    """Differences between two checkpoints, or two models, with their intervals."""
     rows = mean_rows(compared)
-    if rows.empty:
-        raise ValueError("no two checkpoints were compared")
     heads = ["Checkpoints", "Estimator", "Accuracy", *map(metric_head, names("full"))]
     groups = []
     for place, of_place in rows.groupby(PLACE, sort=False):
@@ -122,15 +114,14 @@ def states_figure(
         How checkpoints, models, datasets and estimators are printed.
     only : sequence of str
         Estimators that are drawn, at most seven; all where the table has none of them.
-
-    Raises
-    ------
-    ValueError
-        When no two checkpoints were compared.
+        Where no two checkpoints were compared, the figure says so.
     """
     rows = mean_rows(compared)
     if rows.empty:
-        raise ValueError("no two checkpoints were compared")
+        figure, _ = grid(1, 1, width=4, height=0.5, share_x=False)
+        figure.axes[0].set_axis_off()
+        figure.axes[0].set_title("No two checkpoints answered a question in common.")
+        return figure
     there = [name for name in rows["estimator"].unique() if name]
     chosen = [name for name in only if name in there] or there
     drawn = in_legend_order(set(chosen), labels["estimators"])[:MOST]

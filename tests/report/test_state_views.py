@@ -4,10 +4,10 @@ import io
 from types import SimpleNamespace
 
 import pandas as pd
-import pytest
 from draw_states import draw_states
 from make_plain_table import make_plain_table
 
+from persistcal.report import plain_tables
 from persistcal.report.page.contents import ShownTable, Stage
 from persistcal.report.page.overview import of_states
 from persistcal.report.state_views import mean_rows, states_figure
@@ -88,5 +88,11 @@ def test_figure(tmp_path):
     ]
     again = draw_states(table, checkpoints=CHECKPOINTS, labels=LABELS, only=["own"])
     assert [text.get_text() for text in again.legends[0].get_texts()] == ["Self-consistency"]
-    with pytest.raises(ValueError, match="no two checkpoints were compared"):
-        states_figure(table[:0], checkpoints={}, labels=LABELS, only=[])
+
+
+def test_a_study_without_two_states_says_so():
+    nothing = artifacts.empty(artifacts.STATES)
+    figure = states_figure(nothing, checkpoints={}, labels=LABELS, only=[])
+    assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
+    table = plain_tables.states(nothing, checkpoints={}, labels=LABELS)
+    assert table.rows.empty and r"\bottomrule" in table.tex
