@@ -430,6 +430,17 @@ def test_a_checkpoint_without_a_correct_answer_is_named(tmp_path, made):
     assert all(said in text for text in found)
 
 
+def test_a_checkpoint_that_answered_nothing_has_no_clusters(tmp_path, made):
+    tables = made["made"]
+    lacking = {
+        name: rows[rows["checkpoint"] != "c3"]
+        for name, rows in (("clusters", tables.clusters), ("labels", tables.labels))
+    }
+    page, _ = write_page(tmp_path, made | {"made": replace(tables, **lacking)})
+    clusters = held(page, "explorer-data")["parts"][0]["clusters"]
+    assert [sum(one["n"]) > 0 for one in clusters] == [True, True, False, True]
+
+
 def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path, made):
     page, _ = write_page(tmp_path, made | {"main": ["another"]})
     assert held(page, "study-data")["main"] == NAMES

@@ -98,7 +98,7 @@ def gather(
             _of(rows, model=model, dataset=dataset)
             for rows in (made.predictions, made.replicates)
         )
-        texts, order = _texts(made, model, dataset), labels["estimators"]
+        texts, order = _texts(made, subject), labels["estimators"]
         parts.append(arrange_part(predictions, subject, texts=texts, order=list(order)))
         replicates.append(from_table(drawn))
     there = list(dict.fromkeys(e for part in parts for _, e in part.members))
@@ -125,17 +125,15 @@ def _of(rows: pd.DataFrame, **about: str) -> pd.DataFrame:
     return rows[(rows[list(about)] == list(about.values())).all(axis=1)]
 
 
-def _texts(made: StudyTables, model: str, dataset: str) -> Texts | None:
-    questions = _of(made.questions, dataset=dataset)
+def _texts(made: StudyTables, subject: Subject) -> Texts | None:
+    """Return the texts of a study that has them; a checkpoint may have answered nothing."""
+    questions = _of(made.questions, dataset=subject.dataset)
     if questions.empty:
         return None
+    place = {"model": subject.model, "dataset": subject.dataset}
+    checkpoints = [*subject.earlier, *subject.evaluation]
     clusters, labels = (
-        {
-            str(checkpoint): some
-            for checkpoint, some in _of(rows, model=model, dataset=dataset).groupby(
-                "checkpoint"
-            )
-        }
+        {name: _of(rows, **place, checkpoint=name) for name in checkpoints}
         for rows in (made.clusters, made.labels)
     )
     return Texts(questions, clusters, labels)
