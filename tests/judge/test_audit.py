@@ -80,6 +80,8 @@ def test_sheet_holds_the_kinds_in_random_order_and_hides_them():
 
 
 def test_too_few_questions_of_a_kind():
+    every = draw_sheet(questions(), *both(), draws=COUNTS._replace(n_correct=10), seed=17)
+    assert len(every) == 6 + 10 + 3  # all ten that both answer correctly
     with pytest.raises(AuditError, match=r"needs 11 correct questions, .* have 10"):
         draw_sheet(questions(), *both(), draws=COUNTS._replace(n_correct=11), seed=17)
 
