@@ -47,9 +47,9 @@ def test_intervals_of_paired_accuracies_by_hand():
     # no correlation with the other
     found = compare_accuracies(np.arange(30) > 0, np.ones(30, bool))
     assert found[2:] == pytest.approx((1 / 30, -0.0834, 0.1667, 1.0), abs=1e-4)
-    # 20 twice right, 5 lost, 10 gained, 15 twice wrong. φ = (20 x 15 − 5 x 10 − 25) / √(25 x 25 x
-    # 30 x 20) = .3674; Wilson: .5 in [.3664, .6336] and .6 in [.4618, .7239];
-    # .1 − √(.1382² − 2 φ .1382 x .1336 + .1336²) and .1 + √(.1239² − 2 φ .1239 x .1336 + .1336²)
+    # 20 twice right, 5 lost, 10 gained, 15 twice wrong. φ = (300 − 50 − 25) /
+    # √(25 x 25 x 30 x 20) = .3674; Wilson: .5 in [.3664, .6336] and .6 in [.4618, .7239];
+    # .1 − √(.1382² − 2 φ .1382 x .1336 + .1336²), .1 + √(.1239² − 2 φ .1239 x .1336 + .1336²)
     cells = [20, 5, 10, 15]
     found = compare_accuracies(np.repeat([1, 1, 0, 0], cells), np.repeat([1, 0, 1, 0], cells))
     assert found[3:5] == pytest.approx((-0.0529, 0.2450), abs=1e-4)
