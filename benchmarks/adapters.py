@@ -20,7 +20,7 @@ from benchmarks.results import Growth, Result, show
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import initialise, share_adapter
 from persistcal.training.schedule import learning_rate, question_batches
-from persistcal.training.train import Trainee, train_adapter
+from persistcal.training.train import Optimisation, Trainee, train_adapter
 
 N_QUESTIONS, BATCH_SIZE, LR = 64, 16, 1e-3
 DIGITS = list(range(10, 20))
@@ -101,11 +101,8 @@ def train_ours(folder, tokens, questions, seeds):
             trainee,
             {"checkpoint": questions},
             list(questions),
+            Optimisation(lr=LR, epochs=1, batch_size=BATCH_SIZE, micro_batch=32),
             seed=seed,
-            lr=LR,
-            epochs=1,
-            batch_size=BATCH_SIZE,
-            micro_batch=32,
         )
         losses.append(history["loss"].iloc[-1])
     return losses

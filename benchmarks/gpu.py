@@ -49,7 +49,7 @@ from persistcal.training.data import TrainingQuestion
 from persistcal.training.launch import end_with_parent, launch
 from persistcal.training.lora import initialise, share_adapter
 from persistcal.training.ranks import join, own_share
-from persistcal.training.train import Trainee, train_adapter
+from persistcal.training.train import Optimisation, Trainee, train_adapter
 
 HERE = Path(__file__).parent
 TEMPLATE = HERE.parent / "config" / "prompts" / "confidence.txt"
@@ -295,11 +295,8 @@ def _trained(bench: Bench, names: list[str], every: list[str]) -> list[torch.Ten
         trainee,
         dict.fromkeys(every, seen),
         list(seen),
+        Optimisation(lr=1e-3, epochs=1, batch_size=2, micro_batch=32),
         seed=17,
-        lr=1e-3,
-        epochs=1,
-        batch_size=2,
-        micro_batch=32,
     )
     return [parameter.detach().cpu() for parameter in adapter.values()]
 

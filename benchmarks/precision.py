@@ -181,11 +181,8 @@ def run(
             trainee,
             study.data,
             list(dict.fromkeys(i for seen in study.data.values() for i in seen)),
+            train.Optimisation(study.learning_rate, 1, batch, micro_batch=2 * batch),
             seed=seed,
-            lr=study.learning_rate,
-            epochs=1,
-            batch_size=batch,
-            micro_batch=2 * batch,
         )
     found = {"loss": history["loss"].to_numpy()}
     if way == "bfloat16":

@@ -7,6 +7,11 @@ import pandas as pd
 
 from persistcal.store.files import exists, last_part, read_text
 
+NAMES = [
+    *("model", "other_model", "dataset", "train_dataset", "checkpoint", "earlier", "later"),
+    *("estimator", "recipe", "trained_on", "world_of"),
+]
+
 
 def read_cells(path: str) -> pd.DataFrame | None:
     """Read a CSV file that people edit, all cells as text; None when there is no file."""
@@ -30,5 +35,14 @@ class TableFiles(NamedTuple):
         return cls(last_part(stem), read_text(path), tex)
 
     def rows(self, missing: Any = None) -> pd.DataFrame:  # noqa: ANN401
-        """Return the rows of the CSV, where `missing` texts (of pandas) are no value."""
-        return pd.read_csv(io.StringIO(self.csv), keep_default_na=False, na_values=missing)
+        r"""Return the rows of the CSV, where `missing` texts (of pandas) are no value.
+
+        Names are text, also those that look like numbers.
+
+        >>> print(TableFiles("sizes", "earlier,size\n0200,7", "").rows().to_string(index=False))
+        earlier  size
+           0200     7
+        """
+        text = dict.fromkeys(NAMES, str)
+        csv = io.StringIO(self.csv)
+        return pd.read_csv(csv, dtype=text, keep_default_na=False, na_values=missing)

@@ -252,7 +252,8 @@ from persistcal.training import launch
 launch.end_with_parent()
 launch.read_srun()
 assert "torch" not in sys.modules
-print("rank", os.environ["RANK"], "has", os.environ.get("CUDA_VISIBLE_DEVICES"))
+gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
+os.write(1, f"rank {os.environ['RANK']} has {gpus}\\n".encode())  # at once: others write, too
 """
 
 
