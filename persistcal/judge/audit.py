@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
+
+from persistcal.evaluation.proportions import wilson
 
 ANSWERS = ("earlier", "later")  # whose answers a question of the sheet shows
 GIVEN = ["question_id", "question", "references", "earlier_answer", "later_answer"]
@@ -157,7 +158,7 @@ def summarise_sheet(
     everything = np.ones(len(filled), bool)
     groups = {"contrast": contrast, "non_contrast": ~contrast, "all": everything}
     rows = [
-        {"group": group, **measure, **wilson(measure["count"], measure["n"])._asdict()}
+        {"group": group, **measure, **share_of(measure["count"], measure["n"])._asdict()}
         for group, members in groups.items()
         for measure in _measures(filled[members], judged[members])
     ]
@@ -220,23 +221,12 @@ def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, 
         yield {"measure": name, "count": count, "n": len(looked_up), "kappa": float("nan")}
 
 
-def wilson(count: int, n: int) -> Share:
-    """Return `count` of `n` as a share with its 95 % Wilson score interval.
-
-    References
-    ----------
-    .. [1] Wilson, "Probable Inference, the Law of Succession, and Statistical
-       Inference", JASA 1927.
-
-    Examples
-    --------
-    >>> [round(value, 3) for value in wilson(9, 10)]
-    [0.9, 0.596, 0.982]
-    """
+def share_of(count: int, n: int) -> Share:
+    """Return `count` of `n` as a share with its 95 % Wilson score interval; NaN of none."""
     if n == 0:
         return Share(float("nan"), float("nan"), float("nan"))
-    interval = binomtest(count, n).proportion_ci(0.95, method="wilson")
-    return Share(count / n, float(interval.low), float(interval.high))
+    lower, upper = wilson(count / n, n)
+    return Share(count / n, float(lower), float(upper))
 
 
 def kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:

@@ -13,8 +13,8 @@ from persistcal.judge.audit import (
     Draws,
     draw_sheet,
     kappa,
+    share_of,
     summarise_sheet,
-    wilson,
 )
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
@@ -137,8 +137,8 @@ def test_wilson_interval():
         centre, scale = p + z**2 / (2 * n), 1 + z**2 / n
         half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
         expected = (p, (centre - half) / scale, (centre + half) / scale)
-        assert wilson(count, n) == pytest.approx(expected, abs=1e-12)
-    assert np.isnan(wilson(0, 0)).all()
+        assert share_of(count, n) == pytest.approx(expected, abs=1e-12)
+    assert np.isnan(share_of(0, 0)).all()
     assert np.isnan(kappa(np.ones(3, bool), np.ones(3, bool)))
 
 

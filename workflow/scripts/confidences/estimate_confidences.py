@@ -3,10 +3,7 @@
 from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
 from persistcal.confidence.gathering import RATED, join_predictions
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.store.artifacts import (
-    Predictions,
-    Verified,
-)
+from persistcal.store.artifacts import Predictions, Verified
 from persistcal.store.jobs import run
 
 

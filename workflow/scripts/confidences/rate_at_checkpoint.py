@@ -2,11 +2,7 @@
 
 from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.store.artifacts import (
-    SCORES,
-    Scores,
-    Verified,
-)
+from persistcal.store.artifacts import SCORES, Scores, Verified
 from persistcal.store.jobs import run
 
 
