@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: install demo lab lab-real cost watch rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-plugins test-exports check format test-packages clean help
+.PHONY: install demo lab lab-real cost watch rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-plugins test-exports check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -166,12 +166,16 @@ test-llama: $(VENV)-llama/ready $(VENV)/ready-dev $(VENV)/smollm2  ## the same w
 	  $(RUN)/python -m pytest tests/judge/test_local_api.py
 
 check: $(VENV)/ready-dev  ## run all linters
+	@$(MAKE) --no-print-directory -j2 types lint
+
+types: $(VENV)/ready-dev
+	@$(RUN)/mypy persistcal study tools workflow/scripts
+
+lint: $(VENV)/ready-dev
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/snakefmt --check Snakefile workflow
 	@$(RUN)/python -m tools.lint
-	@$(RUN)/mypy persistcal study tools
-	@$(RUN)/mypy --disable-error-code name-defined workflow/scripts
 
 format: $(VENV)/ready-dev  ## format the code
 	@$(RUN)/ruff check --fix .

@@ -29,7 +29,7 @@ from persistcal.evaluation import significance
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import draw_sequences, take
-from persistcal.evaluation.prepared import Key, metrics_under, prepare
+from persistcal.evaluation.evaluate import Key, metrics_under, prepare
 from persistcal.evaluation.replicates import replicate_metrics
 
 N_PROCESSES = 2

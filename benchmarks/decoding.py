@@ -24,13 +24,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from benchmarks.reference import generate
 from benchmarks.results import Growth, Measured, Result, show
 from benchmarks.smollm2 import city_questions, product_rate
-from persistcal.answers.beams import Beam
-from persistcal.answers.decode import Search, generate_beams
+from persistcal.answers.decode import Beam, Search, generate_beams
 from persistcal.answers.sampling import Sampling
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from persistcal.models.load import set_threads
+from persistcal.models.corpus import train_tokenizer
 from persistcal.models.pretraining import new_model
-from persistcal.models.tokenization import train_tokenizer
 from tools.smollm2 import is_installed, load_smollm2
 
 BATCH_SIZE, N_BEAMS, N_TOKENS = 64, 10, 10
@@ -205,7 +203,7 @@ def growth(quick: bool) -> Iterator[Growth]:
 
 def measure(quick: bool) -> Iterator[Measured]:
     """Yield all results."""
-    set_threads(1)
+    torch.set_num_threads(1)
     yield from against_generate("model of atlas' size", *atlas_sized(8 if quick else 64))
     if is_installed() and not quick:
         yield from against_generate("SmolLM2-135M", *smollm2(16))

@@ -35,8 +35,7 @@ from benchmarks.decoding import made_up_questions
 from benchmarks.reference import generate
 from benchmarks.trees import alone, as_trees, score, train
 from persistcal.answers import decode
-from persistcal.answers.beams import Beam
-from persistcal.answers.decode import Search, bytes_of_a_question, generate_beams
+from persistcal.answers.decode import Beam, Search, bytes_of_a_question, generate_beams
 from persistcal.confidence.packing import make_tree
 from persistcal.confidence.prompts import (
     confidence_prompt,
@@ -44,7 +43,7 @@ from persistcal.confidence.prompts import (
     question_suffix,
 )
 from persistcal.confidence.verbalised import digit_tokens
-from persistcal.models.tokenization import train_tokenizer
+from persistcal.models.corpus import train_tokenizer
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.launch import end_with_parent, launch
 from persistcal.training.lora import initialise, share_adapter

@@ -34,15 +34,15 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.smollm2 import city_questions
-from persistcal.answers.predictions import take_predictions
+from persistcal.answers.clusters import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_tokens
-from persistcal.models.load import load_model, load_tokenizer, set_threads
+from persistcal.models.load import load_model, load_tokenizer
 from persistcal.store import artifacts
 from persistcal.training import train
 from persistcal.training.data import Questions, TrainingQuestion, training_questions
-from persistcal.training.lora_product import LoraLinear
+from persistcal.training.kernels import LoraLinear
 from tools.smollm2 import load_smollm2
 
 ATLAS, CHECKPOINTS, N_TEST = Path("results/atlas"), ("p50", "p100"), 400
@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--optimizers", nargs="+", choices=OPTIMIZERS, default=[*OPTIMIZERS])
     asked = parser.parse_args()
-    set_threads(1)
+    torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "Full backward hook is firing")  # the first layers'
     study = {"atlas": atlas, "smollm2": smollm2}[asked.model](asked.questions)
     asked.folder.mkdir(parents=True, exist_ok=True)

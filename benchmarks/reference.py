@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.answers.beams import Beam
+from persistcal.answers.decode import Beam
 
 
 def generate(

@@ -26,7 +26,6 @@ from benchmarks.smollm2 import city_questions, product_rate
 from persistcal.confidence.packing import make_tree
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_tokens
-from persistcal.models.load import set_threads
 from persistcal.training.lora import initialise, share_adapter
 from tools.smollm2 import is_installed, load_smollm2
 
@@ -84,7 +83,7 @@ def train(adapter, logits: Callable[[], Tensor]) -> list[Tensor]:
 
 def measure(quick: bool) -> Iterator[Result]:
     """Yield scoring and a training step against the other ways."""
-    set_threads(1)
+    torch.set_num_threads(1)
     real = is_installed() and not quick
     model, tokenizer = load_smollm2() if real else atlas_sized(8, window=1024)[:2]
     template = Path("config/prompts/confidence.txt").read_text()

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 _MODULES = {
     "compare": "predictions",
-    "compare_states": "states",
+    "compare_states": "predictions",
     "contrast_sets": "predictions",
     "evaluate": "predictions",
     "figure": "display",
@@ -47,8 +47,13 @@ __all__ = list(_MODULES)
 if TYPE_CHECKING:
     from persistcal.api.checkpoints import generate_beams, load, score_answers, train_adapter
     from persistcal.api.display import figure, table
-    from persistcal.api.predictions import compare, contrast_sets, evaluate, smooth_ece
-    from persistcal.api.states import compare_states
+    from persistcal.api.predictions import (
+        compare,
+        compare_states,
+        contrast_sets,
+        evaluate,
+        smooth_ece,
+    )
 else:
 
     def __getattr__(name: str) -> object:

@@ -8,17 +8,9 @@ from study.checkpoints import Checkpoints
 
 
 class Scoring(NamedTuple):
-    """One adapter that scores one checkpoint's answers to a dataset.
+    """One adapter that scores one checkpoint's answers to a dataset."""
 
-    Attributes
-    ----------
-    answers_of : str
-        The checkpoint whose answers are scored.
-    recipe, trained_on, train_dataset, seed : str, str, str, int
-        The adapter.
-    """
-
-    answers_of: str
+    answers_of: str  # the checkpoint; all else is of the adapter
     recipe: str
     trained_on: str
     train_dataset: str
@@ -28,19 +20,13 @@ class Scoring(NamedTuple):
 class Scores(NamedTuple):
     """Where scores lie: a checkpoint's, with the adapters of a recipe, of some answers.
 
-    Attributes
-    ----------
-    checkpoint, recipe : str
-        Whose weights score, and with which adapters; an estimator that has none and works
-        `by_checkpoint` has its name in the recipe's place.
-    answers : str
-        "own" (the checkpoint's, on the test split), "train" (on the train split),
-        "transfer" (own, by every adapter of the recipe and not only by the one that is
-        used at the checkpoint), or the group of checkpoints whose answers they are.
+    Answers are "own" (the checkpoint's, on the test split), "train" (on the train split),
+    "transfer" (own, by every adapter of the recipe and not only by the one that is used at
+    the checkpoint), or those of a group of checkpoints.
     """
 
-    checkpoint: str
-    recipe: str
+    checkpoint: str  # whose weights score
+    recipe: str  # or the name of an estimator that has none and works `by_checkpoint`
     answers: str
 
 

@@ -1,6 +1,5 @@
 """Requests and tokens that checkpoints behind an API take, and what they cost, before any."""
 
-from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
@@ -22,41 +21,23 @@ class OfServer(NamedTuple):
     cost: float = 0.0
 
 
-def _samples(config: Config, job: Wildcards) -> tuple[int, int, int]:
-    """Return the requests for samples, and the tokens of a prompt and of all answers."""
-    study, decoding = Study(config), config["decoding"]
-    splits = study.splits_sampled(job["model"], job["checkpoint"])
-    questions, n_samples = n_questions(config, job["dataset"], *splits), decoding["n_samples"]
-    at_once = study.api(job["model"], job["checkpoint"]).get("samples_per_request", 1)
-    prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
-    answers = questions * n_samples * decoding["max_new_tokens"]
-    return questions * ceil(n_samples / at_once), prompt, answers
-
-
-def _confidences(config: Config, job: Wildcards) -> tuple[int, int, int]:
-    """Return the requests about answers, and the tokens of a prompt and of all replies."""
-    study, asks = Study(config), config["estimators"][job["estimator"]]["asks"]
-    split = "train" if job["checkpoint"] in study.earlier(job["model"]) else "test"
-    questions, n_samples = n_questions(config, job["dataset"], split), asks["n_samples"]
-    at_once = study.api(job["model"], job["checkpoint"]).get("samples_per_request", 1)
-    prompt = REQUEST_TOKENS + QUESTION_TOKENS + CANDIDATE_TOKENS
-    replies = questions * n_samples * asks["max_new_tokens"]
-    return questions * ceil(n_samples / at_once), prompt, replies
-
-
-# What a rule asks checkpoints for, in a word, and how much of it
-KINDS: dict[str, tuple[str, Callable[[Config, Wildcards], tuple[int, int, int]]]] = {
-    "sample_from_server": ("samples", _samples),
-    "ask_server": ("confidences", _confidences),
-}
+# What a rule asks checkpoints for, in a word
+KINDS = {"sample_from_server": "samples", "ask_server": "confidences"}
 
 
 def asked_of_api(config: Config, rule: str, job: Wildcards) -> OfServer:
-    """Return what the job of `rule` with the wildcards `job` asks a checkpoint's server."""
-    if rule not in KINDS:
-        return OfServer()
-    requests, prompt, answers = KINDS[rule][1](config, job)
-    api = Study(config).api(job["model"], job["checkpoint"])
+    """Return what the job of a `rule` of `KINDS` with the wildcards `job` asks a server."""
+    study, place = Study(config), (job["model"], job["checkpoint"])
+    if rule == "sample_from_server":
+        how, splits = config["decoding"], study.splits_sampled(*place)
+        prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
+    else:
+        how = config["estimators"][job["estimator"]]["asks"]
+        splits = [study.split_rated(*place)]
+        prompt = REQUEST_TOKENS + QUESTION_TOKENS + CANDIDATE_TOKENS
+    api, questions = study.api(*place), n_questions(config, job["dataset"], *splits)
+    requests = questions * ceil(how["n_samples"] / api.get("samples_per_request", 1))
+    answers = questions * how["n_samples"] * how["max_new_tokens"]
     prices = [api.get(key, 0) for key in PRICES]
     cost = (requests * prompt * prices[0] + answers * prices[1]) / 1e6
     return OfServer(requests, requests * prompt, answers, cost)

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from study.check_estimators import check_chosen, check_decoding, check_estimator
-from study.check_pretraining import check_pretraining
 from study.check_served import check_estimator_of_served, check_served
-from study.check_states import check_state
+from study.check_states import check_pretraining, check_state
 from study.schema import ConfigError, check_names, check_schema
 from study.selection import Study
 
@@ -16,13 +15,7 @@ _SOURCES = ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
 
 
 def check_config(config: dict[str, Any]) -> None:
-    """Stop at the first thing in `config` that is not right.
-
-    Raises
-    ------
-    ConfigError
-        One sentence with the key and, for a misspelt name, the nearest one.
-    """
+    """Raise `ConfigError` for the first thing in `config` that is not right."""
     check_schema(config)
     _check_study(config)
     study = Study(config)

@@ -6,17 +6,7 @@ from study.selection import Study
 from study.served import PRICES
 
 _OURS = ("model", "prompt", "messages", "n", "stream", "best_of", "echo")
-_ELSEWHERE = (
-    "repo",
-    "revision",
-    "step",
-    "dtype",
-    "change",
-    "adapter",
-    "merge",
-    "quantization",
-    "context",
-)
+_ELSEWHERE = "repo revision step dtype change adapter merge quantization context".split()
 _OF_WEIGHTS = ("transfer", "hidden_state_variance", "gcm_headroom", "weight_similarity")
 
 

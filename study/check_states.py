@@ -1,8 +1,7 @@
-"""Check the states of a model: where each has its weights, and what changes them."""
+"""Check the states of a model: where each has its weights, what changes them or makes them."""
 
 from typing import Any
 
-from study.check_changes import check_change
 from study.schema import ConfigError, check_names
 from study.selection import Study
 
@@ -13,6 +12,19 @@ _ELSEWHERE = {
     "pretraining": _MADE,
     "change": (*_MADE, "step"),
     "retraining": (*_MADE, "step"),
+}
+_TRAINED = ("of", "epochs", "learning_rate", "batch_size")
+_MAY = ("datasets", "seed")
+# Keys that each method needs, and those that it may have
+METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "fine_tuning": (
+        (*_TRAINED, "learn"),
+        (*_MAY, "keep", "keep_weight", "rank", "max_change"),
+    ),
+    "gradient_difference": ((*_TRAINED, "forget", "keep"), (*_MAY, "keep_weight")),
+    "npo": ((*_TRAINED, "forget", "keep", "beta"), (*_MAY, "keep_weight")),
+    "rank_one": ((*_TRAINED, "learn", "keep", "layer", "max_offset"), ("datasets",)),
+    "retraining": (("without",), ()),
 }
 
 
@@ -46,7 +58,7 @@ def check_state(study: Study, model: str, checkpoint: str) -> None:
     if made == "merge":
         _check_merge(study, model, checkpoint, state)
     if "change" in state:
-        check_change(study, model, checkpoint)
+        _check_change(study, model, checkpoint)
 
 
 def _check_merge(study: Study, model: str, checkpoint: str, state: dict[str, Any]) -> None:
@@ -68,4 +80,115 @@ def _check_merge(study: Study, model: str, checkpoint: str, state: dict[str, Any
         raise ConfigError(
             f"config: {key} is {first} alone, and nothing else differs; add what does, or "
             "allow_identical_weights: true for a control."
+        )
+
+
+def _check_change(study: Study, model: str, checkpoint: str) -> None:
+    """Refuse a change whose keys do not fit together, or that starts nowhere."""
+    about = study.config["models"][model]
+    change = about["checkpoints"][checkpoint]["change"]
+    key = f"models.{model}.checkpoints.{checkpoint}.change"
+    method = change["method"]
+    needed, may = METHODS[method]
+    if lacking := [name for name in needed if name not in change]:
+        raise ConfigError(f"config: {key} lacks the key {lacking[0]}, which {method} needs.")
+    if unknown := [name for name in change if name not in ("method", *needed, *may)]:
+        raise ConfigError(
+            f"config: {key}.{unknown[0]} is set, but {method} has no such key; remove it."
+        )
+    if "rank" in change and "max_change" in change:
+        raise ConfigError(
+            f"config: {key}.max_change bounds each weight, but rank trains an adapter; remove "
+            "one of both."
+        )
+    if "keep_weight" in change and "keep" not in change:
+        raise ConfigError(f"config: {key}.keep_weight is set, but nothing is kept; add keep.")
+    for name in ("learn", "forget"):
+        if both := [one for one in change.get(name, []) if one in change.get("keep", [])]:
+            raise ConfigError(
+                f"config: {key} lists {both[0]!r} in both {name} and keep; keep it in one of "
+                "them."
+            )
+    check_names(f"{key}.datasets", change.get("datasets", []), study.chosen["datasets"])
+    if method == "retraining" and "pretraining" not in about:
+        raise ConfigError(
+            f"config: {key} is a retraining, but models.{model} has no pretraining that could "
+            "be done again; use another method."
+        )
+    if "of" in change:
+        _check_start(study, model, checkpoint)
+
+
+def _check_start(study: Study, model: str, checkpoint: str) -> None:
+    key = f"models.{model}.checkpoints.{checkpoint}.change.of"
+    catalogue = study.config["models"][model]["checkpoints"]
+    of = catalogue[checkpoint]["change"]["of"]
+    check_names(key, [of], catalogue)
+    if "merge" in catalogue[of]:
+        raise ConfigError(f"config: {key} is {of}, which is a merge; name one of its parts.")
+    chain = [checkpoint]
+    while start := catalogue.get(chain[-1], {}).get("change", {}).get("of"):
+        if start in chain:
+            raise ConfigError(
+                f"config: {key} leads back to {start} ({' of '.join([*chain, start])}); let it "
+                "begin at a checkpoint that is not changed."
+            )
+        chain.append(start)
+
+
+def check_pretraining(config: dict[str, Any], name: str) -> None:
+    """Refuse a pre-training whose parts do not fit together."""
+    model, key = config["models"][name], f"models.{name}.pretraining"
+    pretraining = model["pretraining"]
+    steps = [about["step"] for about in model["checkpoints"].values() if "step" in about]
+    if steps != sorted(set(steps)):
+        raise ConfigError(
+            f"config: models.{name}.checkpoints must be listed by rising step, got {steps}."
+        )
+    if steps[-1] > pretraining["steps"]:
+        raise ConfigError(
+            f"config: models.{name}.checkpoints reach step {steps[-1]}, but "
+            f"{key}.steps is {pretraining['steps']}; raise it."
+        )
+    check_names(f"{key}.datasets", pretraining["datasets"], config["datasets"])
+    _check_drift(key, pretraining)
+    _check_worlds(config, name)
+
+
+def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
+    phases = pretraining["drift"]
+    ends = [phase["until"] for phase in phases]
+    if ends != sorted(set(ends)) or ends[-1] != 1:
+        raise ConfigError(
+            f"config: {key}.drift has phases until {ends}; let until rise and end at 1.0."
+        )
+    n_sets = pretraining.get("fact_sets", {}).get("n", 0)
+    for place, phase in enumerate(phases):
+        rare = phase.get("rare", [])
+        if unknown := [number for number in rare if number > n_sets]:
+            raise ConfigError(
+                f"config: {key}.drift.{place}.rare names set {unknown[0]}, but there are "
+                f"{n_sets} sets of facts; raise {key}.fact_sets.n."
+            )
+        if rare and len(rare) == n_sets:
+            raise ConfigError(
+                f"config: {key}.drift.{place}.rare names every set of facts, so none would be "
+                "met more than another; leave one out."
+            )
+
+
+def _check_worlds(config: dict[str, Any], name: str) -> None:
+    """Refuse several seeds where one model is meant, or another has the name of one."""
+    seeds = config["models"][name]["pretraining"]["seed"]
+    if not isinstance(seeds, list):
+        return
+    if taken := [f"{name}-{seed}" for seed in seeds if f"{name}-{seed}" in config["models"]]:
+        raise ConfigError(
+            f"config: models.{name}.pretraining.seed makes a model {taken[0]}, but models has "
+            "one of that name; rename it."
+        )
+    if name in [verifier["model"] for verifier in config["verifiers"].values()]:
+        raise ConfigError(
+            f"config: models.{name}.pretraining.seed lists several, but verifiers name the "
+            "model; give it one seed."
         )

@@ -9,20 +9,11 @@ Config = dict[str, Any]
 # What a model says for all of its checkpoints, unless a checkpoint says it itself
 OF_MODEL = ("repo", "chat", "dtype")
 # What makes two states of the same files of weights
-BESIDE_WEIGHTS = (
-    *("chat", "dtype", "examples", "seed"),
-    *("context", "adapter", "quantization"),
-)
+BESIDE_WEIGHTS = "chat dtype examples seed context adapter quantization".split()
 
 
 class Checkpoints:
-    """Models, datasets and checkpoints of a study.
-
-    Parameters
-    ----------
-    config : dict
-        As `check_config` has passed it; nothing changes it.
-    """
+    """Models, datasets and checkpoints of a study, from a config that `check_config` passed."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -210,11 +201,7 @@ class Checkpoints:
 
     @cached_property
     def datasets(self) -> list[str]:
-        """The study's datasets, and those that only its further tables show.
-
-        A table about transfer may name a dataset that the study does not evaluate
-        otherwise; its estimators train on the study's.
-        """
+        """The study's datasets, and those that only further tables about transfer show."""
         if self.has_own_answers:
             return list(self.chosen["datasets"])
         further = [self.config["tables"][name] for name in self.chosen["further"]]

@@ -1,15 +1,46 @@
-"""Refuse what YAML would take for something else in silence: repeated keys, 010, 1:30."""
+"""Configs as they are read: laid over the defaults, and refused where YAML misreads them."""
 
+import copy
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
+from snakemake.common.configfile import load_configfile
+from snakemake.utils import update_config
 
+from study.checkpoints import Config
 from study.schema import LOADER, ConfigError
+
+FILES = ("config.yaml", "tables.yaml")
 
 # Octal numbers, and numbers to the base of 60: 010 is 8 and 1:30 is 90 in YAML 1.1.
 _ODD_NUMBER = re.compile(r"[-+]?(?:0[0-7_]+|[1-9][\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?)")
+
+
+def over_defaults(config: Config, project: Path) -> Config:
+    """Return `config` laid over the defaults of the `project`, key by key.
+
+    An estimator of the study that is none of the catalogue is `stated` in the user's answers.
+    Snakemake's `configfile:` does the same, but not in a module that is given a config:
+    there it reads no file.
+    """
+    # In Snakemake's order, so that no parameter of a job changes with the way in.
+    merged = copy.deepcopy(config)
+    for name in FILES:
+        update_config(merged, load_configfile(project / "config" / name))
+    update_config(merged, config)
+    _add_stated(merged)
+    return merged
+
+
+def _add_stated(config: Config) -> None:
+    """Describe each estimator that is the name of a column of the user's answers."""
+    catalogue, study = config["estimators"], config.get("study") or {}
+    named = study.get("estimators") if study.get("answers") else None
+    for name in named if isinstance(named, list) else []:
+        if isinstance(name, str) and name not in catalogue:
+            catalogue[name] = {"label": name, "function": "stated", "reads": ["evaluation"]}
 
 
 def refuse_misread(paths: Iterable[str | Path]) -> None:

@@ -65,9 +65,6 @@ def gpus_per_copy(weights: float, gpu_gb: float) -> int:
     """Return how many GPUs of `gpu_gb` hold a model and what it computes.
 
     Weights that fit in half of a GPU are not split (`persistcal.models.load.split_model`).
-
-    Examples
-    --------
     7.3 billion weights take 14.6 GB, 32.2 billion 64.4 GB:
 
     >>> gpus_per_copy(7.3e9, 80), gpus_per_copy(32.2e9, 80), gpus_per_copy(0, 80)
@@ -114,8 +111,6 @@ def _on_gpus(
 def question_tokens(candidates: int, prompts_at_once: int) -> float:
     """Return the tokens of a question's confidence prompts, packed with those of others.
 
-    Examples
-    --------
     One of 16 questions that share 30 tokens has 45 and 15 of its own; one of four with eight
     candidates each, 45 and 8 x 15:
 
@@ -153,13 +148,10 @@ def decoding_step_seconds(weights: float) -> float:
     """Return how long a step takes: reading the weights or starting kernels, whatever is more.
 
     The layers of a usual model of about 128 units a layer follow from its weights.
-
-    Examples
-    --------
     33.4 layers take 2,000 kernels; 54.7 layers 3,194, but 64.4 GB take longer to read:
 
     >>> round(decoding_step_seconds(7.3e9), 4), round(decoding_step_seconds(32.2e9), 4)
-    (0.016, 0.0644)
+    (0.0158, 0.0644)
     """
     layers = (weights / (12 * 128**2)) ** (1 / 3)
     launches = (STEP_KERNELS + LAYER_KERNELS * layers) * LAUNCH_S
@@ -207,7 +199,7 @@ def _generate_beams(config: Config, job: Wildcards) -> Cost:
 
 def _ask_checkpoint(config: Config, job: Wildcards) -> Cost:
     study = Study(config)
-    split = "train" if job["checkpoint"] in study.earlier(job["model"]) else "test"
+    split = study.split_rated(job["model"], job["checkpoint"])
     asks = config["estimators"][job["estimator"]]["asks"]
     questions, most = n_questions(config, job["dataset"], split), asks["max_new_tokens"]
     return _decoding(config, job, questions, asks["n_samples"], most, most)

@@ -58,6 +58,10 @@ class Estimators(Adapters):
         earlier = self.earlier(model)
         return [c for c in self.read_at(model, estimator, checkpoint) if c in earlier]
 
+    def split_rated(self, model: str, checkpoint: str) -> str:
+        """Return the split of a checkpoint's rated answers: estimators are fitted on train."""
+        return "train" if checkpoint in self.earlier(model) else "test"
+
     def splits_to_verify(self, verifier: str, model: str, dataset: str) -> dict[str, str]:
         """Return the split of `dataset` that `verifier` judges the answers to, by checkpoint.
 
@@ -70,7 +74,7 @@ class Estimators(Adapters):
             for checkpoint in self.checkpoints_read(model, name)
         }
         return {
-            checkpoint: "train" if checkpoint in self.earlier(model) else "test"
+            checkpoint: self.split_rated(model, checkpoint)
             for checkpoint in self.checkpoints(model)
             if checkpoint in read
         }

@@ -13,8 +13,7 @@ FUNCTIONS = Path(__file__).parents[1] / "persistcal" / "confidence" / "estimator
 def file_of(function: str) -> Path | None:
     """Return the file of an estimator's function, or None where no package has it.
 
-    It is a user's own file, a module of the project, or what an installed package declares as
-    an entry point; a package is found without being imported.
+    An installed package, which declares it as an entry point, is found without its import.
     """
     if function.endswith(".py"):
         return Path(function)
@@ -36,13 +35,7 @@ def installed() -> list[str]:
 
 
 def needs_of(function: str) -> tuple[str, ...]:
-    """Return the needs of an estimator's function, if its file is there.
-
-    Raises
-    ------
-    ValueError
-        When the file is no Python, or its NEEDS are not known ones.
-    """
+    """Return the needs of an estimator's function, if its file is there."""
     path = file_of(function)
     try:
         if path is None or not path.exists():

@@ -49,24 +49,9 @@ class Request(NamedTuple):
 
 
 def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Request:
-    """Return what the job of `rule` with the wildcards `job` asks for.
+    """Return what the job of `rule` with the wildcards `job` asks for at its `attempt`, from 1.
 
-    Parameters
-    ----------
-    config : dict
-        The study's config; `models.{model}.parameters` says how large a model is,
-        and without it the job runs on the CPU, with memory for what local files hold;
-        `gpus_per_node` and `gpu_gb` are the site's.
-    rule : str
-    job : mapping of str to str
-        The job's wildcards.
-    attempt : int
-        1 for the first time it is submitted.
-
-    Raises
-    ------
-    ValueError
-        When no node has the GPUs that one copy of the model needs.
+    A model without `parameters` runs on the CPU, with memory for what local files hold.
     """
     cost = expected_cost(config, rule, job)
     if not cost.gpus:
@@ -87,8 +72,6 @@ def resampling_mb(predictions_mb: float, attempt: int = 1) -> int:
 
     Replicates are drawn in blocks of a fixed size, so their number does not matter.
 
-    Examples
-    --------
     >>> resampling_mb(0.5), resampling_mb(26)
     (1530, 3060)
     """

@@ -1,6 +1,7 @@
 """The config against its schema: the first thing that is wrong, in one sentence."""
 
 import difflib
+import functools
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
@@ -35,6 +36,7 @@ def check_names(key: str, named: Iterable[str], known: Iterable[str]) -> None:
             raise ConfigError(f"config: {key} names '{name}'; {_nearest(name, known)}")
 
 
+@functools.cache
 def load_schema() -> dict[str, Any]:
     """Return the schema of the config; tables may ask for every known metric."""
     schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)

@@ -10,15 +10,7 @@ SHOWN = 6  # kinds of job that are named
 
 
 def end_of_run(results: Path, since: float) -> str:
-    """Return some lines about what a run has made in the folder `results`.
-
-    Parameters
-    ----------
-    results : Path
-        Of the study: its `logs` tell which jobs there were.
-    since : float
-        When the run started, as `time.time` tells. Older files are of other runs.
-    """
+    """Return some lines about what the run that started at the time `since` has made."""
     lines = [jobs_text(results / "logs", since)]
     pages = [results / "report" / "index.html", results / "all" / "report" / "index.html"]
     made = [page for page in pages if is_new(page, since)]
@@ -65,8 +57,6 @@ def jobs_text(logs: Path, since: float) -> str:
 def clock(seconds: float) -> str:
     """Return a duration as minutes and seconds, with hours where there are any.
 
-    Examples
-    --------
     >>> clock(7.4), clock(312), clock(3700)
     ('0:07', '5:12', '1:01:40')
     """

@@ -20,8 +20,8 @@ from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
 from study.api_costs import KINDS, OfServer, asked_of_api
+from study.config_files import over_defaults
 from study.costs import COSTS, expected_cost, kind_of
-from study.defaults import over_defaults
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -127,7 +127,7 @@ def api_table(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> str:
         if job.rule in KINDS:
             about = dict(job.wildcards)
             asked = asked_of_api(config, job.rule, about)
-            key = f"{about['model']}/{about['checkpoint']}", KINDS[job.rule][0]
+            key = f"{about['model']}/{about['checkpoint']}", KINDS[job.rule]
             totals[key] = OfServer(*map(sum, zip(totals[key], asked, strict=True)))
     if not totals:
         return ""

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from persistcal.store import artifacts
+from study.config_files import over_defaults
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "estimators.md"
@@ -22,13 +22,7 @@ HEAD = "| estimator | full AUC | contrast AUC | falls by | Δ₀ᵇ |\n|---|--:|
 def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
     """Return a Markdown row for each estimator of `labels`, the highest contrast AUC first.
 
-    Parameters
-    ----------
-    intervals : DataFrame
-        Table INTERVALS of one model; estimators that were trained on another dataset than
-        the evaluated one are left out.
-    labels : dict of str to str
-        Estimators and what they are called.
+    Those that were trained on another dataset than the evaluated one are left out.
     """
     own = intervals[intervals["train_dataset"] == intervals["dataset"]]
     own = own[(own["conditioning"] == "odds") & own["estimator"].isin(labels)]
@@ -52,13 +46,9 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
 def main(results: str, dataset: str) -> None:
     """Replace the scores in docs/estimators.md and the figure by those of a study."""
     intervals = artifacts.read_csv(Path(results) / "all" / "intervals.csv", artifacts.INTERVALS)
-    tables = yaml.safe_load((ROOT / "config" / "tables.yaml").read_text(encoding="utf-8"))
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
-    named = [
-        row["estimator"]
-        for block in tables["tables"]["leaderboard"]["blocks"]
-        for row in block["rows"]
-    ]
+    config = over_defaults({}, ROOT)
+    blocks = config["tables"]["leaderboard"]["blocks"]
+    named = [row["estimator"] for block in blocks for row in block["rows"]]
     labels = {name: config["estimators"][name]["label"] for name in named}
     chosen = intervals[intervals["dataset"] == dataset]
     text = PAGE.read_text(encoding="utf-8")

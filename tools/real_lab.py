@@ -37,18 +37,12 @@ def passage(relation: str, question: str, answer: str) -> str:
 
 
 def passages(facts: Mapping[Fact, str], *, seed: int) -> dict[str, pd.DataFrame]:
-    """Return the columns question_id and passage of each context.
+    """Return the columns question_id and passage of each context, for facts with their splits.
 
     Each fact is dealt another one of its relation with another answer. The irrelevant passage
     is about that one, and the wrong passage gives its answer to the question asked; of mixed
     passages half are wrong. Examples have no wrong passage but the right one: nothing tells a
     wrong passage from a right one.
-
-    Parameters
-    ----------
-    facts : mapping of Fact to str
-        With the split of each.
-    seed : int
     """
     alike: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:

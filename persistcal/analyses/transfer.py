@@ -15,7 +15,9 @@ def transfer_matrix(
     *,
     train_dataset: str,
 ) -> pd.DataFrame:
-    """Return the full-set AUC of every adapter at every checkpoint.
+    """Return the full-set AUC of every adapter at every checkpoint: the table TRANSFER.
+
+    The AUC is the mean over seeds; NaN where all answers are correct, or none.
 
     Parameters
     ----------
@@ -25,19 +27,6 @@ def transfer_matrix(
         Table SCORES: confidences of each checkpoint, with an adapter, in its own answers.
     sets : mapping of str to sequence of str
         For each recipe the names of the training sets whose adapters are used.
-    train_dataset : str
-        The dataset that the adapters were trained on.
-
-    Returns
-    -------
-    DataFrame
-        Columns recipe, trained_on, checkpoint, auc (mean over seeds; NaN where all
-        answers are correct, or none) and n, the number of answers.
-
-    Raises
-    ------
-    ValueError
-        When an adapter has no scores at a checkpoint, or lacks one of its answers.
     """
     rows = []
     adapters = [(recipe, name) for recipe, names in sets.items() for name in names]

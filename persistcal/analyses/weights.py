@@ -14,14 +14,7 @@ PIECE = 2**22  # weights of each checkpoint that are held at once: 32 MiB of flo
 
 
 class StoredTensor(NamedTuple):
-    """A tensor in an open file, whose rows are read as they are needed.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    rows : object
-        ``rows[start:stop]`` is a tensor of these rows.
-    """
+    """A tensor in an open file, of which ``rows[start:stop]`` are read when needed."""
 
     shape: tuple[int, ...]
     rows: Any
@@ -48,20 +41,7 @@ def weight_similarities(
 
     .. math:: \frac{w \cdot v}{\lVert w \rVert \, \lVert v \rVert}
 
-    Parameters
-    ----------
-    checkpoints : mapping of str to mapping of str to StoredTensor
-        By checkpoint, in order of training, its weights.
-
-    Returns
-    -------
-    DataFrame
-        Columns earlier, later, cosine and n_weights.
-
-    Raises
-    ------
-    ValueError
-        When two checkpoints do not have the same tensors.
+    `checkpoints` are in order of training; they must have the same tensors.
     """
     shapes = check_same_tensors(checkpoints)
     products = dot_products(checkpoints, shapes)

@@ -8,28 +8,12 @@ import pandas as pd
 def spread_over_worlds(
     metrics: pd.DataFrame, worlds: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Summarise each metric over the worlds of a model.
+    """Summarise each metric over the worlds of a model: the table WORLDS.
 
-    Parameters
-    ----------
-    metrics : DataFrame
-        Table METRICS; rows of conditioning "odds" and seed "mean" count.
-    worlds : mapping of str to sequence of str
-        By the name that they share, the models.
+    Rows of conditioning "odds" and seed "mean" count. The standard deviation is that with n -
+    1; all are NaN where the metric is undefined in one of the `worlds`, models by the name that
+    they share.
 
-    Returns
-    -------
-    DataFrame
-        Table WORLDS: mean, standard deviation (with n - 1), least and greatest value, and
-        the number n of worlds. They are NaN where the metric is undefined in a world.
-
-    Raises
-    ------
-    ValueError
-        When a world has no metrics.
-
-    Examples
-    --------
     >>> key = {"dataset": "d", "train_dataset": "d", "estimator": "e", "conditioning": "odds",
     ...        "scope": "full", "metric": "auc", "seed": "mean"}
     >>> rows = pd.DataFrame([{"model": "m-1", "value": 0.5, **key},

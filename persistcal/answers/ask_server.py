@@ -15,10 +15,9 @@ from persistcal.answers.server_samples import (
     Served,
     read_samples,
 )
-from persistcal.server.at_once import ask_at_once
 from persistcal.server.client import ModelServer, in_json
 from persistcal.server.errors import PIECE, REFUSAL_CODES, ServerError
-from persistcal.server.spending import Body, Budget, endpoint_of, messages_of
+from persistcal.server.spending import Body, Budget, ask_at_once, endpoint_of, messages_of
 from persistcal.store.files import exists
 from persistcal.store.paid import Ledger, ReplyCache, alone
 from persistcal.store.rows import append_rows, parse_rows, read_lines
@@ -33,20 +32,8 @@ ANSWERED_BY = ("time", "asked", "model", "system_fingerprint")
 class Reach:
     """How a model behind an API is reached, and what it may cost.
 
-    Attributes
-    ----------
-    section : str
-        The part of the config that describes the model.
-    concurrency : int
-        Requests on their way at once, over all jobs.
-    timeout_s : float
-    retries : int
-    max_requests, max_cost : int, float or None
-        Ceilings for the whole study.
-    price_input, price_output : float
-        Per million tokens.
-    api_key_env : str
-        Name of the environment variable that holds the key.
+    `section` is the config's part that describes the model, prices are per million tokens, and
+    `concurrency` and the ceilings count over all jobs of the study.
     """
 
     section: str
@@ -86,13 +73,7 @@ class SampleReplies:
         return None
 
     def keep(self, key: str, reply: SampleReply, body: Body) -> None:
-        """Keep `reply` to the request `body`.
-
-        Raises
-        ------
-        ServerError
-            When another model has answered than before.
-        """
+        """Keep the reply to a request; that of another model than before is refused."""
         with self._lock:
             self._note(reply)
         asked = messages_of(body)[-1]["content"]
@@ -137,24 +118,11 @@ def ask_for_samples(
     replies: str,
     api_key: str,
 ) -> dict[str, list[Sample]]:
-    """Return the samples that each of `requests` asks for, by key.
+    """Return the samples that each of `requests` (`sample_requests`) asks for, by key.
 
-    Parameters
-    ----------
-    requests : dict
-        As `persistcal.answers.server_samples.sample_requests` makes them.
-    served : Served
-    reach : Reach
-    folder, replies : str
-        Folder of all jobs that ask for answers, with their ledger, and that of the
-        checkpoint's replies.
-    api_key : str
-        Needed only when something has to be asked.
-
-    Raises
-    ------
-    ServerError
-        When a ceiling, the key or the server stands in the way; what was answered is kept.
+    `folder` is of all jobs that ask for answers, with their ledger, and `replies` of the
+    checkpoint's own. The key is needed only when something has to be asked; where a ceiling,
+    the key or the server stands in the way, what was answered is kept.
     """
     kept = SampleReplies(replies, served, reach.section)
 
@@ -205,10 +173,10 @@ def _ask(
         return _without(api_key, reply)
 
     ask_at_once(
-        server,
         bodies,
         ask_one,
         lambda key, reply: kept.keep(key, reply, bodies[key]),
+        stop=server.stop,
         budget=Budget(served.model, *prices, *limits, "api", f"Asking {reach.section}"),
         ledger=ledger,
         concurrency=reach.concurrency,

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from persistcal.answers.continuations import Continuations, Finished
+from persistcal.answers.question_queue import Continuations, Finished
 from persistcal.answers.sampling import entropies
 
 
 class BeamSearch(Continuations):
-    r"""Beam search without length penalty, where some tokens end a beam.
+    """Beam search without length penalty, where some tokens end a beam.
 
     At each step, of all continuations of a question's live beams the best
     `n_candidates` are looked at. Those that end are finished if they are among the best
@@ -34,8 +34,6 @@ class BeamSearch(Continuations):
 
     Parameters
     ----------
-    n_questions, n_beams, n_candidates, max_new_tokens : int
-        Sizes as above.
     ends : Tensor of bool, shape (vocab_size,)
         Whether a token ends its beam.
 
@@ -77,17 +75,9 @@ class BeamSearch(Continuations):
         self.finished_tokens = self.question.new_empty(n_questions, n_beams, 0)
 
     def advance(self, logits: Tensor) -> Tensor:
-        """Continue every live beam by one token.
+        """Continue every live beam by one token, of logits of shape (n_rows, vocab_size).
 
-        Parameters
-        ----------
-        logits : Tensor of shape (n_rows, vocab_size)
-            Of the next token of each live beam.
-
-        Returns
-        -------
-        Tensor of int, shape (n_rows_afterwards,)
-            The former row that each live beam continues.
+        Returns the former row that each live beam continues.
         """
         logits = logits.float()
         token = logits.topk(min(self.n_candidates, logits.shape[1])).indices

@@ -1,4 +1,4 @@
-"""Group beams into candidate answers and give each its probability."""
+"""Group beams into candidate answers, the most probable of which is the prediction."""
 
 import logging
 from collections import Counter
@@ -9,23 +9,14 @@ import numpy as np
 import pandas as pd
 
 from persistcal.answers.equivalence import PairTest, group_answers, normalise
+from persistcal.judge.labels import CORRECT
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
 
 class QuestionBeams(NamedTuple):
-    """Beams of a question.
-
-    Attributes
-    ----------
-    question : str
-        The question.
-    texts : sequence of str of length n_beams
-        Generated texts; surrounding white space does not count.
-    logprobs : sequence of float of length n_beams
-        Summed log-probability of each beam.
-    """
+    """Beams of a question; white space around the texts does not count."""
 
     question: str
     texts: Sequence[str]
@@ -33,16 +24,9 @@ class QuestionBeams(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """One candidate answer: equivalent beams and their joint probability.
+    """One candidate answer: equivalent beams and their summed weight, in [0, 1].
 
-    Attributes
-    ----------
-    answer : str
-        The representative, the text of the best beam.
-    probability : float
-        Summed weight of the members, in [0, 1].
-    members : list of str
-        Distinct texts, best beam first.
+    The answer is the text of the best beam; members are distinct texts, best beam first.
     """
 
     answer: str
@@ -51,12 +35,10 @@ class Cluster(NamedTuple):
 
 
 def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
-    """Weight of each beam of one question.
+    """Weight of each beam of one question, by their summed log-probabilities.
 
     Parameters
     ----------
-    logprobs : sequence of float
-        Summed log-probability of each beam.
     weighting : {"softmax", "probability", "equal"}
         "softmax" normalises over the beams, as the published numbers do;
         "probability" is the sequence probability itself, as the paper's prose
@@ -97,8 +79,6 @@ def cluster_answers(
 
     Parameters
     ----------
-    answered : sequence of QuestionBeams
-        One per question.
     equivalent : callable
         Whether the answers of each `persistcal.answers.equivalence.Pair` mean the same;
         symmetric. It is asked about many questions at a time.
@@ -121,12 +101,9 @@ def cluster_answers(
     --------
     >>> from persistcal.answers.equivalence import identical
     >>> texts, weights = ["Paris", "paris.", "Lyon", ""], [0.4, 0.3, 0.2, 0.1]
-    >>> beams = QuestionBeams("Capital?", texts, np.log(weights))
-    >>> [clusters] = cluster_answers([beams], identical)
-    >>> for cluster in clusters:
-    ...     print(cluster.answer, round(cluster.probability, 3))
-    Paris 0.7
-    Lyon 0.2
+    >>> [clusters] = cluster_answers([QuestionBeams("?", texts, np.log(weights))], identical)
+    >>> [(cluster.answer, round(cluster.probability, 3)) for cluster in clusters]
+    [('Paris', 0.7), ('Lyon', 0.2)]
     """
     ranked = [_rank(beams, weighting) for beams in answered]
     distinct = [list(dict.fromkeys(text for text, _ in beams)) for beams in ranked]
@@ -189,3 +166,37 @@ def _gather(beams: list[tuple[str, float]], group_of: dict[str, int]) -> list[Cl
         clusters.append(Cluster(texts[0], sum(weights), list(dict.fromkeys(texts))))
     # Stable, and the groups are in the order of their best beams.
     return sorted(clusters, key=lambda cluster: -cluster.probability)
+
+
+def take_predictions(
+    questions: pd.DataFrame, clusters: pd.DataFrame, *, split: str = "test"
+) -> pd.DataFrame:
+    """Return the first cluster of each question of a split that has one and is not excluded.
+
+    The columns are question_id, question, answer and probability, in the order of the
+    questions.
+    """
+    chosen = (questions["split"] == split) & ~questions["excluded"]
+    asked = questions.loc[chosen, ["question_id", "question"]]
+    first = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer", "probability"]]
+    return asked.merge(first, on="question_id", validate="one_to_one")
+
+
+def label_predictions(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Add whether each prediction is correct; one that is not labelled is left out.
+
+    An answer that was not attempted is not correct. `labels` is a table LABELS.
+    """
+    first = labels.loc[labels["cluster"] == 0, ["question_id", "label"]]
+    joined = predictions.merge(first, on="question_id", validate="one_to_one")
+    return joined.assign(correct=joined["label"] == CORRECT).drop(columns="label")
+
+
+def warn_if_none_is_correct(correct: pd.Series, what: str) -> None:
+    """Log a warning where there are labels of `what` and none is that an answer is correct."""
+    if len(correct) and not correct.any():
+        log.warning(
+            "None of %d %s is correct; see whether answers and references have the same form",
+            len(correct),
+            what,
+        )

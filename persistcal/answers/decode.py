@@ -4,19 +4,96 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Literal
+from math import isnan
+from typing import Literal, NamedTuple
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.beams import Beam, beams_of, ending_tokens, eos_tokens
-from persistcal.answers.continuations import Continuations
 from persistcal.answers.prefix_cache import shared_prefix_attention
-from persistcal.answers.question_queue import Answered, answer_queue, encode_prefix
+from persistcal.answers.question_queue import (
+    Answered,
+    Continuations,
+    Finished,
+    answer_queue,
+    encode_prefix,
+)
 from persistcal.answers.sampling import Sampling
 from persistcal.models.batches import Work, in_batches, unless_full, warn_of_little_memory
 from persistcal.models.vllm import VllmModel
+
+
+class Beam(NamedTuple):
+    """One answer, with the summed log-probability of its tokens, that which ended it included.
+
+    The text is what comes before the first newline or end-of-sequence token, as it is: often
+    with a space in front, and possibly empty. The entropy is the mean of its tokens'
+    distributions, in nats; None of vLLM, which gives the likeliest tokens only.
+    """
+
+    text: str
+    logprob: float
+    n_tokens: int
+    entropy: float | None
+
+
+def eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
+    """Return the end-of-sequence tokens that `generate` would stop at."""
+    eos = model.generation_config.eos_token_id if model.generation_config else None
+    return [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
+
+
+def ending_tokens(
+    model: PreTrainedModel | VllmModel,
+    tokenizer: PreTrainedTokenizerBase,
+    eos: list[int],
+    *,
+    one_line: bool = True,
+) -> Tensor:
+    """Return whether each token ends a beam: it is in `eos` or, `one_line`, has a newline."""
+    if isinstance(model, VllmModel):
+        vocab_size = model.vocab_size
+    else:
+        vocab_size = model.get_output_embeddings().weight.shape[0]
+    ids = range(min(len(tokenizer), vocab_size))
+    texts = tokenizer.batch_decode([[i] for i in ids], clean_up_tokenization_spaces=False)
+    ends = torch.zeros(vocab_size, dtype=torch.bool)
+    ends[[i for i in ids if one_line and "\n" in texts[i]] + eos] = True
+    return ends.to(model.device)
+
+
+def beams_of(
+    finished: Finished,
+    tokenizer: PreTrainedTokenizerBase,
+    eos: list[int],
+    *,
+    one_line: bool = True,
+) -> list[list[Beam]]:
+    """Decode the finished beams of each question, up to the first newline or all of them."""
+    beams = []
+    skipped = {-1, *eos}
+    score, entropy, tokens = (part.cpu() for part in finished)
+    lengths = (tokens >= 0).sum(dim=2)
+    columns = (part.tolist() for part in (tokens, score, lengths, entropy / lengths))
+    for sequences, *about in zip(*columns, strict=True):
+        texts = tokenizer.batch_decode(
+            [[token for token in sequence if token not in skipped] for sequence in sequences],
+            skip_special_tokens=True,
+        )
+        beams.append(
+            [
+                Beam(
+                    text.split("\n", 1)[0] if one_line else text,
+                    *(logprob, n, None if isnan(mean) else mean),
+                )
+                for text, logprob, n, mean in zip(texts, *about, strict=True)
+                if logprob > -torch.inf
+            ]
+        )
+    return beams
+
 
 MOST = 128  # questions that are decoded together
 QUEUE = 4  # times as many are given to a shard, and remembered, together
@@ -41,8 +118,6 @@ class Search:
     n_beams : int, default=10
         Beams per question; fewer are found only if the vocabulary is smaller than twice
         as many.
-    max_new_tokens : int, default=100
-        Beams end there at the latest.
     draw : Draw, optional
         Draws `n_beams` samples of each answer instead of searching for beams; what a
         sample is depends on the suffix, not on the batch.
@@ -50,8 +125,8 @@ class Search:
         Questions decoded together; "auto" takes as many as should fit into `memory_gb`,
         128 at most.
     memory_gb : float, default=16.0
-        Memory in GB for keys, values and logits. It is a setting, not what happens to be
-        free, because in bfloat16 what is decoded together shows in the last bits.
+        For keys, values and logits. It is a setting, not what happens to be free, because in
+        bfloat16 what is decoded together shows in the last bits.
     one_line : bool, default=True
         Whether a newline ends a beam.
     """
@@ -89,13 +164,6 @@ def generate_beams(
     model : transformers.PreTrainedModel or VllmModel
         A causal language model: of transformers, one that takes attention functions of
         others, such as Olmo-3, Llama and Qwen3; or any that vLLM runs.
-    tokenizer : transformers.PreTrainedTokenizerBase
-        Each whole prompt is tokenized by it at once.
-    prefix : str
-        Text in front of every suffix; may be empty.
-    suffixes : sequence of str
-        The questions.
-    search : Search, optional
     add_special_tokens : bool, default=True
         Whether the tokenizer adds its first token, if it has one; false for prompts of a
         chat template, which hold it.
@@ -107,15 +175,12 @@ def generate_beams(
     Returns
     -------
     list of list of Beam
-        For each suffix its beams, best first, or its samples as they were drawn.
-        Different tokens may spell the same text: these stay separate beams. None for a
-        suffix that is not part of `work`.
+        For each suffix its beams, best first, or its samples as they were drawn; none for one
+        that is not part of `work`. Different tokens may spell the same text: these stay
+        separate beams.
 
     Raises
     ------
-    ValueError
-        When a prompt has no tokens, the model does not support the shared prefix, or
-        samples are asked of vLLM.
     MemoryError
         When a single question does not fit into the GPU's memory; where a batch does not,
         half as many questions are decoded together.
@@ -228,9 +293,9 @@ def n_at_once(
 def bytes_of_a_question(model: PreTrainedModel, n_tokens: int, n_beams: int) -> int:
     """Return the memory that a question takes.
 
-    Its tree has the keys and values of `n_tokens` tokens, and each beam the logits of its
-    next token: as the model gives them, and in float32 before and after their sum, and
-    for their entropy.
+    Its tree has the keys and values of `n_tokens` tokens, and each beam the logits of its next
+    token: as the model gives them, in float32 before and after their sum, and for their
+    entropy.
     """
     config = model.config
     heads = config.num_attention_heads

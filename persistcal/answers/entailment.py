@@ -23,15 +23,8 @@ HYPOTHESIS = "Answer: {answer}"
 
 
 def entailment_index(id2label: Mapping[int, str], source: str) -> int:
-    """Return the class that means entailment.
+    """Return the class that means entailment; a model without a single one is refused.
 
-    Raises
-    ------
-    ValueError
-        When no class, or more than one, is called so.
-
-    Examples
-    --------
     >>> entailment_index({0: "contradiction", 1: "Entailment", 2: "neutral"}, "model")
     1
     """
@@ -47,17 +40,8 @@ def entailment_index(id2label: Mapping[int, str], source: str) -> int:
 class EntailmentModel:
     """A cross-encoder that says whether one answer to a question entails another.
 
-    Parameters
-    ----------
-    source : str
-        Folder or Hub id. Weights are read from safetensors files only, and no
-        code that comes with them is run.
-    batch_size : int
-        Pairs compared together; batches are of pairs of similar length.
-    device : torch.device or str, optional
-        By default `pick_device()`.
-    dtype : str, default="float32"
-        Name of a torch dtype. Should "float16" overflow, the model goes on in float32.
+    Of `source`, a folder or Hub id, safetensors files are read only, and no code is run. Pairs
+    of similar length are compared together. Should "float16" overflow, it goes on in float32.
     """
 
     def __init__(
@@ -71,7 +55,7 @@ class EntailmentModel:
         device = torch.device(device or pick_device())
         # Loaded once for its faults alone, which a cross-encoder would run with.
         kind = AutoModelForSequenceClassification
-        build_empty(source, None, torch.float32, kind)
+        build_empty(source, kind=kind)
         load_whole(kind, source)
         with without_progress_bars():
             self._model = CrossEncoder(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pandas as pd
 
@@ -12,26 +12,54 @@ from persistcal.confidence.prompts import (
     few_shot_prefix,
     question_suffix,
 )
-from persistcal.models.chat import chat_prompt, chat_turns
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-class FewShot(NamedTuple):
-    """Settings of few-shot prompts.
+def chat_turns(question: str, examples: Sequence[tuple[str, str]] = ()) -> list[dict[str, str]]:
+    """Return the messages of a chat: `examples`, each with its answer, and the question."""
+    turns = [
+        {"role": role, "content": content}
+        for example in examples
+        for role, content in zip(("user", "assistant"), example, strict=True)
+    ]
+    return [*turns, {"role": "user", "content": question}]
 
-    Attributes
-    ----------
-    n_examples : int
-        So many questions of the split few_shot are shown, each with its first reference.
-    by_category : bool
-        Whether they are of the question's own category.
-    chat : {"", "turns", "one_message"}
-        Examples are text before the question; earlier turns of a conversation; or in the
-        user's message with the question.
-    place : int
-        Whether the first so many are shown (0), the next ones (1), and so on.
+
+def chat_prompt(
+    tokenizer: "PreTrainedTokenizerBase",
+    question: str,
+    examples: Sequence[tuple[str, str]] = (),
+    *,
+    key: str,
+) -> str:
+    """Return the text after which a chat model answers `question`, without thinking aloud.
+
+    It holds the special tokens of the tokenizer's chat template, so none are added to it. The
+    error message names the config's `key`.
+    """
+    if not tokenizer.chat_template:
+        raise ValueError(
+            f"Tokenizer {tokenizer.name_or_path!r} has no chat template; set {key} to false "
+            "for a prompt that is plain text."
+        )
+    text = tokenizer.apply_chat_template(
+        chat_turns(question, examples),
+        tokenize=False,
+        add_generation_prompt=True,
+        enable_thinking=False,
+    )
+    return cast(str, text)
+
+
+class FewShot(NamedTuple):
+    """Settings of few-shot prompts: which questions of the split few_shot are shown, and how.
+
+    They are the first `n_examples` (`place` 0), the next ones (1), and so on, each with its
+    first reference; with `by_category` of the question's own category. For `chat` "" they are
+    text before it; for "turns" earlier turns of a conversation; for "one_message" in the user's
+    message.
     """
 
     n_examples: int
@@ -40,26 +68,15 @@ class FewShot(NamedTuple):
     place: int = 0
 
 
-class Prompts(NamedTuple):
-    """Questions that are shown the same examples: ``prefix + suffix`` asks one."""
-
-    prefix: str
-    suffixes: list[str]
-    question_ids: list[str]
-
-
 def few_shot_prompts(
     tokenizer: "PreTrainedTokenizerBase",
     questions: pd.DataFrame,
     asked: pd.DataFrame,
     how: FewShot,
-) -> list[Prompts]:
-    """Return the prompts of the questions `asked`, by the examples that they are shown.
+) -> list[tuple[str, list[str], list[str]]]:
+    """Return prefix, suffixes and ids of questions `asked` that are shown the same examples.
 
-    Raises
-    ------
-    ValueError
-        When there are too few examples, or no chat template where one is needed.
+    A prompt is ``prefix + suffix``.
     """
 
     def prompts(shown: Sequence[tuple[str, str]], texts: list[str]) -> tuple[str, list[str]]:
@@ -71,7 +88,7 @@ def few_shot_prompts(
         return "", [ask(text, shown) for text in texts]
 
     return [
-        Prompts(*prompts(shown, group["question"].tolist()), group["question_id"].tolist())
+        (*prompts(shown, group["question"].tolist()), group["question_id"].tolist())
         for shown, group in _groups(questions, asked, how)
     ]
 
@@ -79,10 +96,9 @@ def few_shot_prompts(
 def few_shot_bodies(
     questions: pd.DataFrame, asked: pd.DataFrame, how: FewShot
 ) -> dict[str, dict[str, Any]]:
-    """Return what a server is asked, by question: a prompt, or the messages of a chat.
+    """Return the texts and turns of `few_shot_prompts` as a server is asked them, by question.
 
-    These are the texts and turns of `few_shot_prompts`, which a chat's template is put
-    around by the server.
+    A chat's template is put around them by the server.
     """
 
     def said(shown: Sequence[tuple[str, str]], text: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Choice(NamedTuple):
 
 
 class ScoredOption(NamedTuple):
-    """An option as the table BEAMS has it, see `persistcal.answers.beams.Beam`."""
+    """An option as the table BEAMS has it, see `persistcal.answers.decode.Beam`."""
 
     text: str
     logprob: float
@@ -46,22 +46,8 @@ def encode_choice(
     """Return the tokens of a question and its options as lm-evaluation-harness splits them.
 
     Context and option are encoded together, and the option's tokens are those after as many
-    as the context alone has. White space at the context's end goes to the options.
-
-    Parameters
-    ----------
-    tokenizer : PreTrainedTokenizerBase
-    context : str
-        The whole prompt.
-    options : sequence of str
-    chat : bool
-        Whether the prompt is of a chat template, which holds the special tokens and after
-        which an answer has no space before it.
-
-    Raises
-    ------
-    ValueError
-        When no token is an option's own, or none the context's.
+    as the context alone has. White space at the context's end goes to the options. A `chat`'s
+    prompt holds the special tokens, and its answer has no space before it.
     """
     asked = context.rstrip()
     between = context[len(asked) :] + ("" if chat else " ")
@@ -104,18 +90,14 @@ def score_options(
 
     Parameters
     ----------
-    model : transformers.PreTrainedModel
+    model, progress, work
         As for `persistcal.answers.decode.generate_beams`.
-    tokenizer : transformers.PreTrainedTokenizerBase
     contexts : sequence of str
         The whole prompt of each question.
-    options : sequence of sequence of str
     search : Search
         Its `batch_size` and `memory_gb` say how many questions are computed together.
     chat : bool, default=False
         See `encode_choice`.
-    progress, work
-        As for `generate_beams`.
 
     Notes
     -----

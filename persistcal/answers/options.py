@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.answers.predictions import label_predictions, take_predictions
+from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.judge.labels import CORRECT, INCORRECT
 from persistcal.store import artifacts
 
@@ -65,17 +65,8 @@ def normalised(
 def option_clusters(beams: pd.DataFrame, how: str) -> pd.DataFrame:
     """Return the table CLUSTERS of options, each with its share of the softmax over all.
 
-    Parameters
-    ----------
-    beams : DataFrame
-        Table BEAMS, whose beams are options.
-    how : str
-        See `normalised`.
-
-    Raises
-    ------
-    ValueError
-        When an option lacks a number that `how` needs.
+    An option of the table BEAMS that lacks a number which `how` (`normalised`) needs is
+    refused.
     """
     for column in filter(None, ("logprob", NEEDS.get(how))):
         if (lacking := beams[column].isna()).any():

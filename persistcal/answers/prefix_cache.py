@@ -23,7 +23,6 @@ class PrefixCache(Cache):
     prefix : list of (Tensor, Tensor)
         For each layer the keys and values of the prefix, each of shape
         (n_kv_heads, n_prefix, head_dim). Empty when nothing is shared.
-    trees : Trees
     first_query : int
         No row's position is before it; asking their tensor would wait for a GPU.
     """
@@ -43,19 +42,9 @@ class PrefixCache(Cache):
     ) -> Tensor:
         """Run `model` on the next token of each row of the trees, and remember them.
 
-        Parameters
-        ----------
-        model : transformers.PreTrainedModel
-            Inside `shared_prefix_attention`.
-        tokens : Tensor of shape (n_rows,)
-        rows : list of int, optional
-            No tensor: accelerate would move it to the first GPU of several, and the last
-            layer, whose rows are meant, is on the last one.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, vocab_size)
-            Logits after each row's token, or after those of the given `rows` only.
+        Inside `shared_prefix_attention`, it returns logits of shape (n_rows, vocab_size), or
+        those of the given `rows` only. These are no tensor: accelerate would move it to the
+        first GPU of several, and the last layer, whose rows are meant, is on the last one.
         """
         output = model(
             input_ids=tokens[None],
@@ -121,13 +110,7 @@ def _attend(
 
 @contextmanager
 def shared_prefix_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Let `model` attend through a `PrefixCache`, and restore it afterwards.
-
-    Raises
-    ------
-    ValueError
-        When the architecture does not take attention functions of others.
-    """
+    """Let `model` attend through a `PrefixCache`, and restore it afterwards."""
     before = model.config._attn_implementation
     AttentionInterface.register("shared_prefix", _attend)
     model.set_attn_implementation("shared_prefix")

@@ -1,4 +1,7 @@
-"""Samples of a model's answers, whose randomness has an address: question, sample and step."""
+"""Samples of a model's answers, whose randomness has an address: question, sample and step.
+
+Random numbers are torch's integers, so the same bits on any device.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,8 +9,63 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from persistcal.answers.continuations import Continuations
-from persistcal.answers.noise import gumbel
+from persistcal.answers.question_queue import Continuations
+
+WORD = 2**32 - 1
+MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+ROUNDS = 10
+
+
+def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return four words of 32 random bits for each counter.
+
+    Philox4x32-10 is a counter-based generator: a hash of an address (the counter, four words)
+    under a key (two words), with no state to be carried from one number to the next [1]_. Words
+    are tensors of int64, which broadcast.
+
+    References
+    ----------
+    .. [1] Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
+    """
+    a, b, c, d = counter
+    number = torch.arange(ROUNDS, device=a.device)
+    keys = (
+        (word[..., None] + number * step & WORD).unbind(-1)
+        for word, step in zip(key, KEY_STEPS, strict=True)
+    )
+    for first, second in zip(*keys, strict=True):
+        # int64 keeps the lower 64 bits of a product; its sign is masked off.
+        left, right = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
+        a, c = (right >> 32 & WORD) ^ b ^ first, (left >> 32 & WORD) ^ d ^ second
+        b, d = right & WORD, left & WORD
+    return a, b, c, d
+
+
+def gumbel(keys: Tensor, samples: Tensor, steps: Tensor, size: int) -> Tensor:
+    """Return standard Gumbel noise, `size` numbers for each sample's next token.
+
+    Parameters
+    ----------
+    keys : Tensor of int64, shape (n, 2)
+        Of each sample's question.
+    samples, steps : Tensor of int64, shape (n,)
+        Numbers of the samples and of their next tokens.
+    size : int
+        More numbers go on where fewer end.
+
+    Notes
+    -----
+    The numbers are made of 23 bits each, which float32 holds exactly. So they lie between
+    -2.8 and 16.6; a Gumbel number is beyond 16.6 once in 17 million times.
+    """
+    first, second = keys[:, :1], keys[:, 1:]
+    place = torch.arange(-(-size // 4), device=keys.device)
+    zero = torch.zeros_like(place)
+    bits = philox((place, steps[:, None], samples[:, None], zero), (first, second))
+    uniform = ((torch.stack(bits, dim=2).flatten(1)[:, :size] >> 9) + 0.5) * 2.0**-23
+    return uniform.log().neg().log().neg()
+
 
 BLOCK = 256  # tokens, of which one block is drawn and then one token
 
@@ -22,7 +80,7 @@ class Sampling(Continuations):
     blocks' probabilities, and then a token of the block: together a draw of a token, for
     which some 600 numbers of a vocabulary of 100,000 are enough. The :math:`g` depend on
     the seed, the question's text, the number of the sample and the step alone
-    (`persistcal.answers.noise`), so batch sizes and shards change nothing. Rounding may,
+    (`gumbel`), so batch sizes and shards change nothing. Rounding may,
     between two outcomes whose sums are equal to about six digits. Checkpoints share the
     :math:`g` of a question: their samples differ only as far as their probabilities do.
 
@@ -30,13 +88,11 @@ class Sampling(Continuations):
     ----------
     texts : sequence of str
         The questions of a batch.
-    n_samples, max_new_tokens : int
     temperature : float
         Above 0; the smaller, the more often the likeliest token.
     top_p : float
         In (0, 1]. Only the likeliest tokens are drawn: the fewest that together have at
         least this probability.
-    seed : int
     ends : Tensor of bool, shape (vocab_size,)
         Whether a token ends its answer.
 
@@ -85,17 +141,9 @@ class Sampling(Continuations):
         self.finished_tokens = self.question.new_full((*shape, max_new_tokens), -1)
 
     def advance(self, logits: Tensor) -> Tensor:
-        """Continue every answer by one token.
+        """Continue every answer by one token, of logits of shape (n_rows, vocab_size).
 
-        Parameters
-        ----------
-        logits : Tensor of shape (n_rows, vocab_size)
-            Of the next token of each row.
-
-        Returns
-        -------
-        Tensor of int, shape (n_rows_afterwards,)
-            The former row that each row continues.
+        Returns the former row that each row continues.
         """
         logits = logits.float()
         logprob = logits.log_softmax(dim=1)

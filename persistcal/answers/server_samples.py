@@ -20,19 +20,10 @@ ROUNDING = 1e-3  # by which a server's log-probability may be above 0
 class Served:
     """A model behind an API, as far as its answers depend on it.
 
-    Attributes
-    ----------
-    base_url, model : str
-    request : dict
-        Further fields of each request; None leaves a field out.
-    logprobs : bool
-        Ask for log-probabilities, and refuse replies without.
-    samples_per_request : int
-        What one request asks for at most.
-    reasoning : {"none", "drop", "keep"}
-        Treatment of what the model thinks aloud before its answer.
-    one_line : bool
-        Whether an answer ends at its first line break.
+    `request` has further fields of each request, of which None leaves a field out; with
+    `logprobs` replies without are refused; `reasoning` ("none", "drop" or "keep") is for what
+    the model thinks aloud before its answer, which with `one_line` ends at its first line
+    break.
     """
 
     base_url: str
@@ -84,14 +75,8 @@ def sample_requests(said: Body, served: Served, draws: SampleDraws) -> dict[str,
     """Return the requests for the samples of a question, by key.
 
     Each has a seed that depends on `draws.seed`, the question and the number of its first
-    sample alone, and a key that stands for all that it says and to whom.
-
-    Parameters
-    ----------
-    said : dict
-        The question as it is asked: the field prompt of a completion, or messages of a chat.
-    served : Served
-    draws : SampleDraws
+    sample alone, and a key that stands for all that it says and to whom. `said` is the
+    question: the field prompt of a completion, or messages of a chat.
     """
     chat = "messages" in said
     fields = {
@@ -121,12 +106,8 @@ def _digest(value: object) -> str:
 def read_samples(said: Any, body: Body, served: Served, section: str) -> SampleReply:  # noqa: ANN401
     """Read the samples of a completion or chat completion, in their order.
 
-    Raises
-    ------
-    BadReplyError
-        When it is neither, or says what cannot be.
-    ServerError
-        When it is one of a server that does not do what the config's `section` says.
+    What is neither, or says what cannot be, is a `BadReplyError`; that of a server that does
+    not do what the config's `section` says is a `ServerError`.
     """
     n = body.get("n", 1)
     try:

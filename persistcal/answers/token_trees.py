@@ -62,12 +62,7 @@ class Trees:
     def grow(self, question: Tensor, left: Sequence[int]) -> None:
         """Make the rows of the next forward the children of the rows.
 
-        Parameters
-        ----------
-        question : Tensor of int, shape (n_rows,)
-            Of each row, ascending.
-        left : sequence of int
-            How many rows each question has.
+        `question` is that of each row, ascending, and `left` how many rows each question has.
         """
         n_alive, most = sum(map(bool, left)), max(left)
         if self.width + most > self.capacity or 2 * n_alive <= len(self.questions):

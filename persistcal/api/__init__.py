@@ -8,6 +8,5 @@ Modules
 checkpoints: checkpoints in memory: their answers, their confidence, and adapters for them
 display: the table and the figure of a comparison, as a notebook shows them
 inputs: predictions and settings as the rooms take them, or one sentence that says what is wrong
-predictions: tables of predictions in, tables of metrics and tests out
-states: tables of predictions in, differences between checkpoints and between models out
+predictions: tables of predictions in, tables of metrics, tests and differences of states out
 """

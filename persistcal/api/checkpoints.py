@@ -7,8 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.answers.beams import Beam
-from persistcal.answers.decode import Search
+from persistcal.answers.decode import Beam, Search
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import scoring, verbalised
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
@@ -43,7 +42,7 @@ def load(
         Hub id, and its branch, tag or commit; or a local folder. Weights are read from
         safetensors files only, and no code that comes with them is run.
     dtype : str, optional
-        Name of a torch dtype; by default bfloat16 on GPUs that compute in it, else float32.
+        By default bfloat16 on GPUs that compute in it, else float32.
     device : str, optional
         By default the fastest: CUDA, then MPS, then the CPU.
     """
@@ -70,8 +69,6 @@ def generate_beams(
     examples : sequence of (str, str)
         Questions with their answers, shown before each question. Every one is asked as
         ``Prompt: {question}`` and a line ``Answer:``.
-    n_beams, max_new_tokens : int
-        Size and length of the search.
 
     Returns
     -------
@@ -114,8 +111,6 @@ def score_answers(
         paper's is `config/prompts/confidence.txt`.
     adapter : str, optional
         Folder of a LoRA adapter, which is in the model only while it scores.
-    batch_size : int, default=64
-        Prompts in a forward pass.
 
     Returns
     -------
@@ -165,8 +160,6 @@ def train_adapter(
     epochs : int, default=1
         A step takes `batch_size` questions: with few questions take more epochs, as ten
         steps teach an adapter next to nothing.
-    learning_rate, batch_size
-        As in the paper.
 
     Returns
     -------

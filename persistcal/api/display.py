@@ -7,9 +7,8 @@ from pandas.io.formats.style import Styler
 
 from persistcal.api.inputs import PLACE
 from persistcal.evaluation.measures import MEASURES
-from persistcal.report.cells import fill_cells
 from persistcal.report.figures import full_vs_contrast_figure
-from persistcal.report.grid import Cell, lay_out
+from persistcal.report.grid import Cell, fill_cells, lay_out
 
 BLOCK = [*PLACE, "train_dataset"]
 
@@ -19,10 +18,8 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
 
     Parameters
     ----------
-    metrics : DataFrame
-        From `evaluate`.
-    tests : DataFrame
-        From `compare`, of the same predictions.
+    metrics, tests : DataFrame
+        From `evaluate` and `compare`, of the same predictions.
     conditioning : {"odds", "fitted"}, default="odds"
         Conditioning of the contrast metrics.
 
@@ -30,8 +27,7 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
     -------
     pandas Styler
         A row per estimator and a column per metric; the best is bold, and what is not
-        significantly worse underlined. `.data` holds the numbers, and `.to_latex()` and
-        `.to_html()` write it.
+        significantly worse underlined. `.data` holds the numbers.
     """
     if conditioning not in set(metrics["conditioning"]):
         raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
@@ -108,15 +104,7 @@ def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
 def figure(intervals: pd.DataFrame) -> Figure:
     """Draw AUC on all questions against AUC on contrast sets, with 95 % intervals.
 
-    Parameters
-    ----------
-    intervals : DataFrame
-        From `compare`.
+    The `intervals` are those of `compare`.
     """
-    named = {name: {v: v for v in intervals[name]} for name in [*PLACE, "estimator"]}
-    return full_vs_contrast_figure(
-        intervals,
-        models=named["model"],
-        datasets=named["dataset"],
-        estimators=named["estimator"],
-    )
+    named = {f"{kind}s": {v: v for v in intervals[kind]} for kind in [*PLACE, "estimator"]}
+    return full_vs_contrast_figure(intervals, **named)

@@ -1,4 +1,4 @@
-"""Tables of predictions in, tables of metrics and tests out."""
+"""Tables of predictions in, tables of metrics, tests and differences of states out."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,13 +8,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.api.inputs import PLACE, blocks, settings, whole_number
-from persistcal.evaluation import contrast, significance
+from persistcal.evaluation import comparisons, contrast, significance
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.report.layout import EVERY, named_blocks
+from persistcal.store.artifacts import STATES, TRENDS
 
 MIN_CONTRAST = 500  # the paper's, for TriviaQA and Jeopardy
 
@@ -93,10 +94,7 @@ def contrast_sets(
 ) -> pd.DataFrame:
     """Count the questions that one checkpoint of a pair answers correctly and the other not.
 
-    Parameters
-    ----------
-    predictions, checkpoints, min_contrast, pairs
-        As for `evaluate`.
+    Parameters are those of `evaluate`.
 
     Returns
     -------
@@ -154,15 +152,9 @@ def compare(
         Bootstrap replicates; all estimators are evaluated on the same ones.
     seed : int, default=17
         Seed of the replicates.
-
-    Returns
-    -------
-    BootstrapComparison
-        Tables `tests` and `intervals`.
     """
     names, how = settings(checkpoints, min_contrast, pairs)
-    how["n_replicates"] = whole_number("n_replicates", n_replicates)
-    how["seed"] = whole_number("seed", seed, least=0)
+    how |= _bootstrap(n_replicates, seed)
     tests, intervals = [], []
     drawn = [
         (place, replicate_metrics(rows, names, **how)) for place, rows in blocks(predictions)
@@ -174,6 +166,72 @@ def compare(
         tests.append(significance.compare_blocks(replicates, compared).assign(**place))
         intervals.append(significance.intervals(replicates).assign(**place))
     return BootstrapComparison(_stacked(tests), _stacked(intervals))
+
+
+class StateComparison(NamedTuple):
+    """Which checkpoint is better, and by how much.
+
+    Attributes
+    ----------
+    states : DataFrame
+        A row per pair, metric, estimator and seed: model, other_model, dataset, earlier, later,
+        estimator, metric, seed, earlier_value, later_value, difference (later − earlier),
+        lower_2_5pct, upper_97_5pct, p_value and p_holm.
+    trends : DataFrame
+        Of more than two checkpoints the slope of each metric along their order: model, dataset,
+        estimator, metric, seed, n_checkpoints, slope, lower_2_5pct, upper_97_5pct and p_value.
+    """
+
+    states: pd.DataFrame
+    trends: pd.DataFrame
+
+
+def compare_states(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    pairs: Pairs = "all",
+    n_replicates: int = 10_000,
+    seed: int = 17,
+) -> StateComparison:
+    """Compare the checkpoints of each model, and the last ones of each two models.
+
+    Accuracies are compared by McNemar's exact test, with Newcombe's interval; AUC, Brier score
+    and SmoothECE of each estimator on all questions by the paired bootstrap. Two states are
+    compared on the questions that both answered; pairs without one are left out, with a
+    warning. The numbers are those of the workflow with the same settings.
+
+    Parameters
+    ----------
+    predictions, checkpoints, pairs
+        As for `evaluate`; the checkpoints are those of every model.
+    n_replicates, seed : int
+        As for `compare`.
+    """
+    names, how = settings(checkpoints, 1, pairs)
+    bootstrap = _bootstrap(n_replicates, seed)
+    by_dataset: dict[str, dict[str, pd.DataFrame]] = {}
+    for place, rows in blocks(predictions):
+        by_dataset.setdefault(place["dataset"], {})[place["model"]] = rows
+    made = [
+        comparisons.compare_states(
+            by_model,
+            dict.fromkeys(by_model, names),
+            dataset=dataset,
+            pairs=how["pairs"],
+            **bootstrap,
+        )
+        for dataset, by_model in by_dataset.items()
+    ]
+    states, trends = (pd.concat(parts, ignore_index=True) for parts in zip(*made, strict=True))
+    return StateComparison(states[STATES.schema.names], trends[TRENDS.schema.names])
+
+
+def _bootstrap(n_replicates: int, seed: int) -> dict[str, int]:
+    return {
+        "n_replicates": whole_number("n_replicates", n_replicates),
+        "seed": whole_number("seed", seed, least=0),
+    }
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float:

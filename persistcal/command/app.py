@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
+import pandas as pd
 import pyarrow as pa
 import typer
 
@@ -85,21 +86,15 @@ def compare(
     """
     settings = Settings(min_contrast, replicates, seed)
     study = _read(files, labels, filter, estimator)
-    with _bar(_steps(study)) as step:
-        metrics = metrics_of(study, settings, step)
-        tests = tests_of(study, settings, step)
-        page, said = page_of(study, settings, metrics, tests)
-        step("page")
+    named, page, said = _page_and_tables(study, settings)
     make_folder(out)
-    named = {"metrics": metrics, **{n: t for n, t in tests.items() if n != "replicates"}}
     for name, frame in named.items():
         table = getattr(artifacts, name.upper())
         artifacts.write_csv(frame, inside(out, f"{name}.csv"), table)
     report = inside(make_folder(inside(out, "report")), "index.html")
     write_whole(report, page)
-    typer.echo(said)
-    _say(study, settings)
-    typer.echo(f"Page: {report}\nTables: {', '.join(inside(out, f'{n}.csv') for n in named)}")
+    typer.echo("\n".join([said, *sentences_of(study, settings), f"Page: {report}"]))
+    typer.echo(f"Tables: {', '.join(inside(out, f'{n}.csv') for n in named)}")
 
 
 @app.command(epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n")
@@ -136,13 +131,9 @@ def page(
     """Write the page alone: findings, charts, and every answer behind them."""
     settings = Settings(min_contrast, replicates, seed)
     study = _read(files, labels, filter, estimator)
-    with _bar(_steps(study)) as step:
-        found = metrics_of(study, settings, step)
-        made, _ = page_of(study, settings, found, tests_of(study, settings, step))
-        step("page")
+    _, made, _ = _page_and_tables(study, settings)
     write_whole(out, made)
-    _say(study, settings)
-    typer.echo(f"Page: {out}")
+    typer.echo("\n".join([*sentences_of(study, settings), f"Page: {out}"]))
 
 
 @app.command(
@@ -189,13 +180,18 @@ def _read(
         return read_study(names, from_logs=from_logs, estimators=estimators or [])
 
 
-def _steps(study: StudyOfFiles) -> int:
-    return 2 * len(study.predictions) + 2  # metrics and bootstrap of each; states, page
-
-
-def _say(study: StudyOfFiles, settings: Settings) -> None:
-    for line in sentences_of(study, settings):
-        typer.echo(line)
+def _page_and_tables(
+    study: StudyOfFiles, settings: Settings
+) -> tuple[dict[str, pd.DataFrame], str, str]:
+    """Return the tables by name, the page, and its summary."""
+    n_steps = 2 * len(study.predictions) + 2  # metrics and bootstrap of each; states, page
+    with _bar(n_steps) as step:
+        metrics = metrics_of(study, settings, step)
+        tests = tests_of(study, settings, step)
+        page, said = page_of(study, settings, metrics, tests)
+        step("page")
+    named = {name: table for name, table in tests.items() if name != "replicates"}
+    return {"metrics": metrics, **named}, page, said
 
 
 @contextmanager

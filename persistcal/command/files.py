@@ -14,12 +14,8 @@ from persistcal.confidence.gathering import RATED, join_predictions
 from persistcal.confidence.needs import check_needs
 from persistcal.imports import answer_checks, own_answers, own_predictions
 from persistcal.imports.answer_files import read_answers
-from persistcal.imports.answers import (
-    beam_table,
-    imported_answers,
-    label_table,
-    question_table,
-)
+from persistcal.imports.own_answers import beam_table, label_table, question_table
+from persistcal.imports.own_predictions import imported_answers
 from persistcal.imports.user_files import columns_of, kind_of, naming, read_batches
 from persistcal.judge.run import label_answers, lexical_labels
 from persistcal.store import artifacts
@@ -53,16 +49,8 @@ Place = tuple[str, str, str]  # model, dataset, estimator
 class StudyOfFiles:
     """What files hold, as the tables that the scripts of the workflow read.
 
-    Attributes
-    ----------
-    checkpoints : dict
-        By model, in the order of the files and of their rows.
-    predictions : dict
-        Table PREDICTIONS of each place, with columns model and dataset.
-    answers, questions, clusters, labels : DataFrame
-        The last three are empty where the files are predictions.
-    notes : list of str
-        What was taken for granted.
+    `checkpoints` are by model, in the order of the files and of their rows. The last three
+    tables are empty where the files are predictions. `notes` say what was taken for granted.
     """
 
     checkpoints: dict[str, list[str]]
@@ -87,6 +75,11 @@ def as_read(
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
+def rows_about(table: pd.DataFrame, about: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows of a table about a model, a dataset and so on."""
+    return table[(table[list(about)] == list(about.values())).all(axis=1)]
+
+
 def names_of_checkpoints(files: Sequence[str]) -> list[str]:
     """Return a name for each file: its own, or its folder's where several have the same.
 
@@ -107,15 +100,12 @@ def names_of_checkpoints(files: Sequence[str]) -> list[str]:
 
 
 def read_study(
-    files: Sequence[str],
-    *,
-    from_logs: Mapping[str, str],
-    estimators: Sequence[str],
+    files: Sequence[str], *, from_logs: Mapping[str, str], estimators: Sequence[str]
 ) -> StudyOfFiles:
     """Read files of answers or of predictions; the columns say which.
 
-    `from_logs` says what to take from logs (keys of `answer_files.OF_LOGS`), and
-    `estimators` which rate answers; none: those of `USUAL` whose needs are met.
+    `from_logs` has keys of `answer_files.OF_LOGS`; without `estimators`, those of `USUAL` whose
+    needs are met rate answers.
     """
     if lacking := [file for file in files if not exists(file)]:
         raise ValueError(f"{lacking[0]}: there is no such file; correct its name.")
@@ -153,8 +143,7 @@ def _from_predictions(files: Mapping[str, str]) -> StudyOfFiles:
         frames.append(frame)
     rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     for name in own_predictions.NAMES:
-        every = pd.api.types.union_categoricals([frame[name] for frame in frames])
-        rows[name] = every
+        rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
     checkpoints, predictions = _checkpoints(rows), {}
     with naming(*files):
         for model, dataset in _distinct(rows, ["model", "dataset"]):
@@ -239,7 +228,12 @@ def _label(
     beams: pd.DataFrame, questions: pd.DataFrame, given: pd.DataFrame
 ) -> dict[str, pd.DataFrame]:
     """Group and label the answers of each checkpoint; return tables by name."""
-    made: dict[str, list[Any]] = {"clusters": [], "labels": [], "answers": []}
+    tables = {
+        "clusters": artifacts.CLUSTERS,
+        "labels": artifacts.LABELS,
+        "answers": artifacts.ANSWERS,
+    }
+    made: dict[str, list[Any]] = {name: [] for name in tables}
     asked = {
         str(dataset): as_read([(rows, {"dataset": str(dataset)})], artifacts.QUESTIONS)
         for dataset, rows in questions.groupby("dataset", sort=False)
@@ -254,11 +248,6 @@ def _label(
         made["clusters"].append((grouped, about))
         made["labels"].append((labels, about))
         made["answers"].append((answers, about))
-    tables = {
-        "clusters": artifacts.CLUSTERS,
-        "labels": artifacts.LABELS,
-        "answers": artifacts.ANSWERS,
-    }
     return {
         "questions": pd.concat(asked.values(), ignore_index=True),
         **{name: as_read(parts, tables[name]) for name, parts in made.items()},
@@ -269,16 +258,15 @@ def _rate(
     estimator: str, study: StudyOfFiles, beams: pd.DataFrame, about: Mapping[str, str]
 ) -> pd.DataFrame:
     """Return the predictions of one model and dataset with an estimator's confidences."""
-
-    def here(table: pd.DataFrame) -> pd.DataFrame:
-        return table[(table[list(about)] == list(about.values())).all(axis=1)]
-
     questions = study.questions[study.questions["dataset"] == about["dataset"]]
     names = study.checkpoints[about["model"]]
+    asked = rows_about(beams, about).groupby("checkpoint", sort=False)
+    by_checkpoint = [(rows, {**about, "checkpoint": str(name)}) for name, rows in asked]
     tables = AnswerTables(
         questions,
-        as_read(_by_checkpoint(here(beams), about), artifacts.BEAMS),
-        *map(here, (study.clusters, study.answers)),
+        as_read(by_checkpoint, artifacts.BEAMS),
+        rows_about(study.clusters, about),
+        rows_about(study.answers, about),
     )
     how = Estimation(
         estimator,
@@ -292,15 +280,6 @@ def _rate(
     )
     rated = estimate(how, tables)
     return join_predictions(tables.predictions(names, "test"), rated[RATED], estimator)
-
-
-def _by_checkpoint(
-    rows: pd.DataFrame, about: Mapping[str, str]
-) -> list[tuple[pd.DataFrame, dict[str, str]]]:
-    return [
-        (part, {**about, "checkpoint": str(name)})
-        for name, part in rows.groupby("checkpoint", sort=False)
-    ]
 
 
 def _notes(labels: pd.DataFrame, chosen: Sequence[str]) -> list[str]:

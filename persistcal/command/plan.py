@@ -25,9 +25,8 @@ INTERVAL = 2 * norm.ppf(0.975)  # standard errors in a 95 % interval
 class Guess:
     """What is guessed of two checkpoints, and of two estimators on what changes between them.
 
-    `flips` is the share of the questions whose correctness changes; on these the estimators
-    have the same sign on a share `agreement`, a contrast AUC of about `auc`, and AUCs that
-    correlate by `correlation`.
+    On the share `flips` of questions estimators have the same sign on a share `agreement`, a
+    contrast AUC of about `auc`, and AUCs that correlate by `correlation`.
     """
 
     accuracy: float
@@ -44,10 +43,7 @@ class Guess:
 
 
 def guessed(asked: Guess, n: int, difference: float | None) -> Iterator[str]:
-    """Yield a line for accuracy, Δ₀ᵇ and contrast AUC that `n` questions find.
-
-    With a `difference`, also how many questions it takes to find that.
-    """
+    """Yield a line per difference that `n` questions find, and how many find `difference`."""
     flips = Flips.of(asked.accuracy, asked.flips)
     accuracy = accuracy_difference(asked.accuracy, asked.flips, n)
     yield f"accuracy of two checkpoints: {accuracy:.3f}"
@@ -62,10 +58,7 @@ def guessed(asked: Guess, n: int, difference: float | None) -> Iterator[str]:
 
 
 def measured(folder: str, asked: int, n: int, difference: float | None) -> Iterator[str]:
-    """Yield a line for each test of a finished study, as if it had asked `n` questions.
-
-    The study lies in `folder` and `asked` so many questions.
-    """
+    """Yield a line per test of the study in `folder`, as if it had asked `n` questions."""
     tests = read_csv(inside(folder, "significance.csv"), SIGNIFICANCE)
     shown = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
     width = shown["upper_97_5pct"] - shown["lower_2_5pct"]

@@ -3,13 +3,18 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 
 from persistcal.analyses.accuracy import accuracies
-from persistcal.command.files import ESTIMATORS, IMPORTED, StudyOfFiles, as_read
+from persistcal.command.files import (
+    ESTIMATORS,
+    IMPORTED,
+    StudyOfFiles,
+    as_read,
+    rows_about,
+)
 from persistcal.evaluation import comparisons, contrast, significance
 from persistcal.evaluation.conditioning import CONDITIONINGS
 from persistcal.evaluation.evaluate import evaluate
@@ -20,15 +25,14 @@ from persistcal.evaluation.replicates import (
     to_table,
 )
 from persistcal.judge.contradictions import count_same_answers
-from persistcal.report.cells import as_csv, fill_cells
-from persistcal.report.grid import lay_out
+from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import EVERY, DisplayNames, named_blocks
 from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import StudyTables, gather
 from persistcal.report.page.facts import about
 from persistcal.report.plain_tables import contrast_set_sizes
-from persistcal.report.state_tables import states as table_of_states
+from persistcal.report.state_views import states as table_of_states
 from persistcal.store import artifacts
 from persistcal.store.sheets import TableFiles
 
@@ -100,8 +104,7 @@ def tests_of(
     replicates, sets, tests = as_read(drawn, artifacts.REPLICATES), [], []
     for model, dataset in dict.fromkeys((m, d) for m, d, _ in study.predictions):
         place = {"model": model, "dataset": dataset}
-        here = (replicates["model"] == model) & (replicates["dataset"] == dataset)
-        paired = from_table(replicates[here])
+        paired = from_table(rows_about(replicates, place))
         blocks = named_blocks([[(dataset, EVERY)]], paired.estimators, dataset)
         tests.append((significance.compare_blocks(paired, blocks), place))
         sets.append((_contrast_sets(study, settings, place), place))
@@ -135,10 +138,7 @@ def _contrast_sets(
     study: StudyOfFiles, settings: Settings, place: Mapping[str, str]
 ) -> pd.DataFrame:
     names = study.checkpoints[place["model"]]
-    answers, clusters = (
-        table[(table[list(place)] == list(place.values())).all(axis=1)]
-        for table in (study.answers, study.clusters)
-    )
+    answers, clusters = (rows_about(table, place) for table in (study.answers, study.clusters))
     asked = {name: answers[answers["checkpoint"] == name] for name in names}
     correct, _ = contrast.arrange_answers(asked)
     how = {**settings.sets, "pairs": contrast.choose_pairs("all", names)}
@@ -180,15 +180,8 @@ def page_of(
         **empty,
     )
     contents = gather(made, config, described=described, main=[], labels=labels)
-    terms = about(
-        config,
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        commit="",
-        weights={},
-        seeds=[int(seed) for seed in predictions["seed"].unique() if seed],
-    )
-    for note in study.notes:
-        terms.append(("Taken for granted", note))
+    terms = about(config, commit="", weights={}, seeds=predictions["seed"].unique())
+    terms += [("Taken for granted", note) for note in study.notes]
     text = json.dumps(config, indent=2, ensure_ascii=False)
     return compose(contents, Origin(terms, [], text)), summary(contents)
 

@@ -1,63 +1,38 @@
 """Ask a checkpoint in words about its answers: with its weights, or behind an API."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from persistcal.answers.ask_server import Reach, ask_for_samples
-from persistcal.answers.predictions import take_predictions
+from persistcal.answers.clusters import take_predictions
+from persistcal.answers.few_shot import chat_prompt, chat_turns
 from persistcal.answers.server_samples import SampleDraws, Served, sample_requests
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.models.chat import chat_prompt, chat_turns
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 GREEDY = 1e-6  # temperature at which the likeliest token is drawn
+Asks = Callable[[Sequence[str], "Asking"], list[list[str]]]  # the replies to each prompt
 
 
 @dataclass(frozen=True)
 class Asking:
-    """How an estimator asks about an answer.
+    """How an estimator asks about an answer."""
 
-    Attributes
-    ----------
-    prompt : str
-        With ``{question}``, and as far as it needs them ``{answer}`` and ``{scale}``.
-    n_samples : int
-        Replies to each prompt.
-    temperature : float
-        0 takes the likeliest token.
-    max_new_tokens : int
-        Of a reply, which may have several lines.
-    seed : int
-    chat : str
-        Whether a prompt is a user's message; empty where it is text that goes on.
-    scale : sequence of str
-        Expressions that the prompt names.
-    batch_size, memory_gb
-        As for answers, see `persistcal.answers.decode.Search`.
-    """
-
-    prompt: str
-    n_samples: int
-    temperature: float
-    max_new_tokens: int
+    prompt: str  # with ``{question}``, and ``{answer}`` and ``{scale}`` as far as it needs them
+    n_samples: int  # replies to each prompt
+    temperature: float  # 0 takes the likeliest token
+    max_new_tokens: int  # of a reply, which may have several lines
     seed: int
-    chat: str = ""
-    scale: Sequence[str] = field(default_factory=list)
-    batch_size: Any = "auto"
+    chat: str = ""  # whether a prompt is a user's message; empty where it is text that goes on
+    scale: Sequence[str] = field(default_factory=list)  # expressions that the prompt names
+    batch_size: Any = "auto"  # and memory_gb: see `persistcal.answers.decode.Search`
     memory_gb: float = 16.0
-
-
-class Asks(Protocol):
-    """A checkpoint that can be asked."""
-
-    def __call__(self, prompts: Sequence[str], how: Asking) -> list[list[str]]:
-        """Return the replies to each prompt."""
 
 
 @dataclass(frozen=True)
@@ -119,18 +94,7 @@ def ask_about_answers(
 ) -> pd.DataFrame:
     """Return table REPLIES: what a checkpoint says about its predictions on a split.
 
-    Parameters
-    ----------
-    questions, clusters : DataFrame
-        Tables QUESTIONS, as the checkpoint is asked them, and CLUSTERS.
-    asks : Asks
-    how : Asking
-    split : str
-
-    Raises
-    ------
-    ValueError
-        When the prompt does not hold the question.
+    `questions` are QUESTIONS as the checkpoint is asked them.
     """
     if "{question}" not in how.prompt:
         raise ValueError("The prompt has no {question}; add it to the estimator's prompt.")

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.equivalence_backends import open_equivalence
+from persistcal.answers.equivalence import open_equivalence
 from persistcal.answers.options import has_options
-from persistcal.confidence.evidence import Estimator, Evidence, rate
+from persistcal.confidence.evidence import KEY, Estimator, Evidence, rate
 from persistcal.confidence.gathering import calibrate_runs
 from persistcal.confidence.needs import INSTALLED, check_needs
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.questions.contexts import asked_by
+from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -32,40 +32,21 @@ NEITHER = 0.5  # the confidence of an answer about which nothing was said that c
 
 @dataclass(frozen=True)
 class Estimation:
-    """The config's entry of an estimator, and the checkpoints that a job rates.
+    """The config's entry of an estimator, and the checkpoints that a job rates."""
 
-    Attributes
-    ----------
-    estimator, function : str
-        Its name; and a module in `persistcal.confidence.estimators`, or a Python file, with a
-        function of the same name, or an entry point of another package.
-    dataset : str
-    read : sequence of str
-        Checkpoints whose answers the estimator reads.
-    earlier, evaluation : sequence of str
-        Checkpoints of the model that it may learn from, and that it rates.
-    split : str
-        Of the answers that it rates.
-    posthoc : str or None
-        How its confidences are calibrated on the earlier checkpoints' train answers.
-    compares_answers : bool
-    equivalence : dict
-        The config's section equivalence, for one that compares answers.
-    sampled, prompt, words, scale
-        See `persistcal.confidence.evidence.Evidence`.
-    """
-
-    estimator: str
+    estimator: str  # its name
+    # A module in `persistcal.confidence.estimators`, or a Python file, with a function of the
+    # same name, or an entry point of another package.
     function: str
     dataset: str
-    read: Sequence[str]
-    earlier: Sequence[str]
-    evaluation: Sequence[str]
-    equivalence: Mapping[str, Any]
-    split: str = "test"
-    posthoc: str | None = None
+    read: Sequence[str]  # checkpoints whose answers the estimator reads
+    earlier: Sequence[str]  # checkpoints of the model that it may learn from
+    evaluation: Sequence[str]  # those that it rates
+    equivalence: Mapping[str, Any]  # the config's section, for one that compares answers
+    split: str = "test"  # of the answers that it rates
+    posthoc: str | None = None  # calibration on the earlier checkpoints' train answers
     compares_answers: bool = False
-    sampled: bool = False
+    sampled: bool = False  # this and those below: see `persistcal.confidence.evidence.Evidence`
     prompt: str = ""
     words: Sequence[str] | None = None
     scale: Mapping[str, float] | None = None
@@ -88,13 +69,12 @@ class AnswerTables:
     def predictions(self, checkpoints: Sequence[str], split: str) -> pd.DataFrame:
         """Return predictions on a split, with the questions as their checkpoints are asked."""
         here = self.answers["checkpoint"].isin(checkpoints) & (self.answers["split"] == split)
-        key = ["checkpoint", "question_id"]
         texts = [
             asked_by(self.questions, name)[["question_id", "question"]].assign(checkpoint=name)
             for name in ["", *checkpoints]
         ]
-        asked = self.answers[here].merge(pd.concat(texts), how="left", on=key)
-        columns = ["checkpoint", "question_id", "question", "answer", "probability", "correct"]
+        asked = self.answers[here].merge(pd.concat(texts), how="left", on=KEY)
+        columns = [*KEY, "question", "answer", "probability", "correct"]
         return asked[columns].reset_index(drop=True)
 
 
@@ -110,32 +90,9 @@ def estimate(
 ) -> pd.DataFrame:
     """Return the predictions that `how` is about, with the estimator's confidences.
 
-    An answer about which nothing was said that can be read has the confidence `NEITHER`.
-
-    Parameters
-    ----------
-    how : Estimation
-    tables : AnswerTables
-    verified : DataFrame, optional
-        Table VERIFIED, for an estimator with a verifier.
-    records : sequence of Checkpoint, optional
-        Of the checkpoints read, for an estimator that reads weights.
-    replies : DataFrame, optional
-        Table REPLIES, for an estimator that asks.
-    entailment_model : str, optional
-        Record of the model that compares answers.
-    threads : int, default=1
-
-    Returns
-    -------
-    DataFrame
-        Columns checkpoint, question_id, correct, train_dataset, seed, confidence and unsaid
-        (whether nothing was said), among others.
-
-    Raises
-    ------
-    ValueError
-        When nothing was said about any answer of a checkpoint, among other things.
+    An answer about which nothing was said that can be read has the confidence `NEITHER`, and
+    is `unsaid`. `records` are those of the checkpoints read, for an estimator that reads
+    weights; `entailment_model` is that of the model that compares answers.
     """
     function, needs = find_estimator(how.function)
     beams, clusters = (t.drop(columns=ABOUT) for t in (tables.beams, tables.clusters))
@@ -236,9 +193,11 @@ def _loader(
     names: Sequence[str], records: Sequence[Checkpoint], threads: int
 ) -> Callable[[str], tuple[Any, Any]]:
     """Return a function that loads model and tokenizer of a checkpoint by its name."""
-    from persistcal.models import load  # torch, which other estimators do not need
+    import torch  # which other estimators do not need
 
-    load.set_threads(threads)
+    from persistcal.models import load
+
+    torch.set_num_threads(threads)
     by_name = dict(zip(names, records, strict=True))
 
     def load_checkpoint(name: str) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from persistcal.answers.equivalence import PairTest
 
@@ -16,61 +16,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Data for an estimator beside the answers that it rates.
+    """Data for an estimator beside the answers that it rates; tables have a column checkpoint.
 
-    Attributes
-    ----------
-    earlier, evaluation : tuple of str
-        The model's checkpoints that may be learnt from, and that are evaluated, in order.
-    labelled : DataFrame
-        Predictions of the earlier checkpoints on the train split, with a column correct;
-        empty unless the estimator is `fitted`. Columns as in the predictions to rate.
-    clusters, beams : DataFrame
-        Tables CLUSTERS and BEAMS with a column checkpoint, of the groups that the
-        estimator `reads`.
-    verified : DataFrame or None
-        Table VERIFIED, of an estimator with a `verifier`.
-    equivalent : callable or None
-        Whether the answers of each pair mean the same, where the estimator
-        `compares_answers` and they are no options.
-    load : callable or None
-        Gives model and tokenizer of a checkpoint, where the estimator `reads_weights`.
-    sampled : bool
-        Whether the answers are samples, which weigh equally, or beams.
-    options : bool
-        Whether they are options of multiple choice, which weigh as their clusters do.
-    prompt : str
-        What the checkpoints are asked about an answer: the estimator's prompt, or else the
-        study's confidence prompt.
-    estimator : str
-        Its name in the config.
-    words : tuple of (str, str) or None
-        What follows the prompt after a right answer and after a wrong one, if the estimator
-        says so.
-    replies : DataFrame or None
-        Table REPLIES with a column checkpoint, where the estimator `asks`.
-    scale : dict or None
-        The probability of each expression, if the estimator says so.
+    What is None is there only where the estimator's entry in the config asks for it.
     """
 
-    earlier: tuple[str, ...]
-    evaluation: tuple[str, ...]
+    earlier: tuple[str, ...]  # checkpoints of the model that may be learnt from, in order
+    evaluation: tuple[str, ...]  # those that are evaluated, in order
+    # Predictions of the earlier ones on the train split, with columns as in those to rate, and
+    # correct; empty unless the estimator is `fitted`.
     labelled: pd.DataFrame
-    clusters: pd.DataFrame
+    clusters: pd.DataFrame  # CLUSTERS and BEAMS of the groups that the estimator `reads`
     beams: pd.DataFrame
-    verified: pd.DataFrame | None = None
+    verified: pd.DataFrame | None = None  # VERIFIED of its `verifier`
+    # Whether the answers of each pair mean the same; not of options.
     equivalent: PairTest | None = None
     load: "Callable[[str], tuple[PreTrainedModel, PreTrainedTokenizerBase]] | None" = None
-    sampled: bool = False
-    options: bool = False
-    prompt: str = ""
-    estimator: str = ""
-    words: tuple[str, str] | None = None
-    replies: pd.DataFrame | None = None
-    scale: Mapping[str, float] | None = None
+    sampled: bool = False  # whether answers are samples, which weigh equally, or beams
+    options: bool = False  # of multiple choice, which weigh as their clusters do
+    prompt: str = ""  # about an answer: the estimator's, or else the study's
+    estimator: str = ""  # its name in the config
+    words: tuple[str, str] | None = None  # after the prompt: of a right and of a wrong answer
+    replies: pd.DataFrame | None = None  # REPLIES of what it `asks`
+    scale: Mapping[str, float] | None = None  # the probability of each expression
 
 
+KEY = ["checkpoint", "question_id"]  # of an answer
 Estimator = Callable[[pd.DataFrame, Evidence], Any]
+Ask = Callable[[pd.DataFrame, Any, Any], ArrayLike]  # answers, model, tokenizer
+
+
+def rate_by_checkpoint(answers: pd.DataFrame, evidence: Evidence, ask: Ask) -> pd.Series:
+    """Return what `ask` says of the answers of each checkpoint, which is loaded for it."""
+    assert evidence.load is not None
+    rated = pd.Series(np.nan, answers.index)
+    for checkpoint, rows in answers.groupby("checkpoint", sort=False):
+        rated[rows.index] = np.asarray(ask(rows, *evidence.load(str(checkpoint))))
+    return rated
 
 
 def rate(
@@ -86,12 +68,6 @@ def rate(
     Where it `may_lack` some, NaN stands for one that is missing in a Series of pandas'
     Float64: nothing was said that can be read. The estimator gets copies, and answers whose
     index shares no label with row numbers: of a Series, it says which confidence is whose.
-
-    Raises
-    ------
-    ValueError
-        When there are more or fewer, a Series has another index, rows were moved in
-        place, or one is no number in [0, 1]; the message names the first such answer.
     """
     n = len(answers)
     index = pd.RangeIndex(n, 2 * n)
@@ -118,7 +94,7 @@ def _in_order(
     index: pd.RangeIndex,
     name: str,
 ) -> NDArray[np.float64]:
-    """Return what an estimator returned in the order of its answers, whose index was `index`.
+    """Return what an estimator returned in the order of its answers, by their `index`.
 
     `left` is the index that it left its answers with.
     """

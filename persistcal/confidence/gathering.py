@@ -12,20 +12,9 @@ RATED = ["checkpoint", "question_id", *RUN, "confidence"]
 
 
 def gather_scores(scores: pd.DataFrame, uses: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    """Collect an adapter estimator's confidences from the scores of its checkpoints.
+    """Return columns `RATED` of SCORES: an adapter estimator's confidences at each checkpoint.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Table SCORES; `checkpoint` and `answers` say whose weights gave them, of which answers.
-    uses : sequence of mapping
-        Where the confidences at each checkpoint are: keys checkpoint, scored_at,
-        answers and answers_of.
-
-    Returns
-    -------
-    DataFrame
-        Columns `RATED`.
+    `uses` say where they are, with keys checkpoint, scored_at, answers and answers_of.
     """
     parts = []
     for use in uses:
@@ -41,13 +30,7 @@ def calibrate_runs(
 ) -> pd.DataFrame:
     """Calibrate each run of `estimator` on its own confidences in labelled answers.
 
-    Both frames have columns train_dataset, seed and confidence, `labelled` a column
-    correct. `method` is one of `persistcal.confidence.posthoc.METHODS`.
-
-    Raises
-    ------
-    ValueError
-        When the method cannot be fitted to a run; the message names the estimator.
+    Both frames have columns train_dataset, seed and confidence, `labelled` a column correct.
     """
     known = dict(list(labelled.groupby(RUN)))
     parts = []
@@ -69,23 +52,10 @@ def join_predictions(
     *,
     copies: bool = False,
 ) -> pd.DataFrame:
-    """Return table PREDICTIONS: every answer with the confidences of `estimator`.
+    """Return table PREDICTIONS: every answer with the `RATED` confidences of `estimator`.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        Columns checkpoint, question_id and correct.
-    confidences : DataFrame
-        Columns `RATED`; rows of questions that are not in `answers` are dropped.
-    estimator : str
-    copies : bool, default=False
-        Whether the confidences are those of another checkpoint in its own answers.
-        Where that checkpoint had no answer, the confidence is 0.
-
-    Raises
-    ------
-    ValueError
-        When an estimator that is no copy has no confidence for an answer.
+    Whether they are `copies`, another checkpoint's in its own answers: where that one had no
+    answer, the confidence is 0. Other estimators must rate every answer.
     """
     runs = confidences[["checkpoint", *RUN]].drop_duplicates()
     wanted = answers[["checkpoint", "question_id", "correct"]].merge(runs, on="checkpoint")

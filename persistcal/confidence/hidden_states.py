@@ -11,13 +11,7 @@ from persistcal.confidence.packed_forward import Packed, pack
 
 
 def blocks(model: PreTrainedModel) -> nn.ModuleList:
-    """Return the transformer blocks of `model` in order.
-
-    Raises
-    ------
-    ValueError
-        When the model does not list them where most architectures do.
-    """
+    """Return the transformer blocks of `model` in order, where it lists them as most do."""
     layers = getattr(model.get_decoder(), "layers", None)
     if not isinstance(layers, nn.ModuleList):
         raise ValueError(
@@ -52,8 +46,6 @@ def last_hidden_states(
 
     Parameters
     ----------
-    model : PreTrainedModel
-        With or without an active adapter.
     prompts : sequence of sequence of int
         Token ids of one batch.
     last_layer : {"after_norm", "before_norm"}, default="after_norm"

@@ -1,8 +1,7 @@
 """Columns and weights that an estimator needs, and a refusal of answers that lack them.
 
-The file of an estimator says it beside the function, as ``NEEDS = ("logprob",)``: names of
-columns of BEAMS that may be empty, and `SEVERAL`. It is read without running the file, so
-that a study can be refused before anything runs.
+The file of an estimator says it as ``NEEDS = ("logprob",)``: columns of BEAMS that may be
+empty, and `SEVERAL`. It is read without running the file, so that a study is refused in time.
 """
 
 import ast
@@ -18,18 +17,7 @@ KNOWN = (SEVERAL, "logprob", "n_tokens", "entropy", "unconditional", "stated")
 
 
 def declared_needs(source: str) -> tuple[str, ...]:
-    """Return what the estimator whose file holds `source` needs.
-
-    Raises
-    ------
-    ValueError
-        When NEEDS is no tuple of known needs.
-
-    Examples
-    --------
-    >>> declared_needs('NEEDS = ("logprob",)')
-    ('logprob',)
-    """
+    """Return what the estimator whose file holds `source` needs, refused if it is unknown."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
             try:
@@ -46,22 +34,7 @@ def declared_needs(source: str) -> tuple[str, ...]:
 
 
 def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -> None:
-    """Refuse answers that lack what `estimator` needs.
-
-    Parameters
-    ----------
-    estimator : str
-        Its name in the config.
-    needs : collection of str
-        Of `KNOWN`.
-    beams : DataFrame
-        Columns of BEAMS, of one or several checkpoints (column checkpoint).
-
-    Raises
-    ------
-    ValueError
-        With the estimator, what is missing and what to do.
-    """
+    """Refuse `beams`, of one or several checkpoints, that lack what `estimator` needs."""
     place = [name for name in ("checkpoint", "question_id") if name in beams]
     for need in needs:
         if need == SEVERAL:

@@ -15,21 +15,11 @@ from persistcal.store.pace import Pace
 
 
 class Packed(NamedTuple):
-    """Prompts ready for a forward pass.
+    """Prompts ready for a forward pass."""
 
-    Attributes
-    ----------
-    inputs : dict
-        Keyword arguments of the model or its decoder.
-    ends : ndarray of int64, shape (2, n_prompts)
-        Row and column in the batch of the last token of each prompt.
-    ends_there : Tensor
-        The same on the model's device.
-    """
-
-    inputs: dict[str, Any]
-    ends: np.ndarray
-    ends_there: Tensor
+    inputs: dict[str, Any]  # keyword arguments of the model or its decoder
+    ends: np.ndarray  # int64, shape (2, n_prompts): row and column of each prompt's last token
+    ends_there: Tensor  # the same on the model's device
 
     def last_tokens(self, hidden: Tensor) -> Tensor:
         """Return what `hidden` has, on any device, at the last token of each prompt."""
@@ -92,16 +82,8 @@ def over_prompts(
 ) -> np.ndarray:
     """Return the number that `compute` gives for each prompt, given those of a batch.
 
-    Prompts that begin alike go into one batch. NaN stands for a prompt whose batch is not
-    part of `work`.
-
-    Raises
-    ------
-    MemoryError
-        When a single prompt does not fit into the GPU's memory; of a batch that does
-        not, the halves are computed one after the other.
-    FloatingPointError
-        When what is computed is not a number.
+    Prompts that begin alike go into one batch, whose halves are computed one after the other
+    where it does not fit into memory. NaN stands for a prompt whose batch is not in `work`.
     """
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     with Pace(total=len(order), desc=desc, unit=" answers") as bar:
@@ -129,15 +111,10 @@ def check_logits(
     ours: Tensor,
     tokens: Sequence[int] | slice = slice(None),
 ) -> None:
-    """Compare logits of packed prompts with those of a full forward pass of each alone.
+    """Refuse logits of packed prompts that are not those of a forward pass of each alone.
 
     An architecture that scales or caps its logits, or treats attention masks in its own
     way, would otherwise train and score something else. `ours` are of some `tokens`.
-
-    Raises
-    ------
-    ValueError
-        When the two differ by more than rounding.
     """
     alone = [
         model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]

@@ -14,24 +14,12 @@ import numpy as np
 
 
 class PromptTree(NamedTuple):
-    """Several prompts as one row of tokens, each token before its descendants.
+    """Several prompts as one row of tokens, each token before its descendants."""
 
-    Attributes
-    ----------
-    token_ids : list of int
-        Every beginning that prompts share once.
-    positions : list of int
-        Place of each token in its own prompts.
-    until : list of int
-        Where in the row the descendants of each token end.
-    ends : list of int
-        Where in the row the last token of each prompt is.
-    """
-
-    token_ids: list[int]
-    positions: list[int]
-    until: list[int]
-    ends: list[int]
+    token_ids: list[int]  # every beginning that prompts share once
+    positions: list[int]  # place of each token in its own prompts
+    until: list[int]  # where in the row the descendants of each token end
+    ends: list[int]  # where in the row the last token of each prompt is
 
 
 def _n_common(one: Sequence[int], other: Sequence[int]) -> int:
@@ -43,8 +31,6 @@ def _n_common(one: Sequence[int], other: Sequence[int]) -> int:
 def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:
     """Pack the token ids of sorted `prompts` into one row.
 
-    Examples
-    --------
     >>> tree = make_tree([[5, 6, 7, 9], [5, 6, 8], [5, 6, 8, 1]])
     >>> tree.token_ids, tree.positions
     ([5, 6, 7, 9, 8, 1], [0, 1, 2, 3, 2, 3])
@@ -70,25 +56,14 @@ def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:
 
 
 class Batch(NamedTuple):
-    """Trees padded on the right to one length.
+    """Trees padded on the right to one length; all arrays are of int64."""
 
-    Attributes
-    ----------
-    token_ids, positions : ndarray of int64, shape (n_rows, length)
-    until : ndarray of int64, shape (n_rows, length)
-        Where in its row the descendants of each token end, which alone see it.
-    row, column : ndarray of int64, shape (n_prompts,)
-        Where the last token of each prompt is, in the order that they were given in.
-    branches : bool
-        Whether some token does not see all tokens before it.
-    """
-
-    token_ids: np.ndarray
+    token_ids: np.ndarray  # of shape (n_rows, length), as are the next two
     positions: np.ndarray
-    until: np.ndarray
-    row: np.ndarray
-    column: np.ndarray
-    branches: bool
+    until: np.ndarray  # where in its row the descendants of each token end, which alone see it
+    row: np.ndarray  # of shape (n_prompts,): where the last token of each prompt is,
+    column: np.ndarray  # in the order that they were given in
+    branches: bool  # whether some token does not see all tokens before it
 
 
 def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
@@ -119,13 +94,8 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
 def pack_prompts(prompts: Sequence[Sequence[int]], width: int) -> Batch:
     """Pack the token ids of `prompts` into trees for a decoder of `width` units.
 
-    Prompts may be equal, or the beginning of another. Padding is seen by no token of a
-    prompt.
-
-    Raises
-    ------
-    ValueError
-        When a prompt has no tokens.
+    Prompts may be equal, or the beginning of another, but not empty. Padding is seen by no
+    token of a prompt.
     """
     if not all(prompts):
         raise ValueError("A prompt has no tokens; check the prompt template and the tokenizer.")

@@ -7,15 +7,8 @@ import pandas as pd
 
 
 def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
-    r"""Return the text that comes before every question: solved examples.
+    r"""Return the text that comes before every question: examples with their answers.
 
-    Parameters
-    ----------
-    examples : iterable of (str, str)
-        Questions and their answers.
-
-    Examples
-    --------
     >>> few_shot_prefix([("Capital of Peru?", "Lima"), ("Capital of Mali?", "Bamako")])
     'Prompt: Capital of Peru?\nAnswer: Lima\n\nPrompt: Capital of Mali?\nAnswer: Bamako\n\n'
     """
@@ -25,8 +18,6 @@ def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
 def few_shot_message(examples: Sequence[tuple[str, str]], question: str) -> str:
     r"""Return the one message that asks a chat model `question`, as the paper's release does.
 
-    Examples
-    --------
     >>> print(few_shot_message([("Capital of Peru?", "Lima")], "Capital of Chad?"))
     Here are 1 examples of a prompt and its answer:
     <BLANKLINE>
@@ -54,7 +45,7 @@ def few_shot_groups(
     by_category: bool,
     place: int = 0,
 ) -> list[tuple[list[tuple[str, str]], pd.DataFrame]]:
-    """Split questions into groups that are shown the same examples.
+    """Split questions into groups, each with the examples that it is shown.
 
     Parameters
     ----------
@@ -62,21 +53,11 @@ def few_shot_groups(
         Rows of the table QUESTIONS, in order. An example is answered with its
         first reference.
     n_examples : int
-        So many examples are shown.
+        So many examples are shown; fewer are refused.
     by_category : bool
         Whether a question is shown examples of its own category only.
     place : int, default=0
         How often so many examples are passed over first.
-
-    Returns
-    -------
-    list of (list of (str, str), pandas.DataFrame)
-        Examples, each a question and its answer, and the questions that follow them.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer examples than that, or fewer of some category.
     """
     groups = [("any", examples, asked)]
     if by_category:

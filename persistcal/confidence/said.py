@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.answers.server_samples import OPEN, THOUGHTS
-from persistcal.confidence.candidates import KEY
-from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.evidence import KEY, Evidence
 
 _NUMBER = re.compile(
     r"(?<![\w.,/−-])(\d+(?:\.\d*)?|\.\d+)"
@@ -115,17 +114,9 @@ def rate_replies(
     evidence: Evidence,
     read: Callable[[str, "pd.Series"], float | None],
 ) -> pd.Series:
-    """Return the mean of what `read` finds in the replies about each answer.
+    """Return the mean of what `read` finds in the replies about each answer, given its row.
 
     Those that cannot be read are left out; where no reply can be, the confidence is missing.
-
-    Parameters
-    ----------
-    answers : DataFrame
-    evidence : Evidence
-        With `replies`.
-    read : callable
-        Is given a reply and the row of its answer.
     """
     assert evidence.replies is not None
     texts = evidence.replies.groupby(KEY, sort=False)["text"].agg(list)

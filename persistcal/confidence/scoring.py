@@ -15,26 +15,13 @@ from persistcal.models.batches import Work
 
 @dataclass(frozen=True)
 class HowScored:
-    """The config's settings for scores of adapters.
-
-    Attributes
-    ----------
-    split : str
-        Of the questions whose predictions are scored.
-    prompt : str
-        Template of the confidence prompt.
-    batch_size : int
-    head : {"float32", "model"}
-        See `digit_logits`.
-    precision : str
-        See `persistcal.models.load.open_model`.
-    """
+    """The config's settings for scores of adapters, in the predictions on a split."""
 
     split: str
-    prompt: str
+    prompt: str  # template of the confidence prompt
     batch_size: int
     head: Head
-    precision: str
+    precision: str  # see `persistcal.models.load.open_model`
 
 
 @torch.inference_mode()
@@ -51,16 +38,10 @@ def score_answers(
 
     Parameters
     ----------
-    model : PreTrainedModel
-        With or without an adapter.
-    prompts : sequence of sequence of int
-        Token ids of the confidence prompts.
-    digits : sequence of int
-        Token ids of the ten digits.
+    prompts, digits, head
+        As for `digit_logits`.
     batch_size : int
         Prompts in a forward pass; results do not depend on it beyond rounding.
-    head : {"float32", "model"}
-        See `digit_logits`.
     work : Work, optional
         Which batches are scored, all by default, and what keeps their scores.
 

@@ -1,19 +1,75 @@
-"""Measures of uncertainty of the answers to one question, as lm-polygraph has them.
+"""All that was answered to a question, and measures of its uncertainty.
 
-Weights sum to 1. Where they are equal, as those of samples, each function gives what
+Weights sum to 1. Where they are equal, as those of samples, each measure gives what
 lm-polygraph 0.7 does; unequal ones, as those of beams, stand for answers that occur so
 often: an answer of twice the weight counts as the same answer drawn twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
+
+from persistcal.answers.clusters import beam_weights
+from persistcal.confidence.evidence import KEY, Evidence
 
 Matrix = NDArray[np.float64]
 
 KEPT = 0.9  # eigenvectors of smaller eigenvalues of the Laplacian count
+
+
+class Candidates(NamedTuple):
+    """The beams or samples of a checkpoint for one question, n of them."""
+
+    texts: list[str]  # stripped; empty where nothing was answered
+    logprobs: NDArray[np.float64]
+    # Sum to 1: equal for samples, by probability for beams, their clusters' for options.
+    weights: NDArray[np.float64]
+    groups: NDArray[np.int64]  # cluster of each, -1 where nothing was answered
+
+
+def rate_candidates(
+    answers: pd.DataFrame, evidence: Evidence, confidence: Callable[[Candidates], float]
+) -> pd.Series:
+    """Return the `confidence` of all that was answered to the question of each answer."""
+    beams = grouped(answers, evidence)
+    rated = {
+        key: confidence(_candidates(rows, evidence))
+        for key, rows in beams.groupby(KEY, sort=False)
+    }
+    keys = zip(*(answers[name] for name in KEY), strict=True)
+    return pd.Series([rated[key] for key in keys], answers.index, dtype=float)
+
+
+def own_beams(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
+    """Return the best beam that says what each answer says, in the order of `answers`."""
+    key = [*KEY, "answer"]
+    beams = evidence.beams.assign(answer=evidence.beams["text"].str.strip())
+    best = beams.sort_values("logprob", ascending=False, kind="stable").drop_duplicates(key)
+    return answers[key].merge(best, how="left", validate="one_to_one").set_index(answers.index)
+
+
+def grouped(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
+    """Return the beams of the answers' questions, with the cluster that each is in."""
+    beams = evidence.beams.merge(answers[KEY])
+    beams = beams.assign(text=beams["text"].str.strip())
+    members = evidence.clusters[[*KEY, "cluster", "probability", "members"]]
+    members = members.explode("members")
+    members = members.rename(columns={"members": "text"})
+    found = beams.merge(members, how="left", validate="many_to_one")
+    return found.assign(cluster=found["cluster"].fillna(-1).astype(int))
+
+
+def _candidates(rows: pd.DataFrame, evidence: Evidence) -> Candidates:
+    logprobs = rows["logprob"].to_numpy(float)
+    how = "equal" if evidence.sampled else "softmax"
+    weights = rows["probability"].to_numpy(float)
+    if not evidence.options:
+        weights = beam_weights(logprobs.tolist(), weighting=how)
+    return Candidates(rows["text"].tolist(), logprobs, weights, rows["cluster"].to_numpy())
 
 
 def sequence_entropy(logprobs: ArrayLike, weights: ArrayLike) -> float:

@@ -21,13 +21,7 @@ Head = Literal["float32", "model"]  # in which the digits' logits are computed
 
 
 def digit_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return the token ids of the digits 0 to 9.
-
-    Raises
-    ------
-    ValueError
-        When a digit is not one token of its own.
-    """
+    """Return the token ids of the digits 0 to 9, each of which must be one token."""
     digits = []
     for digit in "0123456789":
         ids = tokenizer.encode(digit, add_special_tokens=False)
@@ -68,8 +62,6 @@ def digit_logits(
 
     Parameters
     ----------
-    model : PreTrainedModel
-        Causal language model, with or without adapters.
     prompts : sequence of sequence of int
         Token ids. What prompts have in common at their start is encoded once.
     digits : sequence of int
@@ -104,8 +96,6 @@ def digit_logits(
 def confidence_of(logits: Tensor) -> Tensor:
     """Return the expected digit over nine: shape (n, 10) to (n,), in [0, 1].
 
-    Examples
-    --------
     All mass on 9, then equal mass on 0 and 3, which is 1.5 / 9:
 
     >>> off = -1000.0
@@ -126,11 +116,5 @@ def clamp_straight_through(confidence: Tensor) -> Tensor:
 def check_digit_logits(
     model: PreTrainedModel, prompts: Sequence[Sequence[int]], digits: Sequence[int]
 ) -> None:
-    """Compare `digit_logits` of a few prompts with the model's own full forward pass.
-
-    Raises
-    ------
-    ValueError
-        When the two differ by more than rounding.
-    """
+    """Refuse a model whose full forward pass gives other logits than `digit_logits`."""
     check_logits(model, prompts, digit_logits(model, prompts, digits), list(digits))

@@ -16,38 +16,22 @@ from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from persistcal.answers.few_shot import chat_prompt
 from persistcal.confidence.packed_forward import check_logits, over_prompts, pack
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.models.chat import chat_prompt
 
 
 @dataclass(frozen=True)
 class VerifierPrompt:
-    """The config's request for a verdict.
+    """The config's request for a verdict."""
 
-    Attributes
-    ----------
-    template : str
-        With ``{question}`` and ``{answer}``.
-    chat_template : bool
-        See `verifier_prompt`.
-    word : str
-        That the verifier says of right answers.
-    """
-
-    template: str
-    chat_template: bool
-    word: str
+    template: str  # with ``{question}`` and ``{answer}``
+    chat_template: bool  # `chat` of `verifier_prompt`
+    word: str  # that the verifier says of right answers
 
 
 def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
-    """Return the token of `word`, leading space included.
-
-    Raises
-    ------
-    ValueError
-        When it is not one token.
-    """
+    """Return the token of `word`, leading space included; several are refused."""
     ids = tokenizer.encode(word, add_special_tokens=False)
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
         raise ValueError(
@@ -63,21 +47,8 @@ def verifier_prompt(
 ) -> list[int]:
     """Return the token ids of the request for a verdict.
 
-    Parameters
-    ----------
-    tokenizer : PreTrainedTokenizerBase
-    template : str
-        With ``{question}`` and ``{answer}``.
-    question, answer : str
-    chat : bool
-        Whether the filled template is a user's message, to be put into the
-        tokenizer's chat template (without thinking, where it knows of that), or
-        plain text that the verifier goes on with.
-
-    Raises
-    ------
-    ValueError
-        When `chat` is set and the tokenizer has no chat template.
+    In a `chat` it is a user's message, in the tokenizer's chat template without thinking;
+    otherwise plain text that the verifier goes on with.
     """
     text = confidence_prompt(template, question, answer)
     if not chat:
@@ -117,11 +88,8 @@ def word_probability(
 
     Parameters
     ----------
-    model : PreTrainedModel
-        Causal language model, with or without an adapter.
     prompts : sequence of sequence of int
         Token ids.
-    token : int
     batch_size : int
         Prompts in a forward pass; results do not depend on it beyond rounding.
 

@@ -27,16 +27,9 @@ class Series(NamedTuple):
 class AnswerArrays(NamedTuple):
     """Correctness and confidences of one model's answers to one dataset.
 
-    Attributes
-    ----------
-    checkpoints : tuple of str
-        Evaluation checkpoints, earliest first.
-    questions : ndarray of shape (n_questions,)
-        Identifiers in sorted order, so that the order of rows has no effect.
-    correct : int8 ndarray of shape (n_checkpoints, n_questions)
-        1 correct, 0 incorrect, -1 where the checkpoint gave no answer.
-    confidence : dict of Series to ndarray of shape (n_checkpoints, n_questions)
-        In [0, 1]; NaN where the checkpoint gave no answer.
+    Checkpoints are in order and questions sorted, so that the order of rows has no effect. Both
+    arrays have the shape (n_checkpoints, n_questions): `correct` is 1, 0, or -1 where the
+    checkpoint gave no answer, and there the confidence, in [0, 1], is NaN.
     """
 
     checkpoints: tuple[str, ...]
@@ -45,12 +38,18 @@ class AnswerArrays(NamedTuple):
     confidence: dict[Series, NDArray[np.float64]]
 
     @property
+    def rows(self) -> dict[tuple[str, str], list[int]]:
+        """The numbers of the series of each (train_dataset, estimator), one per seed."""
+        numbers: dict[tuple[str, str], list[int]] = {}
+        for number, series in enumerate(self.confidence):
+            numbers.setdefault(series[:2], []).append(number)
+        return numbers
+
+    @property
     def estimators(self) -> dict[tuple[str, str], list[NDArray[np.float64]]]:
         """The confidences of each (train_dataset, estimator), one array per seed."""
-        by_estimator: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
-        for series, confidence in self.confidence.items():
-            by_estimator.setdefault(series[:2], []).append(confidence)
-        return by_estimator
+        runs = list(self.confidence.values())
+        return {member: [runs[number] for number in own] for member, own in self.rows.items()}
 
 
 def _refuse(rows: pd.DataFrame, what: str, remedy: str) -> PredictionsError:
@@ -105,28 +104,10 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
 
 
 def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArrays:
-    """Arrange `predictions` as arrays over checkpoints and questions.
+    """Arrange predictions, of one model and dataset, as arrays over checkpoints and questions.
 
-    Parameters
-    ----------
-    predictions : DataFrame
-        Rows of the table `persistcal.store.artifacts.PREDICTIONS` of one model and
-        dataset; `correct` may also hold 0 and 1.
-    checkpoints : sequence of str
-        Evaluation checkpoints, earliest first.
-
-    Returns
-    -------
-    AnswerArrays
-        With the estimators in order of (train_dataset, estimator, seed).
-
-    Raises
-    ------
-    PredictionsError
-        When a confidence is not in [0, 1], `correct` is not 0 or 1, a
-        checkpoint is unknown, two rows have the same key, an estimator lacks a
-        checkpoint or a question that another has, or two rows disagree on
-        whether an answer is correct. The message shows the first such rows.
+    Refuses what cannot be arranged, or contradicts itself, with a PredictionsError that shows
+    the first such rows. Estimators are in order of (train_dataset, estimator, seed).
     """
     predictions = predictions.reset_index(drop=True)
     predictions = _check_values(predictions, checkpoints)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import Component, Counts, component, draw_sequences
-from persistcal.evaluation.metrics import Array
-from persistcal.evaluation.prepared import on_contrast_set
-from persistcal.evaluation.scopes import CONTRAST_METRICS, OnContrastSet, compute
+from persistcal.evaluation.evaluate import on_contrast_set
+from persistcal.evaluation.metrics import CONTRAST_METRICS, Array, OnContrastSet, compute
 from persistcal.store.artifacts import CHANCE_ADJUSTED, CHANCE_FLIPS
 
 AT_ONCE = 10_000_000  # counts of questions that are drawn at a time
@@ -36,8 +35,6 @@ ADJUSTED = CHANCE_ADJUSTED.but("model", "dataset")
 def lucky_per_wrong(n_options: NDArray[np.int_]) -> Array:
     """Return right guesses per wrong one, 1/(k − 1), by question; 0 of those without options.
 
-    Examples
-    --------
     >>> lucky_per_wrong(np.array([2, 5, 0])).tolist()
     [1.0, 0.25, 0.0]
     """
@@ -56,13 +53,10 @@ def flips_by_chance(
     n_replicates: int,
     seed: int,
 ) -> pd.DataFrame:
-    r"""Estimate how many flips of each contrast set are chance.
+    """Estimate how many flips of each contrast set are chance.
 
     Parameters
     ----------
-    answers : AnswerArrays
-    sets : sequence of ContrastSet
-        Of these answers.
     n_options : int ndarray of shape (n_questions,)
         0 of a question without options, where nothing is chance.
     n_replicates, seed : int
@@ -189,11 +183,6 @@ def adjusted_metrics(
     questions that both states guess and get wrong. That holds where the luck of a guess and the
     confidence in it are independent, question by question.
 
-    Parameters
-    ----------
-    answers, sets, n_options, n_replicates, seed
-        As for `flips_by_chance`; sets that are not kept are left out.
-
     Returns
     -------
     DataFrame
@@ -215,8 +204,7 @@ def adjusted_metrics(
         values = [np.concatenate([block[name][0] for block in made], axis=1) for made in drawn]
         left = [np.concatenate([block[name][1] for block in made]) for made in drawn]
         told = [n for n, of in enumerate(left) if np.quantile(of[1:], LOW) > NONE]
-        for member in answers.estimators:
-            own = [i for i, series in enumerate(answers.confidence) if series[:2] == member]
+        for member, own in answers.rows.items():
             found: list[float] = [np.nan, np.nan, *bounds]
             if told:
                 of = np.stack([values[n][own] for n in told])

@@ -16,12 +16,11 @@ import pandas as pd
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import Pairs, choose_pairs
 from persistcal.evaluation.draws import Sequences, component, draw_sequences, reach, take
+from persistcal.evaluation.evaluate import once
 from persistcal.evaluation.measures import names
-from persistcal.evaluation.metrics import Array, mean_gap
-from persistcal.evaluation.prepared import once
+from persistcal.evaluation.metrics import FULL_METRICS, Array, FullSet, compute, mean_gap
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates
 from persistcal.evaluation.replicates import LARGEST_BLOCK, MEMORY
-from persistcal.evaluation.scopes import FULL_METRICS, FullSet, compute
 from persistcal.evaluation.significance import holm
 
 log = logging.getLogger(__name__)
@@ -60,11 +59,8 @@ def resample_states(
 ) -> dict[Kind, Resampled]:
     """Evaluate states on the same bootstrap replicates.
 
-    Returns
-    -------
-    dict of (train_dataset, estimator, metric, seed) to Resampled
-        The full-set metrics of each series and, with seed "mean", their means over seeds; and
-        with an empty estimator the accuracy, whose questions are drawn freely.
+    The full-set metrics of each series and, with seed "mean", their means over seeds; and with
+    an empty estimator the accuracy, whose questions are drawn freely.
     """
     n_questions = len(answers.questions)
     series = list(answers.confidence)
@@ -99,8 +95,7 @@ def resample_states(
                     for i, of_run in enumerate(of_runs):
                         values[name, i][row, columns] = of_run
     made = {("", "", ACCURACY, ""): Resampled(accuracy[:, 0], accuracy[:, 1:])}
-    for member in answers.estimators:
-        own = [i for i, one in enumerate(series) if one[:2] == member]
+    for member, own in answers.rows.items():
         for name in names("full"):
             by_seed = {str(series[i].seed): values[name, i] for i in own}
             by_seed[MEAN] = np.mean([values[name, i] for i in own], axis=0)
@@ -120,25 +115,13 @@ def _accuracy(answers: AnswerArrays, state: State, drawn: Sequences | None) -> A
 def compare_checkpoints(
     answers: AnswerArrays, pairs: Sequence[tuple[int, int]], *, n_replicates: int, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare pairs of checkpoints, and follow each metric along the order of all.
+    """Compare pairs of checkpoints, by position, and follow each metric along the order of all.
 
-    Parameters
-    ----------
-    answers : AnswerArrays
-    pairs : sequence of (int, int)
-        Positions of checkpoints.
-    n_replicates, seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    states : DataFrame
-        Columns `STATES`, on the questions that both checkpoints answered; a difference is
-        later − earlier. A pair without a common question has no rows, and a warning.
-    trends : DataFrame
-        Columns `TRENDS`: the least-squares slope per checkpoint, on the questions that all
-        answered. Empty for fewer than three checkpoints, and with a warning where they share
-        no question.
+    The first table has the columns `STATES`, on the questions that both checkpoints answered; a
+    difference is later − earlier. A pair without a common question has no rows, and a warning.
+    The second has the columns `TRENDS`: the least-squares slope per checkpoint, on the
+    questions that all answered. It is empty for fewer than three checkpoints, and with a
+    warning where they share no question.
     """
     questions = {pair: shared(answers, pair) for pair in pairs}
     for earlier, later in [pair for pair in pairs if not questions[pair]]:
@@ -206,27 +189,10 @@ def compare_states(
     n_replicates: int,
     seed: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare the states of all models on one dataset.
+    """Return the tables STATES and TRENDS of all models on one dataset.
 
-    Parameters
-    ----------
-    predictions : mapping of str to DataFrame
-        By model, see `persistcal.evaluation.arrange.arrange`.
-    checkpoints : mapping of str to sequence of str
-        By model its evaluation checkpoints, earliest first.
-    dataset : str
-        Estimators that were trained on another one say so in their name.
-    pairs : {"all", "adjacent", "first"} or sequence of (str, str)
-        See `persistcal.evaluation.contrast.choose_pairs`. Of two models the last checkpoints
-        are compared.
-    n_replicates, seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    states, trends : DataFrame
-        Rows of the tables STATES and TRENDS of `persistcal.store.artifacts`. Holm's method
-        adjusts for the pairs of a model, or for the pairs of models.
+    Estimators that were trained on another dataset say so in their name. Of two models the last
+    checkpoints are compared. Holm's method adjusts for the pairs of a model, or of models.
     """
     how = {"n_replicates": n_replicates, "seed": seed}
     answers = {model: arrange(rows, checkpoints[model]) for model, rows in predictions.items()}

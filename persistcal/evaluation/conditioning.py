@@ -18,13 +18,7 @@ APART = 1e-7  # of knots: between closer ones the fit would make an opinion of t
 
 
 class Conditioned(NamedTuple):
-    """Conditioned confidences in the two answers to each question; they sum to 1.
-
-    Attributes
-    ----------
-    earlier, later : ndarray of shape (n_questions,)
-        In (0, 1).
-    """
+    """Conditioned confidences in the two answers to each question: in (0, 1), of sum 1."""
 
     earlier: NDArray[np.float64]
     later: NDArray[np.float64]
@@ -47,8 +41,6 @@ def condition(
         Confidences in [0, 1] of the two checkpoints in their answers.
     improvement : bool ndarray of shape (n_questions,)
         Whether the later answer is the correct one; read by what is fitted alone.
-    conditioning : {"odds", "fitted", "cross_fitted"}
-        See `condition_by_odds`, `condition_by_fit` and `condition_by_cross_fit`.
     folds : int ndarray of shape (n_questions,), optional
         Of "cross_fitted", see `question_folds`.
     """
@@ -73,8 +65,6 @@ def condition_by_odds(earlier: NDArray[np.float64], later: NDArray[np.float64]) 
     mirrored fraction, not by subtraction, so that the pairs (p, q) and (q, p)
     give confidences that are tied to the last bit.
 
-    Examples
-    --------
     Two equal confidences leave both answers equally likely; 0.8 against 0.5
     has odds of 4:
 

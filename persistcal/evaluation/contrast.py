@@ -16,18 +16,10 @@ Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
 
 
 class ContrastSet(NamedTuple):
-    """The contrast set of two checkpoints.
+    """The questions that exactly one of two checkpoints answers correctly, by their positions.
 
-    Attributes
-    ----------
-    earlier, later : int
-        Positions of the checkpoints.
-    questions : int ndarray of shape (n,)
-        Positions of the questions that exactly one of the two answers correctly.
-    improvement : bool ndarray of shape (n,)
-        Whether the later checkpoint is the correct one; else a regression.
-    kept : bool
-        Whether the set is large enough to be evaluated.
+    `improvement` says of each whether the later one is correct, else it is a regression; `kept`
+    whether the set is large enough to be evaluated.
     """
 
     earlier: int
@@ -36,26 +28,18 @@ class ContrastSet(NamedTuple):
     improvement: NDArray[np.bool_]
     kept: bool
 
+    def only(self, these: NDArray[np.bool_]) -> "ContrastSet":
+        """Return the part of the set with these of its questions."""
+        questions, improvement = self.questions[these], self.improvement[these]
+        return self._replace(questions=questions, improvement=improvement)
+
 
 def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, int]]:
     """Return the positions of the pairs of checkpoints that have a contrast set.
 
-    Parameters
-    ----------
-    pairs : {"all", "adjacent", "first"}, sequence of (str, str), or mapping to such sequences
-        All pairs, each checkpoint with the next one, the first one with each other, or those
-        of the listed pairs, under whatever name, that are both in `checkpoints`.
-    checkpoints : sequence of str
-        Evaluation checkpoints, earliest first.
+    All pairs, each checkpoint with the next one, the first one with each other, or those of the
+    listed pairs, under whatever name, that are both in `checkpoints`.
 
-    Raises
-    ------
-    ValueError
-        When `pairs` is none of these, or a listed pair has the later checkpoint first or
-        one checkpoint twice.
-
-    Examples
-    --------
     >>> choose_pairs("adjacent", ["a", "b", "c"])
     [(0, 1), (1, 2)]
     >>> choose_pairs([["a", "c"], ["x", "y"]], ["a", "b", "c"])
@@ -95,17 +79,15 @@ def contrast_sets(
     min_contrast: int,
     pairs: Sequence[tuple[int, int]] | None = None,
 ) -> list[ContrastSet]:
-    """Return the contrast sets of pairs of checkpoints, in order.
+    """Return the contrast sets of pairs of checkpoints, in order; of all pairs by default.
 
     Parameters
     ----------
     correct : int8 ndarray of shape (n_checkpoints, n_questions)
-        As in `persistcal.evaluation.arrange.AnswerArrays`. A question counts for a pair
-        only when both checkpoints answered it.
+        As in `AnswerArrays`. A question counts for a pair only when both checkpoints answered
+        it.
     min_contrast : int
         Sets of fewer questions are not kept.
-    pairs : sequence of (int, int), optional
-        Positions as from `choose_pairs`; all pairs by default.
 
     Examples
     --------
@@ -128,10 +110,7 @@ def arrange_answers(
 ) -> tuple[NDArray[np.int8], NDArray[np.object_]]:
     """Arrange whether checkpoints answered correctly: (n_checkpoints, n_questions), and ids.
 
-    Parameters
-    ----------
-    answers : mapping of str to DataFrame
-        By checkpoint: columns question_id and correct. Who has no row did not answer.
+    `answers` have columns question_id and correct; a checkpoint did not answer what has no row.
     """
     columns = [table.set_index("question_id")["correct"] for table in answers.values()]
     together = pd.concat(columns, axis=1, keys=list(answers)).sort_index()

@@ -17,14 +17,9 @@ Counts = NDArray[np.uint8]
 
 
 class Component(NamedTuple):
-    """Questions in two classes, drawn together.
+    """Positions of questions of two classes, the first `n_first` of the first class.
 
-    Attributes
-    ----------
-    questions : int ndarray of shape (n,)
-        Positions of the questions in the data, the first class before the second.
-    n_first : int
-        Size of the first class (correct; or improvement).
+    That is the correct ones of a checkpoint, or the improvements of a contrast set.
     """
 
     questions: NDArray[np.intp]
@@ -51,17 +46,8 @@ class Sequences(NamedTuple):
     """Random sequences of some replicates, shared by all components.
 
     A class of a component is full near the place after as many questions as there are: so the
-    counts up to that place are right but for a few questions before or after it.
-
-    Attributes
-    ----------
-    seed : int
-    replicates : range
-        Their numbers; columns in order.
-    counts : uint8 ndarray of shape (n_questions, n_replicates)
-        How often each question is among the first n_questions of the sequence.
-    before, after : ndarray of shape (n_replicates, reach)
-        The last of those, backwards, and the questions that follow them.
+    `counts` up to that place, (n_questions, n_replicates), are right but for a few questions
+    `before` it, backwards, or `after` it, (n_replicates, reach).
     """
 
     seed: int
@@ -80,16 +66,8 @@ def reach(parts: Sequence[Component], n_questions: int) -> int:
 def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int) -> Sequences:
     """Draw the sequences of questions of some replicates.
 
-    Parameters
-    ----------
-    n_questions : int
-        Number of questions that a sequence is drawn from.
-    replicates : range
-        Replicate b depends on (seed, b) alone.
-    seed : int
-        Of the bootstrap.
-    reach : int
-        How many questions before and after the first n_questions are kept.
+    Replicate b depends on (seed, b) alone. `reach` is how many questions before and after the
+    first n_questions are kept.
     """
     dtype = np.min_scalar_type(n_questions)
     counts = np.empty((n_questions, len(replicates)), np.uint8)

@@ -39,15 +39,9 @@ def sum_on_folded_grid(
 ) -> None:
     """Split weighted answers between grid points, and fold the grid at its middle.
 
-    Parameters
-    ----------
-    left : int ndarray of shape (n_answers,)
-        Grid point on the left of each answer, ascending.
-    share, residual : ndarray of shape (n_answers,)
-        Share of the point on its right; and what is split, beside 1.
-    weights : ndarray of shape (n_answers, n_columns)
-    even, odd, mass : ndarray of shape (n_halved, n_columns)
-        Filled: the even and the odd half of the residuals, the even half of the answers.
+    Answers are in ascending order, each with the grid point on its `left`, the `share` of the
+    one on its right and its row of `weights`. Filled, (n_halved, n_columns) each: the even and
+    the odd half of the residuals, and `mass`, the even half of the answers.
     """
     n_columns = weights.shape[1]
     at_left, at_right = np.zeros(n_columns), np.zeros(n_columns)
@@ -98,19 +92,11 @@ def count_pairs(
     won: Array,
     pairs: Array,
 ) -> None:
-    """Count pairs of a correct and an incorrect answer, and those that the correct one wins.
+    """Count pairs of a correct and an incorrect answer, and those that the correct one `won`.
 
-    Parameters
-    ----------
-    rows : int ndarray of shape (n_answers,)
-        The row of `weights` of each answer, in ascending order of confidence; of equal ones,
-        incorrect answers come first.
-    correct : bool ndarray of shape (n_answers,)
-    level : int ndarray of shape (n_answers,)
-        Equal for equal confidences.
-    weights : ndarray of shape (n_rows, n_columns)
-    won, pairs : ndarray of shape (n_columns,)
-        Filled; a tie is half a win.
+    Answers are in ascending order of confidence, with equal ones of the same `level` and the
+    incorrect of these first; `rows` lead to their `weights`, (n_rows, n_columns). A tie is half
+    a win.
     """
     for first in range(0, len(won), AT_ONCE):
         columns = slice(first, first + AT_ONCE)
@@ -156,24 +142,12 @@ def settle(
     missing: NDArray[np.intp],
     change: int,
 ) -> NDArray[np.bool_]:
-    """Change the counts of a class's questions as they come, until none is missing.
+    """Add a `change` to the counts of a class's questions as they come, until none is missing.
 
-    Parameters
-    ----------
-    counts : uint8 ndarray of shape (n, n_columns)
-        Changed in place.
-    place : int ndarray of shape (n_questions,)
-        The row of `counts` of each question, -1 for one outside the class.
-    nearby : int ndarray of shape (n_columns, reach)
-        The questions that come, by column.
-    missing : int ndarray of shape (n_columns,)
-        How many of them to take; none where this is negative.
-    change : {1, -1}
-
-    Returns
-    -------
-    bool ndarray of shape (n_columns,)
-        Where there were too few.
+    `counts`, (n, n_columns), change in place; `place` is the row of each question, -1 outside
+    the class; `nearby`, (n_columns, reach), are the questions that come, and `missing` says how
+    many to take, if that is positive. Returns the columns, as booleans, in which there were too
+    few.
     """
     short = np.zeros(len(missing), np.bool_)
     for column in range(len(missing)):

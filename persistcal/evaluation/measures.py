@@ -1,6 +1,6 @@
 """The names of all metrics: how each is printed, and which direction is better.
 
-A metric is a function of `persistcal.evaluation.scopes` and a line here. The function is named
+A metric is a function of `persistcal.evaluation.metrics` and a line here. The function is named
 by scope and metric: `contrast_auc`. Nothing is imported, as the config is checked with it.
 """
 
@@ -10,19 +10,7 @@ SCOPES = ("contrast", "full")
 
 
 class Measure(NamedTuple):
-    r"""A metric as tables and figures name it.
-
-    Attributes
-    ----------
-    heading : str
-        Plain text.
-    latex : str
-        The same for LaTeX.
-    scopes : tuple of str
-        Where it is defined: on contrast sets, on all questions ("full"), or on both.
-    lower_is_better : bool
-        Whether smaller values are better.
-    """
+    """A metric as tables and figures name it, in plain text and LaTeX, and its scopes."""
 
     heading: str
     latex: str
@@ -49,8 +37,6 @@ MEASURES = {
 def names(scope: str) -> list[str]:
     """Return the metrics of a scope, in the order of tables.
 
-    Examples
-    --------
     >>> names("full")
     ['auc', 'brier', 'smece']
     """

@@ -1,11 +1,18 @@
-"""AUC, Brier score and gaps, weighted; the plain metric has weights of 1.
+"""AUC, Brier score, SmoothECE and gaps: weighted, and of the full set and of contrast sets.
 
 Weights are multiplicities: of shape (n,), or (n, n_columns) for as many values at once, as in
-bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why.
+bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why. A
+metric is a function here, named by its scope, and a line in `persistcal.evaluation.measures`.
 """
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from persistcal.evaluation.measures import names
+from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]
 CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
@@ -26,10 +33,8 @@ def auc(
 
     Parameters
     ----------
-    confidence : array-like of shape (n_answers,)
-        Any score that grows with the chance of being correct.
-    correct : array-like of shape (n_answers,)
-        0 or 1.
+    confidence, correct : array-like of shape (n_answers,)
+        Any score that grows with the chance of being correct; and 0 or 1.
     weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
         Multiplicities, at least 0.
     rows : int ndarray of shape (n_answers,), optional
@@ -73,13 +78,8 @@ def auc(
     return area.reshape(weight.shape[1:])[()]
 
 
-def brier(
-    confidence: ArrayLike, correct: ArrayLike, *, weights: ArrayLike | None = None
-) -> Array:
-    """Mean squared difference between confidence and correctness.
-
-    Parameters and weights as in `auc`. In [0, 1], 0 is perfect; NaN when there
-    are no answers.
+def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
+    """Squared difference between confidence and correctness; its mean is the Brier score.
 
     References
     ----------
@@ -88,14 +88,9 @@ def brier(
 
     Examples
     --------
-    >>> float(brier([1.0, 0.5], [1, 0]))  # (0 + 0.25) / 2
+    >>> float(mean_gap(squared_error([1.0, 0.5], [1, 0])))  # (0 + 0.25) / 2
     0.125
     """
-    return mean_gap(squared_error(confidence, correct), weights=weights)
-
-
-def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
-    """Return the squared difference between confidence and correctness."""
     return (np.asarray(confidence, float) - np.asarray(correct, float)) ** 2
 
 
@@ -136,23 +131,12 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
 def balanced_gap(
     gap: ArrayLike, improvement: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Array:
-    """Mean of the mean gap over improvements and that over regressions.
+    """Mean of the mean gap over improvements and that over regressions, in [−1, 1].
 
-    Δᵇ of gaps, Δ₀ᵇ of their signs: an estimator that only ever trusts the later
-    checkpoint gets 0. Parameters and shapes as in `mean_gap`, and:
+    Δᵇ of gaps, Δ₀ᵇ of their signs: an estimator that only ever trusts the later checkpoint gets
+    0. Shapes are as in `mean_gap`; `improvement`, of shape (n_questions,), says whether the
+    later checkpoint is the correct one. NaN unless there are both improvements and regressions.
 
-    Parameters
-    ----------
-    improvement : array-like of bool of shape (n_questions,)
-        Whether the later checkpoint is the correct one.
-
-    Returns
-    -------
-    float or ndarray
-        In [−1, 1]. NaN unless there are both improvements and regressions.
-
-    Examples
-    --------
     >>> float(balanced_gap([1, 1, 1, -1], [True, True, True, False]))
     0.0
     """
@@ -162,3 +146,123 @@ def balanced_gap(
         mean_gap(values[..., improved], weights=weight[improved])
         + mean_gap(values[..., ~improved], weights=weight[~improved])
     ) / 2
+
+
+class FullSet(NamedTuple):
+    """Confidences of one run of an estimator in all answers, (n_answers,), and their labels.
+
+    The answers of each of `checkpoints` follow those of the one before.
+    """
+
+    confidence: Array
+    correct: NDArray[np.bool_]
+    checkpoints: list[slice]
+
+
+class OnContrastSet(NamedTuple):
+    """Confidences of one run in the answers to a contrast set, (n_questions,) each.
+
+    Those in the two checkpoints' answers are conditioned; `sign` is that of the confidence in
+    the correct answer minus that in the incorrect one before conditioning: −1, 0 or 1.
+    """
+
+    earlier: Array
+    later: Array
+    sign: Array
+    improvement: NDArray[np.bool_]
+
+    @property
+    def gap(self) -> Array:
+        """Conditioned confidence in the correct answer minus that in the incorrect one."""
+        return np.where(self.improvement, 1.0, -1.0) * (self.later - self.earlier)
+
+
+class Mean(NamedTuple):
+    """A metric that is a weighted mean, so that many are had from one product of matrices.
+
+    `of` returns what is averaged, (n,); where `balanced`, improvements and regressions count
+    alike.
+    """
+
+    of: Callable[[Any], Array]
+    balanced: bool = False
+
+
+Metric = Mean | Callable[[Any, NDArray], Array]
+
+full_brier = Mean(lambda run: squared_error(run.confidence, run.correct))
+contrast_delta0_balanced = Mean(lambda run: run.sign, balanced=True)
+contrast_delta0 = Mean(lambda run: run.sign)
+contrast_delta_balanced = Mean(lambda run: run.gap, balanced=True)
+contrast_delta = Mean(lambda run: run.gap)
+contrast_brier = Mean(
+    lambda run: (
+        (
+            squared_error(run.earlier, ~run.improvement)
+            + squared_error(run.later, run.improvement)
+        )
+        / 2
+    )
+)
+
+
+def full_auc(run: FullSet, weights: NDArray) -> Array:
+    """AUC of the pooled answers of all checkpoints."""
+    return auc(run.confidence, run.correct, weights=weights)
+
+
+def full_smece(run: FullSet, weights: NDArray) -> Array:
+    """SmoothECE, mean over checkpoints."""
+    by_checkpoint = [
+        smooth_ece(run.confidence[rows], run.correct[rows], weights=weights[rows])
+        for rows in run.checkpoints
+    ]
+    return np.mean(by_checkpoint, axis=0)
+
+
+def contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
+    """AUC of both checkpoints' conditioned confidences together."""
+    return auc(
+        np.concatenate([run.earlier, run.later]),
+        np.concatenate([~run.improvement, run.improvement]),
+        weights=weights,
+        rows=np.tile(np.arange(len(run.earlier)), 2),
+    )
+
+
+def contrast_smece(run: OnContrastSet, weights: NDArray) -> Array:
+    """SmoothECE of the earlier checkpoint: over both, errors of opposite sign would cancel."""
+    return smooth_ece(run.earlier, ~run.improvement, weights=weights)
+
+
+FULL_METRICS: Mapping[str, Metric] = {name: globals()[f"full_{name}"] for name in names("full")}
+CONTRAST_METRICS: Mapping[str, Metric] = {
+    name: globals()[f"contrast_{name}"] for name in names("contrast")
+}
+
+
+def compute(
+    metrics: Mapping[str, Metric], runs: Sequence[FullSet | OnContrastSet], weights: NDArray
+) -> dict[str, Array]:
+    """Compute metrics of several runs on the same questions: (n_runs, n_columns) each."""
+    values = {
+        name: np.array([metric(run, weights) for run in runs])
+        for name, metric in metrics.items()
+        if not isinstance(metric, Mean)
+    }
+    for balanced in (False, True):
+        means = {
+            name: metric.of
+            for name, metric in metrics.items()
+            if isinstance(metric, Mean) and metric.balanced == balanced
+        }
+        if not means:
+            continue
+        rows = np.array([of(run) for of in means.values() for run in runs])
+        mean = (
+            balanced_gap(rows, cast(OnContrastSet, runs[0]).improvement, weights=weights)
+            if balanced
+            else mean_gap(rows, weights=weights)
+        )
+        values |= zip(means, np.split(mean, len(means)), strict=True)
+    return {name: values[name] for name in metrics}

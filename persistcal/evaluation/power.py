@@ -16,39 +16,28 @@ from scipy.stats import binom, multivariate_normal, norm
 LEVEL, POWER = 0.05, 0.8
 
 
-def multiple(power: float = POWER, *, level: float = LEVEL) -> float:
+def multiple() -> float:
     """Return how many standard errors a difference has that a two-sided test finds.
 
-    Examples
-    --------
     1.96 + 0.84:
 
     >>> round(multiple(), 2)
     2.8
     """
-    return float(norm.ppf(1 - level / 2) + norm.ppf(power))
+    return float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
 
 
-def questions_needed(difference: float, error: float, n: int, power: float = POWER) -> int:
-    """Return how many questions it takes to find a difference.
+def questions_needed(difference: float, error: float, n: int) -> int:
+    """Return how many questions it takes to find a difference that is not 0.
 
-    Parameters
-    ----------
-    difference : float
-        Not 0.
-    error : float
-        Standard error of the difference in a study of n questions.
-    n : int
-    power : float, default=0.8
+    `error` is its standard error in a study of n questions.
 
-    Examples
-    --------
     Half of the difference takes four times the questions:
 
     >>> questions_needed(0.1, 0.05, 1000), questions_needed(0.05, 0.05, 1000)
     (1963, 7849)
     """
-    return int(np.ceil(n * (multiple(power) * error / difference) ** 2))
+    return int(np.ceil(n * (multiple() * error / difference) ** 2))
 
 
 class Flips(NamedTuple):
@@ -59,13 +48,7 @@ class Flips(NamedTuple):
 
     @classmethod
     def of(cls, accuracy: float, flip_rate: float, difference: float = 0.0) -> "Flips":
-        """Return the flips of two checkpoints whose accuracies differ by `difference`.
-
-        Raises
-        ------
-        ValueError
-            When no answers flip so that the accuracies are such.
-        """
+        """Return the flips of two checkpoints whose accuracies differ by `difference`."""
         gained, lost = (flip_rate + difference) / 2, (flip_rate - difference) / 2
         if not (0 <= lost <= accuracy and 0 <= gained <= 1 - accuracy):
             raise ValueError(
@@ -76,11 +59,9 @@ class Flips(NamedTuple):
         return cls(gained, lost)
 
 
-def accuracy_power(flips: Flips, n: int, *, level: float = LEVEL) -> float:
+def accuracy_power(flips: Flips, n: int) -> float:
     """Return the power of McNemar's exact test on n questions.
 
-    Examples
-    --------
     On 1,000 questions, of which 60 are gained and 40 lost, or 50 and 50:
 
     >>> round(accuracy_power(Flips(0.06, 0.04), 1000), 2)
@@ -94,23 +75,21 @@ def accuracy_power(flips: Flips, n: int, *, level: float = LEVEL) -> float:
     changed = np.arange(n + 1)
     chance = binom.pmf(changed, n, rate)
     # the most losses, or gains, of that many changes at which the test rejects; −1: none
-    most = binom.ppf(level / 2, changed, 0.5)
-    most = np.where(binom.cdf(most, changed, 0.5) <= level / 2, most, most - 1)
+    most = binom.ppf(LEVEL / 2, changed, 0.5)
+    most = np.where(binom.cdf(most, changed, 0.5) <= LEVEL / 2, most, most - 1)
     share = flips.lost / rate
     rejected = binom.cdf(most, changed, share) + binom.cdf(most, changed, 1 - share)
     return float(chance @ np.where(most < 0, 0, rejected))
 
 
-def accuracy_difference(
-    accuracy: float, flip_rate: float, n: int, power: float = POWER
-) -> float:
+def accuracy_difference(accuracy: float, flip_rate: float, n: int) -> float:
     """Return the smallest difference of two accuracies that n questions find; NaN if none is.
 
     It is at most the flip rate: then all flips are in one direction.
     """
 
     def lacking(difference: float) -> float:
-        return accuracy_power(Flips.of(accuracy, flip_rate, difference), n) - power
+        return accuracy_power(Flips.of(accuracy, flip_rate, difference), n) - POWER
 
     most = min(flip_rate, 2 * (1 - accuracy) - flip_rate)
     if most <= 0 or lacking(most) < 0:
@@ -121,16 +100,8 @@ def accuracy_difference(
 def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0) -> float:
     """Guess the standard error of a difference of two estimators' Δ₀ᵇ, on one pair.
 
-    Parameters
-    ----------
-    flips : Flips
-    n : int
-        Questions.
-    agreement : float
-        Share of the flipped questions on which both estimators have the same sign. Ties, which
-        make the error smaller, are not guessed.
-    difference : float, default=0
-        Of the two Δ₀ᵇ.
+    `agreement` is the share of the flipped questions on which both estimators have the same
+    sign. Ties, which make the error smaller, are not guessed.
 
     Notes
     -----
@@ -142,26 +113,18 @@ def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0
     return float(np.sqrt(max(0.0, variance) / 4 * (1 / gained + 1 / lost)))
 
 
-def delta0_difference(flips: Flips, n: int, agreement: float, power: float = POWER) -> float:
+def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
     """Return the smallest difference of two Δ₀ᵇ that n questions find; at most as guessed."""
     error = delta0_error(flips, n, agreement)
     # d = m √(error² − d² s / 4), where s is 1 / gained + 1 / lost
     of_difference = error**2 / (4 * (1 - agreement))
-    return multiple(power) * error / np.sqrt(1 + multiple(power) ** 2 * of_difference)
+    return multiple() * error / np.sqrt(1 + multiple() ** 2 * of_difference)
 
 
 def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
-    r"""Guess the standard error of a difference of two estimators' contrast AUCs, on one pair.
+    """Guess the standard error of a difference of two estimators' contrast AUCs, on one pair.
 
-    Parameters
-    ----------
-    flips : Flips
-    n : int
-        Questions.
-    auc : float
-        Of both, about.
-    correlation : float
-        Of the two estimated AUCs.
+    Both are about `auc`; `correlation` is that of the two estimates.
 
     Notes
     -----

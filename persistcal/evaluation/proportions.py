@@ -41,12 +41,7 @@ class StateDifference(NamedTuple):
 
 
 def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
-    """Compare two accuracies on the same questions.
-
-    Parameters
-    ----------
-    earlier, later : array-like of bool of shape (n_questions,)
-        Whether each answer is correct; at least one question.
+    """Compare two accuracies on the same questions, of which there is at least one.
 
     Returns
     -------
@@ -98,7 +93,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
 
 
 def compare_replicates(
-    earlier: float, later: float, replicates: NDArray[np.float64], decimals: int = 12
+    earlier: float, later: float, replicates: NDArray[np.float64]
 ) -> StateDifference:
     """Compare two values by the replicates of their difference: a percentile interval.
 
@@ -106,7 +101,7 @@ def compare_replicates(
     with the data themselves, so that it is never 0. NaN where a replicate is undefined.
     """
     difference = later - earlier
-    drawn = np.round(replicates, decimals)  # what is equal but for rounding is on both sides
+    drawn = np.round(replicates, 12)  # what is equal but for rounding is on both sides
     if np.isnan(difference) or np.isnan(drawn).any():
         return StateDifference(earlier, later, difference, np.nan, np.nan, np.nan)
     low, high = np.quantile(replicates, [0.025, 0.975])

@@ -14,8 +14,6 @@ _INVISIBLE = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x00AD])
 def fold(question_id: str) -> str:
     r"""Return an identifier without what programs add to or take from one on the way.
 
-    Examples
-    --------
     >>> fold("007"), fold(" 7.0"), fold("q07"), fold("2.05"), fold("cafe\u0301")
     ('7', '7', 'q7', '2.05', 'café')
     """
@@ -28,16 +26,8 @@ def fold(question_id: str) -> str:
 def other_spellings(asked: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of questions that some checkpoints know by another spelling.
 
-    Parameters
-    ----------
-    asked : DataFrame
-        Columns checkpoint and question_id.
-
-    Returns
-    -------
-    DataFrame
-        Of each question the first row of each spelling, with `fold` as index; spellings
-        that are at the same checkpoints are different questions.
+    Of each question the first row of each spelling, with `fold` as index; spellings that are at
+    the same checkpoints are different questions.
     """
     distinct = asked.drop_duplicates(["checkpoint", "question_id"])
     names = distinct["question_id"].astype(str)
@@ -57,8 +47,6 @@ def other_spellings(asked: pd.DataFrame) -> pd.DataFrame:
 def partly_shared(questions: Mapping[str, Collection[str]]) -> str:
     """Say how many questions all checkpoints have; nothing where that is all of them.
 
-    Examples
-    --------
     >>> print(partly_shared({"a": ["1", "2"], "b": ["2"]}))
     only 1 of 2 questions are at every checkpoint (a 2, b 1): ...
     >>> partly_shared({"a": ["1"], "b": ["1"]})

@@ -30,14 +30,9 @@ BySeed = Mapping[int, float]  # the metric of each seed on the data
 class RecipeInterval(NamedTuple):
     """A 95 % interval over seeds and questions.
 
-    Attributes
-    ----------
-    n_seeds : int
-        The fewest of an estimator that has seeds; 0 where none has.
-    lower, upper : float
-        NaN with a single seed, of which nothing is learnt about others.
-    p_value : float
-        One-sided, of a value that is not above 0.
+    `n_seeds` is the fewest of an estimator that has seeds, 0 where none has; with a single one,
+    of which nothing is learnt about others, the ends are NaN. `p_value` is one-sided, of a
+    value that is not above 0.
     """
 
     n_seeds: int
@@ -68,16 +63,12 @@ def recipe_interval(
         The same on bootstrap replicates.
     sides : sequence of mapping of int to float
         Of the one or two estimators, the metric by seed. Estimators with the same seeds are
-        paired by them, as equal seeds begin equal.
+        paired by them, as equal seeds begin equal. Where none has seeds, interval and p-value
+        are those of the replicates.
     noise : float, default=0
         Variance between seeds that comes from the questions.
     bounds : (float, float), optional
         The ends of the metric's range; of a difference, none.
-
-    Returns
-    -------
-    RecipeInterval
-        Where no estimator has seeds, the percentile interval and p-value of the replicates.
 
     References
     ----------

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.draws import question_blocks
-from persistcal.evaluation.grids import (
+from persistcal.evaluation.smooth_ece import smooth_ece
+from persistcal.evaluation.smoothing import (
     COARSEST,
     N_BANDWIDTHS,
     Array,
@@ -19,25 +20,16 @@ from persistcal.evaluation.grids import (
     place,
     smoothing_at,
 )
-from persistcal.evaluation.smooth_ece import smooth_ece
+
+N_POINTS = 51  # of the curve, evenly spread over [0, 1] but for rounding
 
 
 class Reliability(NamedTuple):
-    """A reliability diagram.
+    """A reliability diagram, at the points `confidence`.
 
-    Attributes
-    ----------
-    smece : float
-        SmoothECE, mean over the runs.
-    confidence : ndarray of shape (n_points,)
-        Where the curve is read.
-    accuracy : ndarray of shape (n_points,)
-        Share of correct answers about there, over all runs.
-    lower, upper : ndarray of shape (n_points,)
-        Pointwise 95 % bootstrap interval.
-    support : ndarray of shape (n_points,)
-        How many answers of a run speak there: each weighs 1 at its own
-        confidence, and less with distance.
+    `accuracy` is the share of correct answers about there, over all runs, with a pointwise 95 %
+    bootstrap interval; `support` how many answers of a run speak there: each weighs 1 at its
+    own confidence, and less with distance. `smece` is the mean over the runs.
     """
 
     smece: float
@@ -53,8 +45,6 @@ def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> NDArray[np.floa
 
     The first n of the sequence of `draws.question_blocks`: an ordinary bootstrap.
 
-    Examples
-    --------
     >>> bootstrap_counts(5, n_replicates=3, seed=0).sum(axis=0)
     array([5., 5., 5.])
     """
@@ -70,30 +60,24 @@ def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> NDArray[np.floa
 
 
 def reliability(
-    runs: Sequence[Array], correct: Array, *, counts: NDArray[np.float64], n_points: int = 51
+    runs: Sequence[Array], correct: Array, *, counts: NDArray[np.float64]
 ) -> Reliability:
     """Draw the reliability of an estimator's answers at one checkpoint.
+
+    The bandwidth is not chosen anew in replicates, and not below 11/1024, so that the curve of
+    a well calibrated estimator is no noise.
 
     Parameters
     ----------
     runs : sequence of ndarray of shape (n_answers,)
         The confidences of each seed.
-    correct : ndarray of shape (n_answers,)
-        0 or 1.
     counts : ndarray of shape (n_answers, n_replicates)
         Multiplicities of a bootstrap, as from `bootstrap_counts`.
-    n_points : int, default=51
-        Points of the curve, evenly spread over [0, 1] but for rounding.
-
-    Notes
-    -----
-    The bandwidth is not chosen anew in replicates, and not below 11/1024, so that the
-    curve of a well calibrated estimator is no noise.
     """
     smece = float(np.mean([smooth_ece(run, correct) for run in runs]))
     k = int(np.clip(np.ceil(smece * N_BANDWIDTHS), COARSEST, N_BANDWIDTHS))
     points = mesh(k)
-    chosen = np.linspace(0, len(points) - 1, n_points).round().astype(int)
+    chosen = np.linspace(0, len(points) - 1, N_POINTS).round().astype(int)
     read = smoothing_at(points[chosen], k)
 
     def smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -108,7 +92,7 @@ def reliability(
         shares = right / mass
     # Where few answers are, some replicates have none: what is left is still a band.
     reached = (mass[:, 1:] > 0).any(axis=1)
-    band = np.full((2, n_points), np.nan)
+    band = np.full((2, N_POINTS), np.nan)
     band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)
     height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
     return Reliability(

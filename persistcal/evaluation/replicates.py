@@ -17,8 +17,8 @@ from persistcal.evaluation.arrange import AnswerArrays, arrange
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import draw_sequences, reach, take
-from persistcal.evaluation.grids import GRID
-from persistcal.evaluation.prepared import Key, Prepared, metrics_under, once, prepare
+from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
+from persistcal.evaluation.smoothing import GRID
 
 Estimator = tuple[str, str]  # train_dataset and name
 MEMORY = 500_000_000  # bytes that the replicates of a block may take,
@@ -30,17 +30,10 @@ VALUES = ["value", "replicates", "drawn", "seeds", "by_seed", "noise"]
 class Replicates(NamedTuple):
     """Metrics of every estimator on the data and on its bootstrap replicates.
 
-    Attributes
-    ----------
-    estimators : list of (train_dataset, estimator)
-    observed : dict of (conditioning, scope, metric) to ndarray of shape (n_estimators,)
-        Means over seeds.
-    replicated : the same keys to ndarray of shape (n_estimators, n_replicates)
-    by_seed : the same keys to list of dict of int to float
-        Of each estimator the metric on the data, by seed.
-    noise : the same keys to ndarray of shape (n_estimators,)
-        Variance between an estimator's seeds that comes from the questions: how much larger it
-        is on replicates than on the data. 0 of a single seed.
+    By (conditioning, scope, metric): means over seeds on the data, (n_estimators,), and on
+    replicates, (n_estimators, n_replicates); of each estimator the metric on the data by seed;
+    and the `noise`, the variance between its seeds that comes from the questions: how much
+    larger it is on replicates than on the data. 0 of a single seed.
     """
 
     estimators: list[Estimator]
@@ -65,27 +58,10 @@ def replicate_metrics(
 
     Parameters
     ----------
-    predictions : DataFrame
-        Columns of `persistcal.store.artifacts.PREDICTIONS`, of one model and dataset.
-    checkpoints : sequence of str
-        Evaluation checkpoints, earliest first.
-    min_contrast : int
-        Contrast sets of fewer questions are left out.
-    n_replicates : int, default=10000
-        Bootstrap replicates.
-    seed : int, default=0
-        Of the bootstrap.
-    conditionings : sequence of {"odds", "fitted", "cross_fitted"}
-        Of the contrast metrics. Full-set metrics have the key "odds" alone.
-    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
-        See `persistcal.evaluation.contrast.choose_pairs`.
+    predictions, checkpoints, min_contrast, conditionings, pairs
+        As for `persistcal.evaluation.evaluate.evaluate`.
     memory : int
         Bytes that the replicates of a block may take. What comes out does not depend on it.
-
-    Raises
-    ------
-    PredictionsError
-        When the predictions are not fit for evaluation.
     """
     answers = arrange(predictions, checkpoints)
     sets = contrast_sets(
@@ -128,31 +104,21 @@ def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: 
     return min(LARGEST_BLOCK, max(1, memory // bytes_each))
 
 
-def _rows(answers: AnswerArrays) -> list[list[int]]:
-    """Return the numbers of the series of each estimator."""
-    rows: dict[Estimator, list[int]] = {}
-    for number, series in enumerate(answers.confidence):
-        rows.setdefault(series[:2], []).append(number)
-    return list(rows.values())
-
-
 def mean_over_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
     """Average rows, one per series, over the series of each estimator."""
-    return np.array([of_runs[some].mean(axis=0) for some in _rows(answers)])
+    return np.array([of_runs[some].mean(axis=0) for some in answers.rows.values()])
 
 
 def _between_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
     """Return the variance of rows, one per series, over the series of each estimator."""
-    several = (of_runs[some] for some in _rows(answers))
+    several = (of_runs[some] for some in answers.rows.values())
     return np.array([o.var(axis=0, ddof=1) if len(o) > 1 else 0 * o[0] for o in several])
 
 
 def _by_seed(of_runs: NDArray[np.float64], answers: AnswerArrays) -> list[dict[int, float]]:
     """Return of each estimator its values by seed, from a value per series."""
-    seeds: dict[Estimator, dict[int, float]] = {}
-    for series, value in zip(answers.confidence, of_runs.tolist(), strict=True):
-        seeds.setdefault(series[:2], {})[series.seed] = value
-    return list(seeds.values())
+    seeds, values = [series.seed for series in answers.confidence], of_runs.tolist()
+    return [{seeds[i]: values[i] for i in some} for some in answers.rows.values()]
 
 
 class UnpairedError(ValueError):
@@ -168,15 +134,7 @@ def digest_of_draws(
     seed: int,
     pairs: Pairs,
 ) -> str:
-    """Return a digest of all that decides which questions are drawn, and nothing else.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        Columns checkpoint, question_id and correct, of any estimator.
-    checkpoints, min_contrast, n_replicates, seed, pairs
-        As for `replicate_metrics`.
-    """
+    """Return a digest of all that decides which questions are drawn, and nothing else."""
     answers = predictions[["checkpoint", "question_id", "correct"]].drop_duplicates()
     rows = answers.sort_values(["checkpoint", "question_id"]).to_csv(index=False)
     settings = [*checkpoints, min_contrast, n_replicates, seed, pairs]
@@ -198,10 +156,7 @@ def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
 def from_table(table: pd.DataFrame) -> Replicates:
     """Return the replicates of all estimators in rows of one or more tables REPLICATES.
 
-    Raises
-    ------
-    UnpairedError
-        When they were not drawn alike.
+    An UnpairedError says which were not drawn alike.
     """
     by_draw = table.groupby("drawn")["estimator"].unique()
     if len(by_draw) > 1:

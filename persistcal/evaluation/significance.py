@@ -27,9 +27,9 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns of `persistcal.store.artifacts.INTERVALS` but for model and dataset; NaN
-        where the metric is undefined. The first interval is of percentiles over questions,
-        the second that of `persistcal.evaluation.recipes`.
+        Columns of the table INTERVALS but for model and dataset; NaN where the metric is
+        undefined. The first interval is of percentiles over questions, the second that of
+        `persistcal.evaluation.recipes`.
     """
     rows = []
     for key, values in replicates.observed.items():
@@ -50,8 +50,6 @@ def compare_blocks(
 
     Parameters
     ----------
-    replicates : Replicates
-        From `replicate_metrics`.
     blocks : mapping of str to sequence of str or (train_dataset, estimator)
         The estimators that are compared with each other, by the block's name.
         A name alone will do when only one training dataset has the estimator.
@@ -59,24 +57,16 @@ def compare_blocks(
     Returns
     -------
     DataFrame
-        Columns of `persistcal.store.artifacts.SIGNIFICANCE` but for model and dataset;
-        a row per block, metric and estimator that is not the best; the
-        train_dataset is that of `other`. With d = best − other, or other − best
-        where lower is better (Brier score, SmoothECE), `difference` is the
-        observed d, `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are
-        quantiles of d over replicates, `significant` says that `lower_5pct` is
-        above 0, `p_value` is (1 + number of replicates with d ≤ 0) / (1 +
-        number of replicates), and `p_holm` adjusts it for the comparisons of
-        the same block, conditioning, scope and metric. `n_seeds` and the columns
-        that begin with `seeds` are those of `persistcal.evaluation.recipes`: with
-        other seeds, too. The first of several
-        best is taken. A metric that is undefined for all of a block has no
-        rows, and a warning; one that is undefined for `other`, NaN.
-
-    Raises
-    ------
-    PredictionsError
-        When a block names an estimator that the predictions do not hold.
+        Columns of the table SIGNIFICANCE but for model and dataset; a row per block, metric and
+        estimator that is not the best; the train_dataset is that of `other`. With d = best −
+        other, or other − best where lower is better (Brier score, SmoothECE), `difference` is
+        the observed d, `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d over
+        replicates, `significant` says that `lower_5pct` is above 0, `p_value` is (1 + number of
+        replicates with d ≤ 0) / (1 + number of replicates), and `p_holm` adjusts it for the
+        comparisons of the same block, conditioning, scope and metric. `n_seeds` and the columns
+        that begin with `seeds` are those of `persistcal.evaluation.recipes`: with other seeds,
+        too. The first of several best is taken. A metric that is undefined for all of a block
+        has no rows, and a warning; one that is undefined for `other`, NaN.
     """
     rows = []
     for block, members in blocks.items():
@@ -196,16 +186,8 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
 def holm_over_tables(tests: pd.DataFrame) -> pd.DataFrame:
     """Adjust p-values for all tests of the same metric, whatever their model and dataset.
 
-    Parameters
-    ----------
-    tests : DataFrame
-        Rows of `persistcal.store.artifacts.SIGNIFICANCE`, each test once. A test that two
-        blocks share counts for both, which is on the safe side.
-
-    Returns
-    -------
-    DataFrame
-        The same with another `p_holm`.
+    `tests` has each test once. One that two blocks share counts for both, which is on the safe
+    side.
     """
     families = tests.groupby(["conditioning", "scope", "metric"], sort=False)["p_value"]
     return tests.assign(p_holm=families.transform(lambda p: holm(p.to_list())))

@@ -9,7 +9,7 @@ bandwidths k/1024, few of them per weighting.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.grids import N_BANDWIDTHS, Array
+from persistcal.evaluation.smoothing import N_BANDWIDTHS, Array
 from persistcal.evaluation.weightings import Weighted
 
 NARROWEST = 2  # narrower bandwidths, below 0.001, are never tried

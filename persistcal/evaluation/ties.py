@@ -16,14 +16,8 @@ def join_ties(values: Array) -> Array:
     Shares of a few samples are often tied, and so are what is made of them: given that exactly
     one of two answers is right, 0.8 against 0.6 says as much as 0.4 against 0.2. As computed
     they differ in the last bit, and AUC and Δ₀ would take the difference for an opinion.
+    `values` are in [0, 1], or NaN.
 
-    Parameters
-    ----------
-    values : ndarray of any shape
-        In [0, 1], or NaN.
-
-    Examples
-    --------
     >>> bool(0.1 + 0.2 == 0.3)
     False
     >>> join_ties(np.array([0.1 + 0.2, 0.3, 0.5])).tolist()
@@ -36,18 +30,11 @@ def join_ties(values: Array) -> Array:
 def undo_rounding(values: Array) -> Array:
     """Return confidences without the rounding of the numbers in which they were kept.
 
-    Where all of `values` are numbers of float32 or float16, those that are within a few of
-    the last bits of float32 are one, and of what rounds to them hundredths or the simplest
-    fraction take their place: 0.1 as float16 is 0.09998, but 1/10 here, so that 0.8 against
-    0.6 is again 0.4 against 0.2. Other values go through `join_ties`.
+    Where all of `values`, in [0, 1] or NaN, are numbers of float32 or float16, those that are
+    within a few of the last bits of float32 are one, and of what rounds to them hundredths or
+    the simplest fraction take their place: 0.1 as float16 is 0.09998, but 1/10 here, so that
+    0.8 against 0.6 is again 0.4 against 0.2. Other values go through `join_ties`.
 
-    Parameters
-    ----------
-    values : ndarray of any shape
-        In [0, 1], or NaN.
-
-    Examples
-    --------
     >>> undo_rounding(np.array([0.1, 0.7, 2 / 3], np.float16).astype(float)).tolist()
     [0.1, 0.7, 0.6666666666666666]
     """

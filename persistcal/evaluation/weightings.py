@@ -11,25 +11,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from persistcal.evaluation.grids import (
+from persistcal.evaluation.smoothing import (
     COARSEST,
+    FREQUENCIES_END,
     GRID,
     HALF,
     N_BANDWIDTHS,
     Array,
-    n_grid_points,
-    place,
-    smoothing,
-    split,
-)
-from persistcal.evaluation.smoothing import (
-    FREQUENCIES_END,
     Smoother,
     density_share,
     density_shares,
     fold,
     fold_even,
     n_frequencies,
+    n_grid_points,
+    place,
+    smoothing,
+    split,
     wave_smoother,
     waves,
     wide_kernels,

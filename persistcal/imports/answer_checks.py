@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.needs import check_needs
-from persistcal.imports.user_tables import UserTableError, check_rows, refuse
+from persistcal.imports.user_tables import (
+    UserTableError,
+    check_copy,
+    check_rows,
+    first_rows,
+    refuse,
+)
 
 log = logging.getLogger(__name__)
 
@@ -16,27 +22,17 @@ MOST_MASS = 1.01  # of the beams of a question; more is no rounding
 CHECKPOINT = ["model", "checkpoint"]
 PLACE = [*CHECKPOINT, "dataset"]
 
+Needed = Mapping[str, Mapping[str, Mapping[str, str]]]  # who, by model, checkpoint and split
+
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a study reads of users' answers.
-
-    Attributes
-    ----------
-    datasets : list of str
-        That the config has.
-    places : list of mapping
-        Model, checkpoint and dataset of the answers that the study reads.
-    needed : mapping
-        By model, checkpoint and split, what needs answers to it.
-    needs : mapping
-        By estimator what it needs of the answers, see `persistcal.confidence.needs`.
-    """
+    """What a study reads of users' answers."""
 
     datasets: Sequence[str]
-    places: Sequence[Mapping[str, str]]
-    needed: Mapping[str, Mapping[str, Mapping[str, str]]]
-    needs: Mapping[str, Sequence[str]]
+    places: Sequence[Mapping[str, str]]  # each with model, checkpoint and dataset
+    needed: Needed
+    needs: Mapping[str, Sequence[str]]  # of estimators, see `persistcal.confidence.needs`
 
     def check_needs(self, answers: pd.DataFrame) -> None:
         """Refuse answers of one place that lack what an estimator needs."""
@@ -47,11 +43,7 @@ class Wanted:
 def select_rows(
     rows: pd.DataFrame, *, known: Mapping[str, Collection[str]], wanted: Wanted
 ) -> pd.DataFrame:
-    """Return the rows that a study asks for; the log says how many are left out.
-
-    Refused are rows of something that the config does not know, see `check_known`, and a
-    wanted model, checkpoint and dataset without rows.
-    """
+    """Return the rows that a study asks for, of each of its places; the log counts others."""
     check_known(rows, known=known, datasets=wanted.datasets)
     sizes = rows.groupby(PLACE, sort=False).size()
     places = [tuple(place[name] for name in PLACE) for place in wanted.places]
@@ -86,24 +78,49 @@ def refuse_missing(places: Sequence[Sequence[str]]) -> None:
         )
 
 
+def check_ids(asked: pd.DataFrame, dataset: str, what: str, same: list[str]) -> None:
+    """Refuse questions that have several ids: those of which the columns `same` are equal."""
+    if (again := asked.duplicated(same)).any():
+        first = asked[(asked[same] == asked.loc[again, same].iloc[0]).all(axis=1)]
+        raise refuse(
+            f"{again.sum()} {what} of {dataset} stand under several ids, so that they would "
+            f"count several times, the first is {first['question'].iloc[0]!r}",
+            first,
+            "question_id",
+            "keep one of them, or write into the questions what tells them apart",
+        )
+
+
+def check_splits(
+    splits: Collection[str], needed: Mapping[str, str], what: str, dataset: str
+) -> None:
+    """Refuse the lack of a split that somebody needs `what` of."""
+    for split, who in needed.items():
+        if split not in splits:
+            raise UserTableError(
+                f"{who} needs {what} the {split} split of {dataset}, and no row has that "
+                "split; add them, or drop what needs them"
+            )
+
+
 def check_answers(
-    rows: pd.DataFrame,
-    *,
-    known: Mapping[str, Mapping[str, bool]],
-    needed: Mapping[str, Mapping[str, Mapping[str, str]]],
+    rows: pd.DataFrame, *, known: Mapping[str, Mapping[str, bool]], needed: Needed
 ) -> None:
     """Refuse rows of a dataset that cannot all be right together, or that are not enough.
 
     A question has one text, id and split, as many answers as others, each once, and all
     checkpoints answer it; the answers of two checkpoints differ unless `known` says that they
-    may be equal; and there are the splits that are `needed`, by model and checkpoint.
+    may be equal; and there are the splits that are `needed`.
     """
     for dataset, part in rows.groupby("dataset", sort=False):
         _check_questions(part, str(dataset))
         _check_asked(part, str(dataset))
         _check_numbers(part, str(dataset))
         _check_distinct(part, str(dataset), known)
-        _check_splits(part, str(dataset), needed)
+        for (model, checkpoint), splits in part.groupby(CHECKPOINT, sort=False)["split"]:
+            what = f"answers of model {model}, checkpoint {checkpoint} to"
+            of_checkpoint = needed[str(model)][str(checkpoint)]
+            check_splits(set(splits), of_checkpoint, what, str(dataset))
 
 
 def _check_questions(rows: pd.DataFrame, dataset: str) -> None:
@@ -117,16 +134,7 @@ def _check_questions(rows: pd.DataFrame, dataset: str) -> None:
                 name,
                 "a question has one; give another question another question_id",
             )
-    named = rows.drop_duplicates("question_id")
-    if (again := named.duplicated("question")).any():
-        text = named.loc[again, "question"].iloc[0]
-        raise refuse(
-            f"{again.sum()} questions of {dataset} stand under several ids, so that they would "
-            f"count several times, the first is {text!r}",
-            named[named["question"] == text],
-            "question_id",
-            "keep one of them, or write into the questions what tells them apart",
-        )
+    check_ids(rows.drop_duplicates("question_id"), dataset, "questions", ["question"])
 
 
 def _check_asked(rows: pd.DataFrame, dataset: str) -> None:
@@ -176,30 +184,10 @@ def _check_distinct(
     by_content: dict[tuple, str] = {}
     for (model, checkpoint), part in rows.groupby(CHECKPOINT, sort=False):
         said = zip(part["question_id"], part["answer"], part["logprob"].map(str), strict=True)
-        other = by_content.setdefault((model, *sorted(said)), str(checkpoint))
-        may_be_equal = known[str(model)]
-        if other != checkpoint and not (may_be_equal[str(checkpoint)] or may_be_equal[other]):
-            raise refuse(
-                f"all answers to {dataset} of checkpoint {checkpoint} of {model} are those of "
-                f"{other}, as of a file that was given twice",
-                part,
-                "answer",
-                "give each checkpoint its own, or if they are meant to be equal set "
-                f"models.{model}.checkpoints.{checkpoint}.allow_identical_weights",
-            )
-
-
-def _check_splits(
-    rows: pd.DataFrame, dataset: str, needed: Mapping[str, Mapping[str, Mapping[str, str]]]
-) -> None:
-    for (model, checkpoint), there in rows.groupby(CHECKPOINT, sort=False)["split"]:
-        for split, who in needed[str(model)][str(checkpoint)].items():
-            if split not in set(there):
-                raise UserTableError(
-                    f"{who} needs answers of model {model}, checkpoint {checkpoint} to the "
-                    f"{split} split of {dataset}, and no row has that split; add them, or "
-                    "drop what needs them"
-                )
+        names = str(model), str(checkpoint)
+        other = by_content.setdefault((model, *sorted(said)), names[1])
+        seen = f", as of a file that was given twice ({first_rows(part, 'answer')})"
+        check_copy(f"answers to {dataset}", *names, other, known[names[0]], seen=seen)
 
 
 def check_weights(rows: pd.DataFrame, strategy: str) -> None:

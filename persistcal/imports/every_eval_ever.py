@@ -5,7 +5,7 @@ has no field for; files of others lack it.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -16,18 +16,13 @@ from persistcal.judge.labels import CORRECT, INCORRECT
 
 _TEXT, _TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
 _MAYBE_TEXTS = {"type": ["array", "null"], "items": {"type": "string"}}
+_NAMES = ("schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id")
 # What version 0.2.2 asks of a line, as far as it is read here
 LINE = {
     "type": "object",
-    "required": [
-        *["schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id"],
-        *["interaction_type", "input", "answer_attribution", "evaluation"],
-    ],
+    "required": [*_NAMES, "interaction_type", "input", "answer_attribution", "evaluation"],
     "properties": {
-        **dict.fromkeys(
-            ["schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id"],
-            _TEXT,
-        ),
+        **dict.fromkeys(_NAMES, _TEXT),
         "interaction_type": {"enum": ["single_turn", "multi_turn", "agentic"]},
         "input": {
             "type": "object",
@@ -48,14 +43,10 @@ LINE = {
         "metadata": {"type": ["object", "null"], "additionalProperties": _TEXT},
     },
 }
+KEYS = {"evaluation_id", "sample_id", "interaction_type"}  # by which the files are known
 PLACE = ("model", "checkpoint", "dataset")
 OF_RESPONSES = ("n_tokens", "entropy")  # beside what rows of answers may have
 Lines = Iterable[tuple[int, Any]]
-
-
-def is_every_eval_ever(columns: Collection[str]) -> bool:
-    """Return whether lines with these keys are of such a file."""
-    return {"evaluation_id", "sample_id", "interaction_type"} <= set(columns)
 
 
 def _checked(lines: Lines) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
@@ -93,10 +84,10 @@ def _checked(lines: Lines) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]
 
 
 def every_eval_ever_rows(lines: Lines, *, labelled: bool) -> pd.DataFrame:
-    """Return the outputs of all lines, a row each, in the columns of own answers.
+    """Return the outputs of all lines, in columns of own answers and of `OF_RESPONSES`.
 
-    `OF_RESPONSES` are there too. Where it is `labelled`, an answer's label is that of its
-    response; in files of others the one output is correct as the line says.
+    Where it is `labelled`, an answer's label is that of its response; in files of others the
+    one output is correct as the line says.
     """
     rows = []
     for where, line, about in _checked(lines):

@@ -16,22 +16,9 @@ SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: I
 
 
 def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
-    """Return the answers of a log of Inspect as rows of `own_answers`.
+    """Return the answers of a log (`.eval`) as rows of `own_answers`.
 
-    Parameters
-    ----------
-    path : str
-        A `.eval` file. Each choice of each epoch of a sample is a sample here.
-    labelled : bool, default=False
-        Whether to take the log's own score for a label.
-
-    Returns
-    -------
-    DataFrame
-        Columns question_id, question (the last message of the user), references (the
-        targets), sample (the epoch, or the number of the choice over all epochs), answer
-        (the completion) and, where every completion has them, token_logprobs; confidence,
-        where the scorer `STATED` asked for it; label, where it is `labelled`.
+    Each choice of each epoch of a sample is a sample; the user's last message is the question.
     """
     try:
         from inspect_ai.log import read_eval_log
@@ -44,7 +31,7 @@ def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
 
 
 def log_rows(log: "EvalLog", *, labelled: bool) -> pd.DataFrame:
-    """Return the answers of a log as `inspect_rows` does, of what Inspect has read."""
+    """Return the answers of a log that Inspect has read as `inspect_rows` does."""
     if log.status != "success":
         raise UserTableError(
             f"is the log of a run with status {log.status!r}, which may lack answers; run "

@@ -1,53 +1,40 @@
-"""The sample logs of lm-evaluation-harness (``samples_*.jsonl``) as rows of answers."""
+"""Sample logs of lm-evaluation-harness (``samples_*.jsonl``) as answers, or scored options."""
 
 import ast
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from persistcal.imports.own_answers import number_of
 from persistcal.imports.user_tables import UserTableError
 from persistcal.judge.labels import CORRECT, INCORRECT
 
-_KEYS = {"doc_id", "doc", "target", "arguments", "resps"}
-_BESIDE_SCORES = {*_KEYS, "filtered_resps", "filter", "doc_hash", "prompt_hash", "target_hash"}
+KEYS = {"doc_id", "doc", "target", "arguments", "resps"}  # of every line
+_BESIDE_SCORES = {*KEYS, "filtered_resps", "filter", "doc_hash", "prompt_hash", "target_hash"}
 _TEXT = r"""(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
 _LIST_OF_TEXTS = re.compile(rf"\[(?:{_TEXT}(?:, {_TEXT})*)?\]", re.DOTALL)
-
-
-def is_lm_eval_log(columns: Collection[str]) -> bool:
-    """Return whether rows with these columns are such a log."""
-    return set(columns) >= _KEYS
+# The log's own accuracy, by normalisation
+ACCURACY = {"none": "acc", "per_character": "acc_norm", "unconditional": "acc_mutual_info"}
+FEW_SHOT = "\n\n"  # between the examples of a prompt, and before its own question
 
 
 def lm_eval_rows(
     log: pd.DataFrame, *, filtered: str | None = None, labelled: bool = False
 ) -> pd.DataFrame:
-    """Return the responses of a log, a row each.
+    """Return the responses of a log, a row each, in columns of `own_answers`.
 
-    Parameters
-    ----------
-    log : DataFrame
-        Its lines. Where a task has several filters, each has lines of its own about the
-        same responses.
-    filtered : str, optional
-        The filter whose output is the answer; by default it is what the model said.
-    labelled : bool, default=False
-        Whether to take the log's own score for a label.
-
-    Returns
-    -------
-    DataFrame
-        question_id (`doc_id`), question (`doc.question`), references (`target`), answer,
-        sample and, where it is `labelled`, label.
+    Where a task has several filters, each has lines of its own about the same responses; the
+    answer is what the model said, or the output of the one that is named.
     """
-    lines = lines_of(log)
+    lines = _lines_of(log)
     for line in lines:
         _refuse_choices(line)
     rows = []
-    for line in one_per_document(lines, filtered, labelled=labelled):
+    for line in _one_per_document(lines, filtered, labelled=labelled):
         row = line["row"]
         if not isinstance(line["doc"], dict) or "question" not in line["doc"]:
             raise UserTableError(
@@ -59,29 +46,31 @@ def lm_eval_rows(
         asked = (line["doc_id"], line["doc"]["question"], _references(line))
         rows += [(*asked, text, sample, label) for sample, text in enumerate(answers)]
     names = ["question_id", "question", "references", "answer", "sample", "label"]
-    frame = pd.DataFrame(rows, columns=names, dtype=object)
-    return frame if labelled else frame.drop(columns="label")
+    return pd.DataFrame(rows, columns=names, dtype=object)
 
 
-def lines_of(log: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the lines of a log, each with its number, from 1, as `row`."""
+def _lines_of(log: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the lines of a log, each with its number as `row`."""
     return [
         {**{str(key): value for key, value in line.items()}, "row": row}
         for row, line in enumerate(log.to_dict("records"), start=1)
     ]
 
 
-def _refuse_choices(line: dict[str, Any]) -> None:
-    """Refuse a line whose request is no generation: its second argument is no settings."""
+def _requests(line: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the arguments of each request of a line; older versions write them as lists."""
     requests = line["arguments"]
     requests = list(requests.values()) if isinstance(requests, dict) else requests
-    settings = None
-    if isinstance(requests, list) and len(requests) == 1:
-        request = requests[0]
-        if isinstance(request, list):  # as older versions write it
-            request = {f"arg_{i}": argument for i, argument in enumerate(request)}
-        settings = request.get("arg_1") if isinstance(request, dict) else None
-    if not isinstance(settings, dict):
+    if not isinstance(requests, list) or not requests:
+        return [[]]
+    every = [list(of.values()) if isinstance(of, dict) else of for of in requests]
+    return [of if isinstance(of, list) else [] for of in every]
+
+
+def _refuse_choices(line: dict[str, Any]) -> None:
+    """Refuse a line whose request is no generation: its second argument is no settings."""
+    requests = _requests(line)
+    if len(requests) != 1 or [type(part) for part in requests[0][1:2]] != [dict]:
         raise UserTableError(
             f"row {line['row']} is of a task without free text: lm-evaluation-harness scored "
             "given choices; set decoding.strategy to options, or take the log of a task "
@@ -89,10 +78,10 @@ def _refuse_choices(line: dict[str, Any]) -> None:
         )
 
 
-def one_per_document(
+def _one_per_document(
     lines: Sequence[dict[str, Any]], filtered: str | None, *, labelled: bool
 ) -> list[dict[str, Any]]:
-    """Return a line per document: of the filter, or the first."""
+    """Return a line for each document: of the filter, or the first."""
     by_filter: dict[str, dict[str, dict[str, Any]]] = {}
     first: dict[str, dict[str, Any]] = {}
     for line in lines:
@@ -129,7 +118,7 @@ def _responses(line: dict[str, Any]) -> list[str]:
     if isinstance(resps, list) and len(resps) == 1 and _are_texts(resps[0]):
         return resps[0]
     raise UserTableError(
-        f"resps of row {line['row']} is {shortened(resps)}, but the harness writes a list of "
+        f"resps of row {line['row']} is {_shortened(resps)}, but the harness writes a list of "
         'one list, [["…"]], with all responses to the document; write the answers into a file '
         "of your own"
     )
@@ -142,7 +131,7 @@ def _filtered(line: dict[str, Any]) -> list[str]:
         if _are_texts(texts):
             return texts
     raise UserTableError(
-        f"filtered_resps of row {line['row']} is {shortened(outputs)}, which is no text; take "
+        f"filtered_resps of row {line['row']} is {_shortened(outputs)}, which is no text; take "
         "another filter, or none"
     )
 
@@ -155,8 +144,7 @@ def _are_texts(values: object) -> bool:
     )
 
 
-def shortened(value: object) -> str:
-    """Return a value as an error shows it."""
+def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) < 60 else f"{text[:60]}…"
 
@@ -195,3 +183,116 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
             "but `labels: log` needs exact_match, or one score that is 0 or 1; let the judge "
             "label"
         ) from None
+
+
+def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
+    """Return the documents of a log in the columns of `own_options`, a row each.
+
+    The length of an option is that of its text without the delimiter before it, as `acc_norm`
+    takes it, and `correct` the log's accuracy under the `normalisation`, where it has that.
+    """
+    lines = _one_per_document(_lines_of(log), None, labelled=False)
+    requests = [_scored(line) for line in lines]
+    # The delimiter of the task; an option may begin with white space of its own.
+    said = [text for line in requests for _, text in line]
+    delimiter = min((text[: len(text) - len(text.lstrip())] for text in said), key=len)
+    rows = []
+    for line, asked in zip(lines, requests, strict=True):
+        logprobs = _logprobs(line, len(asked))
+        half, n, unconditional = len(asked) // 2, len(asked), None
+        if asked[half:] == [("", text) for _, text in asked[:half]]:  # for acc_mutual_info
+            n, unconditional = half, logprobs[half:]
+        if len({context for context, _ in asked[:n]}) > 1:
+            raise UserTableError(
+                f"row {line['row']} has options that stand in the question, not after it, and "
+                "the log does not say which is right; write the scores into a file of your own "
+                "(docs/own_answers.md)"
+            )
+        options = [text.removeprefix(delimiter) for _, text in asked[:n]]
+        rows.append(
+            {
+                "question_id": line["doc_id"],
+                "question": _question(line["doc"], asked[0][0]),
+                "options": options,
+                "option_logprobs": logprobs[:n],
+                "option_logprobs_unconditional": unconditional,
+                "option_characters": [max(len(text), 1) for text in options],
+                "correct": line.get(ACCURACY.get(normalisation, "")),
+                "version": f"{line.get('doc_hash', '')}{line.get('prompt_hash', '')}",
+            }
+        )
+    gold = _gold(lines, rows)
+    return pd.DataFrame(rows, dtype=object).assign(gold=pd.Series(gold, dtype=object))
+
+
+def _scored(line: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return context and continuation of each request."""
+    pairs = []
+    for request in _requests(line):
+        if [type(part) for part in request[:2]] != [str, str]:
+            raise UserTableError(
+                f"row {line['row']} is of a task that generates text, but decoding.strategy is "
+                "options; set it to sample, or take the log of a multiple_choice task"
+            )
+        pairs.append((request[0], request[1]))
+    return pairs
+
+
+def _logprobs(line: Mapping[str, Any], n: int) -> list[object]:
+    """Return the log-probability of each request; beside it is whether it is greedy."""
+    resps = line["resps"]
+    firsts = [of[0] for of in resps if isinstance(of, list) and len(of) == 1]
+    pairs = [pair for pair in firsts if isinstance(pair, list) and len(pair) == 2]
+    if len(pairs) == len(resps) == n:
+        return [logprob for logprob, _ in pairs]
+    raise UserTableError(
+        f"resps of row {line['row']} is {_shortened(resps)}, but the harness writes a list of "
+        f"one pair for each of the {n} requests; write the scores into a file of your own"
+    )
+
+
+def _gold(
+    lines: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
+) -> list[int | None]:
+    """Return the place of each document's target, which is a place or an option's text.
+
+    Where targets can be read as both, the log's own accuracy tells.
+    """
+    by_place, by_text = [], []
+    for line, row in zip(lines, rows, strict=True):
+        target, options = str(line["target"]).strip(), [text.strip() for text in row["options"]]
+        places = [str(place) for place in range(len(options))]
+        by_place.append(places.index(target) if target in places else None)
+        by_text.append(options.index(target) if target in options else None)
+    readings = [gold for gold in (by_place, by_text) if None not in gold]
+    if len(readings) == 2 and by_place != by_text:
+        readings = [gold for gold in readings if _gives_accuracy(gold, lines, rows)]
+    if readings and readings[0] == readings[-1]:
+        return readings[0]
+    unread = [both == (None, None) for both in zip(by_place, by_text, strict=True)]
+    first = unread.index(True) if any(unread) else 0
+    target, options = lines[first]["target"], rows[first]["options"]
+    raise UserTableError(
+        f"target of row {lines[first]['row']} is {_shortened(target)}, which is not surely "
+        f"the text or the place of one of the options {_shortened(options)}; write the scores "
+        "into a file of your own (docs/own_answers.md)"
+    )
+
+
+def _gives_accuracy(
+    gold: Sequence[int | None],
+    lines: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+) -> bool:
+    best = [np.argmax([number_of(x) for x in row["option_logprobs"]]) for row in rows]
+    said = [number_of(line.get("acc")) for line in lines]
+    return said == [float(b == g) for b, g in zip(best, gold, strict=True)]
+
+
+def _question(doc: object, prompt: str) -> str:
+    """Return the text that a document calls its question, or the last part of its prompt."""
+    if isinstance(doc, dict):
+        for name in ("question", "query"):
+            if isinstance(text := doc.get(name), str) and text.strip():
+                return text
+    return prompt.strip().rpartition(FEW_SHOT)[2]

@@ -1,6 +1,6 @@
 """Predictions of OLMES and olmo-eval (``*-predictions.jsonl``), DataDecide's among them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -8,7 +8,7 @@ import pandas as pd
 from persistcal.imports.user_files import read_file
 from persistcal.imports.user_tables import UserTableError
 
-_KEYS = {"doc_id", "native_id", "model_output", "label"}
+KEYS = {"doc_id", "native_id", "model_output", "label"}  # of every line
 _REQUEST_KEYS = {"doc_id", "doc", "request", "idx"}
 # The log's own accuracy, by normalisation
 ACCURACY = {
@@ -26,18 +26,12 @@ NUMBERS = {
 }
 
 
-def is_olmes_log(columns: Collection[str]) -> bool:
-    """Return whether rows with these columns are such a log."""
-    return set(columns) >= _KEYS
-
-
 def olmes_options(
     log: pd.DataFrame, normalisation: str, requests: str | None = None
 ) -> pd.DataFrame:
     """Return the instances of a log in the columns of `own_options`, a row each.
 
-    A log has no texts: these are in the file of the `requests` beside it. Without that, a
-    question is shown by its id and an option by its place and length.
+    Texts are in the file of the `requests` beside it; without, ids and lengths stand for them.
     """
     asked = _texts(requests) if requests else {}
     rows = []
@@ -83,7 +77,7 @@ def olmes_options(
 
 
 def _with_unconditional(outputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a record per option: olmo-eval has those without the question after the others."""
+    """Return a record of each option: olmo-eval has those without the question at the end."""
     texts, half = [output.get("text") for output in outputs], len(outputs) // 2
     if None in texts or not half or texts[:half] != texts[half:]:
         return [dict(output) for output in outputs]

@@ -1,6 +1,6 @@
 """Collect a user's predictions batch by batch, and refuse rows that are wrong, or disagree.
 
-Whether estimators fit together is checked by `persistcal.evaluation.arrange.arrange`.
+Whether estimators fit together is checked by `persistcal.evaluation.arrange`.
 """
 
 import logging
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.question_ids import other_spellings, partly_shared
 from persistcal.imports import user_tables
-from persistcal.imports.user_tables import UserTableError, refuse
+from persistcal.imports.user_tables import UserTableError, check_copy, refuse
+from persistcal.store.artifacts import ANSWERS
 
 log = logging.getLogger(__name__)
 
@@ -40,29 +41,10 @@ def collect_rows(
     checkpoints: Mapping[str, Collection[str]] | None = None,
     datasets: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Return the rows that a study asks for, in about 50 bytes each.
+    """Return the rows that a study asks for (without `checkpoints` all), in some 50 bytes each.
 
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        The columns of `persistcal.store.artifacts.PREDICTIONS` with `model` and `dataset`,
-        in any order; numbers may be text.
-    checkpoints : mapping, optional
-        By model of the study its evaluation checkpoints; all rows are asked for without it.
-    datasets : collection of str, optional
-        Datasets of the study.
-
-    Returns
-    -------
-    DataFrame
-        `NAMES` as categories, `seed`, `confidence`, `correct`, and `row`: the number
-        of the row in the file, from 1, the heading not counted. Rows of other
-        models, checkpoints and datasets are left out, and the log says how many.
-
-    Raises
-    ------
-    UserTableError
-        With the first rows that are wrong, or when there are none of the study.
+    `NAMES` become categories; `row` is the number of a row in the file, from 1, the heading not
+    counted. The log says how many are left out.
     """
     places: dict[str, dict[str, int]] = {name: {} for name in NAMES}
     parts: list[dict[str, NDArray[Any]]] = []
@@ -105,10 +87,8 @@ def collect_rows(
 
 
 def _codes(batch: pa.RecordBatch, name: str, places: dict[str, int]) -> NDArray[np.int32]:
-    """Return the place of each word among those seen so far; -1 where there is none.
-
-    A training dataset that is not given is the dataset.
-    """
+    """Return the place of each word among those seen so far; -1 where there is none."""
+    # A training dataset that is not given is the dataset.
     column = batch.column(name if name in batch.schema.names else "dataset")
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
@@ -244,10 +224,16 @@ def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, b
     first: dict[tuple[int, int], str] = {}
     for checkpoint, total, n in sums.itertuples():
         other = first.setdefault((total, n), checkpoint)
-        if other != checkpoint and not (may_be_equal[checkpoint] or may_be_equal[other]):
-            row = rows.loc[rows["checkpoint"] == checkpoint, "row"].iloc[0]
-            raise UserTableError(
-                f"all predictions of checkpoint {checkpoint} of {model} are those of {other} "
-                f"(from row {row}); give each checkpoint its own, or if they are meant to be "
-                f"equal set models.{model}.checkpoints.{checkpoint}.allow_identical_weights"
-            )
+        seen = f" (from row {rows.loc[rows['checkpoint'] == checkpoint, 'row'].iloc[0]})"
+        check_copy("predictions", model, checkpoint, other, may_be_equal, seen=seen)
+
+
+def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the table ANSWERS of imported predictions, without texts and probabilities.
+
+    Every estimator has the same answers (evaluation refuses anything else), so those of
+    the first one count.
+    """
+    answers = predictions.drop_duplicates([*ANSWERS.about, "question_id"])
+    answers = answers.assign(split="test", answer=None, probability=float("nan"))
+    return answers[[*ANSWERS.about, *ANSWERS.schema.names]]

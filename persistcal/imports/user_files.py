@@ -58,11 +58,6 @@ def kind_of(path: str) -> str:
     return Path(path.removesuffix(".gz")).suffix
 
 
-def name_of(path: str) -> str:
-    """Return the name of a file without its folders."""
-    return Path(path).name
-
-
 def read_json(path: str) -> Any:  # noqa: ANN401
     """Return what the JSON file at `path` holds."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
@@ -80,24 +75,10 @@ def read_rows(
 ) -> pd.DataFrame:
     """Return the rows of a file; numbers in CSV and JSON stay the text that they are there.
 
-    Parameters
-    ----------
-    content : bytes
-        The file, as it is or compressed with gzip.
-    kind : str
-        Ending of its name: ``.csv``, ``.jsonl`` or ``.parquet``.
-    known : collection of str
-        Names that columns may have, by which a CSV file's delimiter is known.
-    lists : collection of str, optional
-        Columns in which a CSV field that begins with ``[`` is a JSON list.
-
-    Raises
-    ------
-    ValueError
-        When the file cannot be read with certainty. The message names the line.
+    A CSV file's delimiter is told by the `known` names of columns; in those of `lists` a field
+    that begins with ``[`` is a JSON list. What cannot be read with certainty is a ValueError.
     """
-    if content.startswith(b"\x1f\x8b"):
-        content = _unzipped(content)
+    content = _unzipped(content)
     if kind == ".parquet":
         return _parquet(content)
     if kind == ".csv":
@@ -130,9 +111,7 @@ def _heading(path: str, known: Collection[str]) -> tuple[str, str, list[str]]:
 
 def read_lines(path: str) -> Iterator[tuple[int, Any]]:
     """Yield what each line of a JSONL file holds, with its number; no number becomes a text."""
-    content = Path(path).read_bytes()
-    content = _unzipped(content) if content.startswith(b"\x1f\x8b") else content
-    yield from _json_lines(decode(content))
+    yield from _json_lines(decode(_unzipped(Path(path).read_bytes())))
 
 
 def read_batches(
@@ -140,9 +119,7 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a large file part by part, those of CSV and JSONL as text.
 
-    JSONL alone is read as a whole.
-
-    `check` refuses names of columns before a row is read; `known` is as in `read_rows`.
+    JSONL alone is read as a whole; `check` refuses names of columns before a row is read.
     """
     kind = kind_of(path)
     if kind == ".parquet":
@@ -183,6 +160,9 @@ def _as_text(value: object, name: object) -> str | None:
 
 
 def _unzipped(content: bytes) -> bytes:
+    """Return what a file holds, which may be compressed."""
+    if not content.startswith(b"\x1f\x8b"):
+        return content
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
             size = 0  # measured before it is kept

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,7 @@ def check_columns(
     unknown: str,
     missing: str = "add it to every row",
 ) -> None:
-    """Refuse a column that is not known, is missing or is there twice.
-
-    `unknown` and `missing` are what the sentence says then.
-    """
+    """Refuse a column that is not known, is missing or is there twice."""
     for name in names:
         if name not in needed and name not in optional:
             raise UserTableError(f"unknown column {name!r}; {unknown}")
@@ -38,12 +35,16 @@ def check_columns(
         raise UserTableError(f"column {twice[0]!r} is there twice; keep one")
 
 
-def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
-    """Return an error that shows the first three of `rows`: their places, and a column."""
+def first_rows(rows: pd.DataFrame, column: str | None) -> str:
+    """Return how an error shows rows: the places of the first three, and a column of them."""
     first = rows.head(3)
     values = [""] * len(first) if column is None else [f": {v!r}" for v in first[column]]
-    shown = ", ".join(f"{p}{value}" for p, value in zip(first["place"], values, strict=True))
-    return UserTableError(f"{what} ({shown}); {remedy}")
+    return ", ".join(f"{p}{value}" for p, value in zip(first["place"], values, strict=True))
+
+
+def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
+    """Return an error that shows the first of `rows`."""
+    return UserTableError(f"{what} ({first_rows(rows, column)}); {remedy}")
 
 
 def check_rows(
@@ -52,6 +53,24 @@ def check_rows(
     """Refuse `rows` where some are `wrong`, see `refuse`."""
     if np.any(wrong):
         raise refuse(what, rows[np.asarray(wrong)], column, remedy)
+
+
+def check_copy(
+    what: str,
+    model: str,
+    checkpoint: str,
+    other: str,
+    may_be_equal: Mapping[str, bool],
+    *,
+    seen: str = ", as of a file that was given twice",
+) -> None:
+    """Refuse all that a checkpoint has where another has it, unless one may equal another."""
+    if other != checkpoint and not (may_be_equal[checkpoint] or may_be_equal[other]):
+        raise UserTableError(
+            f"all {what} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
+            "give each checkpoint its own, or if they are meant to be equal set "
+            f"models.{model}.checkpoints.{checkpoint}.allow_identical_weights"
+        )
 
 
 def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
@@ -86,13 +105,10 @@ def texts(rows: pd.DataFrame, name: str, *, one_line: bool = True) -> list[str]:
 def lists_of_texts(
     rows: pd.DataFrame, name: str, *, one_line: bool = True
 ) -> list[tuple[str, ...]]:
-    """Return a column of lists or single texts as plain texts, without those that are empty.
-
-    A text that is that of a list, as Python prints one, is refused: nobody knows whether it
-    is several answers or one in brackets.
-    """
+    """Return a column of lists or single texts as plain texts, without those that are empty."""
     lists = []
     for row, value in enumerate(rows[name].tolist(), start=1):
+        # Nobody knows whether it is several answers or one in brackets.
         if isinstance(value, str) and _LIST.fullmatch(value.strip()):
             raise UserTableError(
                 f"column {name!r} of row {row} is the text of a list, {value!r}; give several "

@@ -9,9 +9,8 @@ contradictions: questions on which a judge contradicts itself: equal answers, on
     one not
 correction: what a study would have measured had a person judged
 labels: the labels of a judge: by a match against references, or read from a judge's reply
-prompt: requests to a judge model: plain data, no network
+prompt: requests to a judge model, as a study wants them: plain data, no network
 queue: the file in which a person labels what the judge would not or could not
 reply: replies of a judge: labels read from what a server sent, kept and looked up
 run: judge candidates by a paid model, nothing twice, and by a person where that fails
-settings: a study's decisions about a paid judge
 """

@@ -36,27 +36,11 @@ class AuditError(ValueError):
 
 
 class Draws(NamedTuple):
-    """Numbers of questions of an audit sheet.
-
-    Attributes
-    ----------
-    n_contrast : int
-        Questions that exactly one of two checkpoints answers correctly.
-    n_correct, n_incorrect : int
-        Questions that both answer correctly, and that neither does.
-    """
+    """Numbers of questions that one of two checkpoints answers correctly, both, and neither."""
 
     n_contrast: int
     n_correct: int
     n_incorrect: int
-
-
-class Share(NamedTuple):
-    """A share and its 95 % Wilson score interval; NaN when it is of nothing."""
-
-    share: float
-    lower: float
-    upper: float
 
 
 def draw_sheet(
@@ -67,27 +51,9 @@ def draw_sheet(
     draws: Draws,
     seed: int,
 ) -> pd.DataFrame:
-    """Draw questions of three kinds, with the answers of two checkpoints.
+    """Draw questions of three kinds, with the answers of two checkpoints on the test split.
 
-    Parameters
-    ----------
-    questions : DataFrame
-        Table QUESTIONS.
-    earlier, later : DataFrame
-        Rows of the tables ANSWERS of the two checkpoints, on the test split.
-    draws : Draws
-    seed : int
-        Of the draw and of the order.
-
-    Returns
-    -------
-    DataFrame
-        Columns `GIVEN` and, empty, `TO_FILL`.
-
-    Raises
-    ------
-    AuditError
-        When there are fewer questions of a kind than asked for.
+    Returns columns `GIVEN` and, empty, `TO_FILL`; refuses fewer of a kind than asked for.
     """
     both = _both(earlier, later)
     order = _draw(both, draws, seed)
@@ -141,12 +107,6 @@ def summarise_sheet(
         contrast set, the others, and all: `agreement` with the judge over answers, and
         Cohen's kappa; `agreement_complete`, the same without incomplete references;
         `reference_correct` and `reference_incomplete` over questions.
-
-    Raises
-    ------
-    AuditError
-        When a column is missing, an entry is neither yes nor no, no answer is
-        labelled, or an answer is not the checkpoint's any more.
     """
     filled = _read_entries(sheet)
     both = _both(earlier, later).set_index("question_id")
@@ -156,7 +116,7 @@ def summarise_sheet(
     everything = np.ones(len(filled), bool)
     groups = {"contrast": contrast, "non_contrast": ~contrast, "all": everything}
     rows = [
-        {"group": group, **measure, **share_of(measure["count"], measure["n"])._asdict()}
+        {"group": group, **measure, **share_of(measure["count"], measure["n"])}
         for group, members in groups.items()
         for measure in _measures(filled[members], judged[members])
     ]
@@ -171,20 +131,10 @@ def states_of_sheet(
     draws: Draws,
     seed: int,
 ) -> pd.DataFrame:
-    """Return the states of all questions that both checkpoints answered, by judge and person.
+    """Return question_id, and its state by the judge and by a person (-1: not labelled).
 
-    Parameters are those of `draw_sheet` and `summarise_sheet`. A state is 2 × the earlier
-    answer is correct + the later one is, see `persistcal.judge.correction`.
-
-    Returns
-    -------
-    DataFrame
-        question_id, judged and person; the latter -1 unless both answers are labelled.
-
-    Raises
-    ------
-    AuditError
-        As `summarise_sheet`, or when a question is twice on the sheet or was not drawn.
+    Of all questions that both checkpoints answered; a state is 2 × the earlier answer is
+    correct + the later one is, see `persistcal.judge.correction`.
     """
     filled = _read_entries(sheet)
     both = _both(earlier, later)
@@ -281,12 +231,12 @@ def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, 
         yield {"measure": name, "count": count, "n": len(looked_up), "kappa": float("nan")}
 
 
-def share_of(count: int, n: int) -> Share:
+def share_of(count: int, n: int) -> dict[str, float]:
     """Return `count` of `n` as a share with its 95 % Wilson score interval; NaN of none."""
     if n == 0:
-        return Share(float("nan"), float("nan"), float("nan"))
+        return dict.fromkeys(("share", "lower", "upper"), float("nan"))
     lower, upper = wilson(count / n, n)
-    return Share(count / n, float(lower), float(upper))
+    return {"share": count / n, "lower": float(lower), "upper": float(upper)}
 
 
 def kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:

@@ -14,14 +14,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from persistcal.judge.labels import JudgeError
+from persistcal.judge.prompt import JudgeSettings
 from persistcal.judge.reply import Replies, check_labelled, read_results
 from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
 from persistcal.server.errors import BadReplyError, ServerError
-from persistcal.server.spending import Body
-from persistcal.store.paid import BatchRecord, Ledger
+from persistcal.server.spending import Body, endpoint_of
+from persistcal.store.paid import BatchRecord, Ledger, alone
 
 log = logging.getLogger(__name__)
 
+BATCH_ROUNDS = 3
+LARGEST_UPLOAD = 150_000_000  # bytes; servers take 200 MB
+WAITING = "Waiting for another job that is asking the judge."
 LABEL = "persistcal"  # of a batch, with the token of its record
 OVER = {"completed", "failed", "expired", "cancelled"}
 LONGEST_WAIT_S = 48 * 3600
@@ -40,13 +44,7 @@ class ServerBatch(NamedTuple):
 
 
 def read_batch(said: Any) -> ServerBatch:  # noqa: ANN401
-    """Read a server's description of a batch, as parsed from JSON.
-
-    Raises
-    ------
-    BadReplyError
-        When that is no batch.
-    """
+    """Read a server's description of a batch, as parsed from JSON, or raise BadReplyError."""
     try:
         files = [said.get(f"{kind}_file_id") for kind in ("output", "error")]
         token = (said.get("metadata") or {}).get(LABEL)
@@ -101,12 +99,84 @@ def _read_file(said: Any) -> str:  # noqa: ANN401
     return str(said["id"])
 
 
-def bodies_of(record: BatchRecord) -> dict[str, Body]:
-    """Return the requests of a batch by key."""
+def ask_in_batches(
+    server: ModelServer, bodies: dict[str, Body], folder: str, settings: JudgeSettings
+) -> None:
+    """Submit what no batch holds yet, wait for all batches that matter, and repeat.
+
+    The lock is held while submitting and collecting, not while waiting, so
+    batches of several jobs run side by side.
+    """
+    replies, ledger = Replies(folder), Ledger(f"{folder}/spending.csv")
+    records = f"{folder}/batches"
+    for _ in range(BATCH_ROUNDS):
+        with alone(f"{folder}/lock", waiting=WAITING):
+            missing = replies.missing(bodies)
+            waiting = _on_their_way(server, ledger, records)
+            on_way = {key for keys in waiting.values() for key in keys}
+            if new := {key: body for key, body in missing.items() if key not in on_way}:
+                cost = settings.budget.plan(new.values(), ledger)
+                for part in _parts(new, settings.batch_requests):
+                    ledger.add(settings.model, len(part), cost * len(part), "batch")
+                    lines = (_line(key, body) for key, body in part.items())
+                    record = BatchRecord.create(records, lines, cost * len(part))
+                    _submit(server, record)
+                    waiting[record] = set(part)
+        for record, keys in waiting.items():
+            if not keys.isdisjoint(missing) and (
+                batch := _wait_for(server, record, poll_s=settings.poll_s)
+            ):
+                with alone(f"{folder}/lock", waiting=WAITING):
+                    _collect(server, record, batch, replies, ledger)
+        if not replies.missing(bodies):
+            return
+    raise JudgeError(
+        f"{len(replies.missing(bodies))} requests have no reply after {BATCH_ROUNDS} rounds of "
+        "batches; run again, or set judge.backend to openai."
+    )
+
+
+def _line(key: str, body: Body) -> dict[str, object]:
+    url = f"/v1{endpoint_of(body)}"
+    return {"custom_id": key, "method": "POST", "url": url, "body": body}
+
+
+def _on_their_way(
+    server: ModelServer, ledger: Ledger, folder: str
+) -> dict[BatchRecord, set[str]]:
+    """Return the batches of all jobs with their keys; forget those never submitted."""
+    unfinished = {}
+    for record in BatchRecord.all_in(folder):
+        bodies = _bodies_of(record)
+        batch_id, cost = record.state()
+        if batch_id or _find_submitted(server, record):
+            unfinished[record] = set(bodies)
+        else:
+            model = next(iter(bodies.values()))["model"]
+            ledger.add(model, -len(bodies), -cost, "not submitted")
+            record.remove()
+    return unfinished
+
+
+def _parts(bodies: dict[str, Body], most: int) -> Iterator[dict[str, Body]]:
+    """Split `bodies` into batches that a server takes."""
+    part: dict[str, Body] = {}
+    size = 0
+    for key, body in bodies.items():
+        length = len(str(body).encode())
+        if part and (len(part) == most or size + length > LARGEST_UPLOAD):
+            yield part
+            part, size = {}, 0
+        part[key] = body
+        size += length
+    yield part
+
+
+def _bodies_of(record: BatchRecord) -> dict[str, Body]:
     return {line["custom_id"]: line["body"] for line in record.lines()}
 
 
-def submit(server: ModelServer, record: BatchRecord) -> None:
+def _submit(server: ModelServer, record: BatchRecord) -> None:
     """Upload the requests of `record`, have them run, and write down where."""
     upload = partial(
         server.send,
@@ -137,7 +207,7 @@ def submit(server: ModelServer, record: BatchRecord) -> None:
     log.info("Submitted batch %s", batch.id)
 
 
-def find_submitted(server: ModelServer, record: BatchRecord) -> bool:
+def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
     """Return whether `record`, whose submission was cut short, did reach the server."""
     batch = server.call(partial(_search, server, record.token))
     if batch:
@@ -146,14 +216,8 @@ def find_submitted(server: ModelServer, record: BatchRecord) -> bool:
     return batch is not None
 
 
-def wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> ServerBatch | None:
-    """Return the batch of `record` when it is over; None when another job collected it.
-
-    Raises
-    ------
-    JudgeError
-        When it is still not over after two days.
-    """
+def _wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> ServerBatch | None:
+    """Return the batch of `record` when it is over; None when another job collected it."""
     batch_id = record.state()[0]
     where = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
     fetch = partial(server.send, "get", where, in_json(partial(_public_batch, server)))
@@ -168,24 +232,20 @@ def wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> Serv
     raise JudgeError(f"Batch {batch_id} is not over after two days; run again to wait on.")
 
 
-def collect(
+def _collect(
     server: ModelServer,
     record: BatchRecord,
     batch: ServerBatch,
     replies: Replies,
     ledger: Ledger,
 ) -> None:
-    """Keep the replies of a batch that is over, and forget the batch.
+    """Keep the replies of a batch that is over; it stays known if one cannot be kept.
 
-    Raises
-    ------
-    ServerError, JudgeError
-        When the server refused the batch, or a request for good, when no reply has a
-        label, or when one cannot be kept; the others are, and the batch stays known.
+    What the server refused for good is raised after the others are kept.
     """
     if not record.exists():
         return  # another job was faster
-    bodies, cost = bodies_of(record), record.state()[1]
+    bodies, cost = _bodies_of(record), record.state()[1]
     found, unanswered, refused = read_results(_lines(server, batch), set(bodies))
     found = {key: reply._replace(text=server.quote(reply.text)) for key, reply in found.items()}
     log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(found))

@@ -12,16 +12,7 @@ def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None
 
     They do where either checkpoint gave both answers: in the cluster of its own, by the
     equivalence model, is the other's. So nothing is compared anew, and there may be more.
-
-    Parameters
-    ----------
-    clusters : DataFrame
-        Columns of the table CLUSTERS and checkpoint, of one model and dataset.
-
-    Returns
-    -------
-    callable
-        Of the names of two checkpoints; None of one without clusters.
+    It returns None for a checkpoint without `clusters`, which are of one model and dataset.
 
     Examples
     --------
@@ -60,17 +51,7 @@ def count_same_answers(
 ) -> list[int | None]:
     """Count, of each contrast set, the questions whose two answers mean the same.
 
-    Parameters
-    ----------
-    sets : DataFrame
-        Columns earlier and later.
-    answers, clusters : DataFrame
-        Columns of the tables ANSWERS and CLUSTERS and checkpoint, of one model and dataset.
-
-    Returns
-    -------
-    list of int or None
-        None of a checkpoint without clusters.
+    `sets` has columns earlier and later; None stands for a checkpoint without clusters.
     """
     alike = same_answers(clusters)
     correct = answers.pivot(index="question_id", columns="checkpoint", values="correct")

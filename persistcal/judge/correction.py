@@ -36,8 +36,7 @@ from scipy.stats import t as student
 
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.conditioning import condition
-from persistcal.evaluation.metrics import Array
-from persistcal.evaluation.scopes import CONTRAST_METRICS, OnContrastSet, compute
+from persistcal.evaluation.metrics import CONTRAST_METRICS, Array, OnContrastSet, compute
 from persistcal.judge.audit import AuditError
 from persistcal.store.artifacts import CORRECTIONS
 
@@ -91,11 +90,6 @@ def correct_results(
     -------
     DataFrame
         Columns of `persistcal.store.artifacts.CORRECTIONS` but for model and dataset.
-
-    Raises
-    ------
-    AuditError
-        When too few questions are audited.
     """
     audited = Audited(*(states[name].to_numpy() for name in Audited._fields))
     made = {("", ""): correct_counts(audited)}
@@ -116,10 +110,7 @@ def correct_results(
 def correct_counts(audited: Audited) -> dict[str, Correction]:
     """Correct both accuracies, and how many questions changed: in all, gained and lost.
 
-    Raises
-    ------
-    AuditError
-        When too few questions of a kind are audited.
+    Too few audited questions of a kind are refused.
 
     Examples
     --------
@@ -152,6 +143,7 @@ def correct_metrics(audited: Audited, runs: Sequence[Array]) -> dict[str, Correc
     Parameters
     ----------
     audited : Audited
+        As for `correct_counts`.
     runs : sequence of ndarray of shape (2, n_questions)
         Of each seed, the confidences in the earlier and in the later answers.
 

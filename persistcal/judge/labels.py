@@ -79,18 +79,7 @@ def _as_written(text: str) -> str:
 def judge_lexically(answer: str, references: Iterable[str]) -> str:
     """Label `answer` "correct" when it equals a reference, as written or after normalisation.
 
-    Parameters
-    ----------
-    answer : str
-        A candidate answer.
-    references : iterable of str
-        Accepted answers, aliases included.
-
-    Returns
-    -------
-    {"correct", "incorrect", "not_attempted"}
-        "not_attempted" when the answer equals no reference and is nothing but
-        punctuation and articles.
+    It is "not_attempted" when it equals none and is nothing but punctuation and articles.
 
     Examples
     --------
@@ -136,12 +125,8 @@ def parse_labels(
     Empty lines, and lines after the n-th, do not count. A line may begin with
     the number of its candidate, ``2.`` or ``2:`` or ``(2)``; another number
     makes it unreadable. After a line that cannot be read it is not certain any
-    more which candidate a line is about, unless it is numbered.
-
-    Returns
-    -------
-    tuple of (str or None)
-        None where a person has to decide; everywhere if there are too few lines.
+    more which candidate a line is about, unless it is numbered. None is where a person
+    has to decide: everywhere if there are too few lines.
 
     Examples
     --------

@@ -1,18 +1,49 @@
-"""Requests to a judge model: plain data, no network."""
+"""Requests to a judge model, as a study wants them: plain data, no network."""
 
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.settings import JudgeSettings
-from persistcal.server.spending import LIMITS, Body
+from persistcal.server.spending import LIMITS, Body, Budget
 
 PLACES = ("{question}", "{references}")
 ONE, TOGETHER = "{answer}", "{answers}"
 OF_CHAT = (*LIMITS, "reasoning_effort")  # fields that no response takes
+
+
+@dataclass(frozen=True)
+class JudgeSettings:
+    """The section ``judge`` of a config, and the text of the prompt; prices per 10⁶ tokens."""
+
+    backend: str
+    model: str
+    prompt: str
+    base_url: str
+    max_requests: int
+    max_cost: float
+    price_input: float
+    price_output: float
+    api_key_env: str = "OPENAI_API_KEY"
+    request: Mapping[str, Any] = field(default_factory=dict)  # None leaves a field out
+    concurrency: int = 16  # requests on their way at once, over all jobs
+    timeout_s: float = 60
+    retries: int = 8
+    poll_s: float = 60
+    batch_requests: int = 50_000
+    first_wait_s: float = 1
+    together: bool = False
+    form: str = "chat"
+    undecided: str = "stop"
+
+    @property
+    def budget(self) -> Budget:
+        """Prices and ceilings."""
+        prices = self.model, self.price_input, self.price_output
+        return Budget(*prices, self.max_requests, self.max_cost, "judge", "Judging")
 
 
 class Candidate(NamedTuple):
@@ -73,28 +104,16 @@ def requests_about(
 
 
 def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Body:
-    """Return the request that asks for the labels of `candidates`.
+    """Return the request that asks for the labels of `candidates`, answers to one question.
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Answers to one question: one, or several if `settings.together`, listed
-        as ``1. …``, a line each. References are listed one per line; a match
-        with any of them counts.
-    settings : JudgeSettings
-        Its `request` holds further fields of the request. Those that limit the length
-        of the reply hold per candidate. Its `prompt` is split by `split_prompt`.
+    There is one, or if `settings.together` several, listed as ``1. …``, a line each.
+    References are listed one per line; a match with any of them counts. Limits of the
+    reply's length hold per candidate.
 
-        Its `form` "released" makes a request as in the paper's release: a single message
-        to the Responses interface, with the list of candidates and a limit for the reply
-        of four tokens per candidate, at least 16. The prompt then has a wording for one
-        reference, a line ``---``, and a wording for several, which stand there as Python
-        prints a list.
-
-    Raises
-    ------
-    JudgeError
-        When the candidates' question has no reference, or the prompt or an option is unfit.
+    The `form` "released" makes a request as in the paper's release: a single message to
+    the Responses interface, with the list of candidates and a limit for the reply of four
+    tokens per candidate, at least 16. The prompt then has a wording for one reference, a
+    line ``---``, and a wording for several, which stand there as Python prints a list.
     """
     question, references, answer = candidates[0]
     if not references:
@@ -134,11 +153,6 @@ def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
 
     The second part names each of ``{question}``, ``{references}`` and `place`, which is
     ``{answer}`` or ``{answers}``.
-
-    Raises
-    ------
-    JudgeError
-        When the line or a place is missing.
     """
     above, line, below = prompt.partition("\n---\n")
     if not line:

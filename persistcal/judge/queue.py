@@ -67,13 +67,7 @@ def _read(path: str) -> _Table:
 
 
 def read_human_labels(path: str) -> dict[str, str]:
-    """Return the labels that a person gave, by the id of the candidate.
-
-    Raises
-    ------
-    JudgeError
-        When a label is none of the three, or two rows disagree.
-    """
+    """Return the labels that a person gave, by the id of the candidate; refuse unclear ones."""
     labels: dict[str, str] = {}
     for number, row in _read(path).rows:
         if not (said := row["label"].strip()):
@@ -112,24 +106,11 @@ def _noted(path: str) -> dict[str, str]:
 def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     """Return a digest of a person's decisions for a job since it first ran.
 
-    It is the same before and after the job runs, and changes when, and only
-    when, a person labels a candidate of this job: as a parameter of its rule it
-    reruns this job and no other. Queries that jobs append do not change it.
-
-    Parameters
-    ----------
-    path : str
-        The queue.
-    noted : str
-        The job's file of `note_consulted`.
-    stop : bool, default=False
-        Whether a job may not go on while one of its candidates waits for a
-        person: it then has another digest than one that went on.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits; empty when nothing has changed.
+    It is the same before and after the job runs, empty when nothing has changed, and
+    changes when, and only when, a person labels a candidate of this job: as a parameter
+    of its rule it reruns this job and no other. `path` is the queue, `noted` the job's
+    file of `note_consulted`. A job that has to `stop` while one of its candidates waits
+    for a person has another digest than one that went on.
     """
     before = _noted(noted)
     if not before:

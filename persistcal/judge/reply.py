@@ -25,21 +25,10 @@ ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none
 
 
 class Reply(NamedTuple):
-    """A judge's reply to one request.
+    """A judge's reply to one request, in its own words: a label per candidate, in order."""
 
-    Attributes
-    ----------
-    labels : tuple of (str or None)
-        A label of `persistcal.judge.labels.LABELS` per candidate of the request,
-        in its order; None where a person has to decide.
-    reason : {"", "refusal", "malformed"}
-        Why a label is missing.
-    text : str
-        The judge's own words.
-    """
-
-    labels: tuple[str | None, ...]
-    reason: str
+    labels: tuple[str | None, ...]  # None where a person has to decide
+    reason: str  # why a label is missing: "refusal" or "malformed"
     text: str
 
 
@@ -51,17 +40,8 @@ def no_labels(together: int | None, reason: str, text: str) -> Reply:
 def read_reply(said: Any, together: int | None = None) -> Reply:  # noqa: ANN401
     """Read the labels: words of a chat completion, or letters of a response.
 
-    Parameters
-    ----------
-    said : object
-        Whatever a server sent, as parsed from JSON.
-    together : int, optional
-        Number of candidates that were asked about together.
-
-    Raises
-    ------
-    BadReplyError
-        When it is neither, or a response that failed.
+    `said` is whatever a server sent, as parsed from JSON; raises BadReplyError when it is
+    neither, or a response that failed. `together` is the number of candidates, if listed.
     """
     try:
         in_chat = "choices" in said
@@ -98,17 +78,11 @@ def _of_response(said: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
         for kind in ("text", "refusal")
     }
     finish = (said.get("incomplete_details") or {}).get("reason")
-    return words["text"] if parts else None, words["refusal"], finish
+    return words["text"], words["refusal"], finish
 
 
 def check_labelled(replies: Collection[Reply]) -> None:
-    """Refuse the first `replies` of a judge that does not give labels at all.
-
-    Raises
-    ------
-    JudgeError
-        When there are 20 or more and none has a label.
-    """
+    """Refuse the first `replies` of a judge when there are 20 or more and none has a label."""
     if len(replies) < ENOUGH_TO_TELL or any(any(reply.labels) for reply in replies):
         return
     text = next(iter(replies)).text
@@ -204,13 +178,7 @@ class Replies:
         return {key: body for key, body in bodies.items() if self.get(key) is None}
 
     def put(self, replies: Mapping[str, Reply], bodies: Mapping[str, Body]) -> None:
-        """Keep all `replies` that can be kept, with the messages of their requests.
-
-        Raises
-        ------
-        JudgeError
-            When the disk keeps one out.
-        """
+        """Keep `replies` with the messages of their requests; raise if one cannot be kept."""
         failures = []
         for key, reply in replies.items():
             several = asked_together(key)

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
 
-from persistcal.answers.equivalence import label_key
-from persistcal.answers.options import has_options, option_labels
-from persistcal.answers.predictions import (
+from persistcal.answers.clusters import (
     label_predictions,
     take_predictions,
     warn_if_none_is_correct,
 )
+from persistcal.answers.equivalence import label_key
+from persistcal.answers.options import has_options, option_labels
 from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError, judge_lexically
-from persistcal.judge.prompt import Candidate, candidate_id, requests_about
+from persistcal.judge.prompt import Candidate, JudgeSettings, candidate_id, requests_about
 from persistcal.judge.queue import (
     Unresolved,
     append_unresolved,
@@ -21,7 +21,6 @@ from persistcal.judge.queue import (
     read_human_labels,
 )
 from persistcal.judge.reply import Replies, Reply
-from persistcal.judge.settings import JudgeSettings
 from persistcal.server.errors import ServerError
 from persistcal.server.spending import Body
 from persistcal.store.artifacts import ANSWERS
@@ -40,33 +39,12 @@ def judge_candidates(
     noted: str,
     api_key: str,
 ) -> list[tuple[str, str]]:
-    """Return the label of each of `candidates` and who gave it.
+    """Return the label of each of `candidates`, all of one checkpoint, and who gave it.
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Of one checkpoint, where answers to a question are judged together.
-    folder : str
-        Folder of the judge, shared by all jobs of a study: replies, batches, the queue
-        and the ledger.
-    settings : JudgeSettings
-    noted : str
-        This job's file for `persistcal.judge.queue.note_consulted`.
-    api_key : str
-        Needed only when something has to be asked.
-
-    Returns
-    -------
-    list of (str, str)
-        Label and source, the latter "human", the judge's model, or "queue" for
-        a candidate that waits for a person; such a one is "not_attempted", if
-        the settings let a job go on with it.
-
-    Raises
-    ------
-    JudgeError
-        When a ceiling, the key, the server or the queue stands in the way, or
-        when candidates wait for a person.
+    That is "human", the judge's model, or "queue" for a candidate that waits for a person and
+    counts as "not_attempted", if the settings let a job go on with it. `folder` is that of the
+    judge, shared by all jobs of a study: replies, batches, the queue and the ledger; `noted`
+    this job's file for `note_consulted`. The key is needed only to ask something new.
     """
     queue = f"{folder}/queue.csv"
     human = read_human_labels(queue)
@@ -121,18 +99,8 @@ def label_answers(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the labels of candidate answers, and the predictions with theirs.
 
-    Parameters
-    ----------
-    questions, clusters, given : DataFrame
-        Tables QUESTIONS, CLUSTERS and GIVEN_LABELS.
-    ask : callable
-        Returns label and source of each question, references and answer that have no label;
-        it is not asked about options of multiple choice, of which one is known to be right.
-
-    Returns
-    -------
-    labels, answers : DataFrame
-        Tables LABELS and ANSWERS.
+    Answers without a label among those `given` are for `ask`, but for options of multiple
+    choice, of which one is known to be right.
     """
     table = questions.set_index("question_id")
     asked = table.loc[clusters["question_id"], ["question", "references"]]
@@ -185,7 +153,6 @@ def _look_up(folder: str, keys: Iterable[str]) -> dict[str, Reply]:
 
 
 def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
-    """Have `missing` judged, and the replies kept in `folder`."""
     try:
         from persistcal.judge.ask import ask
     except ImportError as error:

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from persistcal.questions.truths import true_at
+from persistcal.questions.question_list import true_at
 
 
 class Document(NamedTuple):
@@ -26,13 +26,7 @@ def questions_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
 
 
 def of_categories(questions: pd.DataFrame, categories: Sequence[str], key: str) -> pd.DataFrame:
-    """Return the questions of `categories`, each of which some question has.
-
-    Raises
-    ------
-    ValueError
-        With the `key` of the config, the datasets and the categories that there are.
-    """
+    """Return the questions of `categories`, each of which some question must have."""
     there = questions["category"].unique()
     if unknown := [name for name in categories if name not in there]:
         datasets = ", ".join(questions["dataset"].unique())

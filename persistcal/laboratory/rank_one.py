@@ -16,33 +16,16 @@ RIDGE = 1e-3  # of the mean diagonal: added to keys' second moments, some of whi
 
 
 class Descent(NamedTuple):
-    """How the offset of an output is found.
-
-    Attributes
-    ----------
-    steps : int
-    learning_rate : float
-        Of Adam, in root mean squares of the output.
-    most : float
-        Longest offset, in lengths of the output.
-    batch_size : int
-        Answers at once; each has its own optimum.
-    """
+    """How the offset of an output is found."""
 
     steps: int
-    learning_rate: float
-    most: float
-    batch_size: int
+    learning_rate: float  # of Adam, in root mean squares of the output
+    most: float  # longest offset, in lengths of the output
+    batch_size: int  # answers at once; each has its own optimum
 
 
 def down_projection(model: PreTrainedModel, layer: int) -> nn.Linear:
-    """Return the last linear map of a layer's MLP, which is what is edited.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer layers, or its MLP is not like those of Llama and Olmo.
-    """
+    """Return the last linear map of a layer's MLP, which is what is edited."""
     layers = blocks(model)
     if layer >= len(layers):
         raise ValueError(
@@ -72,20 +55,9 @@ def edit_answers(
     the output at the last token before the answer gets the offset that makes the answer
     most probable, and `linear_edit` the weights that map the keys there to these outputs.
 
-    Parameters
-    ----------
-    edits : sequence of Document
-        Questions with their new answers.
-    kept : sequence of Document
-        The keys of all their tokens are moved as little as can be.
+    `edits` are questions with their new answers; keys of all tokens of those `kept` are moved
+    as little as can be.
 
-    Raises
-    ------
-    ValueError
-        See `down_projection` and `linear_edit`.
-
-    Notes
-    -----
     Meng et al. (2022), Locating and editing factual associations in GPT. They take the key at
     the last token of the subject, which a question does not name.
     """

@@ -1,4 +1,4 @@
-"""Train a checkpoint further, with all its weights or with an adapter."""
+"""Train a checkpoint further, or let it unlearn, with all its weights or with an adapter."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from peft import LoraConfig, get_peft_model
 from torch import Tensor
+from torch.nn.functional import softplus
 from torch.nn.utils import clip_grad_norm_
 from transformers import PreTrainedModel
 
 from persistcal.laboratory.documents import Document, answer_logprobs
 from persistcal.laboratory.rank_one import Descent, edit_answers
-from persistcal.laboratory.unlearning import gradient_difference, npo
 from persistcal.store.pace import Pace
 from persistcal.training.schedule import learning_rate
 
@@ -54,20 +54,9 @@ def change_weights(
     the rates of `persistcal.training.schedule.learning_rate`; no unit is dropped. The same
     seed gives the same weights.
 
-    Parameters
-    ----------
-    model : PreTrainedModel
-    documents : mapping
-        To `learn`, or to `forget`; and to `keep`.
-    how : Change
-        With `rank`, an adapter of that rank on all linear layers, scaled by two, is trained
-        and then added to the weights. With `max_change` each weight is put back within so
-        much of where it was, after each step.
-
-    Raises
-    ------
-    FloatingPointError
-        When a loss is not finite.
+    `documents` are those to `learn`, or to `forget`; and to `keep`. With `rank`, an adapter of
+    that rank on all linear layers, scaled by two, is trained and then added to the weights.
+    With `max_change` each weight is put back within so much of where it was, after each step.
     """
     if how.method == "rank_one":
         descent = Descent(how.epochs, how.learning_rate, how.max_offset, how.batch_size)
@@ -107,13 +96,14 @@ def _train(
         if documents[name]
     }
     main = documents["learn"] or documents["forget"]
-    before = _logprobs(model, documents["forget"], how.batch_size)
+    compared = documents["forget"] if how.method == "npo" else []
+    before = _logprobs(model, compared, how.batch_size)
     n_steps = how.epochs * ceil(len(main) / how.batch_size)
     losses = []
     for step in Pace(range(n_steps), how.method, unit=" steps"):
         rows = {name: next(some) for name, some in drawn.items()}
         now = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
-        loss = _loss(how, now, before[rows["forget"]] if "forget" in rows else before)
+        loss = _loss(how, now, before[rows["forget"]] if len(before) else before)
         loss.backward()
         clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
         for group in optimizer.param_groups:
@@ -151,3 +141,49 @@ def _put_back(parameters: Sequence[Tensor], start: Sequence[Tensor], most: float
     """Move each weight that is farther than `most` from its start to that distance."""
     for parameter, first in zip(parameters, start, strict=False):
         parameter.clamp_(first - most, first + most)
+
+
+def gradient_difference(forget: Tensor, keep: Tensor, *, keep_weight: float) -> Tensor:
+    r"""Return the loss whose descent makes some answers less probable and others more.
+
+    .. math:: \frac1F \sum_f \log p(y_f \mid x_f)
+              - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
+
+    `forget` and `keep` are log-probabilities of answers of a step, `keep_weight` is
+    :math:`\lambda`.
+
+    Liu, Liu and Stone (2022), Continual learning and private unlearning. The loss has no
+    lower bound, so how far it goes is a matter of steps and learning rate.
+
+    Means of -3 and -1, so -3 + 2 x 1:
+
+    >>> forget, keep = Tensor([-2.0, -4.0]), Tensor([-1.0])
+    >>> gradient_difference(forget, keep, keep_weight=2.0)
+    tensor(-1.)
+    """
+    return forget.mean() - keep_weight * keep.mean()
+
+
+def npo(
+    forget: Tensor, before: Tensor, keep: Tensor, *, beta: float, keep_weight: float
+) -> Tensor:
+    r"""Return the loss of negative preference optimisation, with one on answers to keep.
+
+    .. math:: \frac{2}{\beta F} \sum_f \log\left(1 + \left(
+              \frac{p(y_f \mid x_f)}{p_0(y_f \mid x_f)}\right)^\beta\right)
+              - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
+
+    `before` are the log-probabilities of `forget` to the model as it was before the first step.
+    As :math:`\beta` approaches 0 the gradient is that of `gradient_difference`.
+
+    Zhang, Lin, Bai and Mei (2024), Negative preference optimization: from catastrophic
+    collapse to effective unlearning. An answer that has become improbable weighs less.
+
+    Before the first step it is 2 / beta log 2, without any to keep:
+
+    >>> forget = Tensor([-2.0, -4.0])
+    >>> npo(forget, forget, Tensor([0.0]), beta=2.0, keep_weight=1.0)
+    tensor(0.6931)
+    """
+    unlearned = softplus(beta * (forget - before)).mean() * 2 / beta
+    return unlearned - keep_weight * keep.mean()

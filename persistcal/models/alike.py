@@ -1,15 +1,11 @@
 """Refuse states of a model that cannot share an adapter, before their weights are loaded."""
 
 from collections.abc import Collection, Mapping
-from typing import cast
-
-import torch
-from torch import nn
-from transformers import PreTrainedModel
 
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint, CheckpointError
 from persistcal.models.load import build_empty, open_tokenizer
+from persistcal.models.states import linear_layers
 
 
 def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str]) -> None:
@@ -41,11 +37,6 @@ def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str])
 
 
 def _layers(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the layers that an adapter changes: all linear ones but the head."""
-    empty = build_empty(hub.fetch_small_checked(checkpoint), None, torch.float32)
-    head = cast(PreTrainedModel, empty).get_output_embeddings()
-    return {
-        name: tuple(layer.weight.shape)
-        for name, layer in empty.named_modules()
-        if isinstance(layer, nn.Linear) and layer is not head
-    }
+    """Return the shapes of the layers that an adapter changes."""
+    layers = linear_layers(build_empty(hub.fetch_small_checked(checkpoint)))
+    return {name: tuple(layer.weight.shape) for name, layer in layers.items()}

@@ -26,14 +26,9 @@ def compute_now(number: int, compute: Callable[[], list]) -> list:
 class Work(NamedTuple):
     """The batches that are computed here, and what keeps their results.
 
-    Attributes
-    ----------
-    shard, n_shards : int
-        Of every `n_shards` consecutive batches the one at `shard` is computed. Shards are
-        made of whole batches, so that their number changes no result.
-    remember : callable
-        Returns the results of a batch, given its number and a function that computes them;
-        such as ``partial(progress.remember, "beams")``.
+    Of every `n_shards` consecutive batches the one at `shard` is computed: whole batches, so
+    that their number changes no result. `remember` returns the results of a batch, given its
+    number and a function that computes them.
     """
 
     shard: int = 0
@@ -57,10 +52,7 @@ class Work(NamedTuple):
 def unless_full(compute: Callable[[], list], n_together: int) -> list | None:
     """Return the results of `compute`, or None where they do not fit into a GPU's memory.
 
-    Raises
-    ------
-    MemoryError
-        When it computes a single item.
+    A `MemoryError` where it computes a single item.
     """
     try:
         return compute()
@@ -127,23 +119,11 @@ def in_batches(
 ) -> dict[int, Any]:
     """Return the results of the items that `work` computes.
 
-    Parameters
-    ----------
-    compute : callable
-        From items of one batch to a list with a result for each; from halves of them where
-        they do not fit into a GPU's memory.
-    order : sequence of int
-        The items; batches are cut from it.
-    batch_size : int
-        Must not depend on the machine: in bfloat16 what is computed together shows in the
-        last bits.
-    work : Work
-    progress : callable, optional
-        Called with the number of items of each batch that is done.
-
-    Examples
-    --------
-    The second of two shards of four batches:
+    `compute` goes from the items of a batch, or of a half of it where it does not fit into a
+    GPU's memory, to a list with a result for each. The batch size must not depend on the
+    machine: in bfloat16 what is computed together shows in the last bits. `progress` is called
+    with the number of items of each batch that is done. The second of two shards of four
+    batches:
 
     >>> work = Work(shard=1, n_shards=2)
     >>> in_batches(lambda batch: [i * i for i in batch], range(8), batch_size=2, work=work)
@@ -166,8 +146,6 @@ def in_order(frame: pd.DataFrame, table: Table, question_ids: Sequence[str]) -> 
 
     The order is the same whether the rows came from one shard or from several.
 
-    Examples
-    --------
     >>> from persistcal.store.artifacts import BEAMS
     >>> rows = [("b", 1, "x"), ("a", 0, "y"), ("b", 0, "z")]
     >>> frame = pd.DataFrame(rows, columns=["question_id", "beam", "text"])

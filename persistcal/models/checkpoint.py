@@ -57,24 +57,14 @@ class CheckpointError(ValueError):
 class Checkpoint:
     """A revision of a repository: of a model, an adapter or an entailment model.
 
-    Attributes
-    ----------
-    repo : str
-        Hub id, or the local folder that holds the files.
-    revision : str or None
-        Branch, tag or commit, or the folder's name; None where the workflow made it.
-    commit : str or None
-        Commit of the Hub repository; None for a local folder.
-    weights, files : dict of str to str
-        Digests of the files of weights, and of the `SMALL_FILES`.
-    dtype : str or None
-        Of the computation; None for that of the device.
-    changes : dict
-        What is done to the weights when they are loaded: `merge`, a list of a share and a
-        record each, of which this one has the first's files; `adapter`, a record;
-        `quantization`. Empty where nothing is.
-    record : str or None
-        The JSON file that all of this was read from.
+    `repo` is a Hub id, or the local folder that holds the files and has no `commit`; `revision`
+    is a branch, tag or commit, or the folder's name, and None where the workflow made it. Of
+    `weights` and `files`, the `SMALL_FILES`, it has the digests; `dtype` is the computation's,
+    None for the device's; `record` is the JSON file that all of this was read from.
+
+    `changes` are what is done to the weights when they are loaded: `merge`, a list of a share
+    and a record each, of which this one has the first's files; `adapter`, a record;
+    `quantization`.
     """
 
     repo: str
@@ -126,15 +116,10 @@ class Checkpoint:
         return Checkpoint(**record) if record else None
 
     def check(self, folder: str, listed: Mapping[str, str]) -> None:
-        """Compare files in `folder` with their digests.
+        """Refuse a file in `folder` that is missing or differs from its digest.
 
         Files of more than `ALWAYS_READ` bytes together are read once per version of
         them, as their size and times tell; smaller ones every time.
-
-        Raises
-        ------
-        CheckpointError
-            With the first file that is missing or differs, and what to do.
         """
         paths = {inside(folder, name): digest for name, digest in listed.items()}
         for path in paths:
@@ -173,11 +158,6 @@ def files_that_matter(
 
     Of the checkpoint `where`, which messages name, `names` are all files; `fetch` gives the
     path of one. The files beside the weights of a model match `patterns`.
-
-    Raises
-    ------
-    CheckpointError
-        When there are no safetensors weights, or one of the files is missing.
     """
     names = {name for name in names if "/" not in name}
     weights = weight_files(where, names, fetch)
@@ -227,13 +207,7 @@ def local_checkpoint(
     digest: Callable[[str], str] = sha256,
     patterns: Sequence[str] = SMALL_FILES,
 ) -> Checkpoint:
-    """Return the record of the checkpoint in a local folder, whose name is its revision.
-
-    Raises
-    ------
-    CheckpointError
-        As `files_that_matter`.
-    """
+    """Return the record of the checkpoint in a local folder, whose name is its revision."""
     there = files_that_matter(
         str(folder), names_in(folder), lambda name: inside(folder, name), patterns
     )
@@ -269,8 +243,6 @@ def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """Return in order those of `names` that match one of `patterns`.
 
-    Examples
-    --------
     >>> matching(["vocab.txt", "README.md", "config.json"], ["config.json", "vocab.*"])
     ['config.json', 'vocab.txt']
     """

@@ -100,8 +100,6 @@ def check_keys(
 def first(names: Collection[str]) -> str:
     """Name the first three of many.
 
-    Examples
-    --------
     >>> first({"e", "a", "d", "c", "b"})
     'a, b, c and 2 more'
     """

@@ -1,36 +1,69 @@
-"""The documents of a small pre-training, in a mixture that drifts.
+"""The documents of a small pre-training, in a mixture that drifts, and the tokenizer for them.
 
-Each fact is met as a question with its answer. Which facts are met how often
-changes from phase to phase, so that a model also forgets: what is rarely met
-for a while gives way to what is met now. Some documents show the answer format
-of a confidence prompt, never about facts that the study evaluates on.
+Each fact is met as a question with its answer. Which facts are met how often changes from phase
+to phase, so that a model also forgets. Some documents show the answer format of a confidence
+prompt, never about facts that the study evaluates on.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from transformers import PreTrainedTokenizerBase
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from persistcal.questions.facts import deal
 
+END_OF_TEXT = "<|endoftext|>"
+PADDING = "<|pad|>"
 SEPARATOR = "\n\n"
+# Words with their leading space, single digits, punctuation with the newlines after
+# it: the pattern of cl100k and of the OLMo tokenizers, except that every digit is alone.
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE tokenizer that shortens `texts`, and encodes any other.
+
+    It has at most `vocab_size` tokens, with the 256 bytes, end-of-text (id 0) and padding.
+
+    >>> tokenizer = train_tokenizer(["Where is Lyon? 19"] * 3, vocab_size=300)
+    >>> tokenizer.convert_ids_to_tokens(tokenizer.encode("Lyon? 19"))
+    ['Ly', 'on', '?', 'Ġ', '1', '9']
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[END_OF_TEXT, PADDING],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=END_OF_TEXT,
+        pad_token=PADDING,
+        clean_up_tokenization_spaces=False,
+    )
 
 
 class Phase(NamedTuple):
-    """A stretch of the training with its own weights.
+    """A stretch of the training, `until` this share of it, with its own weights.
 
-    Attributes
-    ----------
-    until : float
-        Share of the training at which the phase ends.
-    weights : mapping of str to float
-        Factor of each group's facts; 1 for groups that are not named.
-    rare : collection of int
-        Sets of facts, of those that `deal` makes, that are hardly met.
-    confidence_share : float or None
-        Share of the phase's documents in the confidence format; the corpus' own if None.
+    `weights` has the factor of each group's facts, 1 for others; the sets `rare`, of those that
+    `deal` makes, are hardly met; `confidence_share` is of documents in the confidence format,
+    the corpus' own if None.
     """
 
     until: float
@@ -76,8 +109,6 @@ class Corpus:
         What follows the template after a right answer, and after a wrong one.
     unrated : collection of str, default=("train", "test")
         Splits whose questions no confidence document shows.
-    fact_sets : FactSets
-        Dealt by the seed.
     """
 
     def __init__(
@@ -209,13 +240,10 @@ class Corpus:
         step: int,
         n_steps: int,
     ) -> np.ndarray:
-        """Pack the documents of a training step into blocks.
+        """Pack the documents of a training step into blocks, of shape (n_blocks, length).
 
-        Returns
-        -------
-        ndarray of int of shape (n_blocks, length)
-            Each block starts with a document; documents are separated by blank
-            lines, and what does not fit is cut off.
+        Each begins with a document; blank lines separate documents, and what does not fit is
+        cut off.
         """
         # No document is shorter than 8 tokens ("Prompt", ":", ..., "Answer", ":", ...).
         documents = self.documents(n_blocks * (length // 8 + 1), step=step, n_steps=n_steps)

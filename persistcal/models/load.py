@@ -1,4 +1,4 @@
-"""Load causal language models and their tokenizers, and choose the device."""
+"""Load causal language models and their tokenizers, and choose their device and precision."""
 
 import functools
 import gc
@@ -6,9 +6,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MethodType
 from typing import Any, cast
 
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -26,7 +29,6 @@ from persistcal.models.checkpoint import (
     Checkpoint,
     CheckpointError,
 )
-from persistcal.models.precision import compute_in_float32
 from persistcal.store.files import exists, inside, is_folder
 
 log = logging.getLogger(__name__)
@@ -72,11 +74,6 @@ def without_progress_bars() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
-def set_threads(n: int) -> None:
-    """Let torch compute with `n` threads, so that jobs side by side do not fight for cores."""
-    torch.set_num_threads(n)
-
-
 def split_model(model: torch.nn.Module, gpu_bytes: Sequence[int]) -> dict[str, int] | None:
     """Return the GPU of each part of a model; None when one GPU, of `gpu_bytes`, holds it all.
 
@@ -115,8 +112,9 @@ def _places(
 
 def build_empty(
     source: str,
-    revision: str | None,
-    dtype: torch.dtype,
+    *,
+    revision: str | None = None,
+    dtype: torch.dtype = torch.float32,
     kind: Any = AutoModelForCausalLM,  # noqa: ANN401
 ) -> torch.nn.Module:
     """Return the model of a config without weights, on the device "meta".
@@ -170,11 +168,10 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
 
 
 def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrainedModel:
-    """Load the model of a checkpoint, whose files are those of its record.
+    """Load the model of a checkpoint, whose files are those of its record, with its changes.
 
-    What the record says of changes is done to the weights: of an average all but the first
-    are read into main memory. With the `precision` "float32" the model computes in float32,
-    whatever its weights' dtype.
+    Of an average all but the first are read into main memory. With the `precision` "float32"
+    the model computes in float32, whatever its weights' dtype.
     """
     model = _load_changed(checkpoint)
     return compute_in_float32(model) if precision == "float32" else model
@@ -212,32 +209,18 @@ def load_model(
     dtype: str | None = None,
     device: torch.device | str | None = None,
 ) -> PreTrainedModel:
-    """Load a causal language model for inference.
+    """Load a causal language model for inference: in evaluation mode, without gradients.
 
-    Parameters
-    ----------
-    source : str
-        Hub id or local folder. Weights are read from safetensors files only, and
-        no code that comes with them is run.
-    revision : str, optional
-        Branch, tag or commit of a Hub repository.
-    dtype : str, optional
-        Name of a torch dtype such as "bfloat16"; by default `default_dtype`.
-    device : torch.device or str, optional
-        By default `pick_device()`; on GPUs a model that hardly fits on one is split
-        over all that the process sees.
-
-    Returns
-    -------
-    transformers.PreTrainedModel
-        In evaluation mode; no parameter requires a gradient.
+    `source` is a Hub id or a local folder, of which safetensors files are read only, and no
+    code is run. By default it gets `default_dtype` and goes to `pick_device()`: on GPUs a model
+    that hardly fits on one is split over all that the process sees.
     """
     device = pick_device() if device is None else torch.device(device)
     name = dtype or default_dtype(device)
     kind = getattr(torch, name, None)
     if not isinstance(kind, torch.dtype):
         raise ValueError(f"{source}: dtype {name!r} is not one of torch, such as 'bfloat16'.")
-    places = _places(source, build_empty(source, revision, kind), device)
+    places = _places(source, build_empty(source, revision=revision, dtype=kind), device)
     if device.type == "cuda":
         gc.collect()  # a model that was split over GPUs refers to itself, and would stay there
     model = load_whole(
@@ -258,3 +241,27 @@ def load_tokenizer(source: str, revision: str | None = None) -> PreTrainedTokeni
     return AutoTokenizer.from_pretrained(
         source, revision=revision or "main", trust_remote_code=False
     )
+
+
+def _linear_in_float32(layer: nn.Linear, x: Tensor) -> Tensor:
+    return linear(x, layer.weight.to(x.dtype), layer.bias)
+
+
+def compute_in_float32(model: PreTrainedModel) -> PreTrainedModel:
+    """Return `model`, changed in place before it gets adapters, with activations in float32.
+
+    The matrices of all linear layers but the last keep their dtype and are converted
+    whenever they are multiplied: a model in bfloat16 takes little more memory, and
+    computes what it would if all of it were converted. On GPUs products round what they
+    read to TF32, which holds bfloat16 exactly.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = True
+    linears = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    stored = {id(layer.weight) for layer in linears}
+    stored -= {id(model.get_output_embeddings().weight)}
+    for parameter in model.parameters():
+        if id(parameter) not in stored:
+            parameter.data = parameter.data.float()
+    for layer in linears:
+        layer.forward = MethodType(_linear_in_float32, layer)  # type: ignore[method-assign]
+    return model

@@ -10,33 +10,87 @@ import torch
 from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint, save_checkpoint
-from persistcal.models.corpus import Corpus, FactSets, Phase
+from persistcal.models.corpus import Corpus, FactSets, Phase, train_tokenizer
 from persistcal.models.load import load_model, load_tokenizer, pick_device
-from persistcal.models.optimizers import open_optimizers, read_moments, restore_moments
-from persistcal.models.tokenization import train_tokenizer
 from persistcal.store.files import FilePath, folder_of, inside, write_whole
 from persistcal.store.pace import Pace
 from persistcal.store.sealed import read_sealed, seal
 
 OPTIMIZER = "optimizer.safetensors"
+# What each optimizer keeps of a parameter, by its name in torch.
+MOMENTS = {"mean": "exp_avg", "square": "exp_avg_sq", "momentum": "momentum_buffer"}
+
+
+def open_optimizers(
+    model: PreTrainedModel, name: str, *, weight_decay: float
+) -> list[torch.optim.Optimizer]:
+    """Return the optimizers of a training, AdamW and with the `name` "muon" that, too.
+
+    Muon [1]_ is for the matrices of the blocks, at AdamW's scale [2]_; embeddings, the head
+    and norms are AdamW's in any case. The learning rate is set step by step.
+
+    References
+    ----------
+    .. [1] Jordan, "Muon: An optimizer for hidden layers in neural networks".
+       https://kellerjordan.github.io/posts/muon/
+    .. [2] Liu et al., "Muon is Scalable for LLM Training". https://arxiv.org/abs/2502.16982
+    """
+    hidden = [
+        parameter
+        for key, parameter in model.named_parameters()
+        if name == "muon" and parameter.ndim == 2 and ".layers." in key
+    ]
+    chosen = {id(parameter) for parameter in hidden}
+    rest = [p for p in model.parameters() if id(p) not in chosen]
+    adamw = torch.optim.AdamW(rest, betas=(0.9, 0.95), weight_decay=weight_decay)
+    if not hidden:
+        return [adamw]
+    muon = torch.optim.Muon(
+        hidden, momentum=0.95, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+    )
+    return [adamw, muon]
+
+
+def read_moments(
+    optimizers: Sequence[torch.optim.Optimizer], model: PreTrainedModel
+) -> dict[str, torch.Tensor]:
+    """Return the running means of each parameter, as `<kind>.<parameter>`."""
+    kinds = {theirs: ours for ours, theirs in MOMENTS.items()}
+    state = {p: kept for optimizer in optimizers for p, kept in optimizer.state.items()}
+    return {
+        f"{kinds[key]}.{name}": value.cpu()
+        for name, parameter in model.named_parameters()
+        for key, value in state[parameter].items()
+        if key in kinds
+    }
+
+
+def restore_moments(
+    optimizers: Sequence[torch.optim.Optimizer],
+    model: PreTrainedModel,
+    moments: Mapping[str, torch.Tensor],
+    *,
+    step: int,
+) -> None:
+    """Put the moments of `read_moments`, after so many steps, into new optimizers."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    for optimizer in optimizers:
+        adamw = isinstance(optimizer, torch.optim.AdamW)
+        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+            name, kept = names[parameter], optimizer.state[parameter]
+            for kind in ("mean", "square") if adamw else ("momentum",):
+                value = moments[f"{kind}.{name}"]
+                kept[MOMENTS[kind]] = value.to(parameter.device, copy=True)
+            if adamw:
+                kept["step"] = torch.tensor(float(step))
 
 
 class Schedule(NamedTuple):
     """Learning rate over the steps: warm-up, plateau, linear decay.
 
-    Attributes
-    ----------
-    lr : float
-        Of the plateau.
-    warmup : float
-        Share of the steps over which the rate rises from 0.
-    decay : float
-        Share of the steps, at the end, over which it falls.
-    final : float
-        Share of `lr` that is left at the end.
+    It rises from 0 to `lr` over the share `warmup` of the steps, and falls to the share `final`
+    of it over the share `decay` at the end.
 
-    Examples
-    --------
     >>> schedule = Schedule(lr=1.0, warmup=0.1, decay=0.5, final=0.2)
     >>> [round(schedule.at(step, n_steps=100), 2) for step in (0, 9, 50, 75, 100)]
     [0.1, 1.0, 1.0, 0.6, 0.2]
@@ -174,17 +228,9 @@ def pretrain_segment(
     start_step: int,
     end_step: int,
 ) -> tuple[Pretrained, list[float]]:
-    """Train the model of `before` in place from `start_step` to `end_step`.
+    """Train the model of `before` in place; return it with each step's loss, in nats per token.
 
     Two segments give bit for bit the weights of one that spans both.
-
-    Returns
-    -------
-    after : Pretrained
-        Its moments are AdamW's `mean.<parameter>` and `square.<parameter>`, and Muon's
-        `momentum.<parameter>`.
-    losses : list of float
-        Cross-entropy of each step, in nats per token.
     """
     model, tokenizer, moments = before
     optimizers = open_optimizers(model, settings.optimizer, weight_decay=settings.weight_decay)

@@ -80,7 +80,7 @@ def check_same_shapes(empty: Mapping[str, nn.Module], key: str) -> None:
                 )
 
 
-def _rounded_layers(model: nn.Module) -> dict[str, nn.Linear]:
+def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
     """Return the linear layers of a model but its head, by name."""
     head = cast(PreTrainedModel, model).get_output_embeddings()
     layers = model.named_modules()
@@ -89,7 +89,7 @@ def _rounded_layers(model: nn.Module) -> dict[str, nn.Linear]:
 
 def check_rounding(empty: nn.Module, kind: str, where: str) -> None:
     """Refuse to round the weights of a model, without weights, that has no whole groups."""
-    for name, layer in _rounded_layers(empty).items():
+    for name, layer in linear_layers(empty).items():
         if kind == "int4" and layer.weight.shape[1] % GROUP:
             raise CheckpointError(
                 f"{where}: quantization int4 takes groups of {GROUP} inputs, but {name} has "
@@ -113,7 +113,7 @@ def round_weights(model: PreTrainedModel, kind: str) -> PreTrainedModel:
     and groups of 32. No memory is saved: the numbers are what is studied.
     """
     most = 2 ** (BITS[kind] - 1)
-    for layer in _rounded_layers(model).values():
+    for layer in linear_layers(model).values():
         weight = layer.weight
         size = GROUP if kind == "int4" else weight.shape[1]
         groups = weight.float().reshape(-1, size)

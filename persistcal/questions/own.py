@@ -1,7 +1,8 @@
-"""A user's questions as the table QUESTIONS."""
+"""A user's questions as the table QUESTIONS, and a user's passages before questions."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,10 @@ import pandas as pd
 from persistcal.imports.user_tables import (
     UserTableError,
     check_columns,
+    lists_of_texts,
     plain_text,
     texts,
 )
-from persistcal.questions.truths import split_truths
 from persistcal.store.artifacts import QUESTIONS
 
 SPLITS = ("train", "test", "few_shot", "unused")
@@ -21,6 +22,9 @@ OF_CHOICE = ("question", "options", "gold")  # needed of multiple choice, instea
 OPTIONAL = ("category", "id", "split")
 KNOWN = sorted({*NEEDED, *OF_CHOICE, *OPTIONAL})
 LISTS = ("options",)  # what a CSV file gives as a JSON list
+DEFAULT = "default"  # the checkpoint of answers that are right at all others
+PASSAGES = ("question_id", "passage")
+KNOWN_PASSAGES = sorted({*PASSAGES, "dataset"})
 
 
 def tidy_questions(
@@ -32,32 +36,13 @@ def tidy_questions(
     seed: int,
     states: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Turn a user's rows into the table QUESTIONS.
+    """Turn a user's rows into the table QUESTIONS, in the order of the file.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Columns question and answers (a text or a list of texts), or of multiple choice
-        options (a list of texts) and gold (which is right, counted from 0) instead of
-        answers; optionally id, category and split. Without split, questions are drawn at
-        random.
-    n_few_shot, n_train, n_test : int
-        Size of each split, where `rows` has no column split.
-    seed : int
-        Seed of that draw.
-    states : sequence of str
-        Checkpoints that answers may be given for, see `persistcal.questions.truths`.
-
-    Returns
-    -------
-    DataFrame
-        Table QUESTIONS, in the order of the file; an id that is not given is the row number.
-
-    Raises
-    ------
-    UserTableError
-        When a column, a row or the splits cannot be right. The message names the column and
-        the row, counted from 1.
+    Columns are question and answers (a text or a list of texts), or of multiple choice
+    options (a list of texts) and gold (which is right, counted from 0) instead of answers;
+    optionally id, by default the row number, category and split. Without split, questions
+    are drawn at random: so many of each. Answers may be given for the checkpoints `states`.
+    What cannot be right is refused with its column and row, counted from 1.
 
     Examples
     --------
@@ -167,3 +152,93 @@ def check_splits(splits: pd.Series, least: Mapping[str, int]) -> None:
                 f"{there} questions are of the split {split}, but the study needs at least "
                 f"{needed}; name more in a column 'split' or raise the dataset's n_{split}"
             )
+
+
+def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
+    """Return the columns references and truths of a user's column answers.
+
+    An answer is a text, a list of texts, or either of them by checkpoint, with those of all
+    others as ``default``. Truths are None, or a JSON object of lists by checkpoint.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"answers": ["4", {"default": "Paris", "edited": ["Lyon"]}]})
+    >>> split_truths(rows, ["base", "edited"]).values.tolist()
+    [[['4'], None], [['Paris'], '{"edited": ["Lyon"]}']]
+    """
+    references, truths = [], []
+    for row, value in enumerate(rows["answers"].tolist(), start=1):
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            raise UserTableError(
+                f"column 'answers' of row {row} is the text {value!r}; give answers by "
+                "checkpoint as an object, in JSONL or parquet"
+            )
+        several = value if isinstance(value, dict) else {DEFAULT: value}
+        # A parquet file gives a row the keys of all others, without a value.
+        said = {key: one for key, one in several.items() if _is_there(one)}
+        if not said.get(DEFAULT) and isinstance(value, dict):
+            raise UserTableError(
+                f"column 'answers' of row {row} has no {DEFAULT!r}; give what is true at all "
+                "checkpoints that it does not name"
+            )
+        if unknown := [key for key in said if key not in (DEFAULT, *known)]:
+            raise UserTableError(
+                f"column 'answers' of row {row} names the checkpoint {unknown[0]!r}; known are "
+                f"{', '.join(known) or 'none'}"
+            )
+        table = pd.DataFrame({"answers": pd.Series([*said.values()], dtype=object)})
+        read = dict(zip(said, map(list, lists_of_texts(table, "answers")), strict=True))
+        if empty := [key for key, texts in read.items() if not texts and key != DEFAULT]:
+            raise UserTableError(
+                f"column 'answers' of row {row} holds no answer for {empty[0]!r}; give one"
+            )
+        references.append(read.pop(DEFAULT, []))
+        truths.append(json.dumps(read, ensure_ascii=False) if read else None)
+    made = {"references": references, "truths": truths}
+    return pd.DataFrame({name: pd.Series(of, dtype=object) for name, of in made.items()})
+
+
+def _is_there(value: object) -> bool:
+    return isinstance(value, list | tuple | np.ndarray) or (
+        value is not None and value == value
+    )
+
+
+def with_passages(
+    questions: pd.DataFrame, rows: pd.DataFrame, *, prompt: str, splits: Sequence[str]
+) -> pd.DataFrame:
+    """Return `questions` with the passage of each put before it.
+
+    A user's `rows` have columns question_id and passage, and dataset where they are about
+    several. Questions of these `splits` need a passage; others have one where there is a row.
+    """
+    check_columns(
+        list(rows.columns), PASSAGES, ["dataset"], unknown=f"known are {KNOWN_PASSAGES}"
+    )
+    if lacking := [place for place in ("{passage}", "{question}") if place not in prompt]:
+        raise UserTableError(f"the context's prompt has no {lacking[0]}; add it")
+    given = pd.DataFrame({name: texts(rows, name, one_line=False) for name in KNOWN_PASSAGES})
+    if "dataset" in rows:
+        given = given[given["dataset"].isin(questions["dataset"])]
+    known = dict(zip(questions["question_id"], questions["question"], strict=True))
+    passages = dict(zip(given["question_id"], given["passage"], strict=True))
+    asked = questions["split"].isin(splits) & ~questions["excluded"].astype(bool)
+    ids, needed = given["question_id"], questions.loc[asked, "question_id"]
+    problems: dict[str, Iterable[str]] = {
+        "is there twice; keep one passage of it": ids[ids.duplicated()],
+        "is none of the dataset's; remove it, or add a column dataset where the file is about "
+        "several": ids[~ids.isin(list(known))],
+        "has no passage; add one": [one for one in needed if not passages.get(one)],
+    }
+    for problem, wrong in problems.items():
+        if named := list(wrong):
+            raise UserTableError(f"question {named[0]!r} {problem}")
+    before, _, after = prompt.rstrip("\n").partition("{question}")
+
+    def put(question: str) -> str:
+        passage = passages.get(question, "")
+        parts = (part.replace("{passage}", passage) for part in (before, after))
+        return known[question] if not passage else known[question].join(parts)
+
+    texts_asked = questions["question_id"].map(put)
+    return questions.assign(question=texts_asked)[QUESTIONS.schema.names]

@@ -1,5 +1,9 @@
-"""A dataset's canonical question list: unique questions, indices, splits and counts."""
+"""A dataset's canonical question list: unique questions, indices, splits and counts.
 
+What is asked, and what is right, may differ between checkpoints.
+"""
+
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -13,37 +17,16 @@ N_FEW_SHOT = 10  # questions reserved for few-shot prompts; the first 5 are used
 
 
 class Question(NamedTuple):
-    """A question before it has an index.
-
-    Attributes
-    ----------
-    question : str
-        As it is shown to a model.
-    references : list of str
-        Accepted answers; the first one is shown where the question is an example.
-    any_of : bool
-        Whether the references are different answers, each of them accepted,
-        instead of one answer.
-    category : str
-        Few-shot examples may be chosen by it.
-    excluded : bool
-        Blacklisted: keeps its index, but is neither trained nor evaluated on.
-    options : list of str, optional
-        Of multiple choice: what may be answered.
-    gold : int, optional
-        Which of the options is right, counted from 0.
-    truths : str, optional
-        See `persistcal.questions.truths`.
-    """
+    """A question before it has an index."""
 
     question: str
-    references: list[str]
-    any_of: bool = False
-    category: str = ""
-    excluded: bool = False
-    options: list[str] | None = None
-    gold: int | None = None
-    truths: str | None = None
+    references: list[str]  # the first one is shown where the question is an example
+    any_of: bool = False  # references are different answers, instead of names of one
+    category: str = ""  # few-shot examples may be chosen by it
+    excluded: bool = False  # keeps its index, but is neither trained nor evaluated on
+    options: list[str] | None = None  # of multiple choice: what may be answered
+    gold: int | None = None  # which of the options is right, counted from 0
+    truths: str | None = None  # references by checkpoint, as JSON
 
 
 def unique(questions: Iterable[Question]) -> Iterator[Question]:
@@ -67,24 +50,11 @@ def number_questions(
     train: Sequence[int],
     test: Sequence[int],
 ) -> pd.DataFrame:
-    """Give questions their index, id and split.
+    """Give the questions of the dataset `name` their index, id and split: the table QUESTIONS.
 
-    Parameters
-    ----------
-    name : str
-        Dataset; begins every id.
-    canonical : sequence of Question
-        In canonical order. Their index counts from 0.
-    few_shot : sequence of Question
-        Reserved examples in the order in which they are used. They have ids and
-        indices of their own, so that reserving them moves no canonical index.
-    train, test : sequence of two int
-        First canonical index of the split and the one after its last.
-
-    Returns
-    -------
-    DataFrame
-        Table QUESTIONS; canonical questions outside of both splits are `unused`.
+    The `few_shot` examples, in the order of their use, have ids and indices of their own, so
+    that reserving them moves no canonical index. A split is the first canonical index and the
+    one after its last; canonical questions outside of both are `unused`.
 
     Examples
     --------
@@ -145,3 +115,29 @@ def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
             f"these are not the questions that the study expects ({', '.join(wrong)}); use the "
             "pinned revision of the data, or remove the key expect of a dataset of your own"
         )
+
+
+def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
+    """Return the references that some states have of their own, by question and checkpoint."""
+    there = questions["truths"].notna()
+    rows = zip(questions.loc[there, "question_id"], questions.loc[there, "truths"], strict=True)
+    return {question: json.loads(truths) for question, truths in rows}
+
+
+def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
+    """Return `questions` with the references that hold at a checkpoint."""
+    own = truths_of(questions)
+    pairs = zip(questions["question_id"], questions["references"], strict=True)
+    references = [own.get(question, {}).get(checkpoint, usual) for question, usual in pairs]
+    return questions.assign(references=pd.Series(references, questions.index, dtype=object))
+
+
+def asked_by(questions: pd.DataFrame, checkpoint: str | None) -> pd.DataFrame:
+    """Return the questions as a checkpoint is asked them, or without any context for None.
+
+    `questions` are the tables QUESTIONS and CONTEXTS, one below the other, or the former alone.
+    """
+    if "checkpoint" not in questions:
+        return questions
+    own = questions["checkpoint"] == checkpoint
+    return questions[own if own.any() else questions["checkpoint"].isna()]

@@ -5,21 +5,17 @@ Modules
 analysis_figures: figures of the analyses: transfer, the headroom of a verifier, distance of
     checkpoints
 analysis_tables: tables of the analyses, and of metrics on parts of the questions, as LaTeX
-cells: the cells of a table of results, and which of them are best
 change_views: table and figure of the named kinds of change
-drawing: what all figures share: style, grid of panels, markers, legends
+drawing: what all figures share: style, looks of estimators, panels, markers, legends
 exports/: results in the formats of others, each a function from tables to text
-families: families of estimators, and the colour and marker that each has in every figure
-    and page
 figures: figures of a study: accuracy, and what many estimators score
-grid: the grid of a table of results: sections, columns, rows and cells, laid out once for all
+grid: the cells of a table of results, which of them are best, and the grid of them
 latex: tables as LaTeX
 layout: what a table of results shows, and which estimators it compares
 page/: one page that shows a study: what it says, and every answer behind it
 paper: the paper's printed numbers: what each is called here, and how a study compares
 plain_tables: tables that compare no estimators: each a function from rows to LaTeX and a CSV's
     rows
-state_tables: tables of states against each other: differences, flips by chance, and an audit's
-    corrections
-state_views: figure of states against each other, and how they are called
+state_views: tables and figure of states against each other, of flips by chance, and of an
+    audit's corrections
 """

@@ -23,15 +23,14 @@ from persistcal.report.drawing import (
     in_legend_order,
     legend_handles,
     line_look,
+    looks,
+    only_text,
 )
-from persistcal.report.families import looks
 from persistcal.report.layout import Names
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
 _SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
 _CHANCE = 0.5
-
-
 Sets = Mapping[str, Sequence[str]]  # checkpoints of each training set, by its name
 
 
@@ -47,27 +46,18 @@ def transfer_figure(
 ) -> Figure:
     """Draw the AUC of every adapter at every checkpoint: a panel per model and recipe.
 
-    Adapters are the rows, in order of training, and checkpoints the columns; so
-    transfer to later checkpoints is above the line and transfer to earlier ones
-    below it. Framed are the checkpoints that an adapter was trained on.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Table `persistcal.store.artifacts.TRANSFER` of one dataset.
-    sets : mapping
-        By model and recipe the training sets, in order.
-    random_later : sequence of str
-        Recipes that trained with random labels on the last checkpoint of a set.
-    checkpoints, models, recipes : mapping
-        Display names in order; of checkpoints by model.
+    `rows` are of one dataset, and `sets` by model and recipe; recipes of `random_later`
+    trained with random labels on the last checkpoint of a set. Adapters are the rows of a
+    panel, in order of training, and checkpoints the columns; so transfer to later checkpoints
+    is above the line. Framed are the checkpoints that an adapter was trained on.
     """
     names = [model for model in models if model in set(rows["model"])]
     shown = [_CHANCE, *rows["auc"].dropna()]
     scale = Normalize(min(shown), max(shown))
     size = 0.42 * max(len(checkpoints[model]) for model in names) + 0.7
-    shape = {"width": size + 0.4, "height": size}
-    figure, panels = grid(len(names), len(recipes), **shape, share_x=False, share_y=False)
+    figure, panels = grid(
+        len(names), len(recipes), width=size + 0.4, height=size, share_y=False
+    )
     values = rows.set_index(["model", "recipe", "trained_on", "checkpoint"])["auc"]
     for line, model in zip(panels, names, strict=True):
         columns, texts = list(checkpoints[model]), list(checkpoints[model].values())
@@ -142,11 +132,6 @@ def headroom_figure(
 
     A colour per model, a marker per dataset; bars are 95 % bootstrap intervals. `verifier`
     and `oracle` are display names.
-
-    Raises
-    ------
-    ValueError
-        When no model and dataset has a headroom.
     """
     points = rows.dropna(subset=["headroom", "error_rate"])
     if points.empty:
@@ -155,7 +140,7 @@ def headroom_figure(
         kind: [name for name in labels if name in set(points[kind])]
         for kind, labels in (("model", models), ("dataset", datasets))
     }
-    figure, [[axes]] = grid(1, 1, width=3.4, height=2.8, share_x=False, share_y=False)
+    figure, [[axes]] = grid(1, 1, width=3.4, height=2.8)
     draw_reference(axes, 0)
     for point in points.to_dict("records"):
         colour, _ = colour_and_marker(shown["model"].index(point["model"]))
@@ -190,17 +175,14 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
     """
     own = pairs[(pairs["train_dataset"] == pairs["dataset"]) & pairs["kept"]]
     if own.empty:
-        figure, [[axes]] = grid(1, 1, width=4, height=0.5, share_x=False)
-        axes.set_axis_off()
-        axes.set_title("No contrast set is kept of what was trained on the evaluated dataset.")
-        return figure
+        return only_text(
+            "No contrast set is kept of what was trained on the evaluated dataset."
+        )
     names = in_legend_order(set(own["estimator"]), estimators)
     styles = looks(names)
     rows = [model for model in models if model in set(own["model"])]
     titles = {"delta0_balanced": "Δ₀ᵇ", "auc": "Contrast AUC"}
-    figure, panels = grid(
-        len(rows), len(titles), width=3.2, height=2.5, share_x=False, share_y=False
-    )
+    figure, panels = grid(len(rows), len(titles), width=3.2, height=2.5, share_y=False)
     for line, model in zip(panels, rows, strict=True):
         for axes, (metric, title) in zip(line, titles.items(), strict=True):
             chosen = own[(own["model"] == model) & (own["metric"] == metric)]

@@ -1,14 +1,17 @@
 """Tables of the analyses, and of metrics on parts of the questions, as LaTeX."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from persistcal.report.latex import (
     MISSING,
     Printed,
+    by_place,
     escape,
     floating,
+    interval,
     line,
     metric_head,
     number,
@@ -16,7 +19,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-from persistcal.report.layout import DisplayNames, Names
+from persistcal.report.layout import DisplayNames, Names, place_title
 
 _ATTRIBUTES = {
     "category": "Category",
@@ -39,12 +42,9 @@ def hidden_state_table(
     last_layer: str,
     label: str,
 ) -> str:
-    """Return the LaTeX of the table CORRELATIONS of `persistcal.store.artifacts`.
-
-    The last layer was measured "after_norm" or "before_norm".
-    """
+    """Return correlations by layer; the last was measured "after_norm" or "before_norm"."""
     groups = dict(list(rows.groupby(["model", "dataset"], sort=False)))
-    names = [f"{models[str(model)]}, {datasets[str(dataset)]}" for model, dataset in groups]
+    names = [place_title(place, {"models": models, "datasets": datasets}) for place in groups]
     cells = {
         (key, row["layer"]): [number(row["mean_rho"]), number(row["median_rho"])]
         for key, group in groups.items()
@@ -75,25 +75,24 @@ def confounds_table(
     datasets: Names,
     label: str,
 ) -> str:
-    """Return the LaTeX of the scores of baselines that know group accuracies only."""
+    """Return the scores of baselines that know group accuracies only."""
     heads = ["Known of a question", "Groups", metric_head("delta0_balanced")]
     heads += [escape("95 % interval")]
     heads += [f"{scope} {metric_head('auc')}" for scope in ("Contrast", "Full")]
-    groups = []
-    for (model, dataset), group in rows.groupby(["model", "dataset"], sort=False):
-        lines = title(f"{models[str(model)]}, {datasets[str(dataset)]}", len(heads))
-        for row in group.to_dict("records"):
-            low, high = number(row["lower_2_5pct"]), number(row["upper_97_5pct"])
-            cells = [
-                escape(_ATTRIBUTES[row["attribute"]]),
-                str(row["n_groups"]),
-                number(row["delta0_balanced"]),
-                MISSING if low == MISSING else f"[{low}, {high}]",
-                number(row["contrast_auc"]),
-                number(row["full_auc"]),
-            ]
-            lines.append(line(cells))
-        groups.append(lines)
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        ends = row["lower_2_5pct"], row["upper_97_5pct"]
+        return [
+            escape(_ATTRIBUTES[row["attribute"]]),
+            str(row["n_groups"]),
+            number(row["delta0_balanced"]),
+            MISSING if ends[0] != ends[0] else interval(*ends),
+            number(row["contrast_auc"]),
+            number(row["full_auc"]),
+        ]
+
+    labels = {"models": models, "datasets": datasets}
+    groups = by_place(rows, cells, span=len(heads), labels=labels)
     caption = (
         "Baselines that know one attribute of a question, and each checkpoint's accuracy on "
         "the train questions that share it. Where they are near 0, an estimator that is not has"
@@ -110,10 +109,7 @@ def agreement_table(
     checkpoints: DisplayNames,
     label: str,
 ) -> str:
-    """Return the LaTeX of how far states agree in which answers are gone.
-
-    `checkpoints` are display names by model.
-    """
+    """Return how far states agree in which answers are gone."""
     heads = ["Category", "Known", "Gone at first", "At second", "At both", "κ"]
     groups = []
     for place, group in rows.groupby(["model", "dataset", "first", "second"], sort=False):
@@ -145,10 +141,7 @@ def worlds_table(
     estimators: Names,
     label: str,
 ) -> str:
-    """Return the LaTeX of metrics as mean ± standard deviation over worlds.
-
-    `names` are displayed for the models' common names.
-    """
+    """Return metrics as mean ± standard deviation over worlds, called by their `names`."""
     columns = [(scope, metric) for scope, of in _OF_WORLDS.items() for metric in of]
     heads = spanning([(scope.capitalize(), len(of)) for scope, of in _OF_WORLDS.items()])
     heads.append(line(["Method", *(metric_head(metric) for _, metric in columns)]))
@@ -177,6 +170,19 @@ def _spread(mean: float, sd: float) -> str:
     return rf"{number(mean)} $\pm$ {number(sd)}" if mean == mean else MISSING
 
 
+def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the estimators `only`, all where there is none of them."""
+    chosen = measured["estimator"].isin(only)
+    return measured[chosen] if chosen.any() else measured
+
+
+def trained_name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:
+    """Return an estimator's display name, with another dataset that it was trained on."""
+    name = labels["estimators"].get(row["estimator"], row["estimator"])
+    elsewhere = row["train_dataset"] != row["dataset"]
+    return f"{name} (trained on {row['train_dataset']})" if elsewhere else name
+
+
 def by_part(
     measured: pd.DataFrame,
     *,
@@ -188,28 +194,14 @@ def by_part(
     caption: str,
     label: str,
 ) -> Printed:
-    """Metrics of each estimator on each part.
+    """Metrics of each estimator on each part; those without a `scope` are of contrast sets.
 
-    Parameters
-    ----------
-    measured : DataFrame
-        A row per metric: what it is about, `metric`, `value`, and `scope` unless all are of
-        contrast sets.
-    by : mapping of str to str
-        Columns that tell the parts, and their headings.
-    columns : sequence of (scope, metric)
-    parts : sequence of str, optional
-        Values of the column `by` whose rows are shown.
-    only : sequence of str
-        Estimators that are shown; all where the table has none of them.
-    labels, caption, label
-        As they are printed; of the dataset that an estimator was trained on where that is
-        another one.
+    `by` holds the columns that tell the parts, with their headings. Shown are the estimators
+    `only`, all where there is none of them, and rows whose column `by` is one of `parts`.
     """
     if parts is not None:
         measured = measured[measured["by"].isin(parts)]
-    chosen = measured["estimator"].isin(only)
-    rows = measured[chosen] if chosen.any() else measured
+    rows = chosen_rows(measured, only)
     index = ["model", "dataset", *by, "train_dataset", "estimator"]
     names = rows.get("scope", "contrast") + "_" + rows["metric"]
     shown = [f"{scope}_{metric}" for scope, metric in columns]
@@ -218,21 +210,16 @@ def by_part(
     table = rows.reindex(columns=[*index, *shown])
     if len(rows):
         table = wide.reindex(places)[shown].reset_index()
-    groups = []
-    for place, group in table.groupby(["model", "dataset"], sort=False) if len(table) else ():
-        model, dataset = map(str, place)
-        about = [labels["models"].get(model, model), labels["datasets"].get(dataset, dataset)]
-        lines = title(", ".join(about), len(by) + 1 + len(shown))
-        for row in group.to_dict("records"):
-            name = labels["estimators"].get(row["estimator"], row["estimator"])
-            if row["train_dataset"] != row["dataset"]:
-                name += f" (trained on {row['train_dataset']})"
-            cells = [
-                number(row[part]) if isinstance(row[part], float) else escape(str(row[part]))
-                for part in by
-            ]
-            lines.append(line([*cells, escape(name), *(number(row[m]) for m in shown)]))
-        groups.append(lines)
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        of_part = [
+            number(row[part]) if isinstance(row[part], float) else escape(str(row[part]))
+            for part in by
+        ]
+        return [*of_part, escape(trained_name(row, labels)), *(number(row[m]) for m in shown)]
+
+    width = len(by) + 1 + len(shown)
+    groups = by_place(table, cells, span=width, labels=labels) if len(table) else []
     scopes = [scope for scope, _ in columns]
     spans = [(scope.capitalize(), scopes.count(scope)) for scope in dict.fromkeys(scopes)]
     heads = [*map(escape, by.values()), "Estimator", *(metric_head(m) for _, m in columns)]

@@ -7,7 +7,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from persistcal.evaluation.measures import MEASURES
+from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.drawing import (
+    MATPLOTLIB_MARKERS,
+    Look,
     add_legend,
     draw_marker,
     draw_reference,
@@ -15,35 +18,31 @@ from persistcal.report.drawing import (
     house_style,
     in_legend_order,
     legend_handles,
+    looks,
 )
-from persistcal.report.families import MATPLOTLIB_MARKERS, Look, looks
 from persistcal.report.latex import (
     MISSING,
     Printed,
     escape,
     floating,
+    interval,
     line,
     metric_head,
     number,
     tabular,
     title,
 )
-from persistcal.report.layout import DisplayNames
+from persistcal.report.layout import DisplayNames, Names, place_title
 
 PLACE = ["model", "dataset"]
-COUNTS = ["n_pairs", "questions", "improvement", "regression"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
 # Of each metric its value where confidence follows nothing
 METRICS = {"delta0_balanced": 0.0, "auc": 0.5}
 
 
 def _shown(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
-    """Return estimators `only`, all where there is none, with the wider kind of interval.
-
-    That is the one over seeds and questions, where there are seeds.
-    """
-    chosen = measured["estimator"].isin(only)
-    rows = measured[chosen] if chosen.any() else measured
+    """Return the chosen rows with intervals over seeds and questions, where there are seeds."""
+    rows = chosen_rows(measured, only)
     over_seeds = rows[[f"seeds_{end}" for end in ENDS]].set_axis(ENDS, axis=1)
     return rows.assign(**over_seeds.combine_first(rows[ENDS]))
 
@@ -59,39 +58,22 @@ def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
     return found
 
 
-def _place(place: Sequence[Hashable], labels: DisplayNames) -> str:
-    kinds = zip(("models", "datasets"), map(str, place), strict=True)
-    return ", ".join(labels[kind].get(name, name) for kind, name in kinds)
-
-
-def _name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:
-    name = labels["estimators"].get(row["estimator"], row["estimator"])
-    elsewhere = row["train_dataset"] != row["dataset"]
-    return f"{name} (trained on {row['train_dataset']})" if elsewhere else name
-
-
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
     """Δ₀ᵇ and contrast AUC of each estimator on each kind of change, with intervals."""
     rows = _shown(measured, only)
-    heads = [
-        "Change",
-        "Gained",
-        "Lost",
-        "Estimator",
-        *map(metric_head, METRICS),
-        "In lost ones",
-    ]
+    heads = ["Change", "Gained", "Lost", "Estimator"]
+    heads += [*map(metric_head, METRICS), "In lost ones"]
     groups = []
     for place, of_place in rows.groupby(PLACE, sort=False):
-        lines = title(_place(place, labels), len(heads))
+        lines = title(place_title(place, labels), len(heads))
         for change, of_change in of_place.groupby("change", sort=False):
             estimators = of_change.groupby(["train_dataset", "estimator"], sort=False)
             for number_of, (_, both) in enumerate(estimators):
                 records = both.to_dict("records")
                 cells = {row["metric"]: _cell(row) for row in records}
-                counts = [str(records[0][name]) for name in COUNTS[2:]]
+                counts = [str(records[0][name]) for name in ("improvement", "regression")]
                 about = ["", "", ""] if number_of else [escape(str(change)), *counts]
-                name = escape(_name(records[0], labels))
+                name = escape(trained_name(records[0], labels))
                 values = [cells[metric] for metric in METRICS]
                 lines.append(line([*about, name, *values, _in_lost(records[0])]))
         groups.append(lines)
@@ -106,8 +88,9 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
 
 
 def _cell(row: Mapping[Hashable, Any]) -> str:
-    value, low, high = (number(row[name]) for name in ("value", *ENDS))
-    return MISSING if row["value"] != row["value"] else f"{value} [{low}, {high}]"
+    if row["value"] != row["value"]:
+        return MISSING
+    return f"{number(row['value'])} {interval(*(row[end] for end in ENDS))}"
 
 
 def _in_lost(row: Mapping[Hashable, Any]) -> str:
@@ -117,20 +100,10 @@ def _in_lost(row: Mapping[Hashable, Any]) -> str:
 
 
 @house_style()
-def changes_figure(
-    measured: pd.DataFrame, *, only: Sequence[str], **labels: Mapping[str, str]
-) -> Figure:
+def changes_figure(measured: pd.DataFrame, *, only: Sequence[str], **labels: Names) -> Figure:
     """Draw Δ₀ᵇ and contrast AUC of each kind of change: a row each, a marker per estimator.
 
-    Parameters
-    ----------
-    measured : DataFrame
-        Table `persistcal.store.artifacts.CHANGES`. Of an estimator that was trained on several
-        datasets, the first is drawn.
-    only : sequence of str
-        Estimators that are drawn; all where the table has none of them.
-    **labels : mapping
-        Display names of models, datasets and estimators.
+    Of an estimator that was trained on several datasets, the first is drawn.
     """
     rows = _shown(measured, only)
     rows = rows.drop_duplicates([*PLACE, "change", "estimator", "metric"])
@@ -139,10 +112,7 @@ def changes_figure(
     places = list(rows.groupby(PLACE, sort=False))
     most = max(group["change"].nunique() for _, group in places)
     height = 0.6 + most * (0.1 + 0.1 * len(drawn))
-    n_rows, n_columns = len(places), len(METRICS)
-    figure, panels = grid(
-        n_rows, n_columns, width=3.0, height=height, share_x=False, share_y="row"
-    )
+    figure, panels = grid(len(places), len(METRICS), width=3.0, height=height, share_y="row")
     for panel, (place, group) in zip(panels, places, strict=True):
         changes = group.drop_duplicates("change").to_dict("records")
         at = {row["change"]: number_of for number_of, row in enumerate(changes)}
@@ -165,7 +135,7 @@ def changes_figure(
         panel[0].set_ylim(len(changes) - 0.5, -0.5)
         panel[0].tick_params(axis="y", length=0)
         if len(places) > 1:
-            panel[0].set_title(_place(place, labels), loc="left")
+            panel[0].set_title(place_title(place, labels), loc="left")
     handles = legend_handles(styles, labels["estimators"], markersize=5, linestyle="")
     add_legend(figure, handles, columns=4)
     return figure

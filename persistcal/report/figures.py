@@ -18,8 +18,10 @@ from persistcal.report.analysis_figures import headroom_figure as headroom_figur
 from persistcal.report.analysis_figures import transfer_figure as transfer_figure
 from persistcal.report.change_views import changes_figure as changes_figure
 from persistcal.report.drawing import (
+    FAMILY_TITLES,
     GRAY,
     MARKERS,
+    Look,
     add_legend,
     draw_marker,
     draw_reference,
@@ -27,8 +29,8 @@ from persistcal.report.drawing import (
     house_style,
     in_legend_order,
     legend_handles,
+    looks,
 )
-from persistcal.report.families import FAMILY_TITLES, Look, looks
 from persistcal.report.layout import Names
 from persistcal.report.plain_tables import Described, checkpoint_rows
 from persistcal.report.state_views import states_figure as states_figure
@@ -58,12 +60,11 @@ def accuracy_figure(
 ) -> Figure:
     """Draw accuracy over training with 95 % intervals: a panel per model, a line per dataset.
 
-    `accuracies` is the table of that name. `evaluation` holds by model its evaluation
-    checkpoints; the other ones are training checkpoints.
+    `evaluation` holds by model its evaluation checkpoints; the others are training checkpoints.
     """
     rows = checkpoint_rows(accuracies, checkpoints)
     names = list(dict.fromkeys(rows["model"]))
-    figure, panels = grid(1, len(names), width=2.9, height=2.6, share_x=False)
+    figure, panels = grid(1, len(names), width=2.9, height=2.6)
     for name, axes in zip(names, panels[0], strict=True):
         of_model = rows[rows["model"] == name]
         places = _along_training(axes, of_model)
@@ -118,8 +119,7 @@ def full_vs_contrast_figure(
     """Draw AUC on the full set against AUC on contrast sets, a point per estimator.
 
     Bars are 95 % bootstrap intervals. A panel says "undefined" where no estimator has both
-    values, for example because no contrast set is large enough. `intervals` is the table
-    `persistcal.store.artifacts.INTERVALS`.
+    values, for example because no contrast set is large enough.
     """
     points = _auc_points(intervals)
     names = in_legend_order(set(points["estimator"]), estimators)
@@ -197,11 +197,6 @@ def leaderboard_figure(
 
     A row per estimator of `only`, in order of Δ₀ᵇ; those without it come last, and those that
     were trained on another dataset than the evaluated one are left out. Colours are families.
-
-    Raises
-    ------
-    ValueError
-        When no estimator has a value.
     """
     found = _by_place(intervals[intervals["estimator"].isin(only)])
     places = [(m, d) for m in models for d in datasets if (m, d) in found]

@@ -5,13 +5,14 @@ captions are plain text and are escaped here.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from persistcal.evaluation.measures import MEASURES
 from persistcal.report.grid import Cell, Grid, Row
+from persistcal.report.layout import DisplayNames, place_title
 
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
@@ -66,34 +67,25 @@ class Printed(NamedTuple):
 
 
 def escape(text: str) -> str:
-    r"""Return `text` so that LaTeX prints it as it stands, in one line.
-
-    A character that cannot be printed is a question mark.
-
-    Examples
-    --------
-    >>> print(escape("R&D, 40% of step_1"))
-    R\&D, 40\% of step\_1
-    """
+    """Return `text` as LaTeX prints it, in one line; "?" is what cannot be printed."""
     printable = _UNPRINTABLE.sub("?", _SPACE.sub(" ", text))
     escaped = "".join(_SPECIAL.get(character, character) for character in printable)
     return _LIGATURE.sub(r"\g<0>{}", escaped)
 
 
 def number(value: float, digits: int = 3) -> str:
-    r"""Return the printed form of `value`, or a dash if there is none.
-
-    Examples
-    --------
-    >>> number(0.12345), number(-0.0001), number(-0.25, 2), number(float("nan"))
-    ('0.123', '0.000', '$-$0.25', '--')
-    """
+    """Return the printed form of `value`, or a dash if there is none."""
     if value != value:
         return MISSING
     text = f"{value:.{digits}f}"
     if float(text) == 0:
         return text.removeprefix("-")
     return text.replace("-", "$-$")
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """Return the printed form of an interval."""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
 def tabular(
@@ -109,6 +101,23 @@ def title(text: str, span: int, *, ruled: bool = False) -> list[str]:
     """Return a line in italics above `span` columns, with a rule below it."""
     rules = [rf"\cmidrule(lr){{1-{span}}}"] if ruled else []
     return [rf"\multicolumn{{{span}}}{{c}}{{\textit{{{escape(text)}}}}} \\", *rules]
+
+
+def by_place(
+    rows: pd.DataFrame,
+    print_row: Callable[[dict[Hashable, Any]], Sequence[str]],
+    *,
+    span: int,
+    labels: DisplayNames,
+) -> list[list[str]]:
+    """Return the lines of each model and dataset: their names, and a line per row."""
+    return [
+        [
+            *title(place_title(place, labels), span),
+            *(line(print_row(row)) for row in group.to_dict("records")),
+        ]
+        for place, group in rows.groupby(["model", "dataset"], sort=False)
+    ]
 
 
 def stacked(tabulars: Iterable[Sequence[str]]) -> list[str]:

@@ -22,7 +22,7 @@ caption
     Plain text.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 EVERY = "*"  # stands for all estimators in a block without rows
@@ -47,12 +47,6 @@ def expand_tables(
     """Return the tables of a study by name, a `per_dataset` one once for each dataset.
 
     `datasets` has for each dataset those that its estimators are trained on if not on itself.
-
-    Examples
-    --------
-    >>> answers = {"per_dataset": True, "layout": "models_as_blocks"}
-    >>> list(expand_tables({"answers": answers}, {"quiz": [], "exam": ["quiz"]}))
-    ['answers_quiz']
     """
     expanded = {}
     for name, table in tables.items():
@@ -102,14 +96,7 @@ def comparison_blocks(
 ) -> list[list[Member]]:
     """Return the distinct blocks that `tables` compare for one model and dataset.
 
-    It holds nothing but what the significance test depends on, so that a changed
-    caption or label does not ask for the test again.
-
-    Examples
-    --------
-    >>> rows = [{"estimator": "non_oracle"}, {"estimator": "oracle"}]
-    >>> comparison_blocks({"main": {"blocks": [{"rows": rows}]}}, "olmo", "quiz")
-    [[('quiz', 'non_oracle'), ('quiz', 'oracle')]]
+    A changed caption or label is not in them, and so does not ask for the test again.
     """
     blocks: list[list[Member]] = []
     for table in tables.values():
@@ -134,24 +121,13 @@ def present(block: Sequence[Member], available: Collection[Member]) -> list[Memb
 def named_blocks(
     blocks: Sequence[Sequence[Member]], available: Collection[Member], dataset: str
 ) -> dict[str, list[Member]]:
-    """Return by name what is left of `blocks` where only some estimators are `available`.
-
-    Blocks with fewer than two members left compare nothing and are dropped.
-    """
+    """Return by name what is left of `blocks`, without those of fewer than two members."""
     left = [present(block, available) for block in blocks]
     return {block_name(block, dataset): block for block in left if len(block) > 1}
 
 
 def block_name(block: Sequence[Member], dataset: str) -> str:
-    """Return the name under which the test of a block is stored: its members.
-
-    So tables that compare the same estimators share one test.
-
-    Examples
-    --------
-    >>> block_name([("bioasq", "self_consistency"), ("quiz", "oracle")], "bioasq")
-    'self_consistency+quiz:oracle'
-    """
+    """Return the name of a block's test, its members: equal blocks share one."""
     return "+".join(
         estimator if train == dataset else f"{train}:{estimator}" for train, estimator in block
     )
@@ -162,8 +138,12 @@ def columns(table: Description) -> Iterator[tuple[str, str, str]]:
     for scope, metrics in table["columns"].items():
         for metric in metrics:
             # Nothing is conditioned on the full set, and it is stored once.
-            yield (
-                table.get("conditioning", "odds") if scope == "contrast" else "odds",
-                scope,
-                metric,
-            )
+            of_contrast = table.get("conditioning", "odds")
+            yield of_contrast if scope == "contrast" else "odds", scope, metric
+
+
+def place_title(place: Iterable[Hashable], labels: DisplayNames) -> str:
+    """Return the display names of a model, or two, and of a dataset."""
+    *models, dataset = map(str, place)
+    named = [labels["models"].get(name, name) for name in models if name]
+    return f"{' → '.join(named)}, {labels['datasets'].get(dataset, dataset)}"

@@ -64,25 +64,10 @@ CELL = ["table", "model", "dataset", "train_dataset", *_MEASURE]
 
 
 def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed cells under the names that this project uses.
+    """Return the cells of `resources/paper/results.csv` under this project's names.
 
-    Parameters
-    ----------
-    printed : DataFrame
-        `resources/paper/results.csv`, missing text as "".
-
-    Returns
-    -------
-    DataFrame
-        Columns `table`, `model` and `dataset` (the paper's names), `train_dataset`
-        (of the section in which the cell is printed), `trained_on` (the same,
-        but the evaluated dataset where nothing is trained), `estimator`,
-        `conditioning`, `scope`, `metric`, `paper`, `paper_bold`, `paper_underline`.
-
-    Raises
-    ------
-    ValueError
-        When a table or a method has no name here.
+    Models and datasets keep the paper's. `train_dataset` is that of the section in which a
+    cell is printed, and `trained_on` the evaluated dataset where nothing is trained.
     """
     methods = pd.MultiIndex.from_frame(printed[["regime", "method"]])
     names = pd.Series([ESTIMATORS.get(method, "") for method in methods], index=printed.index)
@@ -120,29 +105,11 @@ def compare(
     datasets: Mapping[str, str],
     settings: str,
 ) -> pd.DataFrame:
-    """Put a study's numbers and marks beside the paper's, for the cells that both have.
+    """Put a study's numbers, and marks as `shown`, beside the paper's where both have a cell.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        As from `paper_cells`.
-    intervals : DataFrame
-        Table `persistcal.store.artifacts.INTERVALS`.
-    shown : DataFrame
-        Cells of the study's tables, as from `persistcal.report.cells.fill_cells` with
-        the column `table`.
-    models, datasets : mapping
-        Display names by key of the study; one that the paper also has matches.
-    settings : str
-        With which the study was made.
-
-    Returns
-    -------
-    DataFrame
-        Table `persistcal.store.artifacts.PAPER_COMPARISON`, in the paper's order. A cell is
-        `inside` when the printed number, give or take its rounding, lies in our
-        interval; without an interval it is neither inside nor outside. Marks are empty where
-        the study's table of the same name lacks estimators of the paper's, or has others.
+    A cell is `inside` when the printed number, give or take its rounding, lies in our
+    interval; without an interval it is neither inside nor outside. Marks are empty where the
+    study's table of the same name lacks estimators of the paper's, or has others.
     """
     keys = {label: key for key, label in datasets.items()}
     theirs = cells.assign(

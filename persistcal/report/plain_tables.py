@@ -3,7 +3,7 @@
 `workflow/rules/report.smk` has an entry for each: the function, its input, its settings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,8 +15,10 @@ from persistcal.report.change_views import by_change as by_change
 from persistcal.report.latex import (
     MISSING,
     Printed,
+    by_place,
     escape,
     floating,
+    interval,
     line,
     number,
     spanning,
@@ -25,11 +27,10 @@ from persistcal.report.latex import (
     title,
 )
 from persistcal.report.layout import DisplayNames
-from persistcal.report.state_tables import chance_adjusted as chance_adjusted
-from persistcal.report.state_tables import chance_flips as chance_flips
-from persistcal.report.state_tables import corrections as corrections
-from persistcal.report.state_tables import states as states
-from persistcal.report.state_views import place_title
+from persistcal.report.state_views import chance_adjusted as chance_adjusted
+from persistcal.report.state_views import chance_flips as chance_flips
+from persistcal.report.state_views import corrections as corrections
+from persistcal.report.state_views import states as states
 
 # By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
 # tokens seen in training are a number, or its digits as text
@@ -98,15 +99,14 @@ def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
 def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:
     """Answers about which a checkpoint said no confidence that can be read."""
     heads = ["Estimator", "Checkpoint", "Answers", "Without"]
-    groups = []
-    for (model, dataset), rows in counts.groupby(["model", "dataset"], sort=False):
-        lines = title(place_title([str(model), "", str(dataset)], labels), len(heads))
-        for row in rows.to_dict("records"):
-            estimator = labels["estimators"].get(row["estimator"], row["estimator"])
-            checkpoint = checkpoints[row["model"]].get(row["checkpoint"], row["checkpoint"])
-            numbers = f"{row['answers']:,}", f"{row['unsaid']:,}"
-            lines.append(line([escape(estimator), escape(checkpoint), *numbers]))
-        groups.append(lines)
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        estimator = labels["estimators"].get(row["estimator"], row["estimator"])
+        checkpoint = checkpoints[row["model"]].get(row["checkpoint"], row["checkpoint"])
+        numbers = f"{row['answers']:,}", f"{row['unsaid']:,}"
+        return [escape(estimator), escape(checkpoint), *numbers]
+
+    groups = by_place(counts, cells, span=len(heads), labels=labels)
     caption = (
         "Test answers, and those about which a checkpoint said no confidence that can be read: "
         "there it counts as 0.5."
@@ -189,11 +189,7 @@ def checkpoints(
 
 
 def _tokens(stated: float | str | None, unit: int) -> str:
-    """Return tokens in units of a power of ten, stated as text with the digits stated.
-
-    >>> _tokens("1.10e+12", 12), _tokens("2.7e+12", 12), _tokens(2.7e12, 12), _tokens(None, 12)
-    ('1.10', '2.7', '2.70', '--')
-    """
+    """Return tokens in units of a power of ten; stated as text, with the digits stated."""
     if stated is None:
         return MISSING
     if isinstance(stated, str):
@@ -202,20 +198,15 @@ def _tokens(stated: float | str | None, unit: int) -> str:
 
 
 def _accuracy(row: Mapping[Any, Any]) -> str:
-    value, *ends = (
-        number(100 * row[name], 1) for name in ("accuracy", "lower_2_5pct", "upper_97_5pct")
-    )
+    ends = interval(100 * row["lower_2_5pct"], 100 * row["upper_97_5pct"], digits=1)
     dagger = r"$^\dagger$" * (row["split"] == "train")
-    return rf"{value}{dagger} {{\scriptsize [{', '.join(ends)}]}}"
+    return rf"{number(100 * row['accuracy'], 1)}{dagger} {{\scriptsize {ends}}}"
 
 
 def question_categories(
     questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
 ) -> Printed:
-    """Categories of the questions of one dataset that are asked, read across in columns.
-
-    The CSV counts the train and test questions of each that are not excluded.
-    """
+    """Categories of a dataset's questions that are asked, and how many there are of each."""
     asked = questions[~questions["excluded"] & questions["split"].isin(["train", "test"])]
     asked = asked[asked["category"] != ""]
     if asked.empty:
@@ -234,10 +225,8 @@ def question_categories(
     names += [""] * (-len(names) % _CATEGORY_COLUMNS)
     starts = range(0, len(names), _CATEGORY_COLUMNS)
     lines = [line(names[start : start + _CATEGORY_COLUMNS]) for start in starts]
-    name, table = (
-        labels["datasets"].get(dataset, dataset),
-        tabular("l" * _CATEGORY_COLUMNS, lines),
-    )
+    name = labels["datasets"].get(dataset, dataset)
+    table = tabular("l" * _CATEGORY_COLUMNS, lines)
     caption = f"{name}: categories of the questions included in the evaluation."
     return Printed(floating(table, caption=caption, label=f"{dataset}-categories"), rows)
 

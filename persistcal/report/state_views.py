@@ -1,6 +1,6 @@
-"""Figure of states against each other, and how they are called."""
+"""Tables and figure of states against each other: differences, flips by chance, corrections."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -16,15 +16,37 @@ from persistcal.report.drawing import (
     in_legend_order,
     legend_handles,
     line_look,
+    looks,
+    only_text,
 )
-from persistcal.report.families import looks
-from persistcal.report.layout import DisplayNames
+from persistcal.report.latex import (
+    MISSING,
+    Printed,
+    by_place,
+    escape,
+    floating,
+    interval,
+    line,
+    metric_head,
+    number,
+    tabular,
+    title,
+)
+from persistcal.report.layout import DisplayNames, place_title
 
 PLACE = ["model", "other_model", "dataset"]
 PAIR = ["earlier", "later"]
+ENDS = ["lower_2_5pct", "upper_97_5pct"]
 METRICS = ("accuracy", *names("full"))
 MOST = 7  # estimators in the figure, as many as can be told apart
 LEVEL = 0.05
+COUNTS = {
+    "accuracy_earlier": "Accuracy of {earlier}",
+    "accuracy_later": "Accuracy of {later}",
+    "contrast_size": "Questions that changed",
+    "improvement": "Improvements",
+    "regression": "Regressions",
+}
 
 
 def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
@@ -32,19 +54,48 @@ def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
     return states[states["seed"].isin(["", "mean"])].drop(columns="seed")
 
 
-def place_title(place: Iterable[Hashable], labels: DisplayNames) -> str:
-    """Return what is printed for a model, or two models, and a dataset."""
-    model, other, dataset = map(str, place)
-    both = [labels["models"].get(name, name) for name in (model, other) if name]
-    return f"{' → '.join(both)}, {labels['datasets'].get(dataset, dataset)}"
-
-
 def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
     """Return what is printed for the two checkpoints of a row."""
-    models = row["model"], row["other_model"] or row["model"]
+    models = row["model"], row.get("other_model") or row["model"]
     names_of = (checkpoints.get(model, {}) for model in models)
     ends = (of.get(row[end], row[end]) for of, end in zip(names_of, PAIR, strict=True))
     return " → ".join(ends)
+
+
+def states(
+    compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
+    """Differences between two checkpoints, or two models, with their intervals."""
+    rows = mean_rows(compared)
+    heads = ["Checkpoints", "Estimator", "Accuracy", *map(metric_head, names("full"))]
+    groups = []
+    for place, of_place in rows.groupby(PLACE, sort=False):
+        lines = title(place_title(place, labels), len(heads))
+        for _, of_pair in of_place.groupby(PAIR, sort=False):
+            records = of_pair.to_dict("records")
+            pair = escape(pair_title(records[0], checkpoints))
+            cells = {(row["estimator"], row["metric"]): _difference(row) for row in records}
+            for place_of, name in enumerate(dict.fromkeys(of_pair["estimator"])):
+                printed = [cells.get((name, metric), "") for metric in METRICS]
+                shown = escape(labels["estimators"].get(name, name))
+                lines.append(line(["" if place_of else pair, shown, *printed]))
+        groups.append(lines)
+    caption = (
+        "Differences between two checkpoints on the questions that both answered, the later "
+        "one minus the earlier one, with 95 % intervals: accuracies, and AUC, Brier score and "
+        "SmoothECE of each estimator on all questions. Bold: told from zero at 5 % (McNemar's "
+        "exact test; paired bootstrap), adjusted by Holm's method for the pairs of a model."
+    )
+    body = tabular(f"ll{'c' * len(METRICS)}", [line(heads)], groups)
+    return Printed(floating(body, caption=caption, label="states", shrink=True), rows)
+
+
+def _difference(row: Mapping[Hashable, Any]) -> str:
+    if row["lower_2_5pct"] != row["lower_2_5pct"]:
+        return MISSING
+    value = number(row["difference"])
+    value = rf"\textbf{{{value}}}" if row["p_holm"] < LEVEL else value
+    return f"{value} {interval(*(row[end] for end in ENDS))}"
 
 
 @house_style()
@@ -57,22 +108,11 @@ def states_figure(
 ) -> Figure:
     """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
 
-    Parameters
-    ----------
-    compared : DataFrame
-        Table `persistcal.store.artifacts.STATES`.
-    checkpoints, labels : mapping
-        How checkpoints, models, datasets and estimators are printed.
-    only : sequence of str
-        Estimators that are drawn, at most seven; all where the table has none of them.
-        Where no two checkpoints were compared, the figure says so.
+    Drawn are the first seven of the estimators `only`; of all where there is none of them.
     """
     rows = mean_rows(compared)
     if rows.empty:
-        figure, _ = grid(1, 1, width=4, height=0.5, share_x=False)
-        figure.axes[0].set_axis_off()
-        figure.axes[0].set_title("No two checkpoints answered a question in common.")
-        return figure
+        return only_text("No two checkpoints answered a question in common.")
     there = [name for name in rows["estimator"].unique() if name]
     chosen = [name for name in only if name in there] or there
     drawn = in_legend_order(set(chosen), labels["estimators"])[:MOST]
@@ -80,12 +120,7 @@ def states_figure(
     places = list(rows.groupby(PLACE, sort=False))
     most = max(group.groupby(PAIR).ngroups for _, group in places)
     figure, panels = grid(
-        len(places),
-        len(METRICS),
-        width=2.2,
-        height=0.6 + 0.4 * most,
-        share_x=False,
-        share_y="row",
+        len(places), len(METRICS), width=2.2, height=0.6 + 0.4 * most, share_y="row"
     )
     for panel, (place, group) in zip(panels, places, strict=True):
         pairs = list(dict.fromkeys(map(tuple, group[PAIR].to_numpy())))
@@ -98,7 +133,7 @@ def states_figure(
                 look = line_look(styles[name]) if name else {"color": GRAY, "marker": "o"}
                 for row in found.dropna(subset=["difference"]).to_dict("records"):
                     y = pairs.index((row["earlier"], row["later"])) + offset
-                    ends = [row["lower_2_5pct"], row["upper_97_5pct"]]
+                    ends = [row[end] for end in ENDS]
                     axes.plot(ends, [y, y], color=look["color"], linewidth=0.9, alpha=0.7)
                     axes.plot([row["difference"]], [y], markersize=3.5, **look)
             heading = MEASURES[metric].heading if metric in MEASURES else "Accuracy"
@@ -107,8 +142,104 @@ def states_figure(
         panel[0].set_yticks(range(len(pairs)), titles)
         panel[0].set_ylim(len(pairs) - 0.5, -0.5)
         panel[0].set_title(place_title(place, labels), loc="left")
-    handles = legend_handles(
-        {name: styles[name] for name in drawn}, labels["estimators"], markersize=4
-    )
+    handles = legend_handles(styles, labels["estimators"], markersize=4)
     add_legend(figure, handles, columns=4)
     return figure
+
+
+def chance_flips(
+    flips: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
+    """Flips of each contrast set, and how many are to be expected by chance."""
+    heads = ["Checkpoints", "Flips", "By chance", "Share", "By accuracies alone"]
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        allowed = interval(
+            row["accuracies_lower_2_5pct"], row["accuracies_upper_97_5pct"], digits=0
+        )
+        return [
+            escape(pair_title(row, checkpoints)),
+            str(row["improvement"] + row["regression"]),
+            _estimate(row, "chance", "", 0),
+            _estimate(row, "share", "share_", 2),
+            f"{number(row['least'], 0)} to {number(row['most'], 0)} {allowed}",
+        ]
+
+    groups = by_place(flips, cells, span=len(heads), labels=labels)
+    caption = (
+        "Flips by chance of each contrast set, with 95 % intervals: how many are expected "
+        "where both checkpoints guess, from the questions that both get wrong; their share of "
+        "all flips; and what the two accuracies alone allow."
+    )
+    body = tabular(f"l{'c' * (len(heads) - 1)}", [line(heads)], groups)
+    return Printed(floating(body, caption=caption, label="chance-flips", shrink=True), flips)
+
+
+def chance_adjusted(adjusted: pd.DataFrame, *, labels: DisplayNames) -> Printed:
+    """Metrics of each estimator on all flips, and on those that are not chance."""
+    metrics = list(dict.fromkeys(adjusted["metric"]))
+    each = (f"{metric_head(metric)}, {of}" for metric in metrics for of in ("all", "adjusted"))
+    heads = ["Estimator", *each]
+    groups = []
+    for place, rows in adjusted.groupby(["model", "dataset"], sort=False):
+        lines = title(place_title(place, labels), len(heads))
+        for (trained, estimator), own in rows.groupby(
+            ["train_dataset", "estimator"], sort=False
+        ):
+            cells = [escape(labels["estimators"].get(str(estimator), str(estimator)))]
+            if trained != place[1]:
+                trained_on = labels["datasets"].get(str(trained), str(trained))
+                cells[0] += escape(f" (trained on {trained_on})")
+            of = {row["metric"]: row for row in own.to_dict("records")}
+            for row in map(of.__getitem__, metrics):
+                pairs = row["pairs"].replace(" of ", "/")
+                value = f"{_estimate(row, 'value', '', 3)} ({pairs})"
+                cells += [number(row["unadjusted"]), value]
+            lines.append(line(cells))
+        groups.append(lines)
+    caption = (
+        "Contrast metrics (conditioned by odds) of all flips, and of those that are not "
+        "chance, with 95 % intervals: means over the pairs of checkpoints whose flips are more "
+        "than chance, as many as the brackets say."
+    )
+    body = tabular(f"l{'c' * (len(heads) - 1)}", [line(heads)], groups)
+    text = floating(body, caption=caption, label="chance-adjusted", shrink=True)
+    return Printed(text, adjusted)
+
+
+def _estimate(row: Mapping[Hashable, Any], value: str, prefix: str, digits: int) -> str:
+    low, high = (row[f"{prefix}{end}"] for end in ENDS)
+    return f"{number(row[value], digits)} {interval(low, high, digits)}"
+
+
+def corrections(
+    corrected: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
+    """Numbers as judged and as corrected by an audit, with 95 % intervals."""
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        names_of = checkpoints.get(row["model"], {})
+        if row["estimator"]:
+            what = MEASURES[row["metric"]].latex
+        else:
+            ends = {end: names_of.get(row[end], row[end]) for end in PAIR}
+            what = escape(COUNTS[row["metric"]].format(**ends))
+        digits = 0 if row["corrected"] > 1 else 3
+        low, high = (row[end] for end in ENDS)
+        known = MISSING if low != low or high != high else interval(low, high, digits)
+        return [
+            escape(labels["estimators"].get(row["estimator"], row["estimator"])),
+            what,
+            number(row["judged"], digits),
+            f"{number(row['corrected'], digits)} {known}",
+        ]
+
+    groups = by_place(corrected, cells, span=4, labels=labels)
+    caption = (
+        "Accuracies, questions whose correctness changed, and metrics on them, by the judge's "
+        "labels and corrected by those of a person, with 95 % intervals over the questions and "
+        "those of them that were audited."
+    )
+    heads = [line(["Estimator", "Measure", "By the judge", "Corrected"])]
+    body = tabular("llrr", heads, groups)
+    return Printed(floating(body, caption=caption, label="corrections"), corrected)

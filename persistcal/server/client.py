@@ -73,8 +73,7 @@ def is_transient(error: BaseException) -> bool:
 def in_json(read: Callable[[Any], Result]) -> Callable[[bytes], Result]:
     """Return a reader of bytes that gives their JSON value to `read`.
 
-    It raises BadReplyError, with the reply's own words, when they are no JSON, are
-    nested too deeply, or when `read` raises it.
+    A BadReplyError, of its own or of `read`, has the reply's own words.
     """
 
     def parse_and_read(content: bytes) -> Result:
@@ -150,27 +149,12 @@ class Patience(Protocol):
 
 
 class ModelServer:
-    """An OpenAI-compatible server.
+    """The server at `base_url`, up to and including ``/v1``, of a `section` of the config.
 
     The library's own retries are switched off: they give up on a Retry-After
     above two minutes, wait at most eight seconds otherwise, repeat a request
-    whose quota is spent, and do not repeat one whose reply is not JSON.
-
-    Parameters
-    ----------
-    base_url : str
-        Address up to and including ``/v1``.
-    api_key : str
-        Replaced by "[key]" in whatever the server says.
-    how : Patience
-    section, kept : str
-        The config's section that describes the server, and a word for the replies that
-        are kept when it fails.
-
-    Raises
-    ------
-    ServerError
-        When the address holds a password, or the key cannot be sent.
+    whose quota is spent, and do not repeat one whose reply is not JSON. `kept`
+    is a word for the replies that are kept when the server fails.
     """
 
     def __init__(
@@ -236,15 +220,8 @@ class ModelServer:
     ) -> Result:
         """Return what `read` makes of the reply to one request, sent once.
 
-        Parameters
-        ----------
-        method : {"get", "post"}
-        path : str
-            Below the server's address.
-        read : callable
-            Raises BadReplyError for what is no such reply.
-        **content
-            What is sent, see `openai.OpenAI.post`.
+        `method` is get or post, `content` as for `openai.OpenAI.post`; `read` raises
+        BadReplyError for what is no such reply.
         """
         ask = getattr(self._client, method)
         return read(ask(path, cast_to=httpx2.Response, **content).content)
@@ -256,12 +233,7 @@ class ModelServer:
     def call(self, request: Callable[[], Result], *, longest_s: float | None = None) -> Result:
         """Return ``request()``, which uses `send`, repeated while it fails in passing.
 
-        It may take `longest_s`, or `timeout_s` by default.
-
-        Raises
-        ------
-        ServerError
-            When the failure does not pass. The message does not hold the key.
+        It may take `longest_s`, by default `timeout_s`. No error says the key.
         """
         patiently = Retrying(
             retry=retry_if_exception(is_transient),

@@ -14,10 +14,7 @@ PIECE = 8  # characters: so long a piece of the key is hidden too
 class ServerError(RuntimeError):
     """Requests cannot be sent, paid or answered; the message says what a person can do.
 
-    Attributes
-    ----------
-    said, code : str
-        The server's words and its name for the failure; empty when it was not asked.
+    `said` and `code` are the server's words and its name for the failure, if it was asked.
     """
 
     def __init__(self, message: str, *, said: str = "", code: str = "") -> None:
@@ -39,13 +36,7 @@ class NoReplyError(Exception):
 
 
 def check_key(api_key: str, variable: str, *, section: str) -> None:
-    """Refuse a key that is empty or that no request could carry.
-
-    Raises
-    ------
-    ServerError
-        Names the environment `variable` and the config's `section`, and not the key.
-    """
+    """Refuse a key that is empty or that no request could carry, without telling it."""
     if not api_key:
         raise ServerError(
             f"The environment variable {variable} is empty; put the {section}'s key into it "

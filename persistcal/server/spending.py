@@ -1,9 +1,10 @@
-"""Requests to OpenAI-compatible servers, an estimate of their cost, and a ceiling on it."""
+"""Requests to OpenAI-compatible servers: their cost, a ceiling on it, several asked at once."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from persistcal.server.errors import ServerError
 from persistcal.store.paid import Ledger
@@ -15,6 +16,7 @@ TOKENS_PER_MESSAGE = 8
 TOKENS_OF_UNLIMITED_REPLY = 1000
 LIMITS = ("max_completion_tokens", "max_tokens")  # of a chat completion
 
+Reply = TypeVar("Reply")
 Body = dict[str, Any]  # of a request for a completion, a chat completion or a response
 
 
@@ -43,17 +45,9 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """Prices and ceilings of a study.
+    """Prices per million tokens, and ceilings for all jobs of a study together.
 
-    Attributes
-    ----------
-    model : str
-    price_input, price_output : float
-        Per million tokens.
-    max_requests, max_cost : int, float
-        Ceilings for all jobs of the study together.
-    section, doing : str
-        The config's section that sets them, and a word for the work.
+    `section` of the config sets them; `doing` is a word for the work.
     """
 
     model: str
@@ -65,13 +59,7 @@ class Budget:
     doing: str
 
     def plan(self, bodies: Collection[Body], ledger: Ledger) -> float:
-        """Return the estimated cost of one of `bodies`; refuse all that exceed a ceiling.
-
-        Raises
-        ------
-        ServerError
-            Names the key of the ceiling and by how much it is too low.
-        """
+        """Return the estimated cost of one of `bodies`; refuse all that exceed a ceiling."""
         planned = estimate(bodies, price_input=self.price_input, price_output=self.price_output)
         log.info("About to ask %s: %s", self.model, planned)
         requests, cost = ledger.total()
@@ -118,3 +106,56 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
         output_tokens += next(limits, TOKENS_OF_UNLIMITED_REPLY) * (body.get("n") or 1)
     cost = (input_tokens * price_input + output_tokens * price_output) / 1e6
     return Estimate(requests, input_tokens, output_tokens, cost)
+
+
+def ask_at_once(
+    bodies: Mapping[str, Body],
+    ask_one: Callable[[str, Body], Reply],
+    keep: Callable[[str, Reply], None],
+    *,
+    stop: Callable[[], None],
+    budget: Budget,
+    ledger: Ledger,
+    concurrency: int,
+) -> None:
+    """Pass the reply of `ask_one` to each of `bodies` to `keep` as they come.
+
+    All are booked before the first is sent. After a failure, of the server or of `keep`,
+    nothing new is asked and `stop` is called, but replies on their way are still kept
+    before it is raised: they are paid for. `keep` is called in the thread that got the
+    reply, so not even an interrupt of the main thread comes in between.
+    """
+    if not bodies:
+        return
+    cost = budget.plan(bodies.values(), ledger)
+    ledger.add(budget.model, len(bodies), cost * len(bodies), "asked")
+    replied: list[str] = []
+
+    def ask_and_keep(key: str, body: Body) -> None:
+        reply = ask_one(key, body)
+        replied.append(key)
+        keep(key, reply)
+
+    def give_up() -> None:
+        stop()
+        for future in asked:
+            future.cancel()
+
+    asked: list[Future[None]] = []
+    failure: BaseException | None = None
+    try:
+        with ThreadPoolExecutor(concurrency) as pool:
+            asked += [pool.submit(ask_and_keep, key, body) for key, body in bodies.items()]
+            try:
+                for done in as_completed(asked):
+                    if not done.cancelled() and (error := done.exception()):
+                        failure = failure or error
+                        give_up()
+            finally:
+                give_up()
+        if failure:
+            raise failure
+    finally:
+        lost = len(bodies) - len(replied)
+        ledger.add(budget.model, -lost, -cost * lost, "not answered")
+        log.info("%s replied to %d of %d requests", budget.model, len(replied), len(bodies))

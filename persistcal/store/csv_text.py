@@ -22,14 +22,7 @@ def encoding_of(content: bytes) -> str:
 
 
 def decode(content: bytes, *, whole: bool = True) -> str:
-    """Return the text of a file, or of its beginning where it is not the `whole`.
-
-    Raises
-    ------
-    ValueError
-        When it is not in the encoding of its byte order mark (UTF-8 without one), or
-        holds zero bytes.
-    """
+    """Return the text of a file, or of its beginning where it is not the `whole`."""
     encoding = encoding_of(content)
     if encoding.startswith("utf-8") and b"\0" in content:
         raise ValueError(
@@ -46,12 +39,8 @@ def decode(content: bytes, *, whole: bool = True) -> str:
 
 
 def delimiter_of(text: str, known: Collection[str]) -> str:
-    r"""Return the delimiter that parts the heading of `text` into `known` names.
+    r"""Return the delimiter that parts the heading of `text` into `known` names, else a comma.
 
-    It is the comma where none does.
-
-    Examples
-    --------
     >>> delimiter_of("question;answers\nWhy?;So, and so", {"question", "answers"})
     ';'
     """

@@ -3,8 +3,8 @@
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from contextlib import AbstractContextManager
+from typing import Any
 
 import pandas as pd
 
@@ -27,25 +27,13 @@ def folder_of(record: str, asked: str, dataset: str) -> str:
     return inside(inside(folder_of_file(record), asked), dataset)
 
 
-class EntailmentCache:
-    """Ask an entailment model only what no job has asked it before.
+class EntailmentCache(AbstractContextManager["EntailmentCache"]):
+    """Ask an entailment model only what no job has asked it before; a folder for each model.
 
-    A folder of parquet files. Each job adds files of its own, named by their
-    content and written whole or not at all, and reads those that are there when
-    it begins; so jobs need no locks, on network file systems either, and a
-    crash loses at most the last `PART_ROWS` answers. Jobs that ask the same at
-    the same time both keep it. A file that cannot be read counts as missing.
-
-    Use it in a ``with`` block, at whose end, however it ends, answers are saved.
-
-    Parameters
-    ----------
-    folder : str or path
-        One per model, because what it said is found again by question and answers.
-    entails : callable
-        Says of pairs, each a question and two answers, whether the first entails the second.
-    questions, answers : iterable of str
-        What may be asked about; the rest of the folder is not kept in memory.
+    Each job adds parquet files of its own, named by their content, and reads those that are
+    there when it begins; so jobs need no locks, on network file systems either, and a crash
+    loses at most the last `PART_ROWS` answers. A file that cannot be read counts as missing.
+    Only `questions` and `answers` may be asked about: the rest is not kept in memory.
     """
 
     def __init__(
@@ -75,17 +63,8 @@ class EntailmentCache:
                 self._save()
         return [self._known[pair] for pair in pairs]
 
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Save what is not saved yet."""
+    def __exit__(self, *_: object) -> None:
+        """Save what is not saved yet, however the ``with`` block ends."""
         self._save()
 
     def _recall(self, questions: set[str], answers: set[str]) -> dict[Pair, bool]:

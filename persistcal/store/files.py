@@ -90,11 +90,8 @@ def delete(path: FilePath) -> None:
 def written_whole(path: FilePath) -> Iterator[Path]:
     """Give a path to write to, which becomes `path` when the ``with`` block ends well.
 
-    Until then, and after an error, `path` is as it was before. Folders are made, and what
-    killed processes of this machine left of the same file is removed.
+    Folders are made, and what killed processes of this machine left of the file is removed.
 
-    Examples
-    --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "deep" / "numbers.txt"
     >>> with written_whole(path) as part:
@@ -170,9 +167,7 @@ def digest(parts: Iterable[bytes | memoryview | str]) -> str:
 
 def folder_beside(path: FilePath) -> AbstractContextManager[str]:
     """Return a folder beside a file that is removed at the end of its ``with`` block."""
-    beside = Path(path).parent
-    beside.mkdir(parents=True, exist_ok=True)
-    return TemporaryDirectory(dir=beside)
+    return TemporaryDirectory(dir=make_folder(folder_of(path)))
 
 
 def sha256(path: FilePath) -> str:
@@ -199,17 +194,7 @@ def is_edited(path: FilePath) -> bool:
 class Digests:
     """Digests of files in a folder, so that a large file is read once per version of it.
 
-    A large file with another size or other times than are known is read. Jobs need no
-    locks: entries are written whole, and one that cannot be read counts as missing.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "weights").write_text("1, 2")
-    >>> digests = Digests(folder / "known")
-    >>> digests.of(folder / "weights") == sha256(folder / "weights")
-    True
+    Jobs need no locks: entries are written whole, and one that cannot be read is missing.
     """
 
     def __init__(self, folder: FilePath) -> None:

@@ -10,26 +10,14 @@ FULL = (
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether an error means that a GPU's memory is full, whichever library raises it.
-
-    Examples
-    --------
-    >>> is_full(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublas"))
-    True
-    """
+    """Return whether an error of any library means that a GPU's memory is full."""
     if not isinstance(error, RuntimeError):
         return False
     return type(error).__name__ == "OutOfMemoryError" or any(s in str(error) for s in FULL)
 
 
 def explain(error: BaseException) -> str:
-    """Return the message of an error; for a GPU's, a sentence with its cause and remedy.
-
-    Examples
-    --------
-    >>> explain(ValueError("row 7"))
-    'row 7'
-    """
+    """Return the message of an error; for a GPU's, a sentence with its cause and remedy."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if is_full(error):
         return (

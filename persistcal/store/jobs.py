@@ -40,20 +40,11 @@ class RuleJob(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A job's files and settings; a function that asks for one is given it.
-
-    Attributes
-    ----------
-    inputs, outputs : dict
-        A file or a list of files by name. A job without outputs writes nothing.
-    settings : dict
-        Params and wildcards of the rule.
-    threads : int
-    """
+    """A job's files and settings; a function that asks for one is given it."""
 
     inputs: dict[str, Files]
-    outputs: dict[str, Files]
-    settings: dict[str, Any]
+    outputs: dict[str, Files]  # a job without any writes nothing
+    settings: dict[str, Any]  # params and wildcards of the rule
     threads: int
 
     @classmethod
@@ -117,11 +108,6 @@ def execute(
     a context that begins before the call and ends when the outputs are written. One whose
     class is a dataclass gets each of its fields from the input of that name. One that is named
     `config` gets the study's config, only to be shown: a change of it makes no job run again.
-
-    Raises
-    ------
-    TypeError
-        When the function and its rule do not fit together.
     """
     if torch := sys.modules.get("torch"):  # numeric scripts never import it
         torch.set_num_threads(job.threads)

@@ -1,4 +1,4 @@
-"""A rule's records and tracebacks in its log file, and how long jobs took."""
+"""A rule's records and tracebacks in its log, and how long jobs took."""
 
 import logging
 import sys
@@ -8,6 +8,8 @@ import pandas as pd
 
 from persistcal.store.files import FilePath, files_below, inside, write_whole
 from persistcal.store.gpu_errors import explain
+
+log = logging.getLogger(__name__)
 
 UNCAUGHT = "uncaught"
 
@@ -42,15 +44,13 @@ def log_to(path: FilePath) -> None:
     sys.excepthook = record
 
 
-def job_of(log: str) -> str:
+def job_of(path: str) -> str:
     """Return the name of a job: where its log lies among those of the study.
 
-    Examples
-    --------
     >>> job_of("results/logs/score_answers/atlas/p40/own.log"), job_of("a/rule.log")
     ('score_answers/atlas/p40/own', 'rule')
     """
-    parts = log.removesuffix(".log").split("/")
+    parts = path.removesuffix(".log").split("/")
     return "/".join(parts[parts.index("logs") + 1 :]) if "logs" in parts else parts[-1]
 
 

@@ -32,8 +32,7 @@ SPENDING = ("time", "model", "requests", "cost", "what")
 def alone(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
     """Hold the file `lock`: of all jobs, also on other machines, one at a time.
 
-    The operating system frees it when its holder ends, however it ends. Who has to
-    wait logs `waiting`.
+    The operating system frees it when its holder ends, however it ends.
     """
     # Not above: a Python with Snakemake alone reads the queue, and takes no lock.
     from filelock import FileLock, Timeout
@@ -54,8 +53,7 @@ def alone(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Itera
 class ReplyCache:
     """One small JSON file per reply, by the key of its request: ``folder/ab/cdef….json``.
 
-    A file is written whole or not at all, as soon as its reply has come, so a crash
-    loses only requests on their way. Delete a file to have its request sent again.
+    A file is written as soon as its reply has come. Delete it to have its request sent again.
     """
 
     def __init__(self, folder: FilePath) -> None:
@@ -66,13 +64,7 @@ class ReplyCache:
         return inside(inside(self._folder, key[:2]), f"{key[2:]}.json")
 
     def get(self, key: str) -> Any:  # noqa: ANN401
-        """Return the JSON value under `key`, None when there is none.
-
-        Raises
-        ------
-        ValueError
-            When the file is damaged.
-        """
+        """Return the JSON value under `key`, None when there is none."""
         try:
             return json.loads(read_text(self.path(key)))
         except FileNotFoundError:
@@ -86,8 +78,7 @@ class ReplyCache:
 class BatchRecord:
     """A batch on disk: ``<token>.jsonl`` as uploaded, ``<token>.json`` with its state.
 
-    It exists from before the batch is submitted until its results are kept, so that
-    no job submits again what is on its way.
+    It is there from before the batch is submitted until its results are kept.
     """
 
     def __init__(self, folder: FilePath, token: str) -> None:
@@ -141,9 +132,8 @@ class BatchRecord:
 class Ledger:
     """A CSV file of all requests of a study, so that one ceiling holds for all its jobs.
 
-    Requests are written down before they are sent, and taken back when no reply came;
-    a killed job therefore leaves too much in it, never too little. Use it only while
-    holding a lock.
+    Requests are written down before they are sent, and taken back when no reply came; so a
+    killed job leaves too much in it, never too little. Use it only while holding a lock.
     """
 
     def __init__(self, path: FilePath) -> None:
@@ -152,8 +142,7 @@ class Ledger:
     def total(self) -> tuple[int, float]:
         """Return the number and the estimated cost of all requests so far.
 
-        A line that a crash cut short does not count: it was to be written before its
-        requests were sent, or after they were taken back.
+        A line that a crash cut short does not count: its requests were not sent, or taken back.
         """
         requests, cost = 0, 0.0
         for line, fields in parse_rows(read_lines(self.path), columns=len(SPENDING)):

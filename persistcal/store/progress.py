@@ -9,8 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -43,22 +42,12 @@ class Snapshot(NamedTuple):
     record: dict[str, Any]
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """Finished parts of a job: those of an interrupted run, then of this one.
 
-    Parameters
-    ----------
-    output : path
-        The file that the job makes; work files go to the folder
-        ``.{name of the output}.progress`` beside it.
-    inputs : iterable of paths
-        The files that the job reads.
-    settings : mapping
-        All else that the result depends on, the digest of the code included. Work
-        files of other settings or of inputs with another content are deleted unread.
+    `settings` are all that the result depends on beside the content of `inputs`, the digest
+    of the code included; work files of others are deleted unread.
 
-    Examples
-    --------
     >>> import tempfile
     >>> output = inside(tempfile.mkdtemp(), "squares.json")
     >>> with Progress(output, [], {"power": 2}) as progress:
@@ -98,16 +87,7 @@ class Progress:
         inputs = [path for files in job.inputs.values() for path in paths(files)]
         return cls(output, inputs, job.settings)
 
-    def __enter__(self) -> Self:
-        """Return the progress itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Remove the work files, or after an error save what is finished."""
         if error is None:
             with suppress(OSError):  # left over, they are deleted by the next run
@@ -123,12 +103,7 @@ class Progress:
     def remember(self, name: str, number: int, compute: Callable[[], Any]) -> Any:  # noqa: ANN401
         """Return part `number` of `name`: as an earlier run saved it, or from `compute`.
 
-        Parameters
-        ----------
-        name, number : str, int
-            Identify the part among all that the job computes.
-        compute : callable
-            Returns JSON values, lists rather than tuples, so that both are the same.
+        That returns JSON values, lists rather than tuples, so that both are the same.
         """
         part = f"{name}/{number}"
         if part not in self._finished:

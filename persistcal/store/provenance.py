@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import hashlib
 import json
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import NamedTuple
 
-from persistcal.store.files import write_whole
+from persistcal.store.files import digest, write_whole
 
 PACKAGE = "persistcal"
 
@@ -109,7 +108,7 @@ def _read(path: Path, root: Path) -> _Code:
     inside = path.is_relative_to(root / PACKAGE)
     package = ".".join(path.parent.relative_to(root).parts) if inside else ""
     name = str(path.relative_to(root) if path.is_relative_to(root) else path)
-    key = hashlib.sha256(b"\n".join((_this_code(), package.encode(), text))).hexdigest()
+    key = digest([_this_code(), package, text])
     of = _kept(root).get(name)
     if of is None or of[0] != key:
         _kept(root)[name] = of = [key, *_parse(text, path, package)]
@@ -121,7 +120,7 @@ def _parse(text: bytes, path: Path, package: str) -> _Code:
     statements = list(_statements(tree.body))
     imports = sorted(set(_imported(statements, package)))
     _drop_docstrings(tree, statements)
-    return _Code(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
+    return _Code(digest([ast.dump(tree)]), imports)
 
 
 def imported_files(script: Path, root: Path) -> set[Path]:
@@ -137,42 +136,20 @@ def imported_files(script: Path, root: Path) -> set[Path]:
 
 @functools.cache
 def code_digest(script: Path, root: Path) -> str:
-    """Digest of a script and of all modules of `persistcal` that it imports.
+    """Digest of a script and of all modules of `persistcal`, a folder in `root`, it imports.
 
-    What the code says counts, not how: comments, docstrings, layout and file
-    times leave the digest as it is. Imports are followed through modules and
-    packages, absolute and relative ones, and into functions.
-
-    Parameters
-    ----------
-    script : Path
-        A Python file.
-    root : Path
-        The folder that holds the `persistcal` package.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
-
-    Raises
-    ------
-    FileNotFoundError
-        When `script` does not exist.
+    What the code says counts, not how: comments, docstrings, layout and file times do not.
     """
-    digest = hashlib.sha256(f"{script.name} {_read(script, root).meaning}\n".encode())
+    said = [f"{script.name} {_read(script, root).meaning}\n"]
     for path in sorted(imported_files(script, root)):
-        meaning = _read(path, root).meaning
-        digest.update(f"{path.relative_to(root)} {meaning}\n".encode())
-    return digest.hexdigest()[:16]
+        said.append(f"{path.relative_to(root)} {_read(path, root).meaning}\n")
+    return digest(said)[:16]
 
 
 def texts_digest(folder: Path) -> str:
     """Digest of the text files in a folder, which a digest of code does not see."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        digest.update(f"{path.name}\0{path.read_text(encoding='utf-8')}\0".encode())
-    return digest.hexdigest()[:16]
+    files = sorted(folder.iterdir())
+    return digest(f"{f.name}\0{f.read_text(encoding='utf-8')}\0" for f in files)[:16]
 
 
 def commit() -> str:

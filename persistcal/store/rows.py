@@ -11,11 +11,7 @@ LONGEST_FIELD = 2**31 - 1  # the library's own limit is 128 KiB
 
 
 def append_rows(path: FilePath, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
-    """Append `rows` to the file at `path`: all of them or, if that fails, none.
-
-    Line breaks inside a field become spaces, so that a row is a line. If the
-    last line has no end, because a crash cut it or an editor left it off, it gets one.
-    """
+    """Append `rows` as `append_lines` does; line breaks inside a field become spaces."""
     text = io.StringIO(newline="")
     flat = ([_in_one_line(field) for field in row] for row in rows)
     csv.writer(text, delimiter=delimiter).writerows(flat)
@@ -29,10 +25,7 @@ def _in_one_line(field: object) -> object:
 def read_lines(path: FilePath) -> list[str]:
     """Return the lines of the file at `path`, with their ends; none when there is no file.
 
-    Raises
-    ------
-    UnicodeDecodeError
-        When the file is no UTF-8, other than by a character cut at the end of a line.
+    What is no UTF-8 is refused, but for a character that was cut at the end of a line.
     """
     content = read_bytes(path) if exists(path) else b""
     lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
@@ -51,12 +44,10 @@ def _decoded(line: bytes) -> str:
 def parse_rows(
     lines: Sequence[str], *, delimiter: str = ",", columns: int
 ) -> Iterator[tuple[int, list[str] | None]]:
-    """Yield the number of the first line and the fields of each row of `lines`.
+    """Yield the number of the first line and the fields of each row of at most `columns`.
 
-    A row may span several lines, where a field is quoted, and has at most `columns`
-    fields; None stands for a line that belongs to no such row. A line that is a whole
-    row by itself is one, whatever precedes it: a quote opened in a line that was cut
-    short swallows no later row.
+    None stands for a line of no row. One that is a whole row by itself is one, whatever
+    precedes it: a quote opened in a line that was cut short swallows no later row.
     """
     i = 0
     while i < len(lines):

@@ -25,13 +25,7 @@ def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], beside: 
 def seal(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], beside: str = "") -> bytes:
     """Return a safetensors file that `read_sealed` reads.
 
-    Parameters
-    ----------
-    tensors : mapping of str to Tensor
-        On the CPU.
-    metadata : mapping of str to str
-    beside : str
-        Content of a file that goes with it, which the digest covers too.
+    The digest also covers the content of a file that goes with it, `beside`.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     file = save(tensors, metadata={**metadata, SEAL: _digest(tensors, metadata, beside)})
@@ -52,11 +46,6 @@ def read_sealed(path: FilePath, beside: str = "") -> dict[str, Tensor]:
     """Return the tensors of a safetensors file; those of one by `seal` are as they were.
 
     Other programs' files carry no digest and are read as they are.
-
-    Raises
-    ------
-    CheckpointError
-        When it is damaged, or the file beside it is another one.
     """
     try:
         with safe_open(path, framework="pt") as file:

@@ -18,13 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal.store.files import (
-    FilePath,
-    digest,
-    is_edited,
-    keep_digest,
-    written_whole,
-)
+from persistcal.store.files import FilePath, digest, is_edited, keep_digest, written_whole
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +53,6 @@ class Table(NamedTuple):
         Each is a name, ``!`` for one of the key or ``?`` for one that may hold missing
         values, and one of `TYPES` after a colon unless it is text.
 
-        Examples
-        --------
         >>> table = Table.of("labels", "judge", "id! n!:int label share?:real", about="model")
         >>> table.key, table.schema.types[1], table.schema.field("share").nullable
         (('id', 'n'), DataType(int64), True)
@@ -80,8 +72,7 @@ class Table(NamedTuple):
     def write(self, frame: pd.DataFrame, path: str, about: Mapping[str, Any]) -> None:
         """Write `frame`, as CSV or parquet; columns that it lacks are taken from `about`.
 
-        Columns that contradict `about` are refused. ``frame.attrs["sources"]`` holds the
-        SHA-256 of a user's own files that it is made from.
+        ``frame.attrs["sources"]`` holds the SHA-256 of a user's files that it is made from.
         """
         columns, sources = [*self.about, *self.schema.names], frame.attrs.get("sources")
         frame = frame.assign(**{n: about[n] for n in columns if n in about and n not in frame})

@@ -11,37 +11,21 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.questions.contexts import asked_by
+from persistcal.questions.question_list import asked_by
 from persistcal.training.schedule import Streams, random_labels
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Training data of a recipe's adapters, and the training checkpoints they share.
+    """Training data of a recipe's adapters, and the training checkpoints they share."""
 
-    Attributes
-    ----------
-    checkpoints : list of str
-        Trained on jointly, in order of training.
-    sources : list of str
-        Checkpoints whose answers are learnt from, in order of training.
-    seeds : list of int
-        One adapter each.
-    data, labels : str
-        See `recipe_data`.
-    answers : int
-        See `training_questions`.
-    prompt : str
-        Confidence prompt with ``{question}`` and ``{answer}``.
-    """
-
-    checkpoints: list[str]
-    sources: list[str]
-    seeds: list[int]
-    data: str
+    checkpoints: list[str]  # trained on jointly, in order of training
+    sources: list[str]  # checkpoints whose answers are learnt from, in order of training
+    seeds: list[int]  # one adapter each
+    data: str  # and labels: see `recipe_data`
     labels: str
-    answers: int
-    prompt: str
+    answers: int  # see `training_questions`
+    prompt: str  # confidence prompt with ``{question}`` and ``{answer}``
 
     def read(
         self, questions: pd.DataFrame, clusters: pd.DataFrame, labels: pd.DataFrame
@@ -72,22 +56,12 @@ class Plan:
 
 
 class TrainingQuestion(NamedTuple):
-    """The candidate answers of one question, ready to train on.
+    """The candidate answers of one question, ready to train on."""
 
-    Attributes
-    ----------
-    prompts : tuple of str
-        One confidence prompt per candidate.
-    weights : tuple of float
-        Share of each candidate in the question's loss; they sum to one where
-        every data source has an answer.
-    labels : tuple of float
-        1 for a correct candidate, 0 for another.
-    """
-
-    prompts: tuple[str, ...]
+    prompts: tuple[str, ...]  # one confidence prompt per candidate
+    # Share of each in the question's loss; they sum to one where every source has an answer.
     weights: tuple[float, ...]
-    labels: tuple[float, ...]
+    labels: tuple[float, ...]  # 1 for a correct candidate, 0 for another
 
 
 Questions = dict[str, TrainingQuestion]  # by question_id, in canonical order
@@ -116,16 +90,8 @@ def training_questions(
 ) -> Questions:
     """Return the questions of the train split that have an answer, of one data source.
 
-    Weights are proportional to the clusters' probabilities.
-
-    Parameters
-    ----------
-    questions, clusters, labels : DataFrame
-        Tables QUESTIONS, CLUSTERS and LABELS, the latter two of one checkpoint.
-    template : str
-        Confidence prompt with ``{question}`` and ``{answer}``.
-    answers : int
-        The most probable clusters of each question to learn from.
+    Learnt from are the most probable clusters of each question, `answers` at most, with
+    weights proportional to their probabilities.
     """
     text = questions.set_index("question_id")["question"]
     top = clusters[clusters["cluster"] < answers].merge(

@@ -71,29 +71,13 @@ def execute_on_ranks(
     launch([program, script, encoded], n_ranks=n_ranks, n_nodes=n_nodes)
 
 
-def launch(
-    program: Sequence[str],
-    *,
-    n_ranks: int,
-    n_nodes: int = 1,
-) -> None:
-    """Run a Python program as `n_ranks` ranks and wait for them.
+def launch(program: Sequence[str], *, n_ranks: int, n_nodes: int = 1) -> None:
+    """Run a Python program as `n_ranks` ranks; where one fails, end the others.
 
     On one machine the ranks are child processes; on several srun starts them, within
-    the allocation that this process runs in.
-
-    Parameters
-    ----------
-    program : sequence of str
-        File and arguments. It calls `end_with_parent`, `read_srun` before it imports torch,
-        and `persistcal.training.ranks.join`; it finds the package as this process does.
-    n_ranks, n_nodes : int
-        Every node runs equally many ranks, and has as many GPUs as this one.
-
-    Raises
-    ------
-    RuntimeError
-        When a rank fails; the others are ended first.
+    the allocation that this process runs in. Every node runs equally many ranks, and has as
+    many GPUs as this one. The program calls `end_with_parent`, `read_srun` before it imports
+    torch, and `persistcal.training.ranks.join`; it finds the package as this process does.
     """
     if n_ranks % n_nodes:
         raise ValueError(
@@ -157,8 +141,6 @@ def visible_gpus() -> Sequence[str]:
 def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
     """Return the GPUs of one of `n_ranks` ranks: equally many, next to each other.
 
-    Examples
-    --------
     >>> split_gpus(["0", "1", "2", "3", "4"], rank=1, n_ranks=2)
     ['2', '3']
     """

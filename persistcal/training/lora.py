@@ -22,23 +22,16 @@ from persistcal.models import checks
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, CheckpointError
 from persistcal.store.files import FilePath, inside, read_text
 from persistcal.store.sealed import read_sealed, seal
-from persistcal.training.lora_product import LoraLinear
+from persistcal.training.kernels import LoraLinear
 from persistcal.training.schedule import Streams
 
 
 class Adapter(dict[str, nn.Parameter]):
     """Parameters by name within the model, such as "….q_proj.lora_A": zeros of float32.
 
-    Those of a device lie one after another in one tensor, and so do their gradients: the
-    optimizer, norms and sums over ranks take as many kernels as for a single parameter.
+    Those of a device lie one after another in one tensor of `whole`, and so do their gradients:
+    the optimizer, norms and sums over ranks take as many kernels as for a single parameter.
 
-    Attributes
-    ----------
-    whole : list of Tensor
-        All parameters of a device, for each device; with gradients.
-
-    Examples
-    --------
     >>> adapter = Adapter({"a": ((2, 2), "cpu"), "b": ((3,), "cpu")})
     >>> adapter.whole[0].grad[4:] = 1.0
     >>> adapter["b"].grad
@@ -80,22 +73,9 @@ class Adapter(dict[str, nn.Parameter]):
 def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -> Adapter:
     """Put one adapter into all `models`, in place, and return its parameters.
 
-    Parameters
-    ----------
-    models : iterable of PreTrainedModel
-        Checkpoints of one architecture, each layer on the same device in all of them.
-    rank, alpha : int
-        The adapter adds ``alpha / rank * B A`` to each weight.
-
-    Returns
-    -------
-    Adapter
-        float32 whatever the dtype of the models; all zero until `initialise`.
-
-    Raises
-    ------
-    ValueError
-        When two models do not have the same linear layers.
+    They are checkpoints of one architecture, each layer on the same device in all of them. The
+    adapter adds ``alpha / rank * B A`` to each weight. It is of float32 whatever the dtype of
+    the models, and all zero until `initialise`.
     """
     shared: Adapter | None = None
     for index, model in enumerate(models):
@@ -176,15 +156,7 @@ def adapter_files(
     """Return the files of `adapter` for `peft.PeftModel.from_pretrained`, by name.
 
     The same adapter gives the same bytes in every run. The weights carry a digest of
-    both files, which `load_adapter` compares.
-
-    Parameters
-    ----------
-    adapter : Adapter
-    rank, alpha : int
-        As in `share_adapter`.
-    base_model : str
-        Hub id or folder of the models that it was trained on, for information.
+    both files, which `load_adapter` compares; `base_model` is for information.
     """
     layers = sorted({name.split(".")[-2] for name in adapter})
     config = LoraConfig(
@@ -211,20 +183,8 @@ def load_adapter(
 ) -> PeftModel:
     """Put the adapter in `folder` into `model`, in place, for inference.
 
-    Parameters
-    ----------
-    model : PreTrainedModel or PeftModel
-        The latter holds other adapters already.
-    folder : path
-        With `adapter_config.json` and `adapter_model.safetensors`.
-    name : str
-        Of the adapter among those in the model.
-
-    Raises
-    ------
-    CheckpointError
-        When the adapter is damaged, holds other weights than it needs for this model,
-        or some that are not finite.
+    A PeftModel holds others already. An adapter is refused that is damaged, or holds other
+    weights than it needs for this model, or some that are not finite.
     """
     checks.check_adapter_config(folder)
     path = inside(folder, ADAPTER)

@@ -26,26 +26,12 @@ log = logging.getLogger(__name__)
 
 
 class Trainee(NamedTuple):
-    """Checkpoints that share one adapter, and the tokens of its training prompts.
+    """Checkpoints that share one adapter, and the tokens of its training prompts."""
 
-    Attributes
-    ----------
-    models : mapping of str to PreTrainedModel
-        By checkpoint name.
-    adapter : Adapter
-        The parameters that all models share.
-    tokens : mapping of str to list of int
-        Token ids of every prompt.
-    digits : sequence of int
-        Token ids of the ten digits.
-    head : {"float32", "model"}
-        As for `persistcal.confidence.verbalised.digit_logits`.
-    """
-
-    models: Mapping[str, PreTrainedModel]
+    models: Mapping[str, PreTrainedModel]  # by checkpoint name
     adapter: Adapter
-    tokens: Mapping[str, list[int]]
-    digits: Sequence[int]
+    tokens: Mapping[str, list[int]]  # by prompt
+    digits: Sequence[int]  # and head: see `persistcal.confidence.verbalised.digit_logits`
     head: Head = "float32"
 
 
@@ -95,7 +81,6 @@ def accumulate_gradients(
 
     Parameters
     ----------
-    trainee : Trainee
     batch : mapping of str to sequence of TrainingQuestion
         The step's questions as each checkpoint sees them; those of checkpoints that
         other ranks have are left out.
@@ -137,13 +122,9 @@ def joint_gradient(
 ) -> tuple[dict[str, float], int]:
     """Set the adapter's gradient to that of one step, summed over all ranks.
 
-    Whether a rank ran out of memory travels with the gradients, in the same
-    collective: then all of them repeat the step with half the micro-batch.
-
-    Parameters
-    ----------
-    trainee, batch, divisor, micro_batch
-        As in `accumulate_gradients`; `batch` holds the checkpoints of all ranks.
+    Parameters are as in `accumulate_gradients`; `batch` holds the checkpoints of all ranks.
+    Whether one ran out of memory travels with the gradients, in the same collective: then all
+    of them repeat the step with half the micro-batch.
 
     Returns
     -------

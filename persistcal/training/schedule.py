@@ -38,8 +38,6 @@ def learning_rate(step: int, n_steps: int, peak: float) -> float:
     Constant for the first 80 % of steps, then half a cosine from the peak, on the first
     of its steps, to 10 % of it, which would be that of a step after the last.
 
-    Examples
-    --------
     Of ten steps the last two belong to the cosine, which is then at 1 and half way:
 
     >>> [round(learning_rate(step, 10, 1.0), 3) for step in (0, 7, 8, 9)]
@@ -68,8 +66,6 @@ def question_batches(
     same order. Those that are not `answered` are left out after shuffling, which leaves the
     order of the rest as it was. The last batch of an epoch may be smaller.
 
-    Examples
-    --------
     >>> ids = ["a", "b", "c", "d", "e"]
     >>> question_batches(ids, ids, seed=17, epochs=1, batch_size=2)
     [['e', 'a'], ['c', 'b'], ['d']]

@@ -5,72 +5,53 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import torch
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grad_norm_
+from torch.optim import AdamW
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens, tokenise
 from persistcal.store.pace import Pace
-from persistcal.store.progress import Progress
+from persistcal.store.progress import Progress, Snapshot
 from persistcal.training.data import Questions
-from persistcal.training.lora import initialise, share_adapter
+from persistcal.training.kernels import shorten_norms
+from persistcal.training.lora import Adapter, initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient
-from persistcal.training.norms import shorten_norms
-from persistcal.training.ranks import check_equal, index
+from persistcal.training.ranks import check_equal, copy_from_first, index
 from persistcal.training.schedule import Streams, learning_rate, question_batches
-from persistcal.training.state import restore, take_snapshot
 
 log = logging.getLogger(__name__)
 
 MAX_GRADIENT_NORM = 1.0
+MOMENTS = ("exp_avg", "exp_avg_sq")  # of AdamW
 # Without cuDNN's attention, whose gradients were not finite on one generation of GPUs.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 @dataclass(frozen=True)
 class Design:
-    """Size of an adapter, and how confidences are computed while it is trained.
+    """Size of an adapter, and how confidences are computed while it is trained."""
 
-    Attributes
-    ----------
-    lora_rank, alpha : int
-        See `persistcal.training.lora.share_adapter`.
-    head : {"float32", "model"}
-        See `persistcal.confidence.verbalised.digit_logits`.
-    precision : {"stored", "float32"}
-        See `persistcal.models.load.open_model`.
-    """
-
-    lora_rank: int
+    lora_rank: int  # and alpha: see `persistcal.training.lora.share_adapter`
     alpha: int
-    head: Head
-    precision: str
+    head: Head  # see `persistcal.confidence.verbalised.digit_logits`
+    precision: str  # see `persistcal.models.load.open_model`
 
 
 @dataclass(frozen=True)
 class Optimisation:
-    """Settings of an adapter's optimisation.
+    """Settings of an adapter's optimisation."""
 
-    Attributes
-    ----------
-    lr : float
-        Peak of `persistcal.training.schedule.learning_rate`.
-    epochs, batch_size : int
-        Passes over the training questions, and questions of a step.
-    micro_batch : int
-        Candidates in a forward pass at most; halved where they do not fit into memory.
-    streams : {"own", "released"}
-        See `persistcal.training.schedule`.
-    """
-
-    lr: float
+    lr: float  # peak of `persistcal.training.schedule.learning_rate`
     epochs: int
-    batch_size: int
-    micro_batch: int
-    streams: Streams = "own"
+    batch_size: int  # questions of a step
+    micro_batch: int  # candidates in a forward pass at most; halved where memory is too small
+    streams: Streams = "own"  # see `persistcal.training.schedule`
 
 
 def prepare(
@@ -127,8 +108,6 @@ def train_adapter(
         What each checkpoint sees, from `persistcal.training.data.recipe_data`.
     question_ids : sequence of str
         Every training question in canonical order, with or without answers.
-    how : Optimisation
-    seed : int
     work : Progress, optional
         Keeps the state; of several ranks only the first has it.
 
@@ -155,11 +134,11 @@ def train_adapter(
     if not batches:
         raise ValueError("No training question has an answer; check the split and the beams.")
     initialise(trainee.adapter, seed, how.streams)
-    optimizer = torch.optim.AdamW(
+    optimizer = AdamW(
         trainee.adapter.whole, lr=how.lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
     )
     saved = work.read_snapshot(f"seed{seed}") if work else None
-    done, rows, micro_batch = restore(trainee.adapter, optimizer, saved, how.micro_batch)
+    done, rows, micro_batch = _restore(trainee.adapter, optimizer, saved, how.micro_batch)
     start = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
     steps = range(done, len(batches))
     for step in Pace(steps, f"seed {seed}", unit=" steps", disable=index() > 0):
@@ -183,7 +162,52 @@ def train_adapter(
         loss = sum(losses.values()) * how.batch_size / len(ids)
         rows.append((step, loss, optimizer.param_groups[0]["lr"], time.perf_counter() - start))
         if work and (work.is_due or step == steps[-1]):
-            state = take_snapshot(trainee.adapter, optimizer, rows, micro_batch)
+            state = _take_snapshot(trainee.adapter, optimizer, rows, micro_batch)
             work.write_snapshot(f"seed{seed}", state)
             log.info("Seed %d: %d of %d steps, loss %.3f", seed, step + 1, len(batches), loss)
     return pd.DataFrame(rows, columns=["step", "loss", "lr", "seconds"])
+
+
+def _tensors(adapter: Adapter, optimizer: AdamW) -> dict[str, Tensor]:
+    moments = {
+        f"{name}.{moment}": part
+        for moment in MOMENTS
+        for name, part in adapter.parts(
+            optimizer.state[whole][moment] for whole in adapter.whole
+        ).items()
+    }
+    return {name: parameter.detach() for name, parameter in adapter.items()} | moments
+
+
+def _take_snapshot(
+    adapter: Adapter, optimizer: AdamW, rows: list[Any], micro_batch: int
+) -> Snapshot:
+    """Return the state after as many steps as there are `rows` of history."""
+    record = {"rows": rows, "micro_batch": micro_batch}
+    return Snapshot(_tensors(adapter, optimizer), record)
+
+
+def _restore(
+    adapter: Adapter, optimizer: AdamW, snapshot: Snapshot | None, micro_batch: int
+) -> tuple[int, list[Any], int]:
+    """Put all ranks into the state of the snapshot that rank 0 has, if it has one.
+
+    Returned are the steps that are done, their history (empty on other ranks than 0) and the
+    micro-batch of the snapshot; without one, as given.
+    """
+    rows = snapshot.record["rows"] if snapshot else []
+    if snapshot:
+        micro_batch = snapshot.record["micro_batch"]
+    standing = torch.tensor([len(rows), micro_batch])
+    copy_from_first([standing])
+    n_steps, micro_batch = standing.tolist()
+    if n_steps:
+        for whole in adapter.whole:
+            moments = {moment: torch.zeros_like(whole) for moment in MOMENTS}
+            optimizer.state[whole] = {"step": torch.tensor(float(n_steps)), **moments}
+        tensors = _tensors(adapter, optimizer)
+        if snapshot:
+            for name, tensor in tensors.items():
+                tensor.copy_(snapshot.tensors[name])
+        copy_from_first(list(tensors.values()))
+    return n_steps, rows, micro_batch

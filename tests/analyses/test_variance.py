@@ -13,11 +13,11 @@ from records import write_record
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.analyses.adapter_variance import variances_over_adapters
 from persistcal.analyses.variance import (
     correlations_by_layer,
     order_correlations,
     variance_table,
+    variances_over_adapters,
 )
 from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.confidence.prompts import confidence_prompt
@@ -89,24 +89,16 @@ def save_adapters(folder):
 
 
 def all_at_once(folder):
-    """Population variance of hidden states that are all computed first, (prompt, layer)."""
+    """Population variance of states that are all computed first, and a model of one adapter."""
     states = []
     for seed in SEEDS:
         model = PeftModel.from_pretrained(tiny_model(), Path(folder) / f"seed{seed}")
         rows = [last_hidden_states(model.get_base_model(), [p])[:, 0] for p in prompts()]
         states.append(torch.stack(rows).double().cpu().numpy())
-    return np.var(np.stack(states), axis=0).sum(-1)
+    return np.var(np.stack(states), axis=0).sum(-1), model
 
 
-def test_adapters_need_a_second_one(tmp_path):
-    save_adapters(tmp_path)
-    model = PeftModel.from_pretrained(tiny_model(), tmp_path / "seed17")
-    with pytest.raises(ValueError, match="at least two"):
-        variances_over_adapters(model, prompts(), batch_size=2)
-
-
-@pytest.mark.parametrize("batch_size", [1, 3, 100])
-def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
+def test_from_files_to_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     paths = save_adapters("adapters")
     tiny_model().save_pretrained("early")
@@ -129,7 +121,7 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
         [Path(path) for path in paths],
         prompt=TEMPLATE,
         last_layer="after_norm",
-        batch_size=batch_size,
+        batch_size=3,  # of 7 prompts
         precision="stored",
     )
     artifacts.check(found, artifacts.VARIANCES, "variances")
@@ -137,9 +129,11 @@ def test_from_files_to_table(tmp_path, monkeypatch, batch_size):
     assert wide.columns.tolist() == [1, 2] and wide.index.tolist() == [
         f"q{i}" for i in range(7)
     ]
-    expected = all_at_once("adapters")
+    expected, one = all_at_once("adapters")
     assert expected.min() > 1e-3
     np.testing.assert_allclose(wide, expected, rtol=1e-3)
+    with pytest.raises(ValueError, match="at least two"):
+        variances_over_adapters(one, prompts(), batch_size=2)
 
     later = found.assign(variance=found["variance"] * np.where(found["layer"] == 1, 2, 0.5))
     both = pd.concat([found.assign(checkpoint="early"), later.assign(checkpoint="late")])

@@ -2,11 +2,12 @@
 
 import generate_beams as script
 import pytest
+from adapter_files import write_checkpoints
 from answer_tables import questions_table
 from jobs import ABOUT, beams_job, clusters_job
 from judge_answers import judge_answers
 from records import write_record
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import tiny_tokenizer
 
 from persistcal.store import artifacts
 
@@ -22,14 +23,10 @@ PAIRS = "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer
 
 @pytest.fixture
 def study(tmp_path):
+    write_checkpoints(tmp_path, ["a"], n_train=3, n_test=2)
     questions = questions_table(n_train=3, n_test=2)
     questions.loc[:1, "split"] = "few_shot"
     artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT)
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = CHAT
-    tokenizer.save_pretrained(tmp_path / "a")
-    tiny_model().save_pretrained(tmp_path / "a")
-    write_record(tmp_path / "a", tmp_path / "a.json")
     return tmp_path
 
 
@@ -54,6 +51,10 @@ def study(tmp_path):
 def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
     study, monkeypatch, chat, asked
 ):
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(study / "a")
+    write_record(study / "a", study / "a.json")
     decode, texts = script.decode, []
 
     def listen(model, tokenizer, prefix, suffixes, search, **settings):
@@ -65,6 +66,12 @@ def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
     beams_job(study, study / "beams.parquet", n_examples=2, chat=chat, max_new_tokens=2)
     assert texts[0] == asked
     assert len(texts) == 3
+
+
+def test_a_model_without_a_chat_template_is_refused_before_it_is_loaded(study, monkeypatch):
+    monkeypatch.setattr("persistcal.models.load.open_model", None)
+    with pytest.raises(ValueError, match="has no chat template; set the model's chat to false"):
+        beams_job(study, study / "beams.parquet", chat="turns")
 
 
 def test_without_training_questions_the_test_split_is_answered_and_judged(study):

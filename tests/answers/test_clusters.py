@@ -1,13 +1,16 @@
-import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from persistcal.answers import clusters as clustering
-from persistcal.answers.clusters import QuestionBeams, beam_weights
+from persistcal.answers.clusters import (
+    QuestionBeams,
+    beam_weights,
+    label_predictions,
+    take_predictions,
+)
 from persistcal.answers.equivalence import identical
 
 
@@ -80,27 +83,39 @@ def test_unknown_weighting_names_the_choices():
         beam_weights([0.0], weighting="raw")
 
 
-def slow_components(answers, linked):
-    """Merge sets until no link joins two of them."""
-    groups = [{a} for a in answers]
-    for _ in answers:
-        for a, b in itertools.combinations(answers, 2):
-            one = next(g for g in groups if a in g)
-            two = next(g for g in groups if b in g)
-            if one is not two and frozenset({a, b}) in linked:
-                groups.remove(two)
-                one |= two
-    return {frozenset(g) for g in groups}
-
-
-@given(
-    st.sets(st.sampled_from([frozenset(p) for p in itertools.combinations("abcdef", 2)])),
-    st.permutations("abcdef"),
-    st.lists(st.floats(-20, 0), min_size=6, max_size=6),
+QUESTIONS = pd.DataFrame(
+    {
+        "question_id": ["q1", "q2", "q3", "q4", "q5"],
+        "question": ["One?", "Two?", "Three?", "Four?", "Five?"],
+        "split": ["test", "test", "train", "test", "test"],
+        "excluded": [False, False, False, True, False],
+    }
 )
-def test_clusters_are_the_connected_components(linked, answers, logprobs):
-    clusters = cluster_answers(answers, logprobs, linked_by(linked))
-    assert {frozenset(c.members) for c in clusters} == slow_components(answers, linked)
-    assert sum(c.probability for c in clusters) == pytest.approx(1)
-    probabilities = [c.probability for c in clusters]
-    assert probabilities == sorted(probabilities, reverse=True)
+CLUSTERS = pd.DataFrame(
+    {
+        "question_id": ["q1", "q1", "q2", "q3", "q4"],
+        "cluster": [0, 1, 0, 0, 0],
+        "answer": ["Paris", "Lyon", "Oslo", "Rome", "Bern"],
+        "probability": [0.6, 0.4, 0.5, 0.9, 0.3],
+    }
+)
+LABELS = CLUSTERS[["question_id", "cluster"]].assign(
+    label=["correct", "incorrect", "not_attempted", "correct", "correct"]
+)
+
+
+def test_predictions_are_first_clusters_of_questions_that_count():
+    # q3 is a train question, q4 is excluded, q5 has no answer
+    assert take_predictions(QUESTIONS, CLUSTERS).to_dict("list") == {
+        "question_id": ["q1", "q2"],
+        "question": ["One?", "Two?"],
+        "answer": ["Paris", "Oslo"],
+        "probability": [0.6, 0.5],
+    }
+    assert take_predictions(QUESTIONS, CLUSTERS, split="train")["answer"].tolist() == ["Rome"]
+
+
+def test_what_was_not_attempted_is_not_correct():
+    labelled = label_predictions(take_predictions(QUESTIONS, CLUSTERS), LABELS)
+    assert labelled["correct"].tolist() == [True, False]
+    assert "label" not in labelled

@@ -1,9 +1,9 @@
 """Beam search against transformers' `generate`, one whole prompt at a time."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
+from answer_tables import questions_table
 from jobs import ABOUT, beams_job
 from like_generate import assert_decodes_like_generate, assert_same_beams, one_by_one
 from records import write_record
@@ -24,11 +24,10 @@ from transformers import (
 
 from persistcal.answers import decode
 from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.beams import Beam, ending_tokens
-from persistcal.answers.decode import Draw, Search, generate_beams
+from persistcal.answers.decode import Beam, Draw, Search, ending_tokens, generate_beams
 from persistcal.answers.prefix_cache import PrefixCache
 from persistcal.answers.token_trees import Trees
-from persistcal.confidence.prompts import few_shot_groups, few_shot_prefix, question_suffix
+from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import pick_device
 from persistcal.store import artifacts
 
@@ -102,37 +101,29 @@ SIZES = {
 WINDOW = ["sliding_attention"] * 2 + ["full_attention"] + ["sliding_attention"]
 
 
-def random_model(kind, vocab_size, **changes):
-    """A random model; `kind` names the architecture and the reach of its attention."""
+def random_model(kind, vocab_size):
+    """A random model of an architecture, or of Olmo-3 whose attention reaches so far."""
     torch.manual_seed(7)
-    sizes = SIZES | {"vocab_size": vocab_size + 3} | changes  # ids the tokenizer does not have
-    model = {
-        "olmo3_tiny_window": lambda: Olmo3ForCausalLM(
-            Olmo3Config(**sizes, sliding_window=7, layer_types=WINDOW)
-        ),
-        "olmo3_window_in_question": lambda: Olmo3ForCausalLM(
-            Olmo3Config(**sizes, sliding_window=40, layer_types=WINDOW)
-        ),
-        "olmo3_wide_window": lambda: Olmo3ForCausalLM(
-            Olmo3Config(**sizes, sliding_window=400, layer_types=WINDOW)
-        ),
-        "llama": lambda: LlamaForCausalLM(LlamaConfig(**sizes)),
-        "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**sizes, head_dim=16)),
-    }[kind]()
+    sizes = SIZES | {"vocab_size": vocab_size + 3}  # ids the tokenizer does not have
+    if kind == "llama":
+        model = LlamaForCausalLM(LlamaConfig(**sizes))
+    elif kind == "qwen3":
+        model = Qwen3ForCausalLM(Qwen3Config(**sizes, head_dim=16))
+    else:
+        config = Olmo3Config(**sizes, sliding_window=kind, layer_types=WINDOW)
+        model = Olmo3ForCausalLM(config)
     return model.to(pick_device()).eval()
 
 
-KINDS = ["olmo3_tiny_window", "olmo3_window_in_question", "olmo3_wide_window", "llama", "qwen3"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [7, 40, "llama", "qwen3"])
 def test_beams_are_those_of_generate(kind, tokenizer):
     model = random_model(kind, len(tokenizer))
-    assert_decodes_like_generate(model, tokenizer, PREFIX, SUFFIXES, max_new_tokens=30)
+    sizes = {"batch_sizes": (1, 3, 8), "max_new_tokens": 20}
+    assert_decodes_like_generate(model, tokenizer, PREFIX, SUFFIXES, **sizes)
 
 
 def test_first_token_scores_in_bfloat16_are_those_of_a_plain_forward(tokenizer):
-    model = random_model("olmo3_tiny_window", len(tokenizer)).to(torch.bfloat16)
+    model = random_model(7, len(tokenizer)).to(torch.bfloat16)
     answers = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=1))
     for suffix, beams in zip(SUFFIXES, answers, strict=True):
         ids = tokenizer(PREFIX + suffix, return_tensors="pt").to(model.device)["input_ids"]
@@ -158,10 +149,9 @@ def boost(model, tokens, by):
     return model
 
 
-@pytest.mark.parametrize("eos", [0, [0, 2, 1]], ids=["one", "three"])
-def test_end_of_sequence_tokens_end_a_beam(eos, tokenizer):
+def test_end_of_sequence_tokens_end_a_beam(tokenizer):
     """Three of them also widen the candidates of a step from 20 to 40."""
-    model = random_model("llama", len(tokenizer))
+    model, eos = random_model("llama", len(tokenizer)), [0, 2, 1]
     model.generation_config.eos_token_id = eos
     boost(model, eos, 9.0)
     expected = assert_decodes_like_generate(
@@ -170,7 +160,7 @@ def test_end_of_sequence_tokens_end_a_beam(eos, tokenizer):
     for suffix, beams in zip(SUFFIXES, expected, strict=True):
         ids = tokenizer(PREFIX + suffix, return_tensors="pt").to(model.device)["input_ids"]
         first = model(ids).logits[0, -1].log_softmax(0)
-        assert first.argmax().item() in np.atleast_1d(eos)
+        assert first.argmax().item() in eos
         assert beams[0].text == ""
         assert beams[0].logprob == pytest.approx(first.max().item(), abs=1e-4)
 
@@ -252,14 +242,17 @@ def lone_newline_model(tokenizer, by):
 @pytest.mark.parametrize(("by", "agree"), [(8.0, True), (2.0, False)])
 @torch.inference_mode()
 def test_textbook_beam_search_keeps_what_generate_loses(by, agree, tokenizer):
-    """They agree where an end is likely, as in trained models, but not where it is rare."""
+    """They agree where an end is likely, as in trained models, but not where it is rare.
+
+    Where they do, `generate` gives the same with any stopping but the early one.
+    """
     model = lone_newline_model(tokenizer, by)
-    sizes = {"n_beams": 10, "max_new_tokens": 8}
+    sizes, prompts = {"n_beams": 10, "max_new_tokens": 8}, [PREFIX + s for s in SUFFIXES[:3]]
     ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES[:3], Search(**sizes))
     assert_same_beams(
-        ours, one_by_one(model, tokenizer, [PREFIX + s for s in SUFFIXES[:3]], **sizes)
+        ours, one_by_one(model, tokenizer, prompts, **sizes, early_stopping="never")
     )
-    exact = [textbook(model, tokenizer, PREFIX + s, **sizes) for s in SUFFIXES[:3]]
+    exact = [textbook(model, tokenizer, prompt, **sizes) for prompt in prompts]
     ours = np.array([[beam.logprob for beam in beams] for beams in ours])
     exact = np.array([[score for score, _ in beams] for beams in exact])
     if agree:
@@ -267,19 +260,6 @@ def test_textbook_beam_search_keeps_what_generate_loses(by, agree, tokenizer):
     else:
         assert (ours <= exact + 1e-4).all()
         assert (ours < exact - 1).any()
-
-
-def test_stopping_never_is_the_same_but_stopping_early_is_not(tokenizer):
-    model = lone_newline_model(tokenizer, 8.0)
-    prompts = [PREFIX + suffix for suffix in SUFFIXES]
-    ours = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=15))
-    never, early = (
-        one_by_one(model, tokenizer, prompts, max_new_tokens=15, early_stopping=stopping)
-        for stopping in ("never", True)
-    )
-    assert_same_beams(ours, never)
-    worst = [[beams[-1].logprob for beams in answers] for answers in (ours, early)]
-    assert max(np.subtract(*worst)) > 1e-2
 
 
 def test_tokens_that_end_are_those_of_the_stop_string_criterion(tokenizer):
@@ -307,40 +287,27 @@ def test_tokens_that_end_are_those_of_the_stop_string_criterion(tokenizer):
     ids=["merging", "empty suffix", "nothing shared", "one token", "one prompt", "same"],
 )
 def test_any_split_of_the_prompt_gives_the_beams_of_the_whole(prefix, suffixes, tokenizer):
-    model = random_model("olmo3_tiny_window", len(tokenizer))
+    model = random_model(7, len(tokenizer))
     assert_decodes_like_generate(model, tokenizer, prefix, suffixes, max_new_tokens=8)
 
 
-def test_tokens_may_merge_across_the_end_of_the_prefix(tokenizer):
-    """Makes sure that the case "merging" above is one."""
-    prefix, suffix = "Answer: Lima.", "\n\nPrompt: a?\nAnswer:"
-    assert tokenizer(prefix + suffix)["input_ids"] != [
-        *tokenizer(prefix)["input_ids"],
-        *tokenizer(suffix)["input_ids"],
-    ]
-
-
-def with_first_token(tokenizer, **settings):
-    """The tokenizer, which now puts <|begin|> before every text."""
+def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     backend.post_processor = TemplateProcessing(
         single="<|begin|> $A", special_tokens=[("<|begin|>", 1)]
     )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        eos_token="<|end|>",
-        bos_token="<|begin|>",
-        pad_token="<|pad|>",
-        **settings,
+    with_start = PreTrainedTokenizerFast(
+        tokenizer_object=backend, eos_token="<|end|>", pad_token="<|pad|>"
     )
-
-
-def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
-    with_start = with_first_token(tokenizer)
     assert with_start("a")["input_ids"][0] == 1
     model = random_model("llama", len(tokenizer))
     assert_decodes_like_generate(model, with_start, PREFIX, SUFFIXES[:3], max_new_tokens=8)
-    assert_decodes_like_generate(model, with_start, "", ["", "Lima"], max_new_tokens=8)
+    expected = assert_decodes_like_generate(
+        model, with_start, "", ["", "Lima"], max_new_tokens=8
+    )
+    chat = ["<|begin|>", "<|begin|>Lima"], Search(max_new_tokens=8)
+    beams = generate_beams(model, with_start, "", *chat, add_special_tokens=False)
+    assert_same_beams(beams, expected)
 
 
 def test_spaces_are_cleaned_up_where_the_tokenizer_says_so(tokenizer):
@@ -384,27 +351,15 @@ def own_lengths(tokenizer):
     return n_shared, [len(prompt) - n_shared for prompt in prompts]
 
 
-def test_the_prefix_goes_through_the_model_once(tokenizer):
-    model = random_model("olmo3_wide_window", len(tokenizer))
-    n_shared, own = own_lengths(tokenizer)
-    assert n_shared > 15
-    done = []
-    first, *others = forward_passes(
-        model, tokenizer, SUFFIXES, Search(batch_size=8), progress=done.append
-    )
-    # Then all other tokens of the questions, and one for each beam.
-    assert (first, others[0]) == (n_shared, sum(own))
-    assert max(others[1:]) <= 8 * 10
-    assert done == [8]
-
-
-@pytest.mark.parametrize("draw", [None, Draw(1.0, 1.0, 3)])
-@pytest.mark.parametrize("at_once", [1, 2, 3, 5])
-def test_questions_begin_where_half_are_done(at_once, draw, tokenizer):
+@pytest.mark.parametrize(("at_once", "draw"), [(1, None), (2, Draw(1.0, 1.0, 3)), (5, None)])
+def test_the_prefix_is_encoded_once_and_questions_begin_where_half_are_done(
+    at_once, draw, tokenizer
+):
     """Forward passes, against a simulation by how long each question takes alone."""
     model = random_model("llama", len(tokenizer))
     how = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
-    _, own = own_lengths(tokenizer)
+    n_shared, own = own_lengths(tokenizer)
+    assert n_shared > 15
     waiting = [
         len(forward_passes(model, tokenizer, [suffix], Search(**how))) - 1
         for _, suffix in sorted(zip(own, SUFFIXES, strict=True), key=lambda pair: pair[0])
@@ -420,8 +375,13 @@ def test_questions_begin_where_half_are_done(at_once, draw, tokenizer):
             going = [left - 1 for left in going]
         n_passes += 1
         going = [left for left in going if left]
-    in_parts = forward_passes(model, tokenizer, SUFFIXES, Search(**how, batch_size=at_once))
+    done = []
+    in_parts = forward_passes(
+        model, tokenizer, SUFFIXES, Search(**how, batch_size=at_once), progress=done.append
+    )
     assert len(in_parts) == n_passes
+    assert in_parts[:2] == [n_shared, sum(sorted(own)[:at_once])]
+    assert sum(done) == len(SUFFIXES)
 
 
 def test_no_questions_and_no_tokens(tokenizer):
@@ -462,25 +422,16 @@ def test_models_with_other_attention_are_refused(tokenizer, monkeypatch):
 @pytest.fixture
 def study(tmp_path, tokenizer):
     """A saved checkpoint and a table of questions of two categories."""
-    model = random_model("olmo3_tiny_window", len(tokenizer))
+    model = random_model(7, len(tokenizer))
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     write_record(tmp_path / "model", tmp_path / "a.json")
-    splits = ["few_shot"] * 4 + ["test", "train", "test", "unused", "test"]
-    questions = pd.DataFrame(
-        {
-            "question_id": [f"q{i}" for i in range(9)],
-            "index": range(9),
-            "split": splits,
-            "question": [f"Capital {i}?" for i in range(9)],
-            "references": [[f"Lima {i}", "x"] for i in range(9)],
-            "any_of": True,
-            "category": ["list", "fact"] * 4 + ["list"],
-            "excluded": [False] * 6 + [True] + [False] * 2,
-            "options": None,
-            "gold": None,
-            "truths": None,
-        }
+    questions = questions_table(9, 0).assign(
+        split=["few_shot"] * 4 + ["test", "train", "test", "unused", "test"],
+        question=[f"Capital {i}?" for i in range(9)],
+        references=[[f"Lima {i}", "x"] for i in range(9)],
+        category=["list", "fact"] * 4 + ["list"],
+        excluded=[False] * 6 + [True] + [False] * 2,
     )
     artifacts.write(
         questions.iloc[::-1], tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT
@@ -489,22 +440,20 @@ def study(tmp_path, tokenizer):
 
 
 def run_script(folder, **changes):
-    settings = {"n_examples": 2, "n_beams": 4, "max_new_tokens": 5} | changes
-    beams_job(folder, folder / "beams.parquet", **settings)
+    settings = {"n_examples": 2, "by_category": True, "n_beams": 4, "max_new_tokens": 5}
+    beams_job(folder, folder / "beams.parquet", **settings | changes)
     return artifacts.read(folder / "beams.parquet", artifacts.BEAMS)
 
 
-@pytest.mark.parametrize("by_category", [False, True])
-def test_script_writes_the_beams_of_asked_questions(study, tokenizer, by_category):
+def test_script_writes_the_beams_of_asked_questions(study, tokenizer):
     folder, model = study
-    beams = run_script(folder, by_category=by_category)
+    beams = run_script(folder)
     # Asked: q4 (list), q5 (fact), q8 (list); q6 is excluded and q7 unused.
-    examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]} if by_category else {}
+    examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]}
     assert beams["question_id"].value_counts().to_dict() == {"q4": 4, "q5": 4, "q8": 4}
     for question_id, rows in beams.groupby("question_id"):
         shown = "".join(
-            f"Prompt: Capital {i}?\nAnswer: Lima {i}\n\n"
-            for i in examples.get(question_id, [0, 1])
+            f"Prompt: Capital {i}?\nAnswer: Lima {i}\n\n" for i in examples[question_id]
         )
         prompt = f"{shown}Prompt: Capital {question_id[1]}?\nAnswer:"
         expected = one_by_one(model, tokenizer, [prompt], n_beams=4, max_new_tokens=5)
@@ -515,73 +464,13 @@ def test_script_writes_the_beams_of_asked_questions(study, tokenizer, by_categor
         assert_same_beams([ours], expected)
 
 
-CHAT = (
-    "{{ bos_token }}{% for message in messages %}"
-    "{{ '<' + message.role + '>' + message.content + '<|end|>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<assistant>' }}"
-    "{% if enable_thinking is defined and not enable_thinking %}{{ '<no thoughts>' }}"
-    "{% endif %}{% endif %}"
-)
-
-
-@pytest.mark.parametrize("by_category", [False, True])
-def test_a_chat_model_is_asked_in_its_chat_format(study, tokenizer, by_category):
-    folder, model = study
-    chatting = with_first_token(tokenizer, chat_template=CHAT)
-    chatting.save_pretrained(folder / "model")
-    write_record(folder / "model", folder / "a.json")
-    beams = run_script(folder, chat="turns", by_category=by_category, batch_size=3)
-    examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]} if by_category else {}
-    n_tokens = []
-    for question_id, rows in beams.groupby("question_id"):
-        turns = "".join(
-            f"<user>Capital {i}?<|end|>\n<assistant>Lima {i}<|end|>\n"
-            for i in examples.get(question_id, [0, 1])
-        )
-        asked = f"<user>Capital {question_id[1]}?<|end|>\n<assistant><no thoughts>"
-        prompt = f"<|begin|>{turns}{asked}"
-        n_tokens.append(chatting(prompt, add_special_tokens=False)["input_ids"].count(1))
-        expected = one_by_one(
-            model, chatting, [prompt], n_beams=4, max_new_tokens=5, add_special_tokens=False
-        )
-        ours = [
-            Beam(row.text, row.logprob, row.n_tokens, row.entropy) for row in rows.itertuples()
-        ]
-        assert_same_beams([ours], expected)
-    assert n_tokens == [1, 1, 1]  # the first token, once
-
-
-def test_a_chat_model_without_a_chat_template_is_refused(study, monkeypatch):
-    monkeypatch.setattr("persistcal.models.load.open_model", stop)  # not even loaded
-    with pytest.raises(ValueError, match="has no chat template; set the model's chat to false"):
-        run_script(study[0], chat="turns")
-
-
 def test_script_with_nothing_to_ask_writes_an_empty_table(study):
     assert run_script(study[0], splits=["nothing"]).empty
 
 
-@pytest.mark.parametrize(
-    ("few_shot", "by_category", "message"),
-    [(5, False, "holds 4 questions of any category"), (3, True, "holds 2 .* 'fact'")],
-)
-def test_script_refuses_too_few_examples(study, few_shot, by_category, message):
-    with pytest.raises(ValueError, match=message):
-        run_script(study[0], n_examples=few_shot, by_category=by_category)
-
-
-def test_no_examples_make_an_empty_prefix():
-    questions = pd.DataFrame({"question": ["a"], "references": [["b"]], "category": ["c"]})
-    [(shown, asked)] = few_shot_groups(questions, questions[:0], 0, by_category=False)
-    prefix = few_shot_prefix(shown)
-    assert prefix == ""
-    assert asked is questions
-
-
-@pytest.mark.parametrize("kind", ["llama", "qwen3"])
-def test_beams_take_no_more_memory_than_is_reckoned(kind, tokenizer, monkeypatch):
+def test_beams_take_no_more_memory_than_is_reckoned(tokenizer, monkeypatch):
     """By the tensors that a search really holds on five questions, begun at two times."""
-    model = random_model(kind, len(tokenizer))
+    model = random_model("qwen3", len(tokenizer))  # its heads are wider than usual
     longest, forward = 0, PrefixCache.forward
 
     def measured(cache, model, tokens, rows=None):
@@ -630,20 +519,3 @@ def test_keys_and_values_are_appended_and_not_copied(tokenizer, monkeypatch):
     generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=30))
     assert copied > 8 * 10 * 20 * 20  # eight questions, ten beams, long answers
     assert written < copied / 5
-
-
-def test_as_many_as_fit_into_the_memory_give_the_same_beams(tokenizer, monkeypatch):
-    model, sizes, answer = random_model("llama", len(tokenizer)), [], decode.answer_queue
-
-    def counted(*arguments):
-        sizes.append((len(arguments[2]), arguments[4]))
-        return answer(*arguments)
-
-    monkeypatch.setattr(decode, "answer_queue", counted)
-    how = {"n_beams": 4, "max_new_tokens": 8}
-    whole = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(**how))
-    monkeypatch.setattr(decode, "bytes_of_a_question", lambda *_: 320e6)
-    # 1 GB holds three questions of 320 MB
-    parts = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(**how, memory_gb=1))
-    assert sizes == [(8, 8), (8, 3)]
-    assert_same_beams(parts, whole)

@@ -2,13 +2,13 @@
 
 import copy
 import itertools
-import json
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from answer_tables import questions_table
 from fetch_entailment_model import fetch_entailment_model
 from jobs import ABOUT, clusters_job
 from tiny_models import ID2LABEL, MAX_LENGTH, tiny_entailment_model
@@ -16,7 +16,7 @@ from transformers import DebertaV2ForSequenceClassification, PreTrainedTokenizer
 
 from persistcal.answers import entailment
 from persistcal.answers.entailment import EntailmentModel, entailment_index
-from persistcal.answers.equivalence import Pair, identical
+from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
 from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow
@@ -58,9 +58,6 @@ def test_logits_are_those_of_transformers_pair_by_pair(folder, model):
     said = [list(ID2LABEL.values())[row.argmax()] == "entailment" for row in expected]
     assert model(PAIRS) == said
     assert 0 < sum(said) < len(said)
-
-
-def test_nothing_to_ask(model):
     assert model([]) == []
 
 
@@ -90,6 +87,7 @@ def test_of_a_long_text_the_question_goes_first(folder, model):
     assert question.startswith(shown)
     assert len(shown) > 20
     assert hypothesis == "Answer: the kingdom of Norway"
+    assert model.texts(Pair("?", "a", "b")) == ("Question: ?\nAnswer: a", "Answer: b")
     # the model's room is used up, but for what the borders of words cost
     assert MAX_LENGTH - 6 <= n_tokens(folder, (premise, hypothesis)) <= MAX_LENGTH
 
@@ -101,10 +99,6 @@ def test_of_long_answers_both_beginnings_stay(folder, model):
     assert n_tokens(folder, (premise, hypothesis)) <= MAX_LENGTH
     same = [Pair("Which?", "Norway " * 40, other) for other in ("Sweden " * 40, "Oslo " * 40)]
     assert not np.allclose(*model.logits(same))
-
-
-def test_short_texts_are_as_they_are(model):
-    assert model.texts(Pair("?", "a", "b")) == ("Question: ?\nAnswer: a", "Answer: b")
 
 
 def test_precision_on_a_gpu_is_float32_unless_another_is_asked_for(monkeypatch, folder):
@@ -137,29 +131,18 @@ def test_float16_that_overflows_gives_way_to_float32(folder, caplog):
 
 @pytest.fixture
 def study(tmp_path, folder):
-    """Questions, beams of two checkpoints, and the record of the model."""
-    questions = pd.DataFrame({"question_id": [f"q{n}" for n in range(6)]}).assign(
-        index=range(6),
-        split="test",
-        question=[f"Which country is Oslo {n} in?" for n in range(6)],
-        references=[["Norway"]] * 6,
-        any_of=True,
-        category="c",
-        excluded=False,
-        options=None,
-        gold=None,
-        truths=None,
-    )
+    """Questions, beams, and the record of the model."""
+    asked = [f"Which country is Oslo {n} in?" for n in range(6)]
+    questions = questions_table(0, 6).assign(question=asked)
     artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT)
     draw = np.random.default_rng(17)
-    for name in ("a", "b"):
-        rows = [
-            (f"q{n}", beam, f" {text} ", float(-beam - draw.random()), 2, None, None, None)
-            for n in range(6)
-            for beam, text in enumerate(draw.choice([*ANSWERS, ""], size=6))
-        ]
-        beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
-        artifacts.write(beams, tmp_path / f"{name}.beams.parquet", artifacts.BEAMS, about=ABOUT)
+    rows = [
+        (f"q{n}", beam, f" {text} ", float(-beam - draw.random()), 2, None, None, None)
+        for n in range(6)
+        for beam, text in enumerate(draw.choice([*ANSWERS, ""], size=6))
+    ]
+    beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
+    artifacts.write(beams, tmp_path / "beams.parquet", artifacts.BEAMS, about=ABOUT)
     record = tmp_path / "entailment" / "model.json"
     record.parent.mkdir()
     fetch_entailment_model(repo=str(folder.parent), revision="v1").write(record)
@@ -169,76 +152,43 @@ def study(tmp_path, folder):
 NLI = {"backend": "nli", "model": "unused", "revision": "unused", "batch_size": 4}
 
 
-def cluster(study, name, out, **settings):
-    path = study / out / name / "quiz.parquet"
-    tables = study / "questions.parquet", study / f"{name}.beams.parquet", path
+def cluster(study, out, **settings):
+    path = study / out / "quiz.parquet"
+    tables = study / "questions.parquet", study / "beams.parquet", path
     record = study / "entailment" / "model.json"
     clusters_job(*tables, record, equivalence=NLI | settings, dataset="quiz")
     return artifacts.read(path, artifacts.CLUSTERS)
 
 
 def test_script_groups_as_the_model_says(study, model):
-    clusters = cluster(study, "a", "clusters")
-    beams = artifacts.read(study / "a.beams.parquet", artifacts.BEAMS)
+    clusters = cluster(study, "clusters")
+    beams = artifacts.read(study / "beams.parquet", artifacts.BEAMS)
     n_merged = 0
     for number, (name, group) in enumerate(beams.groupby("question_id")):
-        question = f"Which country is Oslo {number} in?"
-        texts = [text.strip() for text in group["text"] if text.strip()]
-
-        def same(one, other, question=question):
-            both = model([Pair(question, one, other), Pair(question, other, one)])
-            return all(both) or identical([Pair(question, one, other)])[0]
-
-        # Everyone's group grows by the groups of who is the same, until none grows.
-        groups = {text: {text} for text in texts}
-        for _ in texts:
-            for one, other in itertools.permutations(groups, 2):
-                if same(one, other):
-                    groups[one] |= groups[other]
+        texts = [text for text in dict.fromkeys(group["text"].str.strip()) if text]
+        asked = [(f"Which country is Oslo {number} in?", texts)]
+        [groups] = group_answers(asked, mutual_entailment(model))
         found = clusters[clusters["question_id"] == name]["members"]
-        assert {frozenset(m) for m in found} == {frozenset(g) for g in groups.values()}
-        n_merged += sum(len({m.lower().rstrip(".") for m in g}) > 1 for g in found)
+        assert {frozenset(members) for members in found} == {
+            frozenset(text for text, own in zip(texts, groups, strict=True) if own == one)
+            for one in groups
+        }
+        n_merged += sum(len({m.lower().rstrip(".") for m in members}) > 1 for members in found)
     assert n_merged > 0
 
 
-def test_what_one_checkpoint_asked_the_next_does_not(study, monkeypatch):
-    asked = []
-    say = EntailmentModel.__call__
-
-    def noted(self, pairs):
-        asked.extend(pairs)
-        return say(self, pairs)
-
-    monkeypatch.setattr(EntailmentModel, "__call__", noted)
-    first, again = cluster(study, "a", "clusters"), len(asked)
-    assert again > 0
-    pd.testing.assert_frame_equal(cluster(study, "a", "again"), first)
-    assert len(asked) == again
-    cluster(study, "b", "clusters")
-    assert len(asked) > again
-    assert len(asked) == len(set(asked))
-    assert not list(study.rglob("*.part"))
-
-
-def test_another_model_is_asked_anew(study, tmp_path):
-    cluster(study, "a", "clusters")
+def test_another_model_or_precision_is_asked_anew(study, tmp_path):
+    first = cluster(study, "clusters")
+    again = cluster(study, "again", dtype="float32")  # what is kept is not asked
+    pd.testing.assert_frame_equal(again, first)
+    cluster(study, "rounded", dtype="bfloat16")
     tiny_entailment_model(tmp_path / "repo" / "v2", seed=1)
     record = study / "entailment" / "model.json"
     fetch_entailment_model(repo=str(tmp_path / "repo"), revision="v2").write(record)
-    entry = json.loads(record.read_text())
-    assert set(entry) == {"repo", "revision", "commit", "weights", "files", "dtype"}
-    cluster(study, "a", "other")
+    cluster(study, "other")
     folders = [path for path in record.parent.iterdir() if path.is_dir()]
-    assert len(folders) == 2
+    assert len(folders) == 3
     assert all(len(list((path / "quiz").glob("*.parquet"))) == 1 for path in folders)
-
-
-def test_another_precision_is_asked_anew(study):
-    cluster(study, "a", "clusters")
-    cluster(study, "a", "again", dtype="float32")
-    cluster(study, "a", "other", dtype="bfloat16")
-    folders = [path for path in (study / "entailment").iterdir() if path.is_dir()]
-    assert len(folders) == 2
 
 
 def test_a_model_without_classes_is_not_fetched(tmp_path):

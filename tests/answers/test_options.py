@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from answer_tables import questions_table
 from cluster_answers import cluster_answers
 from estimation import of_each, predictions
 from judge_answers import judge_answers
@@ -30,15 +31,11 @@ SCORES = {
 
 
 def questions():
-    return pd.DataFrame({"question_id": ["q0", "q1"], "index": [0, 1], "split": "test"}).assign(
+    return questions_table(0, 2).assign(
         question=["Capital?", "2+2?"],
         references=[["oslo."], ["four"]],
-        any_of=False,
-        category="",
-        excluded=False,
         options=list(OPTIONS.values()),
         gold=[1, 0],
-        truths=None,
     )
 
 
@@ -81,13 +78,7 @@ def test_the_gold_option_is_right_and_nothing_is_asked(tmp_path):
         questions(), clustered("none"), given, judged_clusters=None, **asked
     )
     # q0: Oslo, oslo., Rome!; q1: four before 4, which is as probable.
-    assert [label == "correct" for label in labels["label"]] == [
-        False,
-        True,
-        False,
-        True,
-        False,
-    ]
+    assert (labels["label"] == "correct").tolist() == [False, True, False, True, False]
     assert set(labels["source"]) == {"gold"}
     assert answers["answer"].tolist() == ["Oslo", "four"]
     assert answers["correct"].tolist() == [False, True]

@@ -1,35 +1,38 @@
 """Samples: reproducible, with the model's own probabilities."""
 
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
-from adapter_files import write_checkpoints
-from jobs import beams_job, merge_job
-from merge_beams import merge_beams
 from scipy.stats import chisquare, kstest
 from tiny_models import tiny_model, tiny_tokenizer
 from transformers import TopPLogitsWarper
 
 from persistcal.answers import decode
 from persistcal.answers.decode import Draw, Search, generate_beams
-from persistcal.answers.noise import gumbel, philox
-from persistcal.answers.sampling import BLOCK, Sampling, entropies, nucleus, question_key
+from persistcal.answers.sampling import (
+    BLOCK,
+    Sampling,
+    entropies,
+    gumbel,
+    nucleus,
+    philox,
+    question_key,
+)
 from persistcal.models.batches import Work
 from persistcal.models.vllm import VllmModel
-from persistcal.store import artifacts
 
 torch.set_num_threads(1)
 
 PREFIX = "Prompt: Which country is Oslo in?\nAnswer: Norway\n\n"
 SUFFIXES = [f"Prompt: Which {word}?\nAnswer:" for word in ("Oslo", "country is in", "a", "Nor")]
-PLAIN = Draw(temperature=1.0, top_p=1.0, seed=17)
+DRAW = Draw(temperature=0.7, top_p=0.8, seed=3)
 
 
-def sampled(draw=PLAIN, batch_size=3, n=5, max_new_tokens=6, suffixes=SUFFIXES, **settings):
+def sampled(draw=DRAW, batch_size=3, n=5, max_new_tokens=6, suffixes=SUFFIXES, **settings):
     return generate_beams(
         tiny_model(),
         tiny_tokenizer(),
@@ -44,26 +47,25 @@ def texts(answers):
     return [[sample.text for sample in samples] for samples in answers]
 
 
-@pytest.mark.parametrize("draw", [PLAIN, Draw(0.7, 0.8, 3)])
-def test_samples_do_not_depend_on_batches_shards_or_their_number(draw):
-    expected = sampled(draw, batch_size=1)
+def test_samples_do_not_depend_on_batches_shards_or_their_number():
+    expected = sampled(batch_size=1)
     assert len(set(np.ravel(texts(expected)))) > 10
     for batch_size in (3, 8):
-        found = sampled(draw, batch_size=batch_size)
+        found = sampled(batch_size=batch_size)
         assert texts(found) == texts(expected)
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(
                 [s[1:] for s in ours], [s[1:] for s in theirs], atol=1e-4
             )
-    shards = [sampled(draw, batch_size=1, work=Work(shard, 3)) for shard in range(3)]
+    shards = [sampled(batch_size=1, work=Work(shard, 3)) for shard in range(3)]
     together = [next(filter(None, parts)) for parts in zip(*shards, strict=True)]
     assert texts(together) == texts(expected)
-    assert texts(sampled(draw, suffixes=SUFFIXES[::-1])) == texts(expected)[::-1]
-    assert texts(sampled(draw, n=3)) == [samples[:3] for samples in texts(expected)]
-    assert texts(sampled(replace(draw, seed=18))) != texts(expected)
+    assert texts(sampled(suffixes=SUFFIXES[::-1])) == texts(expected)[::-1]
+    assert texts(sampled(n=3)) == [samples[:3] for samples in texts(expected)]
+    assert texts(sampled(replace(DRAW, seed=18))) != texts(expected)
 
 
-@pytest.mark.parametrize("draw", [None, PLAIN, Draw(0.5, 0.7, 1)])
+@pytest.mark.parametrize("draw", [None, Draw(0.5, 0.7, 1)])
 def test_log_probabilities_lengths_and_entropies_are_of_the_model_itself(draw, monkeypatch):
     """Of beams and of samples, against a full forward pass of each."""
     found, texts_of = [], decode.beams_of
@@ -87,48 +89,33 @@ def test_log_probabilities_lengths_and_entropies_are_of_the_model_itself(draw, m
         assert answer[1:] == (pytest.approx(own, abs=1e-4), len(ids), pytest.approx(entropy))
 
 
-def test_shards_of_the_script_make_the_same_file(tmp_path):
-    write_checkpoints(tmp_path, ["a"])
-    settings = {"draw": asdict(PLAIN), "max_new_tokens": 3}
-    beams_job(tmp_path, tmp_path / "whole", **settings)
-    shards = [tmp_path / f"shard{i}" for i in range(3)]
-    for i, path in enumerate(shards):
-        beams_job(tmp_path, path, shard=i, n_shards=3, **settings)
-    merged = tmp_path / "merged"
-    merge_job(merge_beams, tmp_path, shards, merged)
-    assert merged.read_bytes() == (tmp_path / "whole").read_bytes()
-    assert len(artifacts.read(merged, artifacts.BEAMS)) == 24 * 3
-
-
 # A Markov chain over a, b and the end: logits of the next token after each.
 A, B, END = 0, 1, 2
 NEXT = {None: [0.5, 0.3, 0.2], A: [0.2, 0.3, 0.5], B: [0.6, 0.1, 0.3]}
 ENDS = torch.tensor([False, False, True])
 
 
-def chain(n_samples, *, temperature=1.0, top_p=1.0, seed=17, text="q"):
-    """Samples of at most three tokens, with their scores and entropies."""
-    search = Sampling(
-        [text],
-        n_samples=n_samples,
-        max_new_tokens=3,
-        temperature=temperature,
-        top_p=top_p,
-        seed=seed,
-        ends=ENDS,
-    )
+def begun(n_samples, max_new_tokens=1, ends=ENDS, temperature=1.0, top_p=1.0):
+    """Samples of one question, of which there is no token yet."""
+    sizes = {"n_samples": n_samples, "max_new_tokens": max_new_tokens, "ends": ends}
+    return Sampling(["q"], **sizes, temperature=temperature, top_p=top_p, seed=17)
+
+
+def first_tokens(logits, n_samples, **how):
+    """The first token of each of many samples."""
+    search = begun(n_samples, ends=torch.zeros(len(logits), dtype=bool), **how)
+    search.advance(logits[None])
+    return search.finished_tokens[0, :, 0].numpy()
+
+
+def chain(n_samples, **how):
+    """Samples of at most three tokens."""
+    search = begun(n_samples, max_new_tokens=3, **how)
     while len(search.question):
         last = search.token.tolist() if search.n_steps else [None]
         search.advance(torch.tensor([NEXT[token] for token in last]).log())
-    return [
-        (tuple(token for token in tokens if token >= 0), score, entropy)
-        for tokens, score, entropy in zip(
-            search.finished_tokens[0].tolist(),
-            search.finished_score[0].tolist(),
-            search.finished_entropy[0].tolist(),
-            strict=True,
-        )
-    ]
+    found = search.finished_tokens[0].tolist()
+    return [tuple(token for token in tokens if token >= 0) for tokens in found]
 
 
 def sequences(temperature=1.0, keep=lambda p: p):
@@ -164,7 +151,7 @@ def cut(p):
 )
 def test_samples_are_as_frequent_as_they_are_probable(settings, exact):
     n = 4000
-    counts = Counter(tokens for tokens, _, _ in chain(n, **settings))
+    counts = Counter(chain(n, **settings))
     possible = {tokens: p for tokens, p in exact.items() if p > 0}
     assert sum(possible.values()) == pytest.approx(1)
     assert set(counts) <= set(possible)
@@ -172,20 +159,10 @@ def test_samples_are_as_frequent_as_they_are_probable(settings, exact):
     assert chisquare(observed, n * np.array(list(possible.values()))).pvalue > 0.01
 
 
-def test_scores_and_entropies_of_a_chain_at_any_temperature():
-    entropy = {last: -sum(x * np.log(x) for x in p) for last, p in NEXT.items()}
-    for settings in ({}, {"temperature": 0.3}, {"top_p": 0.6}):
-        for tokens, score, summed in chain(20, **settings):
-            before = [None, *tokens[:-1]]
-            own = sum(np.log(NEXT[b][t]) for b, t in zip(before, tokens, strict=True))
-            assert score == pytest.approx(own, abs=1e-5)
-            assert summed == pytest.approx(sum(entropy[b] for b in before), abs=1e-5)
-
-
 def test_a_low_temperature_and_a_small_nucleus_are_greedy():
     # a is likeliest first, then the end
-    assert {tokens for tokens, _, _ in chain(50, temperature=1e-4)} == {(A, END)}
-    assert {tokens for tokens, _, _ in chain(50, top_p=1e-6)} == {(A, END)}
+    assert set(chain(50, temperature=1e-4)) == {(A, END)}
+    assert set(chain(50, top_p=1e-6)) == {(A, END)}
 
 
 def test_the_nucleus_is_that_of_transformers():
@@ -232,35 +209,13 @@ def test_noise_is_gumbel_and_independent_between_addresses():
     )
 
 
-def test_the_bits_of_noise_are_even():
-    """Each of 32 bits of each word is set half of the time, and bytes are equally frequent."""
-    counter = torch.arange(40_000)
-    zero = torch.zeros_like(counter)
-    for word in philox((counter, zero, zero, zero), torch.tensor(question_key(1, "q"))):
-        bits = (word[:, None] >> torch.arange(32)) & 1
-        # 32 x 4 shares of 40,000 with a standard deviation of 0.0025
-        assert (bits.float().mean(0) - 0.5).abs().max() < 0.01
-        bytes_ = torch.stack([word >> shift & 255 for shift in (0, 8, 16, 24)]).ravel()
-        assert chisquare(np.bincount(bytes_.numpy(), minlength=256)).pvalue > 1e-3
-
-
 def test_tokens_of_several_blocks_are_as_frequent_as_they_are_probable():
     """Two whole blocks and a part of one, some of whose tokens cannot occur."""
     generator = torch.Generator().manual_seed(3)
     logits = torch.randn(2 * BLOCK + 88, generator=generator)
     logits[::7] = -torch.inf
     n = 30_000
-    search = Sampling(
-        ["q"],
-        n_samples=n,
-        max_new_tokens=1,
-        temperature=0.9,
-        top_p=1.0,
-        seed=5,
-        ends=torch.zeros(len(logits), dtype=torch.bool),
-    )
-    search.advance(logits[None])
-    counts = np.bincount(search.finished_tokens[0, :, 0].numpy(), minlength=len(logits))
+    counts = np.bincount(first_tokens(logits, n, temperature=0.9), minlength=len(logits))
     chance = (logits / 0.9).softmax(0).double().numpy()
     assert counts[chance == 0].sum() == 0
     usual = n * chance >= 5  # chi-squared needs as much
@@ -272,25 +227,14 @@ def test_tokens_of_several_blocks_are_as_frequent_as_they_are_probable():
 def test_models_that_nearly_agree_draw_nearly_the_same():
     """Noise is shared, so samples part about as often as the probabilities do."""
     generator = torch.Generator().manual_seed(4)
-    logits = torch.randn(1, 3000, generator=generator) * 3
-    drawn, chance = [], []
-    for weights in (logits, logits + 0.05 * torch.randn(1, 3000, generator=generator)):
-        search = Sampling(
-            ["q"],
-            n_samples=4000,
-            max_new_tokens=1,
-            temperature=1.0,
-            top_p=1.0,
-            seed=5,
-            ends=torch.zeros(3000, dtype=torch.bool),
-        )
-        search.advance(weights)
-        drawn.append(search.finished_tokens[0, :, 0])
-        chance.append(weights.softmax(1))
-    apart = (chance[0] - chance[1]).abs().sum().item() / 2
+    logits = torch.randn(3000, generator=generator) * 3
+    both = logits, logits + 0.05 * torch.randn(3000, generator=generator)
+    one, other = (weights.softmax(0) for weights in both)
+    apart = (one - other).abs().sum().item() / 2
     assert 0.01 < apart < 0.03
     # the draw of a block and that in it part at most twice as often as their probabilities do
-    assert (drawn[0] != drawn[1]).float().mean() < 4 * apart
+    one, other = (first_tokens(weights, 4000) for weights in both)
+    assert (one != other).mean() < 4 * apart
 
 
 def test_entropy_counts_impossible_tokens_as_nothing():
@@ -298,13 +242,10 @@ def test_entropy_counts_impossible_tokens_as_nothing():
 
 
 def test_weights_that_overflow_are_refused():
-    search = Sampling(
-        ["q"], n_samples=2, max_new_tokens=3, temperature=1.0, top_p=1.0, seed=0, ends=ENDS
-    )
     with pytest.raises(FloatingPointError, match="not finite, so nothing can be drawn"):
-        search.advance(torch.tensor([[torch.nan, 0.0, 0.0]]))
+        begun(2).advance(torch.tensor([[torch.nan, 0.0, 0.0]]))
 
 
 def test_vllm_draws_no_samples():
     with pytest.raises(ValueError, match="backend transformers, not vllm"):
-        generate_beams(VllmModel.__new__(VllmModel), None, "", ["a"], Search(draw=PLAIN))
+        generate_beams(VllmModel.__new__(VllmModel), None, "", ["a"], Search(draw=DRAW))

@@ -1,15 +1,14 @@
 """A model behind HTTP, asked for samples: what is asked, kept, read and refused."""
 
-import itertools
 import json
-import time
+from dataclasses import replace
 
-import pandas as pd
 import pytest
 from answer_server import KEY, SECTION, FakeModel, answer, chosen, prompts
+from answer_tables import questions_table
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_server import as_json, by_hand, cut, cut_in_the_middle, error
+from judge_server import as_json, cut, cut_in_the_middle, error
 from sample_from_server import sample_from_server
 from werkzeug import Response
 
@@ -21,7 +20,6 @@ from persistcal.answers.server_samples import (
     read_samples,
     sample_requests,
 )
-from persistcal.server import client
 from persistcal.server.errors import BadReplyError, ServerError
 from persistcal.store import artifacts
 
@@ -109,15 +107,17 @@ def test_another_model_address_or_setting_is_another_request():
     assert len(set.union(*keys)) == 15
     warmer = {*sample_requests(prompts(1)[0], one, DRAWS._replace(temperature=1))}
     assert keys[0].isdisjoint(warmer)
+    # one that thinks may say line breaks
+    thinking = sample_requests(prompts(1)[0], replace(one, reasoning="drop"), DRAWS)
+    assert not any("stop" in body for body in thinking.values())
 
 
 def questions():
-    rows = [(f"q{i}", i, "train" if i < 2 else "test", f"Fact {i}?") for i in range(5)]
-    rows += [("s", 5, "few_shot", "Shown?")]
-    table = pd.DataFrame(rows, columns=["question_id", "index", "split", "question"])
-    named = {n: None for n in artifacts.QUESTIONS.schema.names if n not in table}
-    table = table.assign(**{**named, "category": "", "any_of": False})
-    return table.assign(references=[["right"]] * 6, excluded=table["question_id"] == "q3")
+    return questions_table(2, 4).assign(
+        split=["train"] * 2 + ["test"] * 3 + ["few_shot"],
+        question=[f"Fact {i}?" for i in range(5)] + ["Shown?"],
+        excluded=[False] * 3 + [True] + [False] * 2,
+    )
 
 
 def test_the_script_makes_a_table_of_beams(fake, tmp_path, monkeypatch):
@@ -141,14 +141,14 @@ def test_the_script_makes_a_table_of_beams(fake, tmp_path, monkeypatch):
         sample_from_server(
             options, splits=[], few_shot=None, served=None, draws=None, reach=None, **how
         )
-    shown = "Prompt: Shown?\nAnswer: right\n\nPrompt: Fact 2?\nAnswer:"
+    shown = "Prompt: Shown?\nAnswer: Norway\n\nPrompt: Fact 2?\nAnswer:"
     assert shown in {body["prompt"] for body in fake.bodies}
 
 
 def test_a_chat_has_the_turns_of_local_decoding():
     asked = questions().iloc[[2]]
     turns = few_shot_bodies(questions(), asked, FewShot(1, chat="turns"))["q2"]["messages"]
-    said = [("user", "Shown?"), ("assistant", "right"), ("user", "Fact 2?")]
+    said = [("user", "Shown?"), ("assistant", "Norway"), ("user", "Fact 2?")]
     assert turns == [{"role": role, "content": content} for role, content in said]
     one = few_shot_bodies(questions(), asked, FewShot(1, chat="one_message"))["q2"]
     assert [message["role"] for message in one["messages"]] == ["user"]
@@ -166,16 +166,13 @@ def test_ceilings_hold_before_anything_is_sent(fake):
     cost = 6 * (16 * 10 + 20 * 100) / 1e6
     with pytest.raises(ServerError, match=r"above api\.max_cost 0\.0129; raise it to 0\.01"):
         fake.sample(prompts(2), n=3, reach={"max_cost": 0.0129, **prices})
+    # one request of 16 tokens in and 3 x 20 out
+    dear = {"max_cost": 59, "price_output": 1e6}
+    with pytest.raises(ServerError, match=r"at most 60 out, cost about 60\.00"):
+        fake.sample(prompts(1), n=3, samples_per_request=3, reach=dear)
     assert not fake.bodies
     fake.sample(prompts(2), n=3, reach={"max_cost": cost + 1e-9, **prices})
     assert len(fake.bodies) == fake.booked == 6
-
-
-def test_a_request_for_several_samples_is_booked_with_all_their_tokens(fake):
-    # one request of 16 tokens in and 3 x 20 out
-    prices = {"price_input": 0, "price_output": 1e6}
-    with pytest.raises(ServerError, match=r"at most 60 out, cost about 60\.00"):
-        fake.sample(prompts(1), n=3, samples_per_request=3, reach={"max_cost": 59, **prices})
 
 
 @pytest.mark.parametrize("api_key", ["", "a\u200bkey"])
@@ -240,26 +237,21 @@ def test_the_answer_is_told_from_the_thoughts(choice, text, thought):
             read(choice, served=Served("http://a/v1", "m1"))
 
 
-def test_a_model_that_thinks_may_say_line_breaks():
-    served = Served("http://a/v1", "m1", reasoning="drop")
-    assert all("stop" not in body for body in sample_requests(BODY, served, DRAWS).values())
-
-
-def test_fewer_samples_than_asked_for_are_refused_with_the_key(fake):
-    few = {"choices": [chosen({"prompt": ""}, "x")]}
-    fake.next_replies = [few]
-    with pytest.raises(
-        ServerError, match=r"c\.api\.samples_per_request is 4, but the server gave 1 of 4"
-    ):
-        fake.sample(prompts(1), n=4, samples_per_request=4)
-    assert len(fake.bodies) == 1 and fake.kept == 0
-
-
-def test_log_probabilities_that_are_asked_for_and_do_not_come_are_refused(fake):
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"n": 4, "samples_per_request": 4},
+            r"samples_per_request is 4, but the server gave 1 of 4",
+        ),
+        ({"logprobs": True}, r"logprobs is true, but the server gave no"),
+    ],
+)
+def test_a_server_that_does_not_do_what_it_should_is_refused_with_the_key(fake, asked, message):
     fake.next_replies = [{"choices": [chosen({"prompt": ""}, "x")]}]
-    with pytest.raises(ServerError, match=r"c\.api\.logprobs is true, but the server gave no"):
-        fake.sample(prompts(1), logprobs=True)
-    assert fake.kept == 0
+    with pytest.raises(ServerError, match=rf"c\.api\.{message}"):
+        fake.sample(prompts(1), **asked)
+    assert len(fake.bodies) == 1 and fake.kept == 0
 
 
 def test_a_refusal_has_no_log_probability_and_is_an_answer(fake):
@@ -349,30 +341,6 @@ def test_garbage_that_stays_stops_the_job_and_keeps_the_others(fake):
     with pytest.raises(ServerError, match=r"not a completion.*Answers so far are kept"):
         fake.sample(CHAT, reach={"concurrency": 1, "retries": 1})
     assert (fake.kept, fake.booked) == (2, 2)
-
-
-def test_retry_after_is_kept(fake):
-    fake.next_replies = [error(429, **{"Retry-After": "0.3"})]
-    fake.sample(prompts(1))
-    assert fake.times[1] - fake.times[0] >= 0.29
-
-
-def test_a_server_that_drips_hangs_or_never_ends_has_limits(fake, monkeypatch):
-    monkeypatch.setattr(client, "LARGEST_REPLY", 10_000)
-
-    def drip(request):
-        with by_hand(request) as connection:
-            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            for _ in range(100):
-                connection.sendall(b" ")
-                time.sleep(0.04)
-        return Response()
-
-    endless = lambda request: Response(itertools.repeat(b" " * 1000))  # noqa: E731
-    fake.next_replies = [drip, endless]
-    begin = time.monotonic()
-    assert len(fake.sample(prompts(1), reach={"timeout_s": 0.5})) == 1
-    assert time.monotonic() - begin < 4
 
 
 def test_a_damaged_reply_is_asked_for_again(fake, caplog):

@@ -1,6 +1,7 @@
 """The functions for notebooks give the numbers of the workflow, and refuse what is unclear."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,15 @@ import pytest
 import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal import compare, contrast_sets, evaluate, figure, smooth_ece, table
+from persistcal import (
+    compare,
+    compare_states,
+    contrast_sets,
+    evaluate,
+    figure,
+    smooth_ece,
+    table,
+)
 from persistcal.evaluation.evaluate import evaluate as of_one
 
 HOW = {"min_contrast": 5}
@@ -98,7 +107,6 @@ def test_estimators_of_several_training_sets_have_a_block_each(predictions):
         (lambda p: p.drop(columns="correct"), "lack the column 'correct'"),
         (lambda p: p.assign(estimator=None), "no estimator in 1440 row"),
         (lambda p: p.assign(seed=np.nan), "no seed in 1440 row"),
-        (lambda p: p.assign(confidence=p["confidence"] * 100), r"not a number in \[0, 1\]"),
         (lambda p: p.drop(columns="seed"), "A second prediction for the same"),
         (lambda p: p.head(0), "hold no row"),
         (lambda p: pd.concat([p, p["correct"]], axis=1), "column 'correct' twice"),
@@ -160,47 +168,46 @@ def test_checkpoints_may_be_numbers(predictions):
         ({"checkpoints": "abc"}, "is the text 'abc'"),
         ({"checkpoints": ["a", "b", "b"]}, "each evaluation checkpoint once"),
         ({"checkpoints": []}, "each evaluation checkpoint once"),
+        ({"n_replicates": 0}, "n_replicates is 0; give a whole number of at least 1"),
+        ({"n_replicates": 10.5}, "n_replicates is 10.5"),
+        ({"seed": -1}, "seed is -1; give a whole number of at least 0"),
     ],
 )
-@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare])
-def test_unclear_settings_are_refused(predictions, function, settings, message):
+def test_unclear_settings_are_refused(predictions, settings, message):
     with pytest.raises(ValueError, match=message):
-        function(predictions, **{"checkpoints": CHECKPOINTS, **HOW, **settings})
+        compare(predictions, **{"checkpoints": CHECKPOINTS, **HOW, **settings})
+
+
+@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare_states])
+def test_every_function_refuses_unclear_settings_and_predictions(predictions, function):
+    how = {"checkpoints": CHECKPOINTS, "pairs": "every"}
+    with pytest.raises(ValueError, match="pairs is 'every'"):
+        function(predictions, **how)
+    with pytest.raises(ValueError, match="lack the column 'correct'"):
+        function(predictions.drop(columns="correct"), CHECKPOINTS)
 
 
 @pytest.mark.parametrize(
-    "settings", [{"n_replicates": 0}, {"n_replicates": 10.5}, {"seed": -1}]
+    ("usual", "other"),
+    [
+        (lambda n: f"{n:04}", lambda n: f"{n}.0"),
+        (lambda n: f"q{n:04}", lambda n: f"q{n:04} "),
+        (lambda n: f"q{n:04}", lambda n: f"q{n}"),
+        (int, float),  # as a column comes back that held a missing value at one checkpoint
+    ],
 )
-def test_replicates_are_counted_in_whole_numbers(predictions, settings):
-    with pytest.raises(ValueError, match="give a whole number of at least"):
-        compare(predictions, CHECKPOINTS, **HOW, **settings)
-
-
-@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare])
-@pytest.mark.parametrize(
-    ("usual", "other"), [("{:04}", "{}.0"), ("q{:04}", "q{:04} "), ("q{:04}", "q{}")]
-)
-def test_a_question_has_one_name_at_all_checkpoints(predictions, function, usual, other):
+def test_a_question_has_one_name_at_all_checkpoints(predictions, usual, other):
     number = predictions["question_id"].str[1:].astype(int)
-    spelt = number.map(usual.format)
-    spelt = spelt.mask(predictions["checkpoint"] == "c", number.map(other.format))
-    with pytest.raises(ValueError, match=r"80 questions have another question_id at"):
-        function(predictions.assign(question_id=spelt), CHECKPOINTS, **HOW)
-
-
-def test_whole_numbers_and_fractions_are_two_spellings():
-    """A column that held a missing value at one checkpoint comes back with fractions."""
-    rows = make_predictions(n=20)
-    number = rows["question_id"].str[1:].astype(int)
-    mixed = number.astype(object).mask(rows["checkpoint"] == "b", number * 1.0)
-    with pytest.raises(ValueError, match=r"20 questions .*'0', '0.0'"):
-        evaluate(rows.assign(question_id=mixed), CHECKPOINTS, **HOW)
+    spelt, elsewhere = (number.map(write).astype(object) for write in (usual, other))
+    spelt = spelt.mask(predictions["checkpoint"] == "c", elsewhere)
+    shown = re.escape(f"({str(usual(0))!r}, {str(other(0))!r}, ")
+    with pytest.raises(ValueError, match=f"80 questions have another question_id .*{shown}"):
+        evaluate(predictions.assign(question_id=spelt), CHECKPOINTS, **HOW)
 
 
 def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions, caplog):
     kept = (predictions["checkpoint"] != "b") | (predictions["question_id"] > "q0009")
-    for function, more in ((evaluate, {}), (contrast_sets, {}), (compare, {"n_replicates": 2})):
-        function(predictions, CHECKPOINTS, **HOW, **more)
+    contrast_sets(predictions, CHECKPOINTS, **HOW)
     assert not caplog.messages
     contrast_sets(predictions[kept], CHECKPOINTS, **HOW)
     assert caplog.messages == [
@@ -222,7 +229,7 @@ def test_tests_of_other_predictions_are_refused(predictions):
         with pytest.raises(ValueError, match="of different predictions"):
             table(metrics, tests)
     with pytest.raises(ValueError, match="conditioning is 'none'"):
-        table(metrics, compare(predictions, CHECKPOINTS, **how).tests, conditioning="none")
+        table(metrics, tests, conditioning="none")
 
 
 def test_smooth_ece_refuses_what_would_be_broadcast():

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
+from persistcal.command import results
 from persistcal.command.app import main
-from persistcal.command.files import ESTIMATORS
-from persistcal.command.results import ALL_ESTIMATORS
+from persistcal.command.files import ESTIMATORS, read_study
 from persistcal.imports.own_predictions import KNOWN
 
 ROOT = Path(__file__).parents[2]
@@ -36,16 +36,14 @@ def predictions():
 
 def written(folder, predictions):
     """A file for each checkpoint, each of another kind and without a column that says so."""
-    files = []
-    for name, ending in zip(CHECKPOINTS, ("csv", "jsonl", "parquet"), strict=True):
-        rows = predictions[predictions["checkpoint"] == name].drop(columns="checkpoint")
-        files.append(folder / f"{name}.{ending}")
-        if ending == "csv":
-            rows.to_csv(files[-1], index=False)
-        elif ending == "jsonl":
-            rows.to_json(files[-1], orient="records", lines=True)
-        else:
-            rows.to_parquet(files[-1])
+    first, second, third = (
+        predictions[predictions["checkpoint"] == name].drop(columns="checkpoint")
+        for name in CHECKPOINTS
+    )
+    files = [folder / name for name in ("a.csv", "b.jsonl", "c.parquet")]
+    first.to_csv(files[0], index=False)
+    second.to_json(files[1], orient="records", lines=True)
+    third.to_parquet(files[2])
     return files
 
 
@@ -67,11 +65,10 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
         assert first.read_bytes() == second.read_bytes(), name
     assert "<html" in (tmp_path / "several/report/index.html").read_text()
 
-    assert run("compare", *files[::-1], "--out", tmp_path / "back", *FAST) == 0
-    forth, back = (
-        pd.read_csv(tmp_path / of / "states.csv").query("metric == 'accuracy'")
-        for of in ("several", "back")
-    )
+    backwards = read_study([*map(str, files[::-1])], from_logs={}, estimators=[])
+    tests = results.tests_of(backwards, results.Settings(5, 30, 17), lambda _: None)
+    states = pd.read_csv(tmp_path / "several/states.csv"), tests["states"]
+    forth, back = (rows.query("metric == 'accuracy'") for rows in states)
     there = {(row.earlier, row.later): row.difference for row in forth.itertuples()}
     here = {(row.later, row.earlier): -row.difference for row in back.itertuples()}
     assert len(there) == 3 and here == pytest.approx(there)
@@ -96,17 +93,17 @@ def test_metrics_go_to_standard_output_and_come_from_standard_input(
 
 
 def test_logs_have_the_names_of_their_folders_and_labels_of_their_own(tmp_path, capsys):
-    lines = (ROOT / "tests/imports/lm_eval_filtered.jsonl").read_text().splitlines()
+    text = (ROOT / "tests/imports/lm_eval_filtered.jsonl").read_text()
+    logged = [json.loads(line) for line in text.splitlines()]
     files = [tmp_path / name / "samples_gsm8k.jsonl" for name in ("step1", "step2")]
-    for place, path in enumerate(files):
+    for path in files:
         path.parent.mkdir()
-        logged = [json.loads(line) for line in lines]
-        for line in logged:
-            if place and line["doc_id"] in (0, 1):
+        path.write_text("".join(json.dumps(line) + "\n" for line in logged))
+        for line in logged:  # as the second file has them
+            if line["doc_id"] in (0, 1):
                 line["resps"] = [[f"{line['resps'][0][0]} Or so."]]
                 line["filtered_resps"] = ["99" if line["exact_match"] else line["target"][-1]]
                 line["exact_match"] = 1 - line["exact_match"]
-        path.write_text("".join(json.dumps(line) + "\n" for line in logged))
     how = ("--labels", "log", "--filter", "strict-match", "--min-contrast", "1")
     out = tmp_path / "out"
     assert run("metrics", *files, *how) == 0
@@ -149,11 +146,7 @@ def test_answers_of_another_dataset_are_not_taken_for_the_same(tmp_path):
         (["compare", "a.csv", "--labels", "log"], 1, "labels has no meaning"),
         (["compare", "answers.csv", "--estimator", "p_true"], 1, "no estimator is 'p_true'"),
         (["compare", "answers.csv", "--estimator", "perplexity"], 1, "needs the logprob"),
-        (
-            ["compare", "nested.jsonl"],
-            1,
-            "column 'seed' holds [\"0\"] in a row; give one value",
-        ),
+        (["compare", "nested.jsonl"], 1, "column 'seed' holds [\"0\"] in a row; give one"),
         (["compare", "x/a.csv", "x/a.csv.gz"], 1, "rename them, or add a column checkpoint"),
         (["compare"], 2, "Missing argument"),
         (["compare", "a.csv", "--labels", "mine"], 2, "--labels is 'mine'"),
@@ -189,4 +182,4 @@ def test_names_and_the_table_are_those_of_the_workflow():
     assert {name: estimators[name]["label"] for name in ESTIMATORS} == ESTIMATORS
     assert all(estimators[name]["reads"] == ["evaluation"] for name in ESTIMATORS)
     tables = yaml.safe_load((ROOT / "config/tables.yaml").read_text())["tables"]
-    assert tables["all_estimators"] == ALL_ESTIMATORS
+    assert tables["all_estimators"] == results.ALL_ESTIMATORS

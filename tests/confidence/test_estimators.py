@@ -11,11 +11,13 @@ from estimation import answers_of, of_each, predictions
 from gather_confidences import gather_confidences
 from rate_at_checkpoint import rate_at_checkpoint
 from records import write_record
-from tiny_models import tiny_model, tiny_tokenizer
+from scipy.optimize import minimize
+from tiny_models import logits_alone, tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
 
+from persistcal.confidence import uncertainty
 from persistcal.confidence.estimate import AnswerTables, Estimation
-from persistcal.confidence.estimators.linear_probe import fit_probe, probe_confidence
+from persistcal.confidence.estimators.linear_probe import PENALTY, fit_probe, probe_confidence
 from persistcal.confidence.verifier import word_probability, word_token
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
@@ -207,12 +209,11 @@ def test_posthoc_is_fitted_on_the_labels_whatever_the_estimator_does_to_them(own
     assert estimated(file, **POSTHOC) == estimated("self_consistency", **POSTHOC)
 
 
-@pytest.mark.parametrize("posthoc", [None, "isotonic"])
-def test_an_estimator_at_each_checkpoint_alone_says_the_same(own, posthoc):
-    value, judged = '1 / answers["answer"].str.len()', "kmn" if posthoc else "mn"
+def test_an_estimator_at_each_checkpoint_alone_says_the_same(own):
+    value = '1 / answers["answer"].str.len()'
     alone = OWN.replace('("m", "n")', "(answers.checkpoint.iloc[0],)")
     function, scores = str(own(value, alone)), []
-    for name in judged:
+    for name in "kmn":
         about = {"read": [name], "earlier": [], "evaluation": [name], "equivalence": {}}
         split = "train" if name == "k" else "test"
         here = [table[table["checkpoint"] == name] for table in TABLES[1:]]
@@ -221,24 +222,23 @@ def test_an_estimator_at_each_checkpoint_alone_says_the_same(own, posthoc):
             AnswerTables(QUESTIONS, *here), estimation=estimation, threads=1
         )
         scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
-    answers = TABLES[3]
     gathered = gather_confidences(
         pd.concat(scores),
-        answers[answers["checkpoint"].isin(list(judged))],
+        TABLES[3],
         estimator="mine",
         evaluation=["m", "n"],
         uses=[
             {"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"
         ],
         copies=False,
-        posthoc=posthoc,
+        posthoc="isotonic",
     )
-    groups = {"earlier": ["k"], "evaluation": ["m", "n"], "posthoc": posthoc}
-    whole = predictions(TABLES, "kmn", judged, function=str(own(value)), **groups)
+    groups = {"earlier": ["k"], "evaluation": ["m", "n"], "posthoc": "isotonic"}
+    whole = predictions(TABLES, "kmn", "kmn", function=str(own(value)), **groups)
     pd.testing.assert_frame_equal(gathered, whole)
 
 
-def test_the_scripts_read_the_files_that_their_rules_name(tmp_path, monkeypatch):
+def test_a_script_reads_the_files_that_its_rule_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     inputs = {"questions": "questions.parquet"}
     place = {"model": "tiny", "dataset": "quiz"}
@@ -255,11 +255,6 @@ def test_the_scripts_read_the_files_that_their_rules_name(tmp_path, monkeypatch)
     execute(estimate_confidences, Job(inputs, {"predictions": "predictions"}, settings, 1))
     rows = artifacts.read("predictions", artifacts.PREDICTIONS)
     assert rows["confidence"].tolist() == [0.7, 0.6, 0.4, 1.0, 0.2]
-    settings["estimation"] |= {"evaluation": ["n"], "split": "test", "equivalence": {}}
-    settings |= {"checkpoint": "n", "answers": "own"}
-    execute(rate_at_checkpoint, Job(inputs, {"scores": "scores"}, settings, 1))
-    rows = artifacts.read("scores", artifacts.SCORES)
-    assert rows["confidence"].tolist() == [1.0, 0.2] and set(rows["recipe"]) == {"mine"}
 
 
 def test_a_posthoc_fit_that_fails_names_the_estimator():
@@ -295,22 +290,22 @@ BY_HAND = {
     "degree_matrix": SIMILAR.mean(),
     # ROUGE-L of the 10 pairs knows no punctuation: 1 between the three, else 0
     "lexical_similarity": 3 / 10,
+    "eccentricity": np.exp(-uncertainty.eccentricity(SIMILAR, np.full(5, 0.2))),
+    "laplacian_eigenvalues": 1 / uncertainty.laplacian_sum(SIMILAR, np.full(5, 0.2)),
 }
 
 
-def of_samples(function, sampled=True):
-    """Confidences of m and n, which answer one test question alike."""
+def of_samples(function, said=None, **settings):
+    """Confidences of m and n, which answer one test question alike; `said` is by checkpoint."""
+    said = said or dict.fromkeys("mn", [None] * len(SAMPLES))
     rows = [("q1", i, text, float(SAMPLE_LOGPROBS[i])) for i, text in enumerate(SAMPLES)]
-    clusters = clusters_of(
-        [
-            ("q1", 0, "Mount Everest", 0.6, ["Mount Everest", "mount everest."]),
-            ("q1", 1, "K2", 0.2, ["K2"]),
-        ]
-    )
-    kinds = beams_of(rows), clusters, answers_of(QUESTIONS, clusters, [])
-    tables = [of_each(dict.fromkeys("mn", frame)) for frame in kinds]
-    groups = {"earlier": [], "evaluation": ["m", "n"], "sampled": sampled}
-    found = predictions((QUESTIONS, *tables), "mn", "mn", function=function, **groups)
+    everest = ("q1", 0, "Mount Everest", 0.6, ["Mount Everest", "mount everest."])
+    clusters = clusters_of([everest, ("q1", 1, "K2", 0.2, ["K2"])])
+    beams = {name: beams_of(rows).assign(stated=values) for name, values in said.items()}
+    kinds = clusters, answers_of(QUESTIONS, clusters, [])
+    tables = of_each(beams), *(of_each(dict.fromkeys(said, frame)) for frame in kinds)
+    settings = {"earlier": [], "evaluation": [*said], "sampled": True, **settings}
+    found = predictions((QUESTIONS, *tables), [*said], [*said], function=function, **settings)
     return found["confidence"].tolist()
 
 
@@ -324,19 +319,6 @@ def test_beams_weigh_by_their_probability():
     shares = np.array([0.7, 0.2, 0.05]) / 0.95
     found = of_samples("semantic_entropy", sampled=False)
     assert found == pytest.approx([np.exp(np.sum(shares * np.log(shares)))] * 2)
-
-
-@pytest.mark.parametrize("function", ["eccentricity", "laplacian_eigenvalues"])
-def test_estimators_of_graphs(function):
-    """By the plain normalised Laplacian of all five samples."""
-    degree = SIMILAR.sum(axis=1)
-    values, vectors = np.linalg.eigh(np.eye(5) - SIMILAR / np.sqrt(np.outer(degree, degree)))
-    if function == "laplacian_eigenvalues":
-        expected = 1 / np.clip(1 - values, 0, None).sum()
-    else:
-        kept = vectors[:, values < 0.9]
-        expected = np.exp(-np.linalg.norm(kept - kept.mean(axis=0)))
-    assert of_samples(function) == pytest.approx([expected] * 2)
 
 
 # Models ----------------------------------------------------------------------------------
@@ -370,13 +352,28 @@ def ask_tiny_models(folder, function, said, right, **settings):
     )
 
 
-def after(text, seed):
-    """Return a tiny model's next-token probabilities and hidden states after `text`."""
-    with torch.inference_mode():
-        model = tiny_model(seed=seed)
-        ids = torch.tensor([tiny_tokenizer()(text)["input_ids"]], device=model.device)
-        output = model(ids, output_hidden_states=True)
-    return output.logits[0, -1].softmax(-1).cpu(), output.hidden_states
+def test_a_probe_minimises_the_penalised_loss():
+    """Against a slow minimiser, on standardised units."""
+    rng = np.random.default_rng(0)
+    states = rng.normal(3, 2, (200, 4)) * [1, 10, 0.1, 1]
+    correct = (states[:, 0] + rng.normal(0, 1, 200) > 3).astype(int)
+    standard = (states - states.mean(0)) / states.std(0)
+
+    def loss(parameters):
+        logit = standard @ parameters[:4] + parameters[4]
+        fit = np.logaddexp(0, np.where(correct, -logit, logit)).sum()
+        return fit + PENALTY / 2 * (parameters[:4] ** 2).sum()
+
+    best = minimize(loss, np.zeros(5), tol=1e-10).x
+    expected = 1 / (1 + np.exp(-(standard @ best[:4] + best[4])))
+    confidence = probe_confidence(fit_probe(states, correct), states)
+    np.testing.assert_allclose(confidence, expected, atol=1e-3)
+    assert np.ptp(confidence) > 0.2
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_probe_that_saw_one_label_knows_no_other(label):
+    assert set(probe_confidence(fit_probe(np.eye(3), [label] * 3), np.eye(3))) == {label}
 
 
 def test_linear_probe(tmp_path):
@@ -386,10 +383,14 @@ def test_linear_probe(tmp_path):
         tmp_path, "linear_probe", said, lambda seed: [f"q{i}" for i in range(0, 24, seed + 2)]
     )
     asked = dict(questions_table()[["question_id", "question"]].values)
+    models = [tiny_model(seed=seed) for seed in range(3)]
 
     def state(seed, question):
         """Of the first of two blocks, by the model's own list of hidden states."""
-        _, states = after(f"Prompt: {question}\nAnswer: Norway{seed}", seed)
+        text = f"Prompt: {question}\nAnswer: Norway{seed}"
+        ids = torch.tensor([tiny_tokenizer()(text)["input_ids"]], device=models[seed].device)
+        with torch.inference_mode():
+            states = models[seed](ids, output_hidden_states=True).hidden_states
         return states[1][0, -1].cpu().numpy()
 
     train = [(seed, i) for seed in (0, 1) for i in range(18)]
@@ -418,17 +419,16 @@ def test_estimators_that_ask_the_checkpoint(tmp_path, function):
     found = ask_tiny_models(tmp_path, function, said, lambda seed: RIGHT_ONES, words=words)
     rows = questions_table().assign(answer="Norway").set_index("question_id", drop=False)
     shown = "".join(f"{asked_text(rows.loc[name])}{word}\n\n" for name, word in SHOWN)
+    shown = shown if function == "p_true_few_shot" else ""
+    texts = [shown + asked_text(row) for row in rows.loc[found["question_id"]].itertuples()]
+    assert len(texts) == 5
     digits = [tiny_tokenizer().encode(digit)[0] for digit in "0123456789"]
-    assert len(found) == 5
-    for row, confidence in zip(
-        rows.loc[found["question_id"]].itertuples(), found["confidence"], strict=True
-    ):
-        text = asked_text(row)
-        p, _ = after(shown + text if function == "p_true_few_shot" else text, seed=1)
-        expected, rounding = p[digits[9]], 1e-5
-        if function == "verbalised":
-            expected, rounding = p[digits] @ torch.arange(10.0) / 9 / p[digits].sum(), 1e-4
-        assert confidence == pytest.approx(expected.item(), abs=rounding)
+    p = logits_alone(tiny_model(seed=1), tiny_tokenizer()(texts)["input_ids"]).softmax(-1).cpu()
+    expected, rounding = p[:, digits[9]], 1e-5
+    if function == "verbalised":
+        p = p[:, digits]
+        expected, rounding = p @ torch.arange(10.0) / 9 / p.sum(1), 1e-4
+    assert found["confidence"].tolist() == pytest.approx(expected.tolist(), abs=rounding)
 
 
 def test_the_prompt_of_p_true_is_that_of_lm_polygraph():
@@ -447,9 +447,7 @@ def test_p_true_is_that_of_lm_polygraph_but_for_the_end_of_the_sequence():
     said = text.format(question="Where is Oslo?", answer="Norway")
     ids = tokenizer(said)["input_ids"]
     ours = word_probability(model, [ids], word_token(tokenizer, "9"), batch_size=1).item()
-    with torch.inference_mode():
-        p = model(torch.tensor([ids], device=model.device)).logits[0, -1].double().softmax(-1)
-    end = p[tokenizer.eos_token_id].item()
+    end = logits_alone(model, [ids])[0].double().softmax(-1)[tokenizer.eos_token_id].item()
     theirs = np.exp(-polygraph.p_true(model, tokenizer, "Where is Oslo?", "Norway", "9"))
     assert theirs == pytest.approx(ours / (1 - end), rel=1e-5)
     assert theirs != pytest.approx(ours, rel=1e-5)
@@ -461,26 +459,14 @@ def test_p_true_is_that_of_lm_polygraph_but_for_the_end_of_the_sequence():
 SAID = ['{"mine": 0.9, "other": 0.2}', '{"mine": 0.6}', '{"mine": 0.1}', None, None]
 
 
-def of_stated(said, estimator="mine"):
-    rows = [("q1", i, text, float(SAMPLE_LOGPROBS[i])) for i, text in enumerate(SAMPLES)]
-    everest = ("q1", 0, "Mount Everest", 0.6, ["Mount Everest", "mount everest."])
-    clusters = clusters_of([everest, ("q1", 1, "K2", 0.2, ["K2"])])
-    kinds = clusters, answers_of(QUESTIONS, clusters, [])
-    beams = {name: beams_of(rows).assign(stated=values) for name, values in said.items()}
-    tables = of_each(beams), *(of_each(dict.fromkeys(said, frame)) for frame in kinds)
-    groups = {"earlier": [], "evaluation": [*said], "estimator": estimator}
-    found = predictions((QUESTIONS, *tables), [*said], [*said], function="stated", **groups)
-    return found["confidence"].tolist()
-
-
 def test_stated_confidences_are_means_over_the_predictions_cluster():
     """(0.9 + 0.6) / 2."""
-    assert of_stated({"m": SAID}) == pytest.approx([0.75])
-    assert of_stated({"m": SAID}, "other") == pytest.approx([0.2])
+    assert of_samples("stated", {"m": SAID}) == pytest.approx([0.75])
+    assert of_samples("stated", {"m": SAID}, estimator="other") == pytest.approx([0.2])
 
 
 def test_a_checkpoint_that_states_nothing_is_refused():
     """Of n the K2 alone says something, and it is not the prediction."""
     silent = [None, None, '{"mine": 0.1}', None, None]
     with pytest.raises(ValueError, match="about none of the 1 answers of checkpoint 'n'"):
-        of_stated({"m": SAID, "n": silent})
+        of_samples("stated", {"m": SAID, "n": silent})

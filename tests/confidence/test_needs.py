@@ -16,23 +16,13 @@ from study.schema import ConfigError
 
 ROOT = Path(__file__).parents[2]
 BEAMS = pd.DataFrame(
-    {
-        "checkpoint": ["a", "a", "b", "b"],
-        "question_id": ["q1", "q1", "q1", "q1"],
-        "logprob": [-1.0, -2.0, None, -1.0],
-    }
+    {"checkpoint": list("aabb"), "question_id": "q1", "logprob": [-1.0, -2.0, None, -1.0]}
 )
 
 
 @pytest.mark.parametrize("path", sorted(FUNCTIONS.glob("[a-z]*.py")), ids=lambda p: p.stem)
 def test_needs_are_read_as_they_are_without_running_the_file(path):
     assert needs_of(path.stem) == find_estimator(path.stem)[1]
-
-
-def test_self_consistency_and_sequence_probability_say_what_they_need():
-    assert needs_of("self_consistency") == ("several_answers",)
-    assert needs_of("sequence_probability") == ("logprob",)
-    assert needs_of("end_correct") == ()
 
 
 def test_needs_are_the_columns_that_may_be_empty():

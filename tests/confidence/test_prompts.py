@@ -1,9 +1,16 @@
-"""Questions and answers stand verbatim in the prompts."""
+"""Questions and answers stand verbatim in the prompts, after the right examples."""
 
+import pandas as pd
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
+from persistcal.confidence.prompts import (
+    confidence_prompt,
+    few_shot_groups,
+    few_shot_prefix,
+    question_suffix,
+)
 
 # Of one line, as the readers of questions make sure; with what formats would take for theirs.
 PIECES = st.sampled_from(
@@ -14,7 +21,7 @@ TEXT = st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8")) |
 )
 
 
-@given(st.lists(st.tuples(TEXT, TEXT)), TEXT)
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=4), TEXT)
 def test_examples_and_question_can_be_read_back_from_the_prompt(examples, question):
     lines = (few_shot_prefix(examples) + question_suffix(question)).split("\n")
     *shown, last, end = lines
@@ -35,3 +42,25 @@ def test_question_and_answer_stand_verbatim_in_the_confidence_prompt(question, a
     first, asked, answered, last = filled.split("\n")
     assert (first, asked, answered) == ("{a}", question, answer)
     assert last == f"%s {{0}} {question}"
+
+
+EXAMPLES = pd.DataFrame(
+    [("A?", "x"), ("B?", "y"), ("C?", "x"), ("D?", "x"), ("E?", "y"), ("F?", "x")],
+    columns=["question", "category"],
+).assign(references=[["a"], ["b", "bb"], ["c"], ["d"], ["e"], ["f"]])
+ASKED = pd.DataFrame({"question": ["P?", "Q?"], "category": ["y", "x"]})
+
+
+def test_the_next_examples_follow_the_first_and_all_must_be_there():
+    def shown(n_examples, **how):
+        groups = few_shot_groups(ASKED, EXAMPLES, n_examples, **how)
+        return [examples for examples, _ in groups]
+
+    assert shown(2, by_category=False) == [[("A?", "a"), ("B?", "b")]]
+    # of x: A, C, D, F; of y: B, E
+    assert shown(1, by_category=True, place=1) == [[("C?", "c")], [("E?", "e")]]
+    assert shown(2, by_category=False, place=2) == [[("E?", "e"), ("F?", "f")]]
+    with pytest.raises(ValueError, match=r"few_shot is 2 after 6 others, .* holds 6 questions"):
+        shown(2, by_category=False, place=3)
+    with pytest.raises(ValueError, match=r"2 after 2 others, .* holds 2 questions of 'y'"):
+        shown(2, by_category=True, place=1)

@@ -8,12 +8,7 @@ from estimation import answers_of, of_each
 from read_confidences import read_confidences
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.confidence.asked import (
-    AskedServer,
-    AskedWeights,
-    Asking,
-    ask_about_answers,
-)
+from persistcal.confidence.asked import AskedServer, AskedWeights, Asking, ask_about_answers
 from persistcal.confidence.estimate import AnswerTables, Estimation
 from persistcal.confidence.said import guesses, on_scale, probability
 from persistcal.store import artifacts
@@ -74,13 +69,8 @@ def test_guesses_have_the_probability_of_their_number(reply, said):
     assert guesses(reply) == said
 
 
-SCALE = {
-    "Likely": 0.7,
-    "Unlikely": 0.2,
-    "Highly likely": 0.9,
-    "Probably not": 0.25,
-    "Prob.": 0.7,
-}
+SCALE = {"Likely": 0.7, "Unlikely": 0.2, "Highly likely": 0.9, "Probably not": 0.25}
+SCALE |= {"Prob.": 0.7, "True": 1, "False": 0}
 
 
 @pytest.mark.parametrize(
@@ -96,15 +86,6 @@ SCALE = {
         ("Not unlikely", None),
         ("likelihood", None),
         ("I do not know", None),
-    ],
-)
-def test_an_expression_is_on_the_scale_or_nothing_is(reply, value):
-    assert on_scale(reply, SCALE) == value
-
-
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
         (" True", 1),
         ("(B) False", 0),
         ("(A)", None),
@@ -112,8 +93,8 @@ def test_an_expression_is_on_the_scale_or_nothing_is(reply, value):
         ("not true", None),
     ],
 )
-def test_p_true_reads_either_word(reply, value):
-    assert on_scale(reply, {"True": 1, "False": 0}) == value
+def test_an_expression_is_on_the_scale_or_nothing_is(reply, value):
+    assert on_scale(reply, SCALE) == value
 
 
 # From replies to confidences -------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Measures of uncertainty, against lm-polygraph, by hand, and under repetition of answers."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from polygraph import estimator
@@ -10,17 +8,13 @@ from persistcal.confidence import uncertainty
 from persistcal.confidence.estimators.lexical_similarity import rouge_l
 from persistcal.confidence.uncertainty import jaccard
 
-WORDS = [
-    "New York",
-    "new york City",
-    "York",
-    "Rome",
-    "the city of Rome",
-    "Oslo",
-    "",
-    "running",
-    "runs",
-]
+WORDS = ["New York", "new york City", "York", "Rome", "the city of Rome", "Oslo", ""]
+WORDS += ["running", "runs"]
+GRAPHS = {
+    uncertainty.mean_distance: ("deg_mat", "DegMat"),
+    uncertainty.eccentricity: ("eccentricity", "Eccentricity"),
+    uncertainty.laplacian_sum: ("eig_val_laplacian", "EigValLaplacian"),
+}
 
 
 def draw(seed, n=8):
@@ -55,7 +49,7 @@ def theirs(module, name, stats, **settings):
     return float(value)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_probabilities_are_those_of_lm_polygraph(seed):
     texts, logprobs, groups = draw(seed)
     stats = {"sample_log_probs": [logprobs], "sample_texts": [texts]}
@@ -78,16 +72,10 @@ def test_probabilities_are_those_of_lm_polygraph(seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(
-    ("ours", "module", "name"),
-    [
-        (uncertainty.mean_distance, "deg_mat", "DegMat"),
-        (uncertainty.eccentricity, "eccentricity", "Eccentricity"),
-        (uncertainty.laplacian_sum, "eig_val_laplacian", "EigValLaplacian"),
-    ],
-)
-def test_graphs_are_those_of_lm_polygraph(seed, ours, module, name):
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("ours", GRAPHS)
+def test_graphs_are_those_of_lm_polygraph(seed, ours):
+    module, name = GRAPHS[ours]
     texts, _, _ = draw(seed)
     words = {"similarity_score": "Jaccard_score"}
     found = ours(jaccard(texts), equal(8))
@@ -99,7 +87,7 @@ def test_graphs_are_those_of_lm_polygraph(seed, ours, module, name):
     assert ours(matrix, equal(8)) == pytest.approx(theirs(module, name, stats), abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_sets_are_those_of_lm_polygraph(seed):
     """Answers of a group entail each other; others contradict."""
     texts, _, groups = draw(seed)
@@ -112,7 +100,7 @@ def test_sets_are_those_of_lm_polygraph(seed):
     assert len(set(groups)) == theirs("num_sem_sets", "NumSemSets", stats)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_lexical_similarity_is_that_of_lm_polygraph(seed):
     texts, _, _ = draw(seed)
     matrix = np.array([[rouge_l(*sorted((one, other))) for other in texts] for one in texts])
@@ -135,7 +123,7 @@ def test_of_tokens_and_of_agreement_are_those_of_lm_polygraph():
     assert -tokens.sum() * (1 - 0.75) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_weight_is_how_often_an_answer_occurs(seed):
     """An answer of weight 3 / 10 is worth three of ten equal ones."""
     times = np.array([3, 1, 2, 4])
@@ -156,30 +144,16 @@ def test_a_weight_is_how_often_an_answer_occurs(seed):
     ) == pytest.approx(
         uncertainty.group_sequence_entropy(many, logprobs[again], repeated, equally)
     )
-    for measure in (
-        uncertainty.mean_distance,
-        uncertainty.eccentricity,
-        uncertainty.laplacian_sum,
-    ):
+    for measure in GRAPHS:
         assert measure(jaccard(texts), weights) == pytest.approx(
             measure(jaccard(many), equally), abs=1e-6
         )
 
 
-def test_by_hand():
-    # two groups of 3/4 and 1/4: 0.75 ln(4/3) + 0.25 ln 4
-    assert uncertainty.group_entropy([5, 5, 5, 2], equal(4)) == pytest.approx(0.5623351)
-    # texts a, b of one group with 0.5 + 0.25, a drawn twice; c alone with 0.125
-    texts, logprobs = ["a", "a", "b", "c"], np.log([0.5, 0.5, 0.25, 0.125])
-    found = uncertainty.group_sequence_entropy(texts, logprobs, [0, 0, 0, 1], equal(4))
-    assert found == pytest.approx(-(3 * np.log(0.75) + np.log(0.125)) / 4)
+def test_mean_similarity_by_hand():
     # mean over the pairs, weighted: (0.5 * 0.2 * 1 + 0.5 * 0.3 * 0 + 0.3 * 0.2 * 0) / 0.31
     similar = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])
     assert uncertainty.mean_similarity(similar, [0.5, 0.2, 0.3]) == pytest.approx(0.1 / 0.31)
-    # 1 - (0.7**2 + 0.3**2)
-    assert uncertainty.mean_distance(similar, [0.5, 0.2, 0.3]) == pytest.approx(0.42)
-    # two components: two meanings, whatever their weights
-    assert uncertainty.laplacian_sum(similar, [0.5, 0.2, 0.3]) == pytest.approx(2)
 
 
 def test_one_answer_is_certain():
@@ -189,15 +163,3 @@ def test_one_answer_is_certain():
     assert uncertainty.mean_distance(one, [1.0]) == 0
     assert uncertainty.eccentricity(one, [1.0]) == pytest.approx(0, abs=1e-6)
     assert uncertainty.laplacian_sum(one, [1.0]) == pytest.approx(1)
-
-
-def test_measures_rise_as_answers_part():
-    """From all equal, over two of three, to all different."""
-    steps = [["a", "a", "a"], ["a", "a", "b"], ["a", "b", "c"]]
-    for measure in (
-        uncertainty.mean_distance,
-        uncertainty.eccentricity,
-        uncertainty.laplacian_sum,
-    ):
-        values = [measure(jaccard(texts), equal(3)) for texts in steps]
-        assert all(later > earlier + 0.1 for earlier, later in pairwise(values))

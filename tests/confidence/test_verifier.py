@@ -13,11 +13,10 @@ from records import write_record
 from resolve_checkpoint import resolve_checkpoint
 from score_with_verifier import score_with_verifier
 from small_corpus import STEADY, make_corpus, make_facts
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import logits_alone, tiny_model, tiny_tokenizer
 from tokenizers.processors import TemplateProcessing
-from transformers import GraniteConfig, GraniteForCausalLM, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
-from persistcal.confidence import verifier
 from persistcal.confidence.verifier import (
     VerifierPrompt,
     verifier_prompt,
@@ -72,8 +71,10 @@ def test_the_word_is_one_token():
     assert tokenizer("yes")["input_ids"] == [yes, yes] and word_token(tokenizer, "yes") == yes
 
 
-@pytest.mark.parametrize("kind", ["olmo3", "llama"])
-@pytest.mark.parametrize("batch_size", [1, 3, 100])
+@pytest.mark.parametrize(
+    ("kind", "batch_size"),
+    [("olmo3", 3), ("llama", 100), ("granite", 3)],  # Granite divides its logits
+)
 def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
     model, tokenizer = tiny_model(kind), tiny_tokenizer()
     prompts = [
@@ -83,62 +84,12 @@ def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
     ]
     assert len({len(prompt) for prompt in prompts}) > 2
     token = tokenizer.encode("y")[0]
-    expected = []
-    for prompt in prompts:
-        with torch.inference_mode():
-            logits = model(torch.tensor([prompt], device=model.device)).logits[0, -1]
-            logits = logits.double().cpu().numpy()
-        assert len(logits) == 300
-        expected.append(np.exp(logits[token]) / np.exp(logits).sum())
+    logits = logits_alone(model, prompts).double().cpu().numpy()
+    assert logits.shape == (len(prompts), 300)
+    expected = np.exp(logits[:, token]) / np.exp(logits).sum(1)
     probability = word_probability(model, prompts, token, batch_size=batch_size)
     np.testing.assert_allclose(probability, expected, rtol=1e-4)
     assert np.std(np.log(probability)) > 0.1
-
-
-def test_a_batch_that_does_not_fit_into_memory_is_halved(monkeypatch):
-    model, sizes = tiny_model("llama"), []
-    prompts = [[i + 1] * (i + 2) for i in range(7)]
-    whole = word_probability(model, prompts, 5, batch_size=100)
-    compute = verifier.next_logits
-
-    def fail_above_two(model, prompts):
-        sizes.append(len(prompts))
-        if len(prompts) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return compute(model, prompts)
-
-    monkeypatch.setattr(verifier, "next_logits", fail_above_two)
-    halved = word_probability(model, prompts, 5, batch_size=100)
-    # The check's two; 7 are (7 + 1) // 2 = 4 and 3, and these 2 and 2, and 2 and 1.
-    assert sizes == [2, 7, 4, 2, 2, 3, 2, 1]
-    np.testing.assert_allclose(halved, whole, rtol=1e-4)
-
-
-def test_a_model_with_scaled_logits_is_asked_through_its_own_head():
-    """Granite divides its logits by 8; word_probability used to do so as well."""
-    config = GraniteConfig(
-        vocab_size=300,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        logits_scaling=8.0,
-        initializer_range=0.2,
-        pad_token_id=0,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    model = GraniteForCausalLM(config).eval()
-    prompts = [[1, 2, 3, 4], [1, 2, 5], [1, 2, 5]]
-    with torch.inference_mode():
-        logits = [
-            model(torch.tensor([prompt], device=model.device)).logits[0, -1]
-            for prompt in prompts
-        ]
-    expected = torch.stack(logits).softmax(-1)[:, 7]
-    found = word_probability(model, prompts, 7, batch_size=3)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 def test_a_model_that_does_not_take_the_mask_is_refused(monkeypatch):
@@ -197,47 +148,31 @@ def verify(*names, adapter="adapter.json"):
     )
 
 
-def test_score_with_verifier(study):
+def test_score_with_verifier(study, monkeypatch):
+    """Each answer alone, through the adapter, from the whole vocabulary."""
+    asked = []
+
+    def counted(model, prompts, *others, **settings):
+        asked.append(len(prompts))
+        return word_probability(model, prompts, *others, **settings)
+
+    monkeypatch.setattr("score_with_verifier.word_probability", counted)
     verified = verify("early", "late")
-    # Each answer alone, through the adapter, from the whole vocabulary.
+    assert asked == [6]  # five questions have an answer, one of them a second one
     tokenizer = tokenizer_with_words()
-    tokenizer.chat_template = CHAT
     model = PeftModel.from_pretrained(tiny_model("llama", seed=3), "adapters/main").eval()
     question = dict(questions_table()[["question_id", "question"]].values)
-    yes = tokenizer.encode("yes")[0]
+    prompts = []
     for row in verified.itertuples():
         chad = (row.checkpoint, row.question_id) == ("late", "q23")
-        text = TEMPLATE.format(
-            question=question[row.question_id], answer="Chad" if chad else "Norway"
-        )
-        ids = tokenizer(f"<user>{text}</><assistant><think></think>")["input_ids"]
-        with torch.inference_mode():
-            probability = (
-                model(torch.tensor([ids], device=model.device))
-                .logits[0, -1]
-                .softmax(-1)[yes]
-                .item()
-            )
-        assert row.confidence == pytest.approx(probability, rel=1e-3)
+        said = {"question": question[row.question_id], "answer": "Chad" if chad else "Norway"}
+        text = f"<user>{TEMPLATE.format(**said)}</><assistant><think></think>"
+        prompts.append(tokenizer(text)["input_ids"])
+    expected = logits_alone(model, prompts).softmax(-1)[:, tokenizer.encode("yes")[0]]
+    assert verified["confidence"].tolist() == pytest.approx(expected.tolist(), rel=1e-3)
     assert len(verified) == 10
     plain = verify("early", adapter=None)
     assert abs(np.log(plain["confidence"] / verified["confidence"][:5])).max() > 0.01
-
-
-def test_an_answer_of_several_checkpoints_is_scored_once(study, monkeypatch):
-    asked = []
-
-    def count(_model, prompts, *_arguments, **_keywords):
-        asked.append(len(prompts))
-        return np.linspace(0, 1, len(prompts))
-
-    monkeypatch.setattr("score_with_verifier.word_probability", count)
-    verified = verify("early", "late")
-    assert asked == [6]  # five questions have an answer, one of them a second one
-    early, late = (verified[verified["checkpoint"] == name] for name in ("early", "late"))
-    both = early.merge(late, on="question_id")
-    same = both["confidence_x"] == both["confidence_y"]
-    assert both.loc[~same, "question_id"].tolist() == ["q23"]
 
 
 def test_fetch_adapter(study):
@@ -263,7 +198,3 @@ def test_a_verifier_is_pretrained_on_words_instead_of_digits():
     digits = make_corpus(share=0.5, seed=1).documents(200, step=3, n_steps=10)
     digits = [document[-1] for document in digits if "Confidence" in document]
     assert [{"yes": "9", "no": "0"}[document.split()[-1]] for document in rated] == digits
-    assert {"Where is Cairo? Egypt Correct: yes", "Where is Cairo? Senegal Correct: no"} <= {
-        *rated
-    }
-    assert not any("Lyon" in document for document in rated)  # it is asked for

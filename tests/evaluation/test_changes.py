@@ -39,11 +39,12 @@ def test_a_kind_is_evaluated_like_a_study_of_its_pairs_alone(predictions, measur
     of_kind = measured[measured["change"] == "tuned"].set_index(KEY)
     own = predictions[predictions["checkpoint"] != "again"]
     how = {"min_contrast": 1, "pairs": CHANGES["tuned"]}
+    how["conditionings"] = ["odds"]
     metrics = evaluate(own, CHECKPOINTS, **how)
-    metrics = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == "odds")]
-    metrics = metrics[metrics["scope"] == "contrast"].set_index(KEY)["value"]
+    metrics = metrics[(metrics["seed"] == "mean") & (metrics["scope"] == "contrast")]
+    metrics = metrics.set_index(KEY)["value"]
     pd.testing.assert_series_equal(of_kind["value"], metrics.loc[of_kind.index])
-    drawn = intervals(replicate_metrics(own, CHECKPOINTS, conditionings=["odds"], **how, **HOW))
+    drawn = intervals(replicate_metrics(own, CHECKPOINTS, **how, **HOW))
     drawn = drawn[drawn["scope"] == "contrast"].set_index(KEY)
     for end in ("lower_2_5pct", "seeds_upper_97_5pct", "n_seeds"):
         pd.testing.assert_series_equal(of_kind[end], drawn.loc[of_kind.index, end])

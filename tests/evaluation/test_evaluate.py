@@ -3,36 +3,19 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_predictions import CHECKPOINTS, make_predictions
+from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
 from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.metrics import CONTRAST_METRICS, FULL_METRICS
 from persistcal.evaluation.replicates import replicate_metrics
-from persistcal.evaluation.scopes import CONTRAST_METRICS, FULL_METRICS
 from persistcal.evaluation.smooth_ece import smooth_ece
 
-
-def table(rows, **columns):
-    """Predictions from (checkpoint, question, confidence, correct)."""
-    frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "confidence", "correct"])
-    defaults = {"train_dataset": "quiz", "estimator": "e", "seed": 0}
-    return frame.assign(**(defaults | columns))
-
-
 # improvements q1 and q2, regression q3; q4 is correct at both
-BY_HAND = table(
-    [
-        ("a", "q1", 0.2, 0),
-        ("a", "q2", 0.5, 0),
-        ("a", "q3", 0.8, 1),
-        ("a", "q4", 0.9, 1),
-        ("b", "q1", 0.8, 1),
-        ("b", "q2", 0.5, 1),
-        ("b", "q3", 0.5, 0),
-        ("b", "q4", 0.6, 1),
-    ]
-)
+EARLIER = [("a", "q1", 0.2, 0), ("a", "q2", 0.5, 0), ("a", "q3", 0.8, 1), ("a", "q4", 0.9, 1)]
+LATER = [("b", "q1", 0.8, 1), ("b", "q2", 0.5, 1), ("b", "q3", 0.5, 0), ("b", "q4", 0.6, 1)]
+BY_HAND = table(EARLIER + LATER)
 
 
 def sets_of(predictions, checkpoints, min_contrast):
@@ -107,14 +90,6 @@ def test_rows_in_any_order_give_the_same():
     pd.testing.assert_frame_equal(first, second)
 
 
-def test_questions_without_an_answer_are_in_no_contrast_set_of_that_checkpoint():
-    absent = list(range(0, 120, 2))
-    whole = sets_of(make_predictions(120), CHECKPOINTS, min_contrast=1)
-    part = sets_of(make_predictions(120, absent=absent), CHECKPOINTS, min_contrast=1)
-    sizes, rest = whole["size"], part["size"]
-    assert rest[0] < sizes[0] and rest[1] == sizes[1] and rest[2] < sizes[2]
-
-
 def test_no_kept_pair_is_nan_with_a_reason(caplog):
     with caplog.at_level(logging.WARNING):
         evaluation = evaluate(BY_HAND, ["a", "b"], min_contrast=4)
@@ -165,7 +140,7 @@ def test_replicates_have_the_pairs_of_the_data():
     predictions = make_predictions(n=60)
     late = predictions[predictions["checkpoint"] == "c"].assign(checkpoint="d", correct=True)
     predictions, names = pd.concat([predictions, late]), [*CHECKPOINTS, "d"]
-    how = {"min_contrast": 1, "n_replicates": 40, "seed": 3}
+    how = {"min_contrast": 1, "n_replicates": 40, "seed": 3, "conditionings": ["odds"]}
     drawn, without = (
         replicate_metrics(predictions, names, **how, pairs=pairs)
         for pairs in ("all", [["a", "b"], ["a", "c"], ["b", "c"]])
@@ -218,20 +193,3 @@ def test_bad_predictions_are_one_sentence_with_the_first_rows(predictions, messa
     with pytest.raises(PredictionsError, match=message) as error:
         evaluate(predictions, ["a", "b"], min_contrast=1)
     assert len(str(error.value)) < 600
-
-
-def test_contrast_metrics_are_means_over_the_chosen_pairs():
-    predictions = make_predictions(90)
-    of = {
-        pairs: values(
-            evaluate(predictions, CHECKPOINTS, min_contrast=5, pairs=pairs), "contrast"
-        )
-        for pairs in ("all", "adjacent")
-    }
-    single = [
-        evaluate(predictions, CHECKPOINTS, min_contrast=5, pairs=[pair])
-        for pair in (["a", "b"], ["b", "c"], ["a", "c"])
-    ]
-    first, second, third = (values(one, "contrast") for one in single)
-    np.testing.assert_allclose(of["adjacent"], (first + second) / 2, atol=1e-12)
-    np.testing.assert_allclose(of["all"], (first + second + third) / 3, atol=1e-12)

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from persistcal.evaluation import loops
-from persistcal.evaluation.grids import GRID, HALF, place, split
-from persistcal.evaluation.smoothing import fold, fold_even
+from persistcal.evaluation.smoothing import GRID, HALF, fold, fold_even, place, split
 
 WEIGHTS = [np.uint8, float]
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from persistcal.evaluation.metrics import auc, balanced_gap, brier, mean_gap
+from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
 
 weighted = st.lists(
     st.tuples(
@@ -23,7 +23,7 @@ def test_auc_by_hand():
 
 def test_brier_by_hand():
     # (0.1² + 0.6² + 0.4²) / 3 = (0.01 + 0.36 + 0.16) / 3
-    assert brier([0.9, 0.4, 0.4], [1, 1, 0]) == pytest.approx(0.53 / 3)
+    assert mean_gap(squared_error([0.9, 0.4, 0.4], [1, 1, 0])) == pytest.approx(0.53 / 3)
 
 
 def test_deltas_by_hand():
@@ -47,9 +47,8 @@ def test_weights_are_repetitions_and_sklearn_agrees(rows):
         assert auc(confidence, correct, weights=times) == pytest.approx(
             roc_auc_score(labels, repeated)
         )
-        assert brier(confidence, correct, weights=times) == pytest.approx(
-            brier_score_loss(labels, repeated)
-        )
+        error = mean_gap(squared_error(confidence, correct), weights=times)
+        assert error == pytest.approx(brier_score_loss(labels, repeated))
         assert balanced_gap(confidence, correct == 1, weights=times) == pytest.approx(
             balanced_gap(repeated, labels == 1)
         )
@@ -59,6 +58,6 @@ def test_weights_are_repetitions_and_sklearn_agrees(rows):
 
 def test_undefined_is_nan():
     assert np.isnan(auc([0.2, 0.3], [1, 1]))
-    assert np.isnan(brier([], []))
+    assert np.isnan(mean_gap([]))
     assert np.isnan(mean_gap([0.5], weights=[0]))
     assert np.isnan(balanced_gap([0.5, 0.1], [True, True]))

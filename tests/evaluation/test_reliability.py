@@ -53,9 +53,3 @@ def test_support_counts_the_answers_that_speak():
     drawn = reliability([np.full(10, 0.5)], np.ones(10), counts=np.ones((10, 1)))
     assert abs(drawn.support[25] - 10) < 0.1
     assert drawn.smece == 0.5 or abs(drawn.smece - 0.5) < 0.1
-
-
-def test_bootstrap_draws_each_question_once_on_average():
-    counts = bootstrap_counts(50, n_replicates=400, seed=3)
-    assert (counts.sum(axis=0) == 50).all()
-    assert np.abs(counts.mean(axis=1) - 1).max() < 0.25  # five standard errors of 0.05

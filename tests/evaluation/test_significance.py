@@ -3,12 +3,10 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
-from resampling import resampled_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation import significance
-from persistcal.evaluation.arrange import PredictionsError, arrange
-from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.measures import MEASURES
 from persistcal.evaluation.replicates import replicate_metrics
@@ -29,10 +27,13 @@ def predictions():
 
 
 @pytest.fixture(scope="module")
-def tests(predictions):
-    return compare(
-        predictions, CHECKPOINTS, min_contrast=5, blocks=BLOCK, n_replicates=20, seed=5
-    )
+def replicates(predictions):
+    return replicate_metrics(predictions, CHECKPOINTS, min_contrast=5, n_replicates=40, seed=5)
+
+
+@pytest.fixture(scope="module")
+def tests(replicates):
+    return significance.compare_blocks(replicates, BLOCK)
 
 
 def test_is_the_significance_table(tests):
@@ -41,22 +42,19 @@ def test_is_the_significance_table(tests):
     assert len(tests) == 3 * (2 * 7 + 3)
 
 
-@pytest.mark.slow
-def test_quantiles_are_those_of_resampled_rows(predictions, tests):
-    answers = arrange(predictions, CHECKPOINTS)
-    pairs = contrast_sets(answers.correct, min_contrast=5)
-    slow = [resampled_metrics(answers, pairs, "odds", replicate) for replicate in range(20)]
-    for row in tests.query("conditioning == 'odds'").itertuples():
+def test_quantiles_are_those_of_the_replicates(replicates, tests):
+    """Whose values are those of rows that are really repeated, see test_bootstrap."""
+    for row in tests.itertuples():
         sign = -1 if MEASURES[row.metric].lower_is_better else 1
+        drawn = replicates.replicated[row.conditioning, row.scope, row.metric]
         best, other = (
-            np.array([of["quiz", name][row.scope, row.metric] for of in slow])
-            for name in (row.best, row.other)
+            drawn[replicates.estimators.index(("quiz", name))] for name in (row.best, row.other)
         )
         difference = sign * (best - other)
         expected = np.quantile(difference, [0.05, 0.025, 0.975])
         interval = [row.lower_5pct, row.lower_2_5pct, row.upper_97_5pct]
-        np.testing.assert_allclose(interval, expected, atol=1e-6)
-        assert row.p_value == pytest.approx((1 + (difference <= 1e-9).sum()) / 21, abs=1e-9)
+        np.testing.assert_allclose(interval, expected, atol=1e-11)
+        assert row.p_value == pytest.approx((1 + (difference <= 1e-9).sum()) / 41, abs=1e-9)
         assert row.significant == (row.lower_5pct > 0)
 
 
@@ -124,15 +122,16 @@ def test_blocks_share_draws_and_name_training_datasets(predictions):
     learnt = predictions[predictions["estimator"] == "learnt"]
     both = pd.concat([predictions, learnt.assign(train_dataset="other")])
     blocks = {"x": ["own", ("quiz", "learnt")], "y": ["own", ("other", "learnt")]}
-    tests = compare(both, CHECKPOINTS, min_contrast=5, blocks=blocks, n_replicates=20)
+    how = {"min_contrast": 5, "conditionings": ["odds"]}
+    tests = compare(both, CHECKPOINTS, blocks=blocks, n_replicates=20, **how)
     x, y = (tests[tests["block"] == name].reset_index(drop=True) for name in "xy")
     drop = ["block", "train_dataset"]
     pd.testing.assert_frame_equal(x.drop(columns=drop), y.drop(columns=drop))
     assert set(y["train_dataset"]) <= {"quiz", "other"}
     with pytest.raises(PredictionsError, match="'x' has several training datasets"):
-        compare(both, CHECKPOINTS, min_contrast=5, blocks={"x": ["learnt"]}, n_replicates=2)
+        compare(both, CHECKPOINTS, blocks={"x": ["learnt"]}, n_replicates=2, **how)
     with pytest.raises(PredictionsError, match="orakle of block 'x' is not in the predictions"):
-        compare(both, CHECKPOINTS, min_contrast=5, blocks={"x": ["orakle"]}, n_replicates=2)
+        compare(both, CHECKPOINTS, blocks={"x": ["orakle"]}, n_replicates=2, **how)
 
 
 def test_undefined_metrics_have_no_rows_and_a_warning(predictions, caplog):
@@ -152,32 +151,21 @@ def test_holm_by_hand():
     np.testing.assert_allclose(significance.holm([0.6, 0.5]), [1, 1])
 
 
-def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(predictions):
-    replicates = replicate_metrics(
-        predictions, CHECKPOINTS, min_contrast=5, n_replicates=40, seed=5
-    )
+def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(replicates):
     table = significance.intervals(replicates)
     key = ("odds", "full", "auc")
-    for number, (train_dataset, estimator) in enumerate(replicates.estimators):
-        row = table[
-            (table["train_dataset"] == train_dataset)
-            & (table["estimator"] == estimator)
-            & (table[["conditioning", "scope", "metric"]] == key).all(axis=1)
-        ]
-        drawn = np.sort(replicates.replicated[key][number])
+    at = (table[["conditioning", "scope", "metric"]] == key).all(axis=1)
+    rows = table[at].set_index("estimator")
+    for number, (_, estimator) in enumerate(replicates.estimators):
+        row, drawn = rows.loc[estimator], np.sort(replicates.replicated[key][number])
         # 40 values: the 2.5 % quantile lies 0.975 of the way from the first to the second
-        assert row["lower_2_5pct"].item() == pytest.approx(
-            drawn[0] + 0.975 * (drawn[1] - drawn[0])
-        )
-        assert row["upper_97_5pct"].item() == pytest.approx(
-            drawn[-1] - 0.975 * (drawn[-1] - drawn[-2])
-        )
-        assert row["value"].item() == pytest.approx(replicates.observed[key][number])
+        low, high = 0.025 * drawn[0] + 0.975 * drawn[1], 0.025 * drawn[-1] + 0.975 * drawn[-2]
+        assert row[["lower_2_5pct", "upper_97_5pct"]].tolist() == pytest.approx([low, high])
+        assert row["value"] == pytest.approx(replicates.observed[key][number])
 
 
-@pytest.mark.slow
 def test_replicates_do_not_depend_on_the_size_of_blocks(predictions):
-    settings = {"min_contrast": 5, "n_replicates": 41, "seed": 5, "conditionings": ["odds"]}
+    settings = {"min_contrast": 5, "n_replicates": 7, "seed": 5, "conditionings": ["odds"]}
     whole = replicate_metrics(predictions, CHECKPOINTS, **settings)
     for memory in (1, 50_000):  # one replicate at a time, and some
         parts = replicate_metrics(predictions, CHECKPOINTS, memory=memory, **settings)

@@ -26,8 +26,9 @@ def test_equals_relplot(pairs):
     )
 
 
-@pytest.mark.parametrize("n", [50, 1200, 30_000])
-@pytest.mark.parametrize("sharpness", [0.2, 0.7, 1.0, 3.0])
+@pytest.mark.parametrize(
+    "n, sharpness", [(50, 0.2), (50, 1.0), (1200, 0.2), (1200, 1.0), (1200, 3.0), (30_000, 1.0)]
+)
 def test_equals_relplot_on_realistic_answers(n, sharpness):
     # 30,000 well-calibrated answers have a bandwidth below 0.01, where relplot's grid grows
     rng = np.random.default_rng(n)
@@ -75,15 +76,10 @@ def test_replicates_equal_relplot_one_by_one(n, sharpness, what):
         confidence = np.round(confidence, 1)
     counts = rng.multinomial(n, np.full(n, 1 / n), size=250).T.astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
-    for column in range(0, 250, 12):
+    for column in range(0, 250, 25):
         times = counts[:, column]
         expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
         assert values[column] == pytest.approx(expected, abs=1e-9)
-
-
-def test_one_confidence_has_its_distance_from_accuracy():
-    # 4 of 10 are correct: |0.9 - 0.4| = 0.5, but for the floor of 1e-4 under the density
-    assert smooth_ece([0.9] * 10, [1] * 4 + [0] * 6) == pytest.approx(0.5, abs=1e-4)
 
 
 def test_without_weight_it_is_undefined():

@@ -24,7 +24,6 @@ from persistcal.evaluation.comparisons import (
 )
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
-from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.store.artifacts import STATES, TRENDS, check, empty
 
 HOW = {"n_replicates": 30, "seed": SEED}
@@ -110,26 +109,6 @@ def test_differences_are_those_of_rows_that_are_repeated(answers):
     drawn = found["quiz", "own", "smece", "0"].replicated
     ends = np.quantile(drawn[1] - drawn[0], [0.025, 0.975])
     np.testing.assert_allclose([row["lower_2_5pct"], row["upper_97_5pct"]], ends)
-
-
-def test_the_draws_are_those_of_the_paired_tests():
-    predictions = make_predictions(90)
-    answers = arrange(predictions, CHECKPOINTS)
-    states = [State(k, shared(answers, [k])) for k in range(3)]
-    found = resample_states(answers, states, n_replicates=20, seed=3)
-    tested = replicate_metrics(
-        predictions,
-        CHECKPOINTS,
-        min_contrast=5,
-        n_replicates=20,
-        seed=3,
-        conditionings=["odds"],
-    )
-    row = tested.estimators.index(("quiz", "learnt"))
-    mean = found["quiz", "learnt", "smece", "mean"].replicated.mean(axis=0)
-    np.testing.assert_allclose(
-        mean, tested.replicated["odds", "full", "smece"][row], atol=1e-12
-    )
 
 
 def test_trends_by_hand(answers):

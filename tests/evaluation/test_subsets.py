@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from measure_subsets import measure_subsets
-from synthetic_predictions import CHECKPOINTS, make_predictions
+from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
 from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.subsets import margins, metrics_of_subsets, thirds
+from persistcal.evaluation.parts import margins, metrics_of_subsets, thirds
 from persistcal.report.plain_tables import by_part
 from persistcal.store import artifacts
 
@@ -33,13 +33,12 @@ def test_thirds_by_hand():
     assert (same == 0).all()
 
 
-def mean_of(table):
-    odds = table[(table["seed"] == "mean") & (table["conditioning"] == "odds")]
-    return odds.set_index(["scope", "estimator", "metric"])["value"]
+def means_of(predictions, checkpoints):
+    made = evaluate(predictions, checkpoints, min_contrast=1, conditionings=["odds"])
+    return made[made["seed"] == "mean"].set_index(["scope", "estimator", "metric"])["value"]
 
 
-@pytest.mark.parametrize("pairs", ["all", "adjacent"])
-def test_each_subset_is_evaluated_as_if_it_were_all_there_is(pairs):
+def test_each_subset_is_evaluated_as_if_it_were_all_there_is():
     """Slowly: rows are left out, and each pair of checkpoints is a study of its own."""
     predictions = make_predictions(150, absent=[4, 11])
     predictions = predictions[predictions["estimator"].isin(ESTIMATORS)]
@@ -47,7 +46,7 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is(pairs):
     ids = predictions["question_id"].unique()
     margin = {c: pd.Series(rng.random(len(ids)).round(2), ids) for c in CHECKPOINTS}
     shared = set(ids[::3])
-    how = {"min_contrast": 30, "pairs": pairs}
+    how = {"min_contrast": 30, "pairs": "adjacent"}
     found = metrics_of_subsets(predictions, CHECKPOINTS, margin=margin, shared=shared, **how)
     assert list(found["by"].unique()) == ["all", "margin", "reference answer"]
     answered = predictions[predictions["estimator"] == "coarse"]
@@ -65,12 +64,12 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is(pairs):
         called = list(found.loc[found["by"] == by, "group"].unique()).index(group)
         at = [level(by, c, q) for c, q in predictions[["checkpoint", "question_id"]].to_numpy()]
         mine = predictions[np.array(at) == called]
-        full = mean_of(evaluate(mine, CHECKPOINTS, min_contrast=1))["full"]
+        full = means_of(mine, CHECKPOINTS)["full"]
         one = mine[mine["estimator"] == "coarse"]
         assert (rows["n_answers"] == len(one)).all()
         assert np.allclose(rows["accuracy"], one["correct"].mean(), atol=1e-12)
         contrast, n_contrast, n_both = [], 0, 0
-        for pair in [("a", "b"), ("b", "c")] + [("a", "c")] * (pairs == "all"):
+        for pair in [("a", "b"), ("b", "c")]:
             both = answered[answered["checkpoint"].isin(pair)]
             right = both.pivot(index="question_id", columns="checkpoint", values="correct")
             right = right.dropna()
@@ -84,7 +83,7 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is(pairs):
             )
             part = predictions[predictions["checkpoint"].isin(pair)]
             part = part[part["question_id"].isin(flipped.intersection(ours))]
-            contrast.append(mean_of(evaluate(part, pair, min_contrast=1))["contrast"])
+            contrast.append(means_of(part, pair)["contrast"])
         assert (rows["n_contrast"] == n_contrast).all()
         assert np.allclose(rows["flips"], n_contrast / n_both)
         expected = {"full": full, "contrast": pd.concat(contrast, axis=1).mean(axis=1)}
@@ -113,14 +112,19 @@ def of_script(questions=QUESTIONS, clusters=None, texts=None, **changes):
         ("a", "q2", 0.9, True), ("b", "q2", 0.1, False),
         ("a", "q3", 0.5, True), ("b", "q3", 0.4, True),
     ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "confidence", "correct"])
-    frame = frame.assign(train_dataset="quiz", estimator="oracle", seed=1)
+    frame = table(rows, estimator="oracle", seed=1)
     if clusters is None:
         clusters = frame[["checkpoint", "question_id"]].assign(cluster=0, probability=0.5)
     answer = texts or clusters["checkpoint"] + clusters["question_id"]  # all differ
     clusters = clusters.assign(members=[[]] * len(clusters), answer=answer)
     how = {"checkpoints": ["a", "b"], "min_contrast": 1, "pairs": "all", **changes}
     return measure_subsets(frame, clusters, questions, dataset="quiz", **how)
+
+
+def printed(rows, **how):
+    labels = {"models": {}, "datasets": {}, "estimators": {}}
+    rows = rows.assign(model="m", dataset="quiz")
+    return by_part(rows, only=[], labels=labels, caption="C", label="l", **how).tex
 
 
 def test_shared_reference_answers_by_hand():
@@ -161,17 +165,8 @@ def test_categories_by_hand():
     shared = everything["reference answer", "in training", "full"]
     for metric, value in of["edited", "full"].items():
         assert value == shared[metric] or np.isnan([value, shared[metric]]).all()
-    printed = by_part(
-        made.assign(model="m", dataset="quiz"),
-        by={"group": "Category"},
-        columns=[("full", "auc")],
-        only=[],
-        parts=["category"],
-        labels={"models": {}, "datasets": {}, "estimators": {}},
-        caption="C",
-        label="l",
-    )
-    assert r"edited & oracle & 1.000 \\" in printed.tex
+    tex = printed(made, by={"group": "Category"}, columns=[("full", "auc")], parts=["category"])
+    assert r"edited & oracle & 1.000 \\" in tex
     assert "category" not in set(of_script(questions)["by"])
 
 
@@ -181,28 +176,21 @@ def test_without_training_questions_nothing_is_said_about_them():
 
 
 def test_without_a_kept_pair_there_are_no_flips_and_it_is_printed():
-    rows = of_script(min_contrast=9).assign(model="m", dataset="quiz")
+    rows = of_script(min_contrast=9)
     assert (
         rows["flips"].isna().all() and rows.query("scope == 'contrast'")["value"].isna().all()
     )
-    made = by_part(
-        rows,
-        by={"by": "By", "group": "Group", "flips": "Flips"},
-        columns=[("contrast", "auc"), ("full", "auc")],
-        only=[],
-        labels={"models": {}, "datasets": {}, "estimators": {}},
-        caption="C",
-        label="l",
-    )
+    by = {"by": "By", "group": "Group", "flips": "Flips"}
+    tex = printed(rows, by=by, columns=[("contrast", "auc"), ("full", "auc")])
     # correct .6 .9 .5 .4 and incorrect .2 .1: all eight pairs in order
-    assert r"all & all & -- & oracle & -- & 1.000 \\" in made.tex
+    assert r"all & all & -- & oracle & -- & 1.000 \\" in tex
 
 
 def test_contrast_sets_without_answers_that_mean_the_same():
     """Both answer q2 by "Rome": that one was right is the judge's contradiction."""
     assert "answers" not in set(of_script()["by"])
     said = ["Lyon", "Paris", "Rome", "ROME.", "Oslo", "Oslo"]
-    rows = of_script(texts=said).set_index(["by", "group", "scope", "metric"])
+    rows = of_script(texts=said).set_index(["by", "group", "scope", "metric"]).sort_index()
     counts = ["n_answers", "n_contrast"]
     assert rows.loc[("all", "all", "contrast", "auc"), counts].tolist() == [6, 2]
     assert rows.loc[("answers", "that differ", "contrast", "auc"), counts].tolist() == [6, 1]

@@ -1,11 +1,10 @@
 """Jobs that Snakemake reruns after a change of a checkpoint's files."""
 
-import json
 import os
 import time
 
 import pytest
-import yaml
+from own_study import lexical_study
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ATLAS, planned, snakemake
 
@@ -14,21 +13,10 @@ from persistcal.models.load import open_tokenizer
 
 pytestmark = pytest.mark.slow
 
-CONFIG = {
-    "results": "out",
-    "models": {
-        "mine": {
-            "label": "Mine",
-            "repo": "mine",
-            "checkpoints": {name: {"revision": name} for name in ("first", "early", "late")},
-            "earlier": ["first"],
-            "evaluation": ["early", "late"],
-        }
-    },
-    "datasets": {"quiz": {"source": "file", "file": "quiz.jsonl", "min_contrast": 1}},
-    "judge": {"backend": "lexical"},
-    "equivalence": {"backend": "lexical"},
-    "study": {"models": ["mine"], "datasets": ["quiz"], "estimators": ["end_correct"]},
+MINE = {
+    "repo": "mine",
+    "checkpoints": {name: {"revision": name} for name in ("early", "late")},
+    "evaluation": ["early", "late"],
 }
 RECORDS = [f"out/checkpoints/mine/{name}.json" for name in ("early", "late")]
 
@@ -37,21 +25,19 @@ RECORDS = [f"out/checkpoints/mine/{name}.json" for name in ("early", "late")]
 def folder(tmp_path_factory):
     """Two local checkpoints whose weights are too large for Snakemake's own digests."""
     folder = tmp_path_factory.mktemp("local")
-    (folder / "mine.yaml").write_text(yaml.safe_dump(CONFIG))
-    rows = [
-        {"question": f"Q{i}?", "answers": ["A"], "split": s} for i, s in enumerate(["test"] * 3)
-    ]
-    (folder / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    quiz = {"quiz": {"source": "file", "file": "quiz.jsonl"}}
+    lexical_study(folder, {"mine": MINE}, ["end_correct"], quiz)
+    (folder / "quiz.jsonl").write_text('{"question": "Q?", "answers": ["A"], "split": "test"}')
     for seed, name in enumerate(("early", "late")):
         tiny_model(seed=seed, hidden=192).save_pretrained(folder / "mine" / name)
         tiny_tokenizer().save_pretrained(folder / "mine" / name)
         assert (folder / "mine" / name / "model.safetensors").stat().st_size > 10**6
-    snakemake(folder, "-c1", *RECORDS, configs=[folder / "mine.yaml"])
+    snakemake(folder, "-c1", *RECORDS, configs=[folder / "study.yaml"])
     return folder
 
 
 def dry_run(folder):
-    return snakemake(folder, "-n", *RECORDS, configs=[folder / "mine.yaml"])
+    return snakemake(folder, "-n", *RECORDS, configs=[folder / "study.yaml"])
 
 
 def test_a_touch_reruns_nothing(folder):
@@ -61,7 +47,7 @@ def test_a_touch_reruns_nothing(folder):
     assert "Nothing to be done" in dry_run(folder)
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])  # small, and large
 def test_another_content_reruns_what_is_made_of_it(folder, name):
     path = folder / "mine" / "late" / name
     before = path.read_bytes()
@@ -69,6 +55,9 @@ def test_another_content_reruns_what_is_made_of_it(folder, name):
     jobs = planned(dry_run(folder))
     path.write_bytes(before)
     assert jobs == {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
+
+
+def test_the_content_of_before_reruns_nothing(folder):
     assert "Nothing to be done" in dry_run(folder)
 
 
@@ -76,7 +65,7 @@ def test_different_tokenizers_are_named_and_a_change_under_results_is_refused(fo
     path = folder / "mine" / "late" / "tokenizer_config.json"
     before = path.read_text()
     path.write_text(before.replace("{", '{"model_max_length": 99,', 1))
-    configs = [folder / "mine.yaml"]
+    configs = [folder / "study.yaml"]
     output = snakemake(folder, "-c1", *RECORDS, configs=configs, check=False)
     assert "has changed tokenizer_config.json since results were made; put it back" in output
     (folder / RECORDS[1]).unlink()
@@ -107,7 +96,7 @@ def test_a_touch_of_pretrained_files_reruns_nothing(pretrained):
     assert "pretrain_checkpoint" not in jobs and jobs["generate_beams"] == 1
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
 def test_a_deleted_file_of_a_pretrained_checkpoint_is_made_again(pretrained, name, monkeypatch):
     path = pretrained / "out/pretrained/atlas/p20" / name
     before = path.read_bytes()

@@ -1,30 +1,16 @@
 """A paid judge's job, killed again and again: no kept reply is asked for twice."""
 
-import json
 import random
-import subprocess
-import sys
 import time
 
 import pytest
-from judge_server import KEY, ROOT, FakeJudge, candidates
+from judge_server import KEY, FakeJudge, candidates, start_job
 from soak_budget import count, rounds
 
 from persistcal.judge.run import judge_candidates
 from persistcal.store.paid import Ledger
 
 N, AT_ONCE = 40, 2
-JOB = f"""
-import json, sys
-sys.path[:0] = ["{ROOT}", "{ROOT}/tests/helpers"]
-from judge_server import KEY, candidates
-from persistcal.judge.run import judge_candidates
-from persistcal.judge.settings import JudgeSettings
-settings = JudgeSettings(**json.loads(sys.argv[1]))
-judge_candidates(
-    candidates({N}), sys.argv[2], settings, noted=sys.argv[2] + "/noted.csv", api_key=KEY
-)
-"""
 
 
 @pytest.mark.soak
@@ -37,9 +23,7 @@ def test_a_judge_killed_again_and_again_pays_only_what_was_on_its_way_twice(tmp_
             settings = fake.settings(concurrency=AT_ONCE)
             kills = 0
             for upto in sorted(draw.sample(range(1, N), 3)):
-                job = subprocess.Popen(
-                    [sys.executable, "-c", JOB, json.dumps(vars(settings)), str(folder)]
-                )
+                job = start_job(settings, folder, N)
                 deadline = time.monotonic() + 60
                 while len(fake.times) < upto and time.monotonic() < deadline:
                     assert job.poll() in (None, 0)

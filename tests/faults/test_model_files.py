@@ -61,22 +61,21 @@ def not_a_number(tensors):
         (lambda t: t.pop(DOWN), f"lacks weights of the model: {DOWN};"),
         (lambda t: t.update(other=t.pop(NORM)), f"lacks .*: {NORM}, and holds .*: other;"),
         (lambda t: t.update(extra=torch.ones(2)), "holds weights that the model .*: extra;"),
-        (
-            lambda t: t.update({NORM: torch.ones(9)}),
-            f"holds weights of another shape than the model's: {NORM};",
-        ),
+        (lambda t: t.update({NORM: torch.ones(9)}), f"of another shape than .*: {NORM};"),
         (not_a_number, f"not finite numbers: {DOWN}; fetch or save it again"),
         (lambda t: t[NORM].fill_(float("-inf")), f"not finite numbers: {NORM};"),
-        (
-            lambda t: [t.pop(name) for name in list(t) if "layers.1" in name],
-            r"lacks .*: model\.layers\.1\..*, .* and 8 more;",
-        ),
+        (lambda t: lose_half(t), r"lacks .*: model\.layers\.1\..*, .* and 8 more;"),
     ],
 )
 def test_a_checkpoint_that_is_not_whole(folder, edit, message):
     change(folder, edit)
     with pytest.raises(CheckpointError, match=rf"model\.safetensors .*{message}"):
         load_model(str(folder), device="cpu")
+
+
+def lose_half(tensors):
+    for name in [name for name in tensors if "layers.1" in name]:
+        del tensors[name]
 
 
 def test_tied_embeddings_are_not_missing(tmp_path):
@@ -97,37 +96,37 @@ def test_buffers_of_former_versions_are_no_unknown_weights(tmp_path):
     assert load_model(str(tmp_path), device="cpu").num_parameters()
 
 
-def test_truncated_weights(folder):
+def cut_off(folder):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(CheckpointError, match=rf"{path} is cut off or damaged .*save"):
-        load_model(str(folder), device="cpu")
 
 
-def test_no_config(folder):
-    (folder / "config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"model/config\.json is missing; put it back"):
-        load_model(str(folder), device="cpu")
+def put_an_adapter_beside(folder):
+    """Transformers would load the model that the adapter's config names, from anywhere."""
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "other/model"}')
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("edit", "message"),
     [
-        ({"num_hidden_layers": 200_000}, "num_hidden_layers is 200000, and no model of more"),
-        ({"vocab_size": 10**10}, r"describes a model of 640,000,0\d\d,\d\d\d weights, and"),
-        ({"hidden_size": 2**22}, r"config\.json describes a model of .* hold 37,888;"),
+        (cut_off, r"model/model\.safetensors is cut off or damaged .*save"),
+        (lambda f: (f / "config.json").unlink(), r"model/config\.json is missing; put it back"),
+        (put_an_adapter_beside, r"holds adapter_config\.json, so another model"),
+        # Sizes that must take no memory
+        (
+            lambda f: change_config(f, num_hidden_layers=200_000),
+            "hidden_layers is 200000",
+        ),
+        (lambda f: change_config(f, vocab_size=10**10), "describes a model of 640,000,0"),
+        (
+            lambda f: change_config(f, hidden_size=2**22),
+            r"\.json describes .* hold 37,888;",
+        ),
     ],
 )
-def test_a_config_of_an_absurd_size_takes_no_memory(folder, settings, message):
-    change_config(folder, **settings)
+def test_a_folder_that_is_not_that_of_a_model(folder, edit, message):
+    edit(folder)
     with pytest.raises(CheckpointError, match=message):
-        load_model(str(folder), device="cpu")
-
-
-def test_an_adapter_beside_a_model_is_refused(folder):
-    """Transformers would load the model that the adapter's config names, from anywhere."""
-    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "other/model"}')
-    with pytest.raises(CheckpointError, match=r"holds adapter_config\.json, so another model"):
         load_model(str(folder), device="cpu")
 
 
@@ -136,11 +135,8 @@ def test_a_record_finds_what_has_changed_since(folder):
     open_tokenizer(checkpoint)
     open_model(checkpoint)
     flip_bit(folder / "model.safetensors", -5)  # a weight, whose value stays finite
-    with pytest.raises(
-        CheckpointError,
-        match=rf"model\.safetensors is not the file that its record lists .* put it back or "
-        rf"delete {folder.with_suffix('.json')} to make the results again",
-    ):
+    said = rf"put it back or delete {folder.with_suffix('.json')} to make the results again"
+    with pytest.raises(CheckpointError, match=rf"model\.safetensors is not the file .* {said}"):
         open_model(checkpoint)
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(CheckpointError, match=r"tokenizer_config\.json is missing; put it"):
@@ -191,16 +187,14 @@ def test_a_damaged_record(tmp_path, content):
 
 
 def test_an_entailment_model_that_is_not_whole(tmp_path):
-    for name in ("missing", "nan"):
-        tiny_entailment_model(tmp_path / name)
-    change(tmp_path / "missing", lambda t: t.pop("classifier.weight"))
-    change(tmp_path / "nan", lambda t: t["classifier.weight"].fill_(float("nan")))
-    with pytest.raises(
-        CheckpointError, match=r"lacks weights of the model: classifier\.weight"
+    tiny_entailment_model(tmp_path)
+    for edit, said in (
+        (lambda t: t["classifier.weight"].fill_(float("nan")), "not finite numbers"),
+        (lambda t: t.pop("classifier.weight"), "lacks weights of the model"),
     ):
-        EntailmentModel(str(tmp_path / "missing"), batch_size=2)
-    with pytest.raises(CheckpointError, match=r"not finite numbers: classifier\.weight"):
-        EntailmentModel(str(tmp_path / "nan"), batch_size=2)
+        change(tmp_path, edit)
+        with pytest.raises(CheckpointError, match=rf"{said}: classifier\.weight"):
+            EntailmentModel(str(tmp_path), batch_size=2)
 
 
 @pytest.fixture
@@ -220,12 +214,6 @@ def adapter(tmp_path):
 
 WEIGHTS = "adapter_model.safetensors"
 LORA = "base_model.model.model.layers.0.mlp.down_proj.lora_B"
-
-
-def lose_half(tensors):
-    for name in list(tensors):
-        if "layers.1" in name:
-            del tensors[name]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +252,7 @@ def test_any_bit_of_an_adapter_that_flips_is_noticed_or_means_nothing(adapter):
     expected = load_file(adapter / WEIGHTS)
     path = adapter / WEIGHTS
     whole, noticed = path.read_bytes(), 0
-    for place in range(0, len(whole), 61):
+    for place in range(0, len(whole), 149):
         flip_bit(path, place)
         try:
             adapted = load_adapter(tiny_model(), adapter)
@@ -275,7 +263,7 @@ def test_any_bit_of_an_adapter_that_flips_is_noticed_or_means_nothing(adapter):
             for name, tensor in expected.items():
                 assert torch.equal(state[name.replace(".weight", ".default.weight")], tensor)
         path.write_bytes(whole)
-    assert noticed > 0.95 * len(range(0, len(whole), 61))
+    assert noticed > 0.95 * len(range(0, len(whole), 149))
 
 
 def test_a_changed_adapter_config_is_noticed(adapter):
@@ -289,16 +277,14 @@ def test_a_changed_adapter_config_is_noticed(adapter):
     ("settings", "message"),
     [
         ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa', and only plain LoRA"),
-        ({"init_lora_weights": "corda"}, "init_lora_weights is 'corda'"),
         ({"peft_type": "XLORA"}, "peft_type is 'XLORA'"),
         ({"r": 10**9}, "r is 1000000000"),
         ({"megatron_config": {"a": 1}, "megatron_core": "os"}, "megatron_config is"),
     ],
 )
 def test_only_plain_adapters_are_loaded(tmp_path, settings, message):
-    get_peft_model(tiny_model(), LoraConfig(target_modules="all-linear")).save_pretrained(
-        tmp_path
-    )
+    adapted = get_peft_model(tiny_model(), LoraConfig(target_modules="all-linear"))
+    adapted.save_pretrained(tmp_path)
     load_adapter(tiny_model(), tmp_path)
     change_config(tmp_path, "adapter_config.json", **settings)
     with pytest.raises(CheckpointError, match=message):

@@ -47,20 +47,10 @@ def chosen(body, text, index=0, **changes):
 
 
 class FakeModel:
-    """Answers by `answer`; `next_replies` are given first, one a request.
+    """Answers by `answer`, or by what it `says`; `next_replies` are given first, one a request.
 
-    Attributes
-    ----------
-    asked : Counter
-        How often each question was asked with each seed.
-    url : str
-        Address, or that of another process' server.
-    bodies : list of dict
-        The requests, as they came.
-    says : callable
-        The text of an answer, from the question and the seed.
-    about : dict
-        Further fields of each reply, such as model and system_fingerprint.
+    `asked` counts how often each question was asked with each seed, `bodies` are the requests
+    as they came, and `about` has further fields of each reply.
     """
 
     def __init__(self, folder=None, url=""):

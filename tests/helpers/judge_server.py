@@ -6,6 +6,8 @@ import csv
 import json
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -15,9 +17,8 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from persistcal.judge.labels import LABELS
-from persistcal.judge.prompt import candidate_of
+from persistcal.judge.prompt import JudgeSettings, candidate_of
 from persistcal.judge.run import judge_candidates
-from persistcal.judge.settings import JudgeSettings
 from persistcal.server.spending import messages_of
 from persistcal.store.paid import Ledger
 
@@ -73,10 +74,10 @@ def cut_in_the_middle(request):
     return Response(b'{"choices": [', headers={"Content-Length": "500"})
 
 
-def candidates(n, right=lambda i: i % 2 == 0):
+def candidates(n):
     """Candidates whose even ones the fake judge finds correct."""
     return [
-        candidate_of(f"Question {i}?", [f"fact {i}"], f"fact {i}" if right(i) else f"wrong {i}")
+        candidate_of(f"Question {i}?", [f"fact {i}"], f"wrong {i}" if i % 2 else f"fact {i}")
         for i in range(n)
     ]
 
@@ -86,6 +87,23 @@ def reply_to(request, reply):
     if not isinstance(reply, dict | Response):
         reply = reply(request)
     return as_json(reply) if isinstance(reply, dict) else reply
+
+
+JOB = f"""
+import json, sys
+sys.path[:0] = ["{ROOT}", "{ROOT}/tests/helpers"]
+from judge_server import KEY, candidates
+from persistcal.judge.prompt import JudgeSettings
+from persistcal.judge.run import judge_candidates
+settings, folder, n = JudgeSettings(**json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+judge_candidates(candidates(n), folder, settings, noted=folder + "/noted.csv", api_key=KEY)
+"""
+
+
+def start_job(settings, folder, n):
+    """Judge `candidates(n)` in another process, which may be killed."""
+    arguments = [json.dumps(vars(settings)), str(folder), str(n)]
+    return subprocess.Popen([sys.executable, "-c", JOB, *arguments])
 
 
 class Server(HTTPServer):
@@ -118,15 +136,17 @@ class FakeJudge:
         self.next_batch_replies, self.next_polls, self.polled = [], [], Counter()
         self.lock = threading.Lock()
         self.server = Server(host="127.0.0.1", threaded=True)
-        self.server.expect_request("/v1/chat/completions").respond_with_handler(self.chat)
-        self.server.expect_request("/v1/responses").respond_with_handler(self.chat)
-        self.server.expect_request("/v1/files", "POST").respond_with_handler(self.upload)
-        self.server.expect_request("/v1/batches", "POST").respond_with_handler(self.submit)
-        self.server.expect_request("/v1/batches", "GET").respond_with_handler(self.listed)
-        one = re.compile(r"^/v1/batches/")
-        self.server.expect_request(one, "GET").respond_with_handler(self.poll)
-        content = re.compile(r"^/v1/files/.*/content")
-        self.server.expect_request(content, "GET").respond_with_handler(self.content)
+        for method, path, reply in (
+            ("POST", "chat/completions", self.chat),
+            ("POST", "responses", self.chat),
+            ("POST", "files", self.upload),
+            ("POST", "batches", self.submit),
+            ("GET", "batches", self.listed),
+            ("GET", "batches/.*", self.poll),
+            ("GET", "files/.*/content", self.content),
+        ):
+            place = re.compile(f"^/v1/{path}$")
+            self.server.expect_request(place, method).respond_with_handler(reply)
 
     def __enter__(self):
         self.server.start()
@@ -239,6 +259,7 @@ class FakeJudge:
             body = request.get_json()
             assert ("input" in body) == request.path.endswith("/responses")
             assert body["temperature"] == 0
+            assert request.headers["Accept-Encoding"] == "identity"
             assert body.get("reasoning_effort", "none") == "none"  # null is left out
             return reply_to(request, self.grade(body))
         finally:
@@ -296,8 +317,8 @@ class FakeJudge:
         if self.next_polls:
             return reply_to(request, self.next_polls.pop(0))
         if batch["status"] == "in_progress" and self.polled[name] > self.polls_needed:
-            finish = self.finishers.pop(0) if self.finishers else lambda b: self.lines(b)
-            self.finish(batch, finish(batch))
+            finish = self.finishers.pop(0) if self.finishers else lambda lines: lines
+            self.finish(batch, finish(self.lines(batch)))
         return as_json(batch)
 
     def finish(self, batch, lines, errors=(), status="completed"):

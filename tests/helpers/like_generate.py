@@ -23,10 +23,10 @@ def assert_same_beams(beams, expected):
         )
 
 
-def assert_decodes_like_generate(model, tokenizer, prefix, suffixes, **sizes):
+def assert_decodes_like_generate(model, tokenizer, prefix, suffixes, batch_sizes=(3,), **sizes):
     """`generate_beams` agrees with `generate`; works for any model and prompts."""
     expected = one_by_one(model, tokenizer, [prefix + s for s in suffixes], **sizes)
-    for batch_size in (1, 3, 8):
+    for batch_size in batch_sizes:
         search = Search(**sizes, batch_size=batch_size)
         beams = generate_beams(model, tokenizer, prefix, suffixes, search)
         assert_same_beams(beams, expected)

@@ -1,8 +1,22 @@
-"""Rows as a user's file."""
+"""Rows as a user's file, and what a study wants of them."""
 
 import json
 
 import pandas as pd
+
+from persistcal.imports.answer_checks import Wanted
+
+ONE = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
+
+
+def wanted(checkpoints="ab", *, split="test", needs=None):
+    """What a study of `ONE` at several checkpoints reads of users' answers."""
+    return Wanted(
+        datasets=["quiz"],
+        places=[{**ONE, "checkpoint": name} for name in checkpoints],
+        needed={"m1": {name: {split: "estimators.some"} for name in checkpoints}},
+        needs=needs or {},
+    )
 
 
 def write_rows(path, rows):

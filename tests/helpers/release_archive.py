@@ -79,16 +79,14 @@ class Release:
             judged = torch.full((end - begin, 10), -1)
             for row, index in enumerate(range(begin, end)):
                 where = (model, dataset, checkpoint, index)
-                beams.append(
-                    None if where in SKIPPED else [f" {index}?{b}\n" for b in range(10)]
-                )
+                texts = [f" {index}?{b}\n" for b in range(10)]
+                beams.append(None if where in SKIPPED else texts)
                 if where in SKIPPED or where in EMPTY:
                     groups.append(None if where in SKIPPED else [])
                     continue
                 n = int(rng.integers(2, 11))
-                groups.append(
-                    [[f"{where} {j} {m}" for m in range(1 + j % 3)] for j in range(n)]
-                )
+                members = [[f"{where} {j} {m}" for m in range(1 + j % 3)] for j in range(n)]
+                groups.append(members)
                 shares = self.rounded(np.sort(rng.dirichlet(np.ones(n)))[::-1])
                 probabilities[row, :n] = torch.tensor(shares.copy(), dtype=torch.float32)
                 judged[row, :n] = torch.tensor(rng.choice([1, 1, 2, 3], n))
@@ -97,7 +95,7 @@ class Release:
                     judged[row, 0], first = -1, 1
                 tops[index] = (float(probabilities[row, first]), int(judged[row, first]))
                 self.clusters[where] = [
-                    (groups[-1][j], float(probabilities[row, j]), int(judged[row, j]))
+                    (members[j], float(probabilities[row, j]), int(judged[row, j]))
                     for j in range(n)
                 ]
             folder = self.tree / dataset / repo.split("/")[1] / revision / f"{begin}-{end}/beam"
@@ -140,10 +138,8 @@ class Release:
         own = "train_datasets" not in splits
 
         def adapter(train, trained_on, ending, seed):
-            config = f"lora_{train}_acc_lr2e-4_bs16_5k{ending}"
-            return (
-                f"{train}/{repo}/{'_'.join(trained_on)}/confidence_{config}/seed{seed}/epoch1"
-            )
+            config = f"confidence_lora_{train}_acc_lr2e-4_bs16_5k{ending}"
+            return f"{train}/{repo}/{'_'.join(trained_on)}/{config}/seed{seed}/epoch1"
 
         def write(key, folder, prefix, checkpoint, span=test, **options):
             self.numbers[(model, dataset, *key, checkpoint)] = self.write_confidences(
@@ -163,14 +159,9 @@ class Release:
                             "own": [revision],
                         }[trained_on]
                         folder = adapter(train, joint, ending, seed)
+                        key = (train, estimator, seed)
                         prefix = f"pred_confs_{dataset}_{revision}"
-                        write(
-                            (train, estimator, seed),
-                            folder,
-                            prefix,
-                            checkpoint,
-                            shards=seed - 16,
-                        )
+                        write(key, folder, prefix, checkpoint, shards=seed - 16)
         if not own:
             return
         for seed in SEEDS:
@@ -183,12 +174,10 @@ class Release:
                 key = (dataset, "non_oracle_surrogate", seed)
                 write(key, folder, f"pred_confs_surrogate_{dataset}_{revision}", checkpoint)
         for checkpoint, revision in revisions.items():
-            folder, prefix = (
-                f"{dataset}/{repo}/gcm/GCM-Qwen3-8B-TriviaQA",
-                f"pred_confs_gcm_{dataset}",
-            )
+            folder = f"{dataset}/{repo}/gcm/GCM-Qwen3-8B-TriviaQA"
+            prefix = f"pred_confs_gcm_{dataset}_{revision}"
             span = test if checkpoint in evaluation else splits["train"]
-            write((dataset, "gcm", 0), folder, f"{prefix}_{revision}", checkpoint, span)
+            write((dataset, "gcm", 0), folder, prefix, checkpoint, span)
         for checkpoint, revision in evaluation.items():
             folder = f"{dataset}/{repo}/sc_surrogate/{earlier[last]}"
             prefix = f"pred_confs_sc_surrogate_{dataset}_{revision}"
@@ -200,31 +189,15 @@ class Release:
             for trained_on in sets:
                 folder = adapter(dataset, [revisions[c] for c in trained_on], ending, 17)
                 for checkpoint, revision in revisions.items():
-                    prefix = f"pred_confs_{dataset}_{revision}"
-                    # An adapter of one evaluation checkpoint is the respective one of it.
-                    written = (
-                        model,
-                        dataset,
-                        dataset,
-                        "oracle_respective_1answer",
-                        17,
-                        checkpoint,
-                    )
-                    single = (
-                        model,
-                        dataset,
-                        dataset,
-                        "non_oracle_single_1answer",
-                        17,
-                        checkpoint,
-                    )
+                    # An adapter of one checkpoint is written already, where it is evaluated.
+                    names = {(checkpoint,): "oracle_respective", (last,): "non_oracle_single"}
+                    name = f"{names.get(trained_on)}_1answer"
+                    before = self.numbers.get((model, dataset, dataset, name, 17, checkpoint))
                     key = (dataset, f"{recipe} {'+'.join(trained_on)}", 17)
-                    if ending == "" and trained_on == (checkpoint,) and written in self.numbers:
-                        self.numbers[(model, dataset, *key, checkpoint)] = self.numbers[written]
-                    elif ending == "" and trained_on == (last,) and single in self.numbers:
-                        self.numbers[(model, dataset, *key, checkpoint)] = self.numbers[single]
+                    if before is None:
+                        write(key, folder, f"pred_confs_{dataset}_{revision}", checkpoint)
                     else:
-                        write(key, folder, prefix, checkpoint)
+                        self.numbers[(model, dataset, *key, checkpoint)] = before
 
 
 def compress(content: bytes) -> bytes:

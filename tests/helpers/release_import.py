@@ -6,13 +6,26 @@ import pandas as pd
 from import_release import import_release
 from release_archive import DATASETS, MODELS, SEEDS
 
+from persistcal.imports.release.files import Tree
+from persistcal.imports.release.tables import release_tables
+from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
 
 RECIPES = ["transfer", "transfer_random"]
 POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}
 
 
-def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, posthoc=POSTHOC):
+def tables_of(tree, models, datasets, posthoc=POSTHOC):
+    """Return the tables of an unpacked release by name and by what they are about."""
+    how = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": posthoc}
+    made, tables = release_tables(Tree(tree), models=models, datasets=datasets, **how), {}
+    for table, about, frame in made:
+        artifacts.check(frame[table.schema.names], table, table.name)
+        tables[table.name, *about.values()] = frame
+    return tables
+
+
+def run_import(root, archive, digest, models=MODELS, datasets=DATASETS):
     """Import the archive into `root`; return the list of what is missing."""
     answered = [
         {"model": model, "checkpoint": checkpoint, "dataset": dataset}
@@ -42,7 +55,7 @@ def run_import(root, archive, digest, models=MODELS, datasets=DATASETS, posthoc=
         for name, (path, abouts) in places.items()
     }
     settings = {f"{name}_of": abouts for name, (_, abouts) in places.items()}
-    settings |= {"models": models, "datasets": datasets, "posthoc": posthoc}
+    settings |= {"models": models, "datasets": datasets, "posthoc": POSTHOC}
     missing = str(root / "release/missing.csv")
     job = Job(
         {"archive": str(archive), "digest": str(digest)},

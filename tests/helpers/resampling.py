@@ -8,7 +8,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from persistcal.evaluation.conditioning import condition
 from persistcal.evaluation.draws import question_blocks
-from persistcal.evaluation.prepared import prepare
+from persistcal.evaluation.evaluate import prepare
 
 SEED = 5
 

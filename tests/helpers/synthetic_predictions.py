@@ -6,6 +6,13 @@ import pandas as pd
 CHECKPOINTS = ["a", "b", "c"]
 
 
+def table(rows, **columns):
+    """Predictions from (checkpoint, question, confidence, correct)."""
+    frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "confidence", "correct"])
+    defaults = {"train_dataset": "quiz", "estimator": "e", "seed": 0}
+    return frame.assign(**(defaults | columns))
+
+
 def make_predictions(n=300, seed=0, absent=()):
     """Four estimators at three checkpoints; `learnt` has three seeds, `coarse` many ties.
 
@@ -28,16 +35,8 @@ def make_predictions(n=300, seed=0, absent=()):
         confidences["coarse", 0] = np.round(confidences["own", 0], 1)
         confidences["end_correct", 0] = np.full(n, k / 2)
         for (estimator, s), confidence in confidences.items():
-            frame = pd.DataFrame(
-                {
-                    "checkpoint": checkpoint,
-                    "question_id": [f"q{i:04d}" for i in range(n)],
-                    "train_dataset": "quiz",
-                    "estimator": estimator,
-                    "seed": s,
-                    "confidence": confidence,
-                    "correct": correct,
-                }
-            )
-            frames.append(frame[answered])
+            ids = [f"q{i:04d}" for i in range(n)]
+            columns = {"question_id": ids, "confidence": confidence, "correct": correct}
+            about = {"checkpoint": checkpoint, "train_dataset": "quiz", "estimator": estimator}
+            frames.append(pd.DataFrame(columns).assign(**about, seed=s)[answered])
     return pd.concat(frames, ignore_index=True)

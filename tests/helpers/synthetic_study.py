@@ -1,5 +1,7 @@
 """A finished study, made up: what the page is tested on, at any size."""
 
+from typing import get_type_hints
+
 import numpy as np
 import pandas as pd
 from make_page import make_page
@@ -7,8 +9,7 @@ from make_page import make_page
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import replicate_metrics, to_table
 from persistcal.evaluation.significance import compare_blocks, intervals
-from persistcal.report.cells import as_csv, fill_cells
-from persistcal.report.grid import lay_out
+from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
 from persistcal.report.page.contents import StudyTables
@@ -52,22 +53,13 @@ def invent(
     side = rng.integers(2, size=n)  # what drifts away at some checkpoints, and what does not
     known = []
     for k in range(len(checkpoints)):
-        forgotten = 1.6 * (side == k % 2)
-        known.append(
-            -0.6
-            + 2.2 * k / len(checkpoints)
-            - 1.3 * hard
-            - forgotten
-            + 0.5 * rng.normal(size=n)
-        )
+        learnt, forgotten = 2.2 * k / len(checkpoints) - 0.6, 1.6 * (side == k % 2)
+        known.append(learnt - 1.3 * hard - forgotten + 0.5 * rng.normal(size=n))
     correct = np.array([row + 0.5 * rng.logistic(size=n) > 0 for row in known])
 
     frames, evaluation = [], list(checkpoints[n_earlier:])
     for name in estimators:
-        family = next(
-            (f for f in ("self_consistency", "non_oracle", "oracle") if name.startswith(f)),
-            "non_oracle",
-        )
+        family = next((f for f in EARS if name.startswith(f)), "non_oracle")
         for run in range(3 if "oracle" in name else 1):
             for k, checkpoint in enumerate(evaluation):
                 ear, difficulty = EARS[family]
@@ -77,19 +69,11 @@ def invent(
                 confidence = 1 / (1 + np.exp(-felt))
                 if name == "end_correct":
                     confidence = np.full(n, k / max(1, len(evaluation) - 1))
-                frames.append(
-                    pd.DataFrame(
-                        {
-                            "checkpoint": checkpoint,
-                            "question_id": ids,
-                            "train_dataset": dataset,
-                            "estimator": name,
-                            "seed": 17 + run if "oracle" in name else 0,
-                            "confidence": confidence,
-                            "correct": correct[k + n_earlier],
-                        }
-                    )
-                )
+                rows = {"question_id": ids, "confidence": confidence}
+                of = {"checkpoint": checkpoint, "train_dataset": dataset, "estimator": name}
+                of["seed"] = 17 + run if "oracle" in name else 0
+                right = correct[k + n_earlier]
+                frames.append(pd.DataFrame(rows).assign(correct=right, **of))
     place = {"model": model, "dataset": dataset}
     predictions = pd.concat(frames, ignore_index=True)
 
@@ -100,8 +84,8 @@ def invent(
     replicates = replicate_metrics(
         few, evaluation, min_contrast=min_contrast, n_replicates=50, conditionings=["odds"]
     )
-    # Of the others, copies, so that a large study is soon made.
 
+    # Of the others, copies, so that a large study is soon made.
     def with_others(table):
         copied = table[table["estimator"] == NAMES[1]]
         others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
@@ -142,11 +126,8 @@ def invent(
                 "earlier": list(checkpoints[:n_earlier]),
                 "evaluation": evaluation,
                 "checkpoints": {
-                    c: {
-                        "label": f"{round(100 * (k + 1) / len(checkpoints))}%",
-                        "tokens": 1e9 * (k + 1),
-                    }
-                    for k, c in enumerate(checkpoints)
+                    c: {"label": f"{round(100 * k / len(checkpoints))}%", "tokens": 1e9 * k}
+                    for k, c in enumerate(checkpoints, start=1)
                 },
             }
         },
@@ -169,37 +150,23 @@ def invent(
 def study_tables(**made):
     """The tables of a study; others are empty."""
     nothing = {"checkpoints": [], "tables": []}
-    for name, table in {
-        "questions": artifacts.QUESTIONS,
-        "clusters": artifacts.CLUSTERS,
-        "labels": artifacts.LABELS,
-        "accuracies": artifacts.ACCURACIES,
-        "transfer": artifacts.TRANSFER,
-        "variance": artifacts.CORRELATIONS,
-        "headroom": artifacts.HEADROOM,
-        "similarity": artifacts.WEIGHT_SIMILARITIES,
-    }.items():
-        nothing[name] = artifacts.read_about([], table)
+    for name, kind in get_type_hints(StudyTables, include_extras=True).items():
+        for table in getattr(kind, "__metadata__", ()):
+            nothing[name] = artifacts.read_about([], table)
     return StudyTables(**(nothing | made))
 
 
 def _texts(place, checkpoints, ids, *, questions, known, correct, rng):
     texts, references = zip(*questions, strict=True)
-    frame = pd.DataFrame(
-        {
-            "question_id": ids,
-            "index": range(len(ids)),
-            "split": "test",
-            "question": texts,
-            "references": [list(some) for some in references],
-            "any_of": True,
-            "category": [text.split(" ")[0] + " …" for text in texts],
-            "excluded": False,
-            "options": None,
-            "gold": None,
-            "truths": None,
-        }
-    )
+    same = {"split": "test", "any_of": True, "excluded": False}
+    columns = {
+        "question_id": ids,
+        "index": range(len(ids)),
+        "question": texts,
+        "references": [list(some) for some in references],
+        "category": [text.split(" ")[0] + " …" for text in texts],
+    }
+    frame = pd.DataFrame(columns).assign(options=None, gold=None, truths=None, **same)
     made = {"questions": [frame.assign(dataset=place["dataset"])], "clusters": [], "labels": []}
     for k, checkpoint in enumerate(checkpoints):
         rows = []

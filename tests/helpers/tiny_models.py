@@ -5,6 +5,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import (
     DebertaV2Config,
     DebertaV2ForSequenceClassification,
+    GraniteConfig,
+    GraniteForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     Olmo3Config,
@@ -59,9 +61,18 @@ def tiny_model(kind="olmo3", seed=0, hidden=32, layers=2, dtype=torch.float32):
         # The window is shorter than the prompts, so that both kinds of attention matter.
         types = ["sliding_attention", "full_attention"] * (layers // 2)
         model = Olmo3ForCausalLM(Olmo3Config(**shape, sliding_window=12, layer_types=types))
+    elif kind == "granite":
+        model = GraniteForCausalLM(GraniteConfig(**shape, logits_scaling=4.0))
     else:
         model = LlamaForCausalLM(LlamaConfig(**shape, tie_word_embeddings=True))
     return model.to(pick_device(), dtype).eval()
+
+
+@torch.inference_mode()
+def logits_alone(model, prompts):
+    """The logits after each prompt (token ids), by a full forward pass of it alone."""
+    rows = [torch.tensor([prompt], device=model.device) for prompt in prompts]
+    return torch.stack([model(row).logits[0, -1] for row in rows])
 
 
 def tiny_entailment_model(folder, id2label=ID2LABEL, seed=3):

@@ -14,8 +14,8 @@ from import_predictions import import_predictions
 from jsonschema import Draft7Validator
 
 from persistcal.imports.answer_files import read_answers, read_options
-from persistcal.imports.answers import beam_table, question_table
 from persistcal.imports.every_eval_ever import LINE
+from persistcal.imports.own_answers import beam_table, question_table
 from persistcal.imports.user_tables import UserTableError
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}
@@ -31,6 +31,20 @@ def some(required, **properties):
     return {"type": "object", "required": required, "properties": properties}
 
 
+SOURCE = some(
+    ["source_type", "source_organization_name", "evaluator_relationship"],
+    source_type={"enum": ["documentation", "evaluation_run"]},
+    evaluator_relationship={"enum": ["first_party", "third_party", "collaborative", "other"]},
+)
+INTERVAL = some(["lower", "upper"], lower=NUMBER, upper=NUMBER)
+UNCERTAINTY = some([], confidence_interval=INTERVAL, num_samples={"type": "integer"})
+METRIC = ["lower_is_better", "min_score", "max_score"]
+RESULT = some(
+    ["evaluation_name", "source_data", "metric_config", "score_details"],
+    source_data=some(["dataset_name", "source_type"], source_type={"const": "other"}),
+    metric_config=some(METRIC, lower_is_better={"type": "boolean"}),
+    score_details=some(["score"], score=NUMBER, uncertainty=UNCERTAINTY),
+)
 RECORD = some(
     [
         *["schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata"],
@@ -39,35 +53,10 @@ RECORD = some(
     schema_version=TEXT,
     evaluation_id=TEXT,
     retrieved_timestamp=TEXT,
-    source_metadata=some(
-        ["source_type", "source_organization_name", "evaluator_relationship"],
-        source_type={"enum": ["documentation", "evaluation_run"]},
-        evaluator_relationship={
-            "enum": ["first_party", "third_party", "collaborative", "other"]
-        },
-    ),
+    source_metadata=SOURCE,
     eval_library=some(["name", "version"], name=TEXT, version=TEXT),
     model_info=some(["name", "id"], additional_details={"additionalProperties": TEXT}),
-    evaluation_results={
-        "type": "array",
-        "items": some(
-            ["evaluation_name", "source_data", "metric_config", "score_details"],
-            source_data=some(["dataset_name", "source_type"], source_type={"const": "other"}),
-            metric_config=some(
-                ["lower_is_better", "min_score", "max_score"],
-                lower_is_better={"type": "boolean"},
-            ),
-            score_details=some(
-                ["score"],
-                score=NUMBER,
-                uncertainty=some(
-                    [],
-                    confidence_interval=some(["lower", "upper"], lower=NUMBER, upper=NUMBER),
-                    num_samples={"type": "integer"},
-                ),
-            ),
-        ),
-    },
+    evaluation_results={"type": "array", "items": RESULT},
     detailed_evaluation_results=some(
         ["format", "file_path"], format={"const": "jsonl"}, total_rows={"type": "integer"}
     ),
@@ -109,19 +98,12 @@ def tables(options=False):
     clusters = pd.DataFrame(
         {"question_id": ["q1", "q1", "q2"], "cluster": [0, 1, 0], "answer": ["x", "w", "y"]}
     )
-    labels = clusters[["question_id", "cluster"]].assign(
-        label=["correct", "incorrect", "correct"]
-    )
-    answers = pd.DataFrame(
-        {"question_id": ["q1", "q2"], "answer": ["x", "y"], "correct": [True, True]}
-    )
-    rows = [
-        (checkpoint, "q1", "quiz", estimator, seed, confidence, True)
-        for checkpoint in "ab"
-        for estimator, seed, confidence in (("own", 0, 1 / 3), ("“é”", 17, 0.1 + 0.2))
-    ]
-    names = ["checkpoint", "question_id", "train_dataset", "estimator", "seed", "confidence"]
-    predictions = pd.DataFrame(rows, columns=[*names, "correct"])
+    said = ["correct", "incorrect", "correct"]
+    labels = clusters[["question_id", "cluster"]].assign(label=said)
+    answers = clusters.iloc[[0, 2]][["question_id", "answer"]].assign(correct=True)
+    rows = [(c, *of) for c in "ab" for of in (("own", 0, 1 / 3), ("“é”", 17, 0.1 + 0.2))]
+    predictions = pd.DataFrame(rows, columns=["checkpoint", "estimator", "seed", "confidence"])
+    predictions = predictions.assign(question_id="q1", train_dataset="quiz", correct=True)
     return questions, beams, clusters, labels, answers, predictions
 
 
@@ -137,9 +119,8 @@ def test_records_are_as_the_format_asks(tmp_path):
     Draft7Validator(RECORD).validate(record)
     for line in lines:
         Draft7Validator(LINE).validate(line)
-        assert (
-            set(line) <= KEYS and line["schema_version"] == record["schema_version"] == "0.2.2"
-        )
+        assert set(line) <= KEYS
+        assert line["schema_version"] == record["schema_version"] == "0.2.2"
         assert line["evaluation_id"] == record["evaluation_id"]
         assert line["model_id"] == record["model_info"]["id"]
         [result] = record["evaluation_results"]
@@ -205,6 +186,10 @@ def test_a_file_of_others_has_one_answer_and_its_score(tmp_path):
     rows = read_answers({**named, "labels": "log"})
     assert rows["label"].tolist() == ["correct", "correct", "incorrect"]
     assert rows["answer"].tolist() == ["said"] * 3 and rows["logprob"].isna().all()
+    several = [line | {"output": {"raw": ["said", "too"]}} for line in lines]
+    file.write_text("\n".join(map(json.dumps, several)), encoding="utf-8")
+    with pytest.raises(UserTableError, match="line 1 has one score for 2 outputs, so `labels:"):
+        read_answers({**named, "labels": "log"})
     with pytest.raises(UserTableError, match="line 1 does not say its model"):
         import_predictions(str(file), datasets=["d"], checkpoints={"m": {"c": True}})
 
@@ -214,7 +199,8 @@ def test_a_file_of_others_has_one_answer_and_its_score(tmp_path):
     [
         ({"evaluation": {"score": 1.0}}, "evaluation: 'is_correct' is a required property"),
         ({"input": {"raw": 3, "reference": []}}, "input.raw: 3 is not of type 'string'"),
-        ({"interaction_type": "agentic", "output": None}, "is no single turn"),
+        ({"interaction_type": "agentic"}, "is no single turn"),
+        ({"output": None}, "is no single turn"),
         ({"metadata": {"responses": "[{"}}, "metadata.responses of line 3 is no JSON"),
         ({"metadata": {"responses": "[{}]"}}, "3 outputs and 1 metadata.responses"),
     ],
@@ -226,10 +212,3 @@ def test_a_malformed_record_is_named_by_its_line(tmp_path, change, said):
     with pytest.raises(UserTableError, match="line 3") as error:
         read_answers({"file": str(file)})
     assert said in str(error.value) and str(file) in str(error.value)
-
-
-def test_a_line_that_is_cut_off_is_named(tmp_path):
-    *_, file = exported(tmp_path)
-    file.write_bytes(file.read_bytes()[:-40])
-    with pytest.raises(UserTableError, match="line 3 is not JSON"):
-        import_predictions(str(file), datasets=["quiz"], checkpoints={"m1": {"a": True}})

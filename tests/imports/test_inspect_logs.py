@@ -74,15 +74,17 @@ def test_without_log_probabilities_there_are_none(tmp_path):
     assert rows["logprob"].isna().all()
 
 
-def test_a_run_that_failed_is_refused(tmp_path):
-    with pytest.raises(UserTableError, match=r"\.eval: is the log of a run with status"):
-        read_answers({"file": write_log(tmp_path, error=True), **SAID})
-
-
-def test_choices_are_refused(tmp_path):
-    path = write_log(tmp_path, choices=["Paris", "Rome"])
-    with pytest.raises(UserTableError, match=r"sample .* has choices; only tasks"):
-        read_answers({"file": path, **SAID})
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ({"error": True}, r"\.eval: is the log of a run with status"),
+        ({"choices": ["Paris", "Rome"]}, r"sample .* has choices; only tasks"),
+        ({"message_limit": 2}, r"was stopped by its message limit \(2\), so"),
+    ],
+)
+def test_a_run_that_gives_no_answers_is_refused(tmp_path, run, said):
+    with pytest.raises(UserTableError, match=said):
+        read_answers({"file": write_log(tmp_path, **run), **SAID})
 
 
 def test_without_inspect_it_is_named(tmp_path, monkeypatch):
@@ -98,12 +100,6 @@ def test_every_completion_of_a_sample_arrives(tmp_path):
     of_one = rows[rows["question_id"] == "2"].sort_values("sample")
     assert of_one["sample"].tolist() == list(range(1, 11))  # two epochs of five
     assert of_one["answer"].tolist() == [f"Rome{'.' * n}" for n in range(5)] * 2
-
-
-def test_a_sample_that_a_limit_stopped_is_refused(tmp_path):
-    path = write_log(tmp_path, message_limit=2)
-    with pytest.raises(UserTableError, match=r"was stopped by its message limit \(2\), so"):
-        read_answers({"file": path, **SAID})
 
 
 def test_the_scores_of_the_log_as_labels(tmp_path):

@@ -1,17 +1,16 @@
 """Sample logs of lm-evaluation-harness: what arrives of them, what is refused."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from import_answers import import_answers
+from own_rows import ONE as NAMED
+from own_rows import wanted, write_rows
 
-from persistcal.imports.answer_checks import Wanted
 from persistcal.imports.answer_files import read_answers
 from persistcal.imports.user_tables import UserTableError
 
-NAMED = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 # Both written by version 0.4.13: a task with `repeats: 3` and its model `dummy`; and one with
 # the filters and the score of gsm8k, whose four answers are chains of thought.
 REPEATED, FILTERED = (
@@ -35,9 +34,8 @@ def line(doc_id, filter_name="none", **changes):
 
 
 def read(folder, lines, **entry):
-    path = folder / "samples_quiz.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return read_answers({"file": str(path), **NAMED, **entry})
+    file = write_rows(folder / "samples_quiz.jsonl", lines)
+    return read_answers({"file": file, **NAMED, **entry})
 
 
 def test_every_response_arrives_once_whatever_the_filters(tmp_path):
@@ -48,22 +46,14 @@ def test_every_response_arrives_once_whatever_the_filters(tmp_path):
 
 
 def test_a_log_as_the_harness_wrote_it_becomes_tables():
-    places = [{**NAMED, "checkpoint": name} for name in "ab"]
     questions, beams, _ = import_answers(
-        entries=[{"file": str(REPEATED), **place} for place in places],
+        entries=[{"file": str(REPEATED), **NAMED, "checkpoint": name} for name in "ab"],
         strategy="sample",
         known={"m1": {"a": False, "b": True}},
-        wanted=Wanted(
-            datasets=["quiz"],
-            places=places,
-            needed={"m1": {name: {"test": "models.m1.evaluation"} for name in "ab"}},
-            needs={},
-        ),
+        wanted=wanted(),
     )
-    assert questions["question"].tolist() == [
-        "Which country is Oslo in?",
-        "Which country is Lima in?",
-    ]
+    asked = [f"Which country is {city} in?" for city in ("Oslo", "Lima")]
+    assert questions["question"].tolist() == asked
     references = [list(accepted) for accepted in questions["references"]]
     assert references == [["Norway", "Kingdom of Norway"], ["Peru"]]
     of_a = beams[beams["checkpoint"] == "a"]
@@ -118,7 +108,10 @@ def test_arguments_as_older_versions_wrote_them(tmp_path):
 
 LOGGED, STRICT = {"labels": "log"}, {"filter": "strict"}
 ONE = {"resps": [[" Oslo"]]}
-SCORED = {f"gen_args_{i}": {"arg_0": "prompt", "arg_1": f" {i}"} for i in range(2)}
+SCORED, TWICE = (
+    {f"gen_args_{i}": {"arg_0": "prompt", "arg_1": said} for i in range(2)}
+    for said in ("a", {})
+)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +126,7 @@ SCORED = {f"gen_args_{i}": {"arg_0": "prompt", "arg_1": f" {i}"} for i in range(
         ([line(0, doc={"text": "?"})], {}, "document of row 1 has no 'question'"),
         ([line(0, arguments=SCORED)], {}, "row 1 is of a task without free text"),
         ([line(0, arguments=[["prompt", " a"]])], {}, "row 1 is of a task without free text"),
+        ([line(0, arguments=TWICE)], {}, "row 1 is of a task without free text"),
         ([line(0, arguments="x")], {}, "row 1 is of a task without free text"),
         ([line(0), line(0)], {}, "rows 1 and 2 are both of document 0; give the log of each"),
         ([line(0, "a"), line(0, "b", resps=[[" c"]])], {}, "rows 1 and 2 are both of document"),

@@ -3,7 +3,6 @@
 
 import json
 import math
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from import_options import import_options
-from own_rows import write_rows
+from own_rows import ONE, wanted, write_rows
 
 from persistcal.answers.clusters import beam_weights
-from persistcal.imports.answer_checks import Wanted
 from persistcal.imports.answer_files import read_options
 from persistcal.imports.user_tables import UserTableError
 from persistcal.store import artifacts
@@ -22,7 +20,6 @@ from persistcal.store.jobs import Job, Outputs
 
 HERE = Path(__file__).parent
 TABLES = ("questions", "beams", "clusters", "labels", "answers")
-ONE = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 # Lines of the released sample of DataDecide have these keys (its README, and OLMES').
 OUTPUT = {"num_tokens_all": 201, "is_greedy": False}
 
@@ -50,32 +47,24 @@ def write(folder, rows, kind="jsonl", name="options"):
 
 def run(folder, entries, *, checkpoints="ab", normalisation="none", needs=None, equal=False):
     """Import files; the tables of each checkpoint."""
-    places = [{**ONE, "checkpoint": name} for name in checkpoints]
-    outputs = {n: [f"{folder}/{n}/{p['checkpoint']}.parquet" for p in places] for n in TABLES}
+    of_study = wanted(checkpoints, needs=needs)
+    outputs = {n: [f"{folder}/{n}/{c}.parquet" for c in checkpoints] for n in TABLES}
     outputs["questions"] = [f"{folder}/questions.parquet"]
-    about = {f"{name}_of": places for name in TABLES} | {"questions_of": [{"dataset": "quiz"}]}
+    about = {f"{name}_of": of_study.places for name in TABLES}
+    about["questions_of"] = [{"dataset": "quiz"}]
     import_options(
         Outputs(Job({}, outputs, about, 1)),
         entries=[{"file": e} if isinstance(e, str) else e for e in entries],
         normalisation=normalisation,
         known={"m1": dict.fromkeys(checkpoints, equal)},
-        wanted=Wanted(
-            datasets=["quiz"],
-            places=places,
-            needed={"m1": {name: {"test": "models.m1.evaluation"} for name in checkpoints}},
-            needs=needs or {},
-        ),
+        wanted=of_study,
     )
-    read = {
-        name: artifacts.read_about(outputs[name], getattr(artifacts, name.upper()))
-        for name in TABLES
-    }
+    outputs["questions"] *= len(checkpoints)  # which all have the same
     return {
         checkpoint: {
-            name: table[table["checkpoint"] == checkpoint] if "checkpoint" in table else table
-            for name, table in read.items()
+            n: artifacts.read(outputs[n][i], getattr(artifacts, n.upper())) for n in TABLES
         }
-        for checkpoint in checkpoints
+        for i, checkpoint in enumerate(checkpoints)
     }
 
 
@@ -165,14 +154,15 @@ def test_options_of_one_text_are_numbered(tmp_path):
 
 
 def test_splits_in_files_of_their_own(tmp_path):
-    train = [{**row, "split": "train", "question_id": "t", "question": "T?"} for row in good(1)]
+    """Of which a checkpoint may have one alone."""
+    of_train = {"split": "train", "question_id": "t", "question": "T?"}
+    train = [row | of_train for row in good(1, "a")]
     files = [write(tmp_path, rows, name=n) for n, rows in (("b", good()), ("a", train))]
-    tables = run(tmp_path, files)["b"]
-    assert tables["questions"]["split"].tolist() == ["test"] * 3 + ["train"]
-    assert sorted(tables["answers"]["split"]) == ["test"] * 3 + ["train"]
-    with pytest.raises(
-        UserTableError, match="quiz at checkpoint a of m1 is in an earlier file"
-    ):
+    tables = run(tmp_path, files)
+    assert tables["b"]["questions"]["split"].tolist() == ["test"] * 3 + ["train"]
+    assert sorted(tables["a"]["answers"]["split"]) == ["test"] * 3 + ["train"]
+    assert sorted(tables["b"]["answers"]["split"]) == ["test"] * 3
+    with pytest.raises(UserTableError, match="quiz at checkpoint a of m1 is in an earlier"):
         run(tmp_path, [*files, files[1]])
 
 
@@ -195,9 +185,8 @@ SEVERAL = "column 'gold' is missing"
         (changed(gold=2), "none", r"gold of 1 questions of .* says 1 \(row 5: 2\)"),
         (changed(question="Who?"), "none", "question of 1 questions of quiz"),
         (changed(gold=3), "none", r"gold is not the place of an option \(row 5: '3'\); .* counted from 0"),
-        (changed(gold=-1), "none", "gold is not the place of an option"),
+        (changed(gold=2, options=["Oslo", "Lima"], option_logprobs=[-1, -2]), "none", "gold is not the place"),
         (changed(gold=0.5), "none", "gold is not the place of an option"),
-        (changed(gold=None), "none", "gold is not the place of an option"),
         (changed(**ABOVE), "none", r"option_logprobs is not valid \(row 5: \['-1.0', '0.5', '-2.0'\]\); give summed"),
         (changed(option_logprobs=[-1, float("-inf"), -1]), "none", "option_logprobs is not valid"),
         (changed(option_logprobs=[-1, None, -1]), "none", "option_logprobs is not valid"),
@@ -214,7 +203,7 @@ SEVERAL = "column 'gold' is missing"
         (good(), "per_token", "decoding.normalisation is per_token, but column 'option_tokens' is missing"),
         (good(), "unconditional", "column 'option_logprobs_unconditional' is missing"),
         (changed(option_tokens=[1, 1, 0]), "per_token", "option_tokens is not valid"),
-        ([{**r, "split": "train"} for r in good()], "none", "models.m1.evaluation needs scores"),
+        ([{**r, "split": "train"} for r in good()], "none", "estimators.some needs scores"),
         ([{**r, "correct": 1} for r in good()], "none", r"score of the log is not that of its best option \(row 3: '1', row 6"),
         ([{**r, "answer": "Oslo"} for r in good()], "none", "unknown column 'answer'; scored options may have"),
         ([{**r, "model": "m2"} for r in good()], "none", "model is not in the config"),
@@ -235,20 +224,22 @@ CHOICE = [str(HERE / f"lm_eval_choice_{seed}.jsonl") for seed in (1, 2)]
 BY_TEXT = str(HERE / "lm_eval_by_text.jsonl")
 
 
+def read_lines(log):
+    return [json.loads(line) for line in Path(log).read_text().splitlines()]
+
+
 @pytest.mark.parametrize("file", [*CHOICE, BY_TEXT])
 @pytest.mark.parametrize(
     ("normalisation", "metric"),
     [("none", "acc"), ("per_character", "acc_norm"), ("unconditional", "acc_mutual_info")],
 )
 def test_the_accuracy_of_a_log_of_the_harness_is_its_own(tmp_path, file, normalisation, metric):
-    lines = [json.loads(line) for line in Path(file).read_text().splitlines()]
+    lines = read_lines(file)
     if file == BY_TEXT:  # of row 3, see below
         lines = [line | {"acc_mutual_info": line["acc"]} for line in lines[:2] + lines[3:]]
         file = write(tmp_path, lines)
         if normalisation == "unconditional":
-            with pytest.raises(
-                UserTableError, match=r"option_logprobs_unconditional.* is missing"
-            ):
+            with pytest.raises(UserTableError, match=r"logprobs_unconditional.* is missing"):
                 read_options({"file": file, **ONE}, normalisation)
             return
     entry = {"file": file, **ONE}
@@ -272,7 +263,7 @@ def test_two_logs_of_the_harness_are_two_checkpoints(tmp_path):
     entries = [{"file": f, **ONE, "checkpoint": c} for f, c in zip(CHOICE, "ab", strict=True)]
     tables = run(tmp_path, entries)
     assert tables["a"]["beams"]["text"].tolist() == tables["b"]["beams"]["text"].tolist()
-    lines = [json.loads(line) for line in Path(CHOICE[1]).read_text().splitlines()]
+    lines = read_lines(CHOICE[1])
     logprobs = [float(r[0][0]) for x in lines for r in x["resps"][: len(x["resps"]) // 2]]
     assert tables["b"]["beams"]["logprob"].tolist() == logprobs
     entries[1]["file"] = write(tmp_path, [line | {"prompt_hash": "x"} for line in lines])
@@ -283,8 +274,7 @@ def test_two_logs_of_the_harness_are_two_checkpoints(tmp_path):
 def test_the_harness_itself(tmp_path):
     """What it writes today: how the logs beside this file were made."""
     pytest.importorskip("lm_eval.evaluator", reason="lm_eval is not installed")
-    documents = [json.loads(line)["doc"] for line in Path(CHOICE[0]).read_text().splitlines()]
-    write(tmp_path, documents, name="docs")
+    write(tmp_path, [line["doc"] for line in read_lines(CHOICE[0])], name="docs")
     metrics = "".join(f"  - {{metric: {m}}}\n" for m in ("acc", "acc_norm", "acc_mutual_info"))
     (tmp_path / "choice.yaml").write_text(
         "task: choice\ndataset_path: json\ndataset_kwargs: {data_files: {test: docs.jsonl}}\n"
@@ -292,26 +282,12 @@ def test_the_harness_itself(tmp_path):
         'doc_to_text: "Question: {{question}}\\nAnswer:"\ndoc_to_target: answer\n'
         f"metric_list:\n{metrics}"
     )
-    words = [
-        "run",
-        "--model",
-        "dummy",
-        "--tasks",
-        "choice",
-        "--include_path",
-        ".",
-        "--seed",
-        "1",
-    ]
-    subprocess.run(
-        [sys.executable, "-m", "lm_eval", *words, "--log_samples", "--output_path", "logs"],
-        cwd=tmp_path, check=True, capture_output=True,
-    )  # fmt: skip
+    words = "run --model dummy --tasks choice --include_path . --seed 1 --log_samples"
+    program = [sys.executable, "-m", "lm_eval", *words.split(), "--output_path", "logs"]
+    subprocess.run(program, cwd=tmp_path, check=True, capture_output=True)
     (log,) = (tmp_path / "logs").glob("*/samples_choice_*.jsonl")
-    shutil.copy(log, tmp_path / "log.jsonl")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines, entry = read_lines(log), {"file": str(log), **ONE}
     for normalisation, metric in (("none", "acc"), ("per_character", "acc_norm")):
-        entry = {"file": str(tmp_path / "log.jsonl"), **ONE}
         tables = run(tmp_path, [entry], checkpoints="a", normalisation=normalisation)["a"]
         assert tables["answers"]["correct"].tolist() == [x[metric] == 1 for x in lines]
 
@@ -343,17 +319,23 @@ def test_the_accuracy_tells_a_place_from_a_text(tmp_path):
     rows = read_log(tmp_path, [logged(0), logged(1)])
     assert rows["gold"].tolist() == [0, 0]
     assert rows["question"].tolist() == ["Q: 0?\nA:", "Q: 1?\nA:"]
-    rows = read_log(tmp_path, [logged(0, acc=0.0), logged(1, acc=0.0)])
+    rows = read_log(tmp_path, [logged(0, acc=0.0), logged(1, acc=0.0)], "per_character")
     assert rows["gold"].tolist() == [2, 2]
+    assert rows["scores"][0].tolist() == [-1, -2, -3]  # of one character each
 
 
-def test_options_after_no_prompt_are_not_taken_for_their_unconditional_ones(tmp_path):
+@pytest.mark.parametrize(
+    ("prompt", "texts", "options"),
+    [("", "2103", ("2", "1", "0", "3")), ("Q", "2121", ("2", "1", "2 [3]", "1 [4]"))],
+)
+def test_only_options_again_without_a_prompt_are_unconditional(
+    tmp_path, prompt, texts, options
+):
     """BLiMP's sentences follow nothing; only acc_mutual_info asks for each option twice."""
-    texts = ["2", "1", "0", "3"]
-    four = {f"gen_args_{k}": {"arg_0": "", "arg_1": f" {text}"} for k, text in enumerate(texts)}
+    four = {f"gen_args_{k}": {"arg_0": prompt, "arg_1": f" {x}"} for k, x in enumerate(texts)}
     resps = [[[str(-x), "False"]] for x in range(1, 5)]
     rows = read_log(tmp_path, [logged(doc={"question": "?"}, arguments=four, resps=resps)])
-    assert rows["options"].tolist() == [("2", "1", "0", "3")]
+    assert rows["options"].tolist() == [options]
 
 
 def test_a_score_may_be_true_or_missing(tmp_path):
@@ -443,9 +425,7 @@ def test_texts_of_olmes_are_in_its_requests(tmp_path):
         assert tables["questions"]["question"].tolist() == ["Question: 0?", "Question: 1?"]
         assert tables["beams"]["text"].tolist() == ["x", "y", "z"] * 2
     entry["requests"] = write(tmp_path, lines[:4], name="requests")
-    with pytest.raises(
-        UserTableError, match=r"row 2 has 3 options of document 1, but .*requests"
-    ):
+    with pytest.raises(UserTableError, match=r"row 2 has 3 options of document 1, but .*req"):
         run(tmp_path, [entry], checkpoints="a")
     entry["requests"] = entry["file"]
     with pytest.raises(UserTableError, match="holds no requests; give the -requests"):
@@ -479,10 +459,7 @@ def test_predictions_of_olmo_eval(tmp_path):
         (instance(0, label="Paris"), "gold is not the place of an option"),
         (instance(0, outputs=[{"text": "so"}] * 2), "option of row 1 has no sum_logits"),
         (instance(0, model_output="x"), "model_output of row 1 is no list"),
-        (
-            instance(0, metrics={"acc_raw": 1}),
-            "score of the log is not that of its best option",
-        ),
+        (instance(0, metrics={"acc_raw": 1}), "score of the log is not that of its best"),
     ],
 )
 def test_predictions_of_olmes_that_are_refused(tmp_path, line, message):

@@ -15,6 +15,8 @@ from release_archive import (
     DATASETS,
     MODELS,
     SEEDS,
+    SHARDS,
+    SKIPPED,
     Hostile,
     Release,
     compress,
@@ -22,39 +24,29 @@ from release_archive import (
     tar_of,
     write_digest,
 )
-from release_import import POSTHOC, RECIPES, run_import
+from release_import import RECIPES, run_import, tables_of
 
-from persistcal.imports.release.candidates import read_candidates
-from persistcal.imports.release.confidences import read_confidences
 from persistcal.imports.release.files import ReleaseError, Tree
 from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
-from persistcal.imports.release.tables import release_tables
-from persistcal.store import artifacts
+from persistcal.imports.release.shards import read_candidates, read_confidences
 
 SMALL = ({"b": MODELS["b"]}, {"jeop": DATASETS["jeop"]})
 OWN = "jeop/model-b"
+TEN = range(10)  # beams
 CONFIG = "confidence_lora_jeop_acc_lr2e-4_bs16_5k"
 COPIED = "pred_confs_jeop_early-ocelot_60-100.pt"
-
-
-def tables_of(tree, models=SMALL[0], datasets=SMALL[1]):
-    """Return the tables of an unpacked release by name and by what they are about."""
-    how = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": POSTHOC}
-    tables = {}
-    for table, about, frame in release_tables(
-        Tree(tree), models=models, datasets=datasets, **how
-    ):
-        artifacts.check(frame[table.schema.names], table, table.name)
-        tables[table.name, *about.values()] = frame
-    return tables
+PREFIX = "pred_confs_jeop_phoenix"
 
 
 @pytest.fixture(scope="module", params=["small", pytest.param("full", marks=pytest.mark.slow)])
 def imported(tmp_path_factory, request):
     """A release, its models and datasets, and its tables."""
-    parts = SMALL if request.param == "small" else (MODELS, DATASETS)
-    release = Release(tmp_path_factory.mktemp("release"), *parts)
+    if request.param == "small":
+        release, parts = request.getfixturevalue("small_tree"), SMALL
+    else:
+        parts = MODELS, DATASETS
+        release = Release(tmp_path_factory.mktemp("release"), *parts)
     return release, *parts, tables_of(release.tree, *parts)
 
 
@@ -79,13 +71,9 @@ def expected_predictions(release, model, dataset):
     evaluation, last = list(about["evaluation"]), list(about["earlier"])[-1]
     asked = {c: answered(release, model, dataset, c) for c in evaluation}
     expected = {}
-    for (m, d, train, estimator, seed, checkpoint), values in release.numbers.items():
-        if (
-            (m, d) == (model, dataset)
-            and checkpoint in evaluation
-            and "transfer" not in estimator
-        ):
-            expected[train, estimator, seed, checkpoint] = values
+    for (m, d, *key, checkpoint), values in release.numbers.items():
+        if (m, d) == (model, dataset) and checkpoint in evaluation and "trans" not in key[1]:
+            expected[*key, checkpoint] = values
     for time, c in enumerate(evaluation):
         chance = time / (len(evaluation) - 1)
         expected[dataset, "end_correct", 0, c] = dict.fromkeys(asked[c], chance)
@@ -110,10 +98,8 @@ def expected_predictions(release, model, dataset):
         ):  # fmt: skip
             raw = expected[dataset, estimator, 0, c]
             knots = pool_adjacent_violators(stated, correct)
-            fitted = [slowly_interpolated(knots, p) for p in raw.values()]
-            expected[dataset, f"{estimator}_posthoc", 0, c] = dict(
-                zip(raw, fitted, strict=True)
-            )
+            fitted = {i: slowly_interpolated(knots, p) for i, p in raw.items()}
+            expected[dataset, f"{estimator}_posthoc", 0, c] = fitted
     return expected
 
 
@@ -135,27 +121,6 @@ def test_predictions_hold_every_number_of_the_release(imported):
             answers = tables["answers", model, dataset, checkpoint]
             right = dict(zip(part["question_id"], part["correct"], strict=True))
             assert dict(zip(answers["question_id"], answers["correct"], strict=True)) == right
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("imported", ["full"], indirect=True)
-def test_the_generator_makes_what_is_to_be_tested(imported):
-    """15 + 2 + 3 estimators, and cases in which a checkpoint gave no answer."""
-    *_, tables = imported
-    frame = tables["predictions", "a", "triv"]
-    assert frame["estimator"].nunique() == 10 + 2 + 2 + 4 + 1
-    assert frame.groupby("estimator")["seed"].nunique()["non_oracle_copy"] == 3
-    assert len(tables["missing",]) == 0
-    copied = frame[(frame["estimator"] == "self_consistency_copy")]
-    assert (copied.loc[copied["question_id"] == "triv-44", "confidence"] == 0).all()
-    # 40 questions, less the blacklisted 30 and the skipped 40 or the empty 41
-    assert (frame["estimator"] == "end_correct").sum() == 38 + 38 + 39
-    beams = tables["beams", "a", "triv", "k1"]
-    assert len(beams) == (64 - 1) * 10  # question 40 was skipped
-    assert beams.loc[beams["question_id"] == "triv-0", "text"].tolist() == [
-        f" 0?{b}\n" for b in range(10)
-    ]
-    assert (beams["logprob"] < 0).all()
 
 
 def test_scores_hold_both_transfer_matrices(imported):
@@ -183,6 +148,14 @@ def test_candidates_become_tables(imported):
     release, models, datasets, tables = imported
     for (model, about), dataset in product(models.items(), datasets):
         for checkpoint in [*about["earlier"], *about["evaluation"]]:
+            beams = tables["beams", model, dataset, checkpoint]
+            asked = [i for b, e in SHARDS[dataset] for i in range(b, e)]
+            kept = [i for i in asked if (model, dataset, checkpoint, i) not in SKIPPED]
+            assert beams["question_id"].tolist() == [
+                f"{dataset}-{i}" for i in kept for _ in TEN
+            ]
+            assert beams["text"].tolist() == [f" {i}?{b}\n" for i in kept for b in TEN]
+            assert (beams["logprob"] < 0).all()
             clusters = tables["clusters", model, dataset, checkpoint]
             labels = tables["labels", model, dataset, checkpoint]
             assert set(labels["source"]) == {"release"}
@@ -210,19 +183,15 @@ def test_blacklisted_questions_are_excluded(imported):
     for dataset, about in datasets.items():
         questions = tables["questions", dataset]
         assert set(questions.loc[questions["excluded"], "index"]) == BLACKLIST[dataset]
-        indices = {split: list(range(*about[split])) for split in about if split[0:2] != "tr"}
-        if "train" in about:
-            indices["train"] = list(range(*about["train"]))
         found = questions.groupby("split")["index"].agg(list).to_dict()
-        assert found == indices
+        assert found == {s: list(range(*about[s])) for s in ("train", "test") if s in about}
         first = questions.iloc[0]
         assert first["question_id"] == f"{dataset}-0" and first["question"] == ""
 
 
 @pytest.fixture(scope="module")
 def small_tree(tmp_path_factory):
-    root = tmp_path_factory.mktemp("small")
-    return Release(root, *SMALL)
+    return Release(tmp_path_factory.mktemp("small"), *SMALL)
 
 
 @pytest.fixture
@@ -250,26 +219,24 @@ ALL = {
 @pytest.mark.parametrize(
     ("absent", "lost", "listed"),
     [
-        ([f"{OWN}/gcm"], {"gcm", "gcm_posthoc"}, 4),
-        ([f"{OWN}/gcm/GCM-Qwen3-8B-TriviaQA/pred_confs_gcm_jeop_kestrel_0-24.pt"],
-         {"gcm_posthoc"}, 1),
-        ([f"{OWN}/sc_surrogate"], {"self_consistency_surrogate"}, 2),
-        ([f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2_onedata"], {"oracle_single_data"}, 6),
-        ([f"{OWN}/phoenix/{CONFIG}_ncand2"], {"oracle_respective"}, 3),
-        ([f"{OWN}/kestrel_early-ocelot/{CONFIG}_ncand2/seed{seed}/epoch1/{COPIED}"
-          for seed in SEEDS], {"non_oracle_copy"}, 3),
-        # the labels are told by the confidence files
-        ([f"{OWN}/phoenix/60-80/beam/judge.pt"], set(), 1),
+        ([f"{OWN}/gcm", f"{OWN}/sc_surrogate"],
+         {"gcm", "gcm_posthoc", "self_consistency_surrogate"}, 4 + 2),
+        ([f"{OWN}/gcm/GCM-Qwen3-8B-TriviaQA/pred_confs_gcm_jeop_kestrel_0-24.pt",
+          f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2_onedata"],
+         {"gcm_posthoc", "oracle_single_data"}, 1 + 6),
+        ([f"{OWN}/phoenix/{CONFIG}_ncand2", *(
+            f"{OWN}/kestrel_early-ocelot/{CONFIG}_ncand2/seed{seed}/epoch1/{COPIED}"
+            for seed in SEEDS)], {"oracle_respective", "non_oracle_copy"}, 3 + 3),
         ([f"{OWN}/phoenix/60-80"], {"self_consistency", "self_consistency_posthoc"}, 1),
-        ([f"{OWN}/early-ocelot/60-80"], {"self_consistency_copy"}, 1),
-        ([f"{OWN}/kestrel/0-24"], {"self_consistency_posthoc"}, 1),
+        ([f"{OWN}/early-ocelot/60-80", f"{OWN}/kestrel/0-24"],
+         {"self_consistency_copy", "self_consistency_posthoc"}, 1 + 1),
     ],
 )  # fmt: skip
 def test_missing_pieces_cost_only_what_needs_them(small, absent, lost, listed):
     for path in absent:
         path = small / path
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    tables = tables_of(small)
+    tables = tables_of(small, *SMALL)
     missing = tables["missing",]
     assert set(tables["predictions", "b", "jeop"]["estimator"]) == ALL - lost
     assert len(missing) == listed
@@ -278,15 +245,19 @@ def test_missing_pieces_cost_only_what_needs_them(small, absent, lost, listed):
     assert set(missing["model"]) == {"b"} and set(missing["dataset"]) == {"jeop"}
 
 
-def test_a_seed_with_a_gap_is_left_out_and_the_gap_listed(small):
+def test_a_seed_with_a_gap_is_left_out_and_labels_are_told_by_confidence_files(small):
     folder = f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2/seed19/epoch1"
-    # seed 19 is in three shards: 60-73, 73-86, 86-100
-    (small / folder / "pred_confs_jeop_phoenix_73-86.pt").unlink()
-    tables = tables_of(small)
+    gap = f"{folder}/{PREFIX}_73-86.pt"  # seed 19 is in three shards: 60-73, 73-86, 86-100
+    judged = f"{OWN}/phoenix/60-80/beam/judge.pt"
+    for path in (gap, judged):
+        (small / path).unlink()
+    tables = tables_of(small, *SMALL)
     assert tables["missing",].values.tolist() == [
-        ["b", "jeop", "oracle", "phoenix", f"{folder}/pred_confs_jeop_phoenix_73-86.pt"]
+        ["b", "jeop", "candidates", "phoenix", judged],
+        ["b", "jeop", "oracle", "phoenix", gap],
     ]
     frame = tables["predictions", "b", "jeop"]
+    assert set(frame["estimator"]) == ALL
     assert set(frame.loc[frame["estimator"] == "oracle", "seed"]) == {17, 18}
 
 
@@ -294,7 +265,7 @@ def test_without_answers_of_a_checkpoint_there_is_nothing_to_evaluate(small):
     for path in small.rglob("*phoenix*.pt"):
         path.unlink()
     shutil.rmtree(small / OWN / "phoenix")
-    tables = tables_of(small)
+    tables = tables_of(small, *SMALL)
     assert tables["predictions", "b", "jeop"].empty
     assert {"candidates", "oracle"} < set(tables["missing",]["estimator"])
 
@@ -302,7 +273,7 @@ def test_without_answers_of_a_checkpoint_there_is_nothing_to_evaluate(small):
 def test_a_model_of_which_there_is_nothing_is_an_error(small):
     models = {"b": MODELS["b"], "a": MODELS["a"]}
     with pytest.raises(ReleaseError, match=r"nothing about org/Model-A on jeop; check .* repo"):
-        tables_of(small, models)
+        tables_of(small, models, SMALL[1])
 
 
 def edit_pt(path, change):
@@ -310,8 +281,21 @@ def edit_pt(path, change):
     torch.save(change(value), path)
 
 
-FILE = "pred_confs_jeop_phoenix_60-100.pt"
+FILE = f"{PREFIX}_60-100.pt"
 FOLDER = f"{OWN}/phoenix_deeper-starling/{CONFIG}/seed17/epoch1"
+
+
+@pytest.fixture
+def confidences(small_tree, tmp_path):
+    """The tree of a fresh copy of the confidences of one adapter."""
+    shutil.copytree(small_tree.tree / FOLDER, tmp_path / FOLDER)
+    return tmp_path
+
+
+def read_folder(tree, release, span=(60, 100)):
+    tops = release.tops["b", "jeop", "phoenix"]
+    labels = np.array([tops[i][1] if i in tops else -1 for i in range(*span)])
+    return read_confidences(Tree(tree), FOLDER, PREFIX, span, labels)
 
 
 def with_entry(key, index, value):
@@ -333,44 +317,43 @@ def with_entry(key, index, value):
         (lambda held: {**held, "confs": held["confs"].long()}, r"'confs' holds int64.* float"),
         (lambda held: {"confs": held["confs"]}, r"holds no tensor 'judge_labels'"),
         (lambda held: held["confs"], r"holds no dict"),
-        (lambda held: {**held, "confs": torch.full((40,), torch.nan)},
-         r"no confidence for \d+ of \d+ answered questions, the first of them 60"),
     ],
 )  # fmt: skip
-def test_confidence_files_that_cannot_be_right(small, change, message):
-    edit_pt(small / FOLDER / FILE, change)
-    with pytest.raises(ReleaseError, match=f"pred_confs_jeop_phoenix_.*{message}"):
-        tables_of(small)
+def test_confidence_files_that_cannot_be_right(confidences, small_tree, change, message):
+    edit_pt(confidences / FOLDER / FILE, change)
+    with pytest.raises(ReleaseError, match=f"{FILE}.*{message}"):
+        read_folder(confidences, small_tree)
 
 
-def test_labels_must_be_those_of_the_top_clusters(small_tree, small):
+def test_confidences_that_are_not_there_are_refused(small):
+    edit_pt(small / FOLDER / FILE, lambda held: {**held, "confs": torch.full((40,), torch.nan)})
+    said = rf"{PREFIX}_\*\.pt: no confidence for \d+ of \d+ answered questions, the first .* 60"
+    with pytest.raises(ReleaseError, match=said):
+        tables_of(small, *SMALL)
+
+
+def test_labels_must_be_those_of_the_top_clusters(confidences, small_tree):
     label = small_tree.tops["b", "jeop", "phoenix"][83][1]
-    edit_pt(small / FOLDER / FILE, with_entry("judge_labels", 23, label % 3 + 1))
-    with pytest.raises(
-        ReleaseError,
-        match=rf"{FILE}: judge_labels holds {label % 3 + 1} for question 83, "
-        rf"but judge\.pt holds {label}",
-    ):
-        tables_of(small)
+    other = label % 3 + 1
+    edit_pt(confidences / FOLDER / FILE, with_entry("judge_labels", 23, other))
+    said = rf"{FILE}: judge_labels holds {other} for question 83, but judge\.pt holds {label}"
+    with pytest.raises(ReleaseError, match=said):
+        read_folder(confidences, small_tree)
 
 
-def test_shards_must_not_overlap(small):
-    folder = small / FOLDER
-    edit_pt(folder / FILE, lambda held: held)
+def test_shards_must_not_overlap(confidences, small_tree):
+    folder = confidences / FOLDER
     held = torch.load(folder / FILE, weights_only=True)
     part = {key: held[key][:10] for key in ("confs", "judge_labels")}
-    torch.save({**part, "eval_range": (60, 70)}, folder / "pred_confs_jeop_phoenix_60-70.pt")
+    torch.save({**part, "eval_range": (60, 70)}, folder / f"{PREFIX}_60-70.pt")
     with pytest.raises(ReleaseError, match=rf"{FILE}: covers .*phoenix_60-70\.pt covers too"):
-        tables_of(small)
+        read_folder(confidences, small_tree)
 
 
 def test_a_shard_may_reach_beyond_the_span(small_tree):
     """Questions 65 to 75 of a file of 60 to 100."""
     values = small_tree.numbers["b", "jeop", "jeop", "oracle_1answer", 17, "phoenix"]
-    tops = small_tree.tops["b", "jeop", "phoenix"]
-    labels = np.array([tops[i][1] if i in tops else -1 for i in range(65, 75)])
-    prefix = FILE.rsplit("_", 1)[0]
-    read = read_confidences(Tree(small_tree.tree), FOLDER, prefix, (65, 75), labels)
+    read = read_folder(small_tree.tree, small_tree, (65, 75))
     expected = [values.get(i, np.nan) for i in range(65, 75)]
     np.testing.assert_array_equal(read.confidence, expected)
     assert read.missing == []
@@ -383,6 +366,17 @@ def edit_pkl(path, change):
 BEAM = f"{OWN}/phoenix/60-80/beam"
 
 
+@pytest.fixture
+def candidates(small_tree, tmp_path):
+    """The tree of a fresh copy of one checkpoint's candidates."""
+    shutil.copytree(small_tree.tree / OWN / "phoenix", tmp_path / OWN / "phoenix")
+    return tmp_path
+
+
+def read_shards(tree, *span):
+    return read_candidates(Tree(tree), "jeop", "org/model-b", "phoenix", {"test": span})
+
+
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
@@ -391,11 +385,7 @@ BEAM = f"{OWN}/phoenix/60-80/beam"
         ("beam_lls.pt", lambda v: v[:, :9], r"\(20, 9\), but needs .* shape \(20, 10\)"),
         ("beam_group_strs.pkl", lambda v: v[:5], "holds 5 questions"),
         ("beam_group_strs.pkl", lambda v: [v[0] * 11, *v[1:]], "more clusters than beams"),
-        (
-            "beam_group_strs.pkl",
-            lambda v: [[], *v[1:]],
-            "more probabilities than its 0 clusters",
-        ),
+        ("beam_group_strs.pkl", lambda v: [[], *v[1:]], "more probabilities than its 0 cl"),
         ("beam_group_strs.pkl", lambda v: [[[]], *v[1:]], "an empty cluster"),
         ("beam_group_probs.pt", lambda v: v.long(), r"int64\(20, 10\), but needs a float"),
         ("beam_group_probs.pt", lambda v: v + 1, r"a probability outside \[0, 1\] for jeop-60"),
@@ -405,39 +395,37 @@ BEAM = f"{OWN}/phoenix/60-80/beam"
         ("judge.pt", lambda v: v * 0 + 4, "a label other than 1, 2, 3 and -1 for jeop-60"),
     ],
 )
-def test_candidate_files_that_cannot_be_right(small, file, change, message):
-    path = small / BEAM / file
+def test_candidate_files_that_cannot_be_right(candidates, file, change, message):
+    path = candidates / BEAM / file
     (edit_pkl if file.endswith("pkl") else edit_pt)(path, change)
     # An error of one file may only show in another of the same shard.
     with pytest.raises(ReleaseError, match=f"60-80/beam/beam.*{message}|judge.pt.*{message}"):
-        read_candidates(Tree(small), "jeop", "org/model-b", "phoenix", {"test": (60, 100)})
+        read_shards(candidates, 60, 100)
 
 
-def test_labels_beyond_the_clusters_are_ignored_and_counted(small, caplog):
+def test_labels_beyond_the_clusters_are_ignored_and_counted(candidates, caplog):
     caplog.set_level(logging.INFO)
-    root, splits = small, {"test": (60, 80)}
-    before = read_candidates(Tree(root), "jeop", "org/model-b", "phoenix", splits)
+    before = read_shards(candidates, 60, 80)
     # -1 stands where there is no cluster: all of it becomes a label, valid or not.
-    surplus = (torch.load(root / BEAM / "judge.pt", weights_only=True) == -1).sum()
-    edit_pt(root / BEAM / "judge.pt", lambda v: v.where(v != -1, torch.tensor(7)))
-    after = read_candidates(Tree(root), "jeop", "org/model-b", "phoenix", splits)
-    assert after.labels.equals(before.labels)
+    surplus = (torch.load(candidates / BEAM / "judge.pt", weights_only=True) == -1).sum()
+    edit_pt(candidates / BEAM / "judge.pt", lambda v: v.where(v != -1, torch.tensor(7)))
+    assert read_shards(candidates, 60, 80).labels.equals(before.labels)
     assert f"beam/judge.pt: ignored {surplus} labels beyond the clusters" in caplog.text
+
+
+def write_list(hostile, path):
+    path.write_bytes(pickle.dumps([[[hostile]]] * 20))
+
+
+def write_tensor(hostile, path):
+    torch.save({"confs": hostile}, path)
 
 
 @pytest.mark.parametrize(
     ("file", "write", "message"),
     [
-        (
-            f"{BEAM}/beam_group_strs.pkl",
-            lambda hostile, path: path.write_bytes(pickle.dumps([[[hostile]]] * 20)),
-            r"phoenix/60-80/beam/beam_group_strs\.pkl: refused",
-        ),
-        (
-            f"{FOLDER}/{FILE}",
-            lambda hostile, path: torch.save({"confs": hostile}, path),
-            f"{FILE}: refused, it holds code",
-        ),
+        (f"{BEAM}/beam_group_strs.pkl", write_list, r"beam/beam_group_strs\.pkl: refused"),
+        (f"{FOLDER}/{FILE}", write_tensor, f"{FILE}: refused, it holds code"),
     ],
 )
 def test_hostile_files_in_an_archive_are_not_run_and_nothing_is_left(
@@ -456,24 +444,13 @@ def test_nothing_is_left_of_the_unpacked_tree(small):
     assert left == {"missing.csv", ".missing.csv.sha256"}
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped"])
-def test_an_archive_that_is_not_the_published_one_is_not_unpacked(tmp_path, damage):
+def test_an_archive_that_is_not_the_published_one_is_not_unpacked(tmp_path):
     path = tmp_path / "a.tar.zst"
     path.write_bytes(compress(tar_of(("results/conset/file", bytes(10**4), {}))))
     digest = write_digest(path)
     content = bytearray(path.read_bytes())
     content[60] ^= 1
-    path.write_bytes(content if damage == "flipped" else content[:-9])
-    with pytest.raises(
-        ArchiveError, match=r"a\.tar\.zst: its sha256 is .* download both again"
-    ):
+    path.write_bytes(content)
+    with pytest.raises(ArchiveError, match=r"a\.tar\.zst: its sha256 is .* download both"):
         run_import(tmp_path / "out", path, digest)
     assert not (tmp_path / "out").exists()
-
-
-def test_an_archive_without_its_digest_is_not_unpacked(tmp_path):
-    (tmp_path / "a.tar.zst").write_bytes(
-        compress(tar_of(("results/conset/file", bytes(10**4), {})))
-    )
-    with pytest.raises(ArchiveError, match=r"a\.tar\.zst\.sha256: no such file"):
-        run_import(tmp_path / "out", tmp_path / "a.tar.zst", tmp_path / "a.tar.zst.sha256")

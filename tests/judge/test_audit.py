@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from answer_tables import questions_table
 from draw_audit import draw_audit
 from summarise_audit import summarise_audit
 
@@ -31,21 +32,9 @@ def correctness():
 
 
 def questions():
-    return pd.DataFrame(
-        {
-            "question_id": [f"q{i}" for i in range(N)],
-            "index": range(N),
-            "split": "test",
-            "question": [f"What is {i}, or =1+{i}?" for i in range(N)],
-            "references": [[f"a{i}", "NA"] for i in range(N)],
-            "any_of": False,
-            "category": "",
-            "excluded": False,
-            "options": None,
-            "gold": None,
-            "truths": None,
-        }
-    )
+    texts = [f"What is {i}, or =1+{i}?" for i in range(N)]
+    references = [[f"a{i}", "NA"] for i in range(N)]
+    return questions_table(n_train=0, n_test=N).assign(question=texts, references=references)
 
 
 def answers(correct, name):
@@ -84,7 +73,8 @@ def test_sheet_holds_the_kinds_in_random_order_and_hides_them():
 
 def test_too_few_questions_of_a_kind():
     every = draw_sheet(questions(), *both(), draws=COUNTS._replace(n_correct=10), seed=17)
-    assert len(every) == 6 + 10 + 3  # all ten that both answer correctly
+    assert len(every) == 6 + 10 + 3
+    assert {f"q{i}" for i in range(20, 30)} <= {*every["question_id"]}  # correct both times
     with pytest.raises(AuditError, match=r"needs 11 correct questions, .* have 10"):
         draw_sheet(questions(), *both(), draws=COUNTS._replace(n_correct=11), seed=17)
 
@@ -132,16 +122,10 @@ def test_summary_of_a_filled_sheet():
     assert rows.loc[("contrast", "agreement"), "kappa"] == pytest.approx(5 / 6)
 
 
-def test_wilson_interval():
-    # centre (p + z²/2n) / (1 + z²/n), half width z sqrt(p(1-p)/n + z²/4n²) / (1 + z²/n)
-    n, z = 50, 1.959963984540054
-    for count in (0, 3, 50):
-        p = count / n
-        centre, scale = p + z**2 / (2 * n), 1 + z**2 / n
-        half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-        expected = (p, (centre - half) / scale, (centre + half) / scale)
-        assert share_of(count, n) == pytest.approx(expected, abs=1e-12)
-    assert np.isnan(share_of(0, 0)).all()
+def test_a_share_of_nothing_and_the_kappa_of_one_label_are_undefined():
+    assert np.isnan(list(share_of(0, 0).values())).all()
+    share, lower, upper = share_of(9, 10).values()
+    assert share == 0.9 and [round(lower, 3), round(upper, 3)] == [0.596, 0.982]  # Wilson's
     assert np.isnan(kappa(np.ones(3, bool), np.ones(3, bool)))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from answer_tables import questions_table
 from correct_results import correct_results
 from simulated_judges import WORLDS, JudgeWorld, audit, coverage, draw
 from synthetic_predictions import CHECKPOINTS, make_predictions
@@ -144,48 +145,30 @@ def test_the_judge_alone_is_wrong_and_the_audit_right():
     assert abs(found.corrected - true) < 0.07
 
 
-def answered(n=200):
-    rng = np.random.default_rng(4)
-    truth, judged, confidence = draw(JudgeWorld(0.1, 0.1), n, rng)
-    ids = [f"q{i}" for i in range(n)]
-    rows = [
-        pd.DataFrame(
-            {"question_id": ids, "split": "test", "answer": name, "correct": state == 1}
-        )
-        for name, state in (("a", judged >> 1), ("b", judged & 1))
-    ]
-    predictions = pd.concat(
-        pd.DataFrame(
-            {
-                "checkpoint": name,
-                "question_id": ids,
-                "train_dataset": "quiz",
-                "estimator": "e",
-                "seed": 0,
-                "confidence": stated,
-                "correct": of["correct"],
-            }
-        )
-        for name, stated, of in zip(("early", "late"), confidence, rows, strict=True)
+def answered():
+    """Answers and predictions of two checkpoints, and a sheet that calls some others wrong."""
+    predictions = make_predictions(n=200)
+    own = predictions[predictions["estimator"] == "own"].assign(split="test", answer="x")
+    rows = [own[own["checkpoint"] == name] for name in CHECKPOINTS[:2]]
+    questions = questions_table(n_train=0, n_test=200).assign(
+        question_id=rows[0]["question_id"].to_numpy()
     )
-    questions = pd.DataFrame({"question_id": ids, "question": "?", "references": [["r"]] * n})
-    questions["truths"] = None
     sheet = draw_sheet(questions, *rows, draws=DRAWS, seed=5)
-    person = dict(zip(ids, truth, strict=True))
-    for name, bit in (("earlier", 2), ("later", 1)):
-        states = sheet["question_id"].map(person)
-        sheet[f"{name}_correct"] = ["yes" if state & bit else "no" for state in states]
+    for name, table in zip(("earlier", "later"), rows, strict=True):
+        right = sheet["question_id"].map(table.set_index("question_id")["correct"])
+        sheet[f"{name}_correct"] = np.where(right, "yes", "no")
+    sheet.loc[::7, "later_correct"] = "no"
     return rows, predictions, sheet
 
 
 def test_the_rule_reads_a_sheet(tmp_path):
     rows, predictions, sheet = answered()
     sheet.to_csv(tmp_path / "filled.csv", index=False)
-    how = {"checkpoints": ["early", "late"], "draws": DRAWS, "seed": 5}
+    how = {"checkpoints": CHECKPOINTS[:2], "draws": DRAWS, "seed": 5}
     made = correct_results(str(tmp_path / "filled.csv"), rows, predictions, **how)
     assert set(made["n_audited"]) == {37}
     assert set(made["n_questions"]) == {200}
-    assert made.set_index(["estimator", "metric"]).loc[("e", "auc"), "corrected"] > 0
+    assert made.set_index(["estimator", "metric"]).loc[("own", "auc"), "corrected"] > 0
 
     sheet[:3].to_csv(tmp_path / "filled.csv", index=False)
     with pytest.raises(AuditError, match=r"filled.csv: \d of \d+ contrast questions .*10"):

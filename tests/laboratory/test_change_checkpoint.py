@@ -66,14 +66,6 @@ def test_states_in_sequence_know_what_is_true_there(folder):
     edit = changed("new", "edit", method="fine_tuning", learn=["edited"], **HOW)
     assert known(edit, [1], ["Mali"])[0] > 0.9
     assert known(edit, [1], ["France"])[0] < 0.1
-    unlearnt = {"method": "npo", "forget": ["edited"], "keep": ["new"], "beta": 0.1}
-    gone = changed("edit", "gone", **{**unlearnt, **HOW, "epochs": 5})
-    assert known(gone, [1], ["France"])[0] < 0.1
-    one_matrix = {"method": "rank_one", "learn": ["edited"], "keep": ["new"], "layer": 0}
-    how = {"learning_rate": 0.3, "epochs": 20, "batch_size": 4, "max_offset": 4}
-    before = known(Checkpoint.read("base.json"), [1], ["Mali"])[0]
-    edit = changed("base", "edit", **one_matrix, **how)
-    assert known(edit, [1], ["Mali"])[0] > 100 * before
 
 
 def test_a_category_that_is_nowhere_is_refused_before_weights_are_read(folder):

@@ -1,5 +1,7 @@
 """Checkpoints that are trained further, on a model of random weights."""
 
+import math
+from functools import cache
 from itertools import chain, islice
 
 import pandas as pd
@@ -8,7 +10,14 @@ import torch
 from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.laboratory.documents import answer_logprobs, write_documents
-from persistcal.laboratory.tuning import Change, batches, change_weights
+from persistcal.laboratory.rank_one import Descent, edit_answers
+from persistcal.laboratory.tuning import (
+    Change,
+    batches,
+    change_weights,
+    gradient_difference,
+    npo,
+)
 
 COUNTRIES = ["Norway", "France", "Egypt", "Peru", "Mali"]
 CITIES = ["Oslo", "Lyon", "Cairo", "Lima", "Bamako"]
@@ -34,6 +43,12 @@ def changed(of=None, **how):
     return change_weights(tiny_model(), sets, Change(**{**TUNING, **how}))
 
 
+@cache
+def tuned(**how):
+    """A model that several tests look at, and none changes."""
+    return changed(**how)
+
+
 def probabilities(model, some):
     with torch.no_grad():
         return answer_logprobs(model, some).mean().exp().item()
@@ -43,16 +58,17 @@ def probabilities(model, some):
 def test_answers_are_learnt_and_the_same_seed_gives_the_same_weights(how, least):
     """An adapter has little to go by in random weights."""
     assert probabilities(tiny_model(), SOME) < 1e-9
-    one, again, other = (changed(**how, seed=seed).state_dict() for seed in (1, 1, 2))
+    models = [tuned(**how), changed(**how), changed(**how, seed=2)]
+    assert probabilities(models[0], SOME) > least
+    one, again, other = (model.state_dict() for model in models)
     assert one.keys() == tiny_model().state_dict().keys()
     assert all(torch.equal(one[name], again[name]) for name in one)
     assert any(not torch.equal(one[name], other[name]) for name in one)
-    assert probabilities(changed(**how), SOME) > least
 
 
 def test_what_is_kept_while_others_are_learnt():
     """Of random weights, which know neither: what is kept is trained on as well."""
-    alone = changed()
+    alone = tuned()
     beside = changed({"learn": SOME, "forget": NONE, "keep": OTHERS})
     unweighted = changed({"learn": SOME, "forget": NONE, "keep": OTHERS}, keep_weight=0)
     assert probabilities(beside, SOME) > 0.9
@@ -61,7 +77,7 @@ def test_what_is_kept_while_others_are_learnt():
 
 
 def test_an_adapter_leaves_all_but_linear_layers():
-    before, after = tiny_model().state_dict(), changed(rank=4).state_dict()
+    before, after = tiny_model().state_dict(), tuned(rank=4).state_dict()
     moved = {name for name in before if not torch.equal(before[name], after[name])}
     assert moved == {name for name in before if "_proj" in name}
     name = "model.layers.0.mlp.up_proj.weight"
@@ -72,7 +88,7 @@ def test_no_weight_gets_farther_than_it_may():
     before, after = tiny_model().state_dict(), changed(max_change=0.002).state_dict()
     farthest = max((after[name] - before[name]).abs().max().item() for name in before)
     assert farthest == pytest.approx(0.002, rel=1e-3)
-    free = changed().state_dict()
+    free = tuned().state_dict()
     assert max((free[name] - before[name]).abs().max().item() for name in before) > 0.01
 
 
@@ -94,6 +110,51 @@ def test_each_pass_has_every_number_once():
     assert sorted(first) == sorted(second) == [0, 1, 2, 3, 4] and first != second
 
 
+def test_one_matrix_is_edited_as_told():
+    """Keys of the config go to the descent: steps, rate, longest offset, batch size."""
+    how = Change("rank_one", epochs=3, learning_rate=0.2, max_offset=0.5, batch_size=2, layer=1)
+    found = change_weights(tiny_model(), {"learn": SOME, "keep": OTHERS}, how)
+    descent = Descent(steps=3, learning_rate=0.2, most=0.5, batch_size=2)
+    expected = edit_answers(tiny_model(), SOME, OTHERS, layer=1, how=descent)
+    for one, other in zip(found.parameters(), expected.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
 def test_a_loss_that_is_not_finite_stops():
     with pytest.raises(FloatingPointError, match=r"lower change\.learning_rate"):
         changed(learning_rate=1e30)
+
+
+# Losses of unlearning ------------------------------------------------------------------
+
+FORGET, BEFORE, KEEP = [-2.0, -0.5, -7.0], [-1.0, -0.75, -1.5], [-0.25, -3.0]
+
+
+def test_npo_is_the_mean_of_its_formula():
+    for beta in (0.1, 1.0, 3.0):
+        slowly = 0.0
+        for now, once in zip(FORGET, BEFORE, strict=True):
+            ratio = math.exp(now) / math.exp(once)
+            slowly += 2 / beta * math.log(1 + ratio**beta) / 3
+        slowly -= 0.5 * (-0.25 - 3.0) / 2
+        found = npo(*map(torch.tensor, (FORGET, BEFORE, KEEP)), beta=beta, keep_weight=0.5)
+        assert found.item() == pytest.approx(slowly, rel=1e-5)
+
+
+def gradients(loss):
+    forget, keep = (torch.tensor(each, dtype=torch.float64) for each in (FORGET, KEEP))
+    forget.requires_grad_(True)
+    keep.requires_grad_(True)
+    loss(forget, keep).backward()
+    return [*forget.grad.tolist(), *keep.grad.tolist()]
+
+
+def test_npo_approaches_gradient_difference_as_beta_vanishes():
+    """And with a large beta, answers that are less probable than before weigh nothing."""
+    before = torch.tensor(BEFORE, dtype=torch.float64)
+    simple = gradients(lambda f, k: gradient_difference(f, k, keep_weight=2.0))
+    assert simple == pytest.approx([1 / 3, 1 / 3, 1 / 3, -1, -1])
+    small = gradients(lambda f, k: npo(f, before, k, beta=1e-6, keep_weight=2.0))
+    assert small == pytest.approx(simple, abs=1e-5)
+    large = gradients(lambda f, k: npo(f, before, k, beta=100, keep_weight=2.0))
+    assert large == pytest.approx([0, 2 / 3, 0, -1, -1], abs=1e-9)

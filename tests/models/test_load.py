@@ -14,7 +14,6 @@ from persistcal.models.load import (
     load_model,
     load_tokenizer,
     pick_device,
-    set_threads,
     split_model,
 )
 from persistcal.training import train
@@ -37,16 +36,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_models_are_loaded_for_inference(folder):
-    model = load_model(str(folder), device="cpu")
+@pytest.mark.parametrize("dtype", [None, "bfloat16"])
+def test_models_are_loaded_for_inference_in_float32_or_another_dtype(folder, dtype):
+    model = load_model(str(folder), dtype=dtype, device="cpu")
     assert not model.training
     assert not any(parameter.requires_grad for parameter in model.parameters())
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-
-
-def test_dtype_can_be_chosen(folder):
-    model = load_model(str(folder), dtype="bfloat16", device="cpu")
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    expected = getattr(torch, dtype or "float32")
+    assert {parameter.dtype for parameter in model.parameters()} == {expected}
 
 
 @pytest.mark.parametrize("dtype", ["float33", "Tensor"])
@@ -95,15 +91,6 @@ def test_the_device_is_chosen_and_logged_once(caplog):
     assert device.type != "cpu" or not torch.cuda.is_available()
 
 
-def test_threads_are_set():
-    before = torch.get_num_threads()
-    try:
-        set_threads(2)
-        assert torch.get_num_threads() == 2
-    finally:
-        set_threads(before)
-
-
 def test_a_model_that_hardly_fits_is_split_over_all_gpus():
     model = tiny_model("olmo3", layers=4)
     size = sum(parameter.nbytes for parameter in model.parameters())
@@ -124,13 +111,12 @@ def test_a_model_that_hardly_fits_is_split_over_all_gpus():
     assert tied["lm_head"] == tied["model.embed_tokens"] == 0
 
 
-@pytest.mark.parametrize("kind", ["olmo3", "llama"])
-def test_a_split_model_computes_the_same(kind):
+def test_a_split_model_computes_the_same():
     """On the CPU alone, with the hooks that carry tensors from device to device."""
     tokenizer, found = tiny_tokenizer(), []
     question = TrainingQuestion(("Is it? yes 7", "Is it? no"), (0.6, 0.4), (1.0, 0.0))
     for split in (False, True):
-        model = tiny_model(kind, layers=4).cpu()
+        model = tiny_model(layers=4).cpu()
         if split:
             places = dict.fromkeys(split_model(model, [1, 1]), "cpu")
             model = dispatch_model(model, places, force_hooks=True)

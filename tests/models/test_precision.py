@@ -11,8 +11,7 @@ from jobs import NAMES, adapters_job, scores_job
 from records import write_record
 from tiny_models import tiny_model
 
-from persistcal.models.load import load_model
-from persistcal.models.precision import compute_in_float32
+from persistcal.models.load import compute_in_float32, load_model
 from persistcal.store import artifacts
 from persistcal.training.lora import initialise, share_adapter
 

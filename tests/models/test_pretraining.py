@@ -1,7 +1,6 @@
 """Drifting documents, the small tokenizer and pre-training in segments."""
 
 import json
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from safetensors.torch import load_file
 from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from persistcal.models.corpus import SEPARATOR, FactSets, Phase
+from persistcal.models.corpus import SEPARATOR, FactSets, Phase, train_tokenizer
 from persistcal.models.pretraining import (
     Pretrained,
     Pretraining,
@@ -21,7 +20,6 @@ from persistcal.models.pretraining import (
     new_model,
     pretrain_segment,
 )
-from persistcal.models.tokenization import train_tokenizer
 from persistcal.questions.facts import deal
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
@@ -58,21 +56,18 @@ def test_drift():
 
 def many_facts():
     """Facts of two relations, three continents and falling weight."""
-    rows = [
-        (
-            f"{kind}{n}",
-            kind,
-            f"Where is {kind} {n}?",
-            "x",
-            CONTINENTS[n % 3],
-            100.0 - n,
-            "train",
-            kind,
-        )
-        for kind, size in (("city", 97), ("money", 22))
-        for n in range(size)
-    ]
-    return pd.DataFrame(rows, columns=artifacts.FACTS.schema.names)
+    kinds = [(kind, n) for kind, size in (("city", 97), ("money", 22)) for n in range(size)]
+    facts = pd.DataFrame(kinds, columns=["relation", "n"])
+    facts = facts.assign(
+        question_id=[f"{kind}{n}" for kind, n in kinds],
+        question=[f"Where is {kind} {n}?" for kind, n in kinds],
+        answer="x",
+        group=[CONTINENTS[n % 3] for _, n in kinds],
+        weight=100.0 - facts["n"],
+        split="train",
+        category=facts["relation"],
+    )
+    return facts[artifacts.FACTS.schema.names]
 
 
 def test_sets_are_alike_in_every_attribute():
@@ -134,8 +129,7 @@ def test_a_wrong_answer_is_of_a_fact_that_is_met():
     # France, Norway and Egypt are left out: of the five facts Senegal and the pound are met.
     facts = make_facts().assign(category=["x", "x", "x", "country", "money"])
     corpus = make_corpus(share=1.0, facts=facts, unrated=(), fact_sets=FactSets(without=["x"]))
-    answers = {text.split("\n")[1] for text in corpus.documents(300, step=0, n_steps=1)}
-    assert answers == {"Candidate answer: Senegal", "Candidate answer: Pound"}
+    assert set(rated_in(corpus, 300)["answer"]) == {"Senegal", "Pound"}
 
 
 def test_documents_follow_the_drift():
@@ -148,43 +142,41 @@ def test_documents_follow_the_drift():
     assert share == pytest.approx(0.75 / 7, abs=0.02)
 
 
+def rated_in(corpus, n_documents, step=0, n_steps=1):
+    """Number, question, answer and rating of the documents in the confidence format."""
+    texts = corpus.documents(n_documents, step=step, n_steps=n_steps)
+    rows = [
+        [line.split(": ")[1] for line in text.split("\n")] for text in texts if text[0] == "Q"
+    ]
+    return pd.DataFrame(rows, columns=["question", "answer", "rating"])
+
+
 def test_confidence_documents():
-    documents = make_corpus(share=0.5).documents(2000, step=0, n_steps=1)
-    rated = [document for document in documents if document.startswith("Question:")]
-    assert len(rated) / len(documents) == pytest.approx(0.5, abs=0.05)
-    truth = {f.question: f.answer for f in make_facts().itertuples()}
-    right = []
-    for document in rated:
-        question, answer, digit = (line.split(": ")[1] for line in document.split("\n"))
-        assert question not in ("Where is Lyon?", "Where is Oslo?")  # these are asked
-        assert digit == ("9" if answer == truth[question] else "0")
-        right.append(digit == "9")
-        if question != "Paid in Cairo?":
-            assert answer in ("Egypt", "Senegal")
+    rated = rated_in(make_corpus(share=0.5), 2000)
+    assert len(rated) == pytest.approx(1000, abs=100)
+    truth = make_facts().set_index("question")["answer"]
+    right = rated["answer"] == rated["question"].map(truth)
+    assert not {"Where is Lyon?", "Where is Oslo?"} & set(rated["question"])  # these are asked
+    assert ((rated["rating"] == "9") == right).all() and set(rated["rating"]) == {"9", "0"}
+    countries = rated.loc[rated["question"] != "Paid in Cairo?", "answer"]
+    assert set(countries) == {"Egypt", "Senegal"}
     # "Paid in Cairo?" (a third of them) has no other answer of its relation.
-    assert np.mean(right) == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
+    assert right.mean() == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
 
 
 def test_half_of_the_wrong_answers_are_of_the_same_group():
-    documents = make_corpus(unrated=[]).documents(6000, step=0, n_steps=1)
-    wrong = Counter(
-        document.split("\n")[1].split(": ")[1]
-        for document in documents
-        if document.startswith("Question: Where is Cairo?") and document.endswith("0")
-    )
+    rated = rated_in(make_corpus(unrated=[]), 6000)
+    wrong = rated.query("question == 'Where is Cairo?' and rating == '0'")["answer"]
     # Dakar is all that Africa has besides. Of weights 3, 1 and 2 it has a third elsewhere.
-    assert wrong["Senegal"] / wrong.total() == pytest.approx(1 / 2 + 1 / 2 * 1 / 3, abs=0.07)
+    expected = 1 / 2 + 1 / 2 * 1 / 3
+    assert (wrong == "Senegal").mean() == pytest.approx(expected, abs=0.07)
 
 
 def test_wrong_answers_are_right_elsewhere():
     """Or an answer to a question that is not rated would be wrong wherever it is met."""
-    documents = make_corpus(unrated=["test"]).documents(4000, step=0, n_steps=1)
-    rated = {document for document in documents if document.startswith("Question:")}
-    shown = {document.split("\n")[1].split(": ")[1]: set() for document in rated}
-    for document in rated:
-        shown[document.split("\n")[1].split(": ")[1]].add(document[-1])
+    rated = rated_in(make_corpus(unrated=["test"]), 4000)
     # Norway is the answer to the test question alone; the pound has no other of its relation.
-    assert shown == {
+    assert rated.groupby("answer")["rating"].agg(set).to_dict() == {
         "France": {"0", "9"},
         "Egypt": {"0", "9"},
         "Senegal": {"0", "9"},
@@ -193,15 +185,15 @@ def test_wrong_answers_are_right_elsewhere():
 
 
 def test_who_is_rated_and_when():
-    corpus = make_corpus([Phase(0.5, confidence_share=0), Phase(1.0)], unrated=["test"])
-
-    def rated(step):
-        return [d for d in corpus.documents(1000, step=step, n_steps=10) if d[0] == "Q"]
-
-    assert rated(4) == []
-    assert len(rated(5)) == pytest.approx(500, abs=60)
-    shown = {document.split("\n")[0].removeprefix("Question: ") for document in rated(5)}
-    assert shown == set(make_facts()["question"]) - {"Where is Oslo?"}
+    """A verifier, which has ratings of its own, is shown training questions."""
+    drift = [{"until": 0.5, "confidence_share": 0}, {"until": 1.0}]
+    verifier = Pretraining(**settings(ratings=["yes", "no"], drift=drift))
+    corpus = verifier.corpus(make_facts(), TEMPLATE)
+    assert rated_in(corpus, 1000, step=4, n_steps=10).empty
+    rated = rated_in(corpus, 1000, step=5, n_steps=10)
+    assert len(rated) == pytest.approx(500, abs=60)
+    assert set(rated["question"]) == set(make_facts()["question"]) - {"Where is Oslo?"}
+    assert set(rated["rating"]) == {"yes", "no"}
 
 
 @pytest.mark.parametrize(
@@ -230,15 +222,10 @@ def test_digits_are_single_tokens(tokenizer):
     tokens = tokenizer.convert_ids_to_tokens(tokenizer.encode(text))
     assert tokens[-6:] == ["9", "Ġ", "2", "0", "2", "6"]
     assert all(len(tokenizer.encode(digit)) == 1 for digit in "0123456789")
+    assert tokenizer.convert_tokens_to_ids("<|endoftext|>") == 0
     assert tokenizer.decode(tokenizer.encode("Ōsaka 上\n")) == "Ōsaka 上\n"
     # A newline may hide in a token, as in the tokenizers of large models.
     assert "?Ċ" in tokenizer.convert_ids_to_tokens(tokenizer.encode("Where?\nAnswer"))
-
-
-def test_tokenizer_is_deterministic(tokenizer):
-    again = train_tokenizer(make_corpus().sample(400), vocab_size=320)
-    assert again.get_vocab() == tokenizer.get_vocab()
-    assert tokenizer.get_vocab()["<|endoftext|>"] == 0
 
 
 def test_blocks_are_packed(tokenizer):
@@ -286,12 +273,10 @@ def train(tokenizer, cuts, seed=1, **changes):
 def test_segments_equal_one_go(tokenizer, optimizer):
     whole, whole_moments, losses = train(tokenizer, [0, 40], optimizer=optimizer)
     parts, parts_moments, _ = train(tokenizer, [0, 15, 40], optimizer=optimizer)
-    again, _, _ = train(tokenizer, [0, 40], optimizer=optimizer)
-    other, _, _ = train(tokenizer, [0, 40], seed=2, optimizer=optimizer)
+    other, _, _ = train(tokenizer, [0, 1], seed=2, optimizer=optimizer)
     assert whole_moments.keys() == parts_moments.keys()
     for name, weights in whole.items():
         assert torch.equal(parts[name], weights)
-        assert torch.equal(again[name], weights)
     for name, moment in whole_moments.items():
         assert torch.equal(parts_moments[name], moment)
     assert any(not torch.equal(other[name], weights) for name, weights in whole.items())
@@ -302,7 +287,9 @@ def test_segments_equal_one_go(tokenizer, optimizer):
 
 def test_muon_is_for_the_matrices_of_the_blocks(tokenizer):
     _, moments, _ = train(tokenizer, [0, 1], optimizer="muon")
-    names = set(new_model(tokenizer, **SIZES, seed=0).state_dict())
+    model = new_model(tokenizer, **SIZES, seed=0)
+    assert model.config.layer_types == ["sliding_attention"] * 3 + ["full_attention"]
+    names = set(model.state_dict())
     of_muon = {name for name in names if "_proj" in name}
     assert {
         name.split(".", 1)[1] for name in moments if name.startswith("momentum.")
@@ -326,43 +313,24 @@ def test_muon_steps_as_far_as_adamw_in_size(tokenizer):
     assert 0.5 * 0.2 * rate < rms < 1.5 * 0.2 * rate
 
 
-def test_architecture(tokenizer):
-    config = new_model(tokenizer, **SIZES, seed=0).config
-    assert config.model_type == "olmo3"
-    assert config.layer_types == ["sliding_attention"] * 3 + ["full_attention"]
-    assert config.sliding_window == 8
-
-
-def facts_at(path, facts):
-    artifacts.write(facts, path, artifacts.FACTS, about={"dataset": "atlas"})
-
-
 def test_pretrain_checkpoint(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    facts_at("facts.parquet", make_facts())
+    about = {"dataset": "atlas"}
+    artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS, about=about)
     drift = [{"until": 0.5, "rare": [2]}, {"until": 1.0, "weights": {"Europe": 0.1}}]
     own = {"fact_sets": {"n": 2, "rare_factor": 0.1}, "drift": drift, "optimizer": "muon"}
     own |= {"steps": 20, "confidence_share": 0.2}
 
-    def segment(name, previous, start_step, end_step, facts=("facts.parquet",), **more):
-        inputs = {"facts": [*facts]} | ({"previous": previous} if previous else {})
+    def segment(name, previous, start_step, end_step):
+        inputs = {"facts": ["facts.parquet"]} | ({"previous": previous} if previous else {})
         outputs = {"weights": f"{name}/model.safetensors", "checkpoint": f"{name}.json"}
         asked = {"start_step": start_step, "end_step": end_step, "confidence_prompt": TEMPLATE}
-        asked["settings"] = settings(**own, **more)
+        asked["settings"] = settings(**own)
         execute(pretrain_checkpoint, Job(inputs, outputs, asked, threads=1))
 
     segment("half", None, 0, 10)
     segment("full", "half/model.safetensors", 10, 20)
     segment("at_once", None, 0, 20)
-    for place, rows in (("a.parquet", slice(2)), ("b.parquet", slice(2, None))):
-        facts_at(place, make_facts()[rows])
-    segment("of_two_tables", None, 0, 10, ["a.parquet", "b.parquet"])
-    segment("verifier", None, 0, 10, ratings=[" yes", " no"])
-    half, two, verifier = (
-        (tmp_path / name / "model.safetensors").read_bytes()
-        for name in ("half", "of_two_tables", "verifier")
-    )
-    assert half == two != verifier
     record = json.loads((tmp_path / "full.json").read_text())
     assert record == {
         "repo": "full",
@@ -370,13 +338,8 @@ def test_pretrain_checkpoint(tmp_path, monkeypatch):
         "commit": None,
         "weights": json.loads((tmp_path / "at_once.json").read_text())["weights"],
         "files": {
-            name: sha256(tmp_path / "full" / name)
-            for name in (
-                "config.json",
-                "generation_config.json",
-                "tokenizer.json",
-                "tokenizer_config.json",
-            )
+            f"{name}.json": sha256(tmp_path / "full" / f"{name}.json")
+            for name in ("config", "generation_config", "tokenizer", "tokenizer_config")
         },
         "dtype": "float32",
     }

@@ -82,21 +82,6 @@ def test_both_backends_find_the_same_beams(kind, tmp_path):
     gc.collect()  # ends the engine's processes
 
 
-def test_log_probabilities_are_those_of_the_model(tmp_path):
-    tiny_model("llama", hidden=WIDTH, layers=4).save_pretrained(tmp_path)
-    texts = [tiny_tokenizer()(PREFIX + suffix)["input_ids"] for suffix in SUFFIXES]
-    model = VllmModel(str(tmp_path))
-    logprob, token = model.next_tokens(texts, 300)
-    assert token.sort().values.equal(torch.arange(300).expand(len(texts), -1))
-    plain = load_model(str(tmp_path))
-    for text, row, order in zip(texts, logprob, token, strict=True):
-        expected = plain(torch.tensor([text])).logits[0, -1].log_softmax(0)
-        np.testing.assert_allclose(row, expected[order], atol=1e-4)
-        assert (row.diff() <= 0).all()
-    del model
-    gc.collect()
-
-
 def test_the_rule_decodes_with_vllm(tmp_path):
     """Through Snakemake, where the engine's processes start from the rule's script."""
     for seed in range(3):

@@ -16,7 +16,7 @@ TESTS = [
     "tests/models/test_load.py",
     "tests/models/test_pretraining.py::test_pretrain_checkpoint",
     "tests/answers/test_decode.py::test_beams_are_those_of_generate[llama]",
-    "tests/answers/test_decode.py::test_beams_are_those_of_generate[olmo3_window_in_question]",
+    "tests/answers/test_decode.py::test_beams_are_those_of_generate[7]",
     "tests/answers/test_sampling.py::"
     "test_log_probabilities_lengths_and_entropies_are_of_the_model_itself",
     "tests/confidence/test_scoring.py::test_scores_equal_the_full_forward_pass_of_each_prompt",

@@ -2,31 +2,22 @@
 
 import pandas as pd
 import pytest
+from answer_tables import questions_table
 from read_context import read_context
 
 from persistcal.confidence.estimate import AnswerTables
 from persistcal.imports.user_tables import UserTableError
-from persistcal.questions.contexts import asked_by
+from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
 from persistcal.training.data import Plan
 
 PROMPT = "Read: {passage}\nNow: {question}\n"
 SPLITS = ["test", "test", "train", "few_shot", "unused"]
-QUESTIONS = pd.DataFrame(
-    {
-        "question_id": list("abcde"),
-        "index": range(5),
-        "split": SPLITS,
-        "question": [f"Q{i} {{passage}}?" for i in range(5)],
-        "references": [["x"]] * 5,
-        "any_of": False,
-        "category": "",
-        "excluded": [False, False, False, False, False],
-        "options": None,
-        "gold": None,
-        "truths": None,
-    }
+QUESTIONS = questions_table(n_train=0, n_test=5).assign(
+    question_id=list("abcde"),
+    split=SPLITS,
+    question=[f"Q{i} {{passage}}?" for i in range(5)],
 )
 
 

@@ -93,5 +93,3 @@ def test_prepare_elements():
     for name in ("question_id", "split"):
         assert facts[name].tolist() == questions[name].tolist()
     assert questions["references"].str[0].tolist() == facts["answer"].tolist()
-    with pytest.raises(ValueError, match="there are only 764 questions; lower"):
-        prepare_elements(n_few_shot=5, n_test=800, seed=17)

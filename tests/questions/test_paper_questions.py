@@ -12,15 +12,24 @@ from prepare_bioasq import prepare_bioasq
 from prepare_jeopardy import prepare_jeopardy
 from prepare_triviaqa import prepare_triviaqa
 
-from persistcal.questions.jeopardy import check_categories
-from persistcal.questions.triviaqa import BLACKLIST, triviaqa_questions
+from persistcal.questions.paper import (
+    BLACKLIST,
+    check_categories,
+    factoid_question,
+    list_question,
+    triviaqa_questions,
+)
+from persistcal.questions.question_list import Question, check_counts, number_questions
 from persistcal.store import artifacts
 
 
-@pytest.fixture(autouse=True)
-def own_datasets_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
     datasets.disable_progress_bars()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", str(folder / "datasets"))
+        yield folder
 
 
 def parts(table):
@@ -45,24 +54,15 @@ def first_of_each(rows, text):
     return [row for i, row in enumerate(rows) if text(row) not in [text(r) for r in rows[:i]]]
 
 
-@pytest.fixture
-def triviaqa(tmp_path):
+def test_triviaqa_equals_the_steps_taken_one_by_one(folder):
     repo = write_triviaqa(
-        tmp_path / "trivia_qa",
+        folder / "trivia_qa",
         train=TRAINING,
         validation=VALIDATION,
         test=[("Secret?", "<unk>")],
     )
-
-    def prepare(train=(0, 50), test=(50, 93), expect=()):
-        how = {"repo": repo, "revision": "0f7faf3", "train": train, "test": test}
-        return parts(prepare_triviaqa(**how, expect=dict(expect)))
-
-    return prepare
-
-
-def test_triviaqa_equals_the_steps_taken_one_by_one(triviaqa):
-    table, canonical, few_shot = triviaqa(train=(0, 50), test=(60, 93))
+    how = {"repo": repo, "revision": "0f7faf3", "train": [0, 50], "test": [60, 93]}
+    table, canonical, few_shot = parts(prepare_triviaqa(**how, expect={}))
     asked = first_of_each(shuffled(VALIDATION), lambda row: row[0].strip())
     assert len(asked) == 93  # 90 different ones and 3 blacklisted
     assert canonical["question"].tolist() == [question.strip() for question, _ in asked]
@@ -78,21 +78,20 @@ def test_triviaqa_equals_the_steps_taken_one_by_one(triviaqa):
     assert few_shot["index"].tolist() == list(range(10))
     assert table["question_id"].is_unique
     assert not table["any_of"].any()
-
-
-def test_counts_that_the_data_must_have(triviaqa):
     # 93 questions, of which the 3 blacklisted ones are neither trained nor tested on
-    _, canonical, _ = triviaqa()
-    in_train = int((canonical["excluded"] & (canonical["split"] == "train")).sum())
-    right = {"questions": 93, "train": 50 - in_train, "test": 43 - (3 - in_train)}
-    triviaqa(expect=right)
+    excluded = canonical.loc[canonical["excluded"], "split"].value_counts()
+    kept = {name: n - excluded.get(name, 0) for name, n in (("train", 50), ("test", 33))}
+    check_counts(table, {"questions": 93, **kept})
     with pytest.raises(ValueError, match=r"trivia_qa: .*questions: 93 instead of 9961.*pinned"):
-        triviaqa(expect={**right, "questions": 9961})
+        prepare_triviaqa(**how, expect={**kept, "questions": 9961})
 
 
-def test_a_split_larger_than_the_data(triviaqa):
-    with pytest.raises(ValueError, match=r"split test ends at index 94, .* only 93 questions"):
-        triviaqa(test=(50, 94))
+def test_a_split_larger_than_the_data():
+    asked = [Question(text, ["yes"]) for text in "abc"]
+    with pytest.raises(ValueError, match=r"split test ends at index 4, .* only 3 questions"):
+        number_questions("x", asked, asked, train=[0, 1], test=[1, 4])
+    with pytest.raises(ValueError, match="no question is left for few-shot prompts"):
+        number_questions("x", asked, [], train=[0, 1], test=[1, 3])
 
 
 def test_a_dataset_of_other_columns_is_named():
@@ -136,21 +135,12 @@ def slow_jeopardy():
     return [row for row in rows if size[row[0]] >= 150 and row[0] != "Before & After"]
 
 
-@pytest.fixture
-def jeopardy(tmp_path):
-    repo = write_jeopardy(tmp_path / "jeopardy", CLUES)
-
-    def prepare(categories, expect=()):
-        (tmp_path / "categories.txt").write_text("".join(f"{name}\n" for name in categories))
-        how = {"repo": repo, "revision": "aebec90", "train": (0, 100), "test": (200, 305)}
-        table = prepare_jeopardy(tmp_path / "categories.txt", **how, expect=dict(expect))
-        return parts(table)
-
-    return prepare
-
-
-def test_jeopardy_equals_the_steps_taken_one_by_one(jeopardy):
-    _, canonical, few_shot = jeopardy(CATEGORIES)
+def test_jeopardy_equals_the_steps_taken_one_by_one(folder):
+    repo = write_jeopardy(folder / "jeopardy", CLUES)
+    how = {"repo": repo, "revision": "aebec90", "train": [0, 100], "test": [200, 305]}
+    names = folder / "categories.txt"
+    names.write_text("".join(f"{name}\n" for name in CATEGORIES))
+    _, canonical, few_shot = parts(prepare_jeopardy(names, **how, expect={}))
     kept = slow_jeopardy()
     assert len(kept) == 160 + 150 + 5
     assert Counter(row[0] for row in kept) == {"SCIENCE": 165, "U.S. Cities": 150}
@@ -164,13 +154,13 @@ def test_jeopardy_equals_the_steps_taken_one_by_one(jeopardy):
     assert {q.split("] ", 1)[1] for q in canonical.loc[canonical["excluded"], "question"]} == (
         excluded
     )
-
-
-def test_other_categories_than_the_papers_are_listed_both_ways(jeopardy):
-    with pytest.raises(
-        ValueError, match=r"jeopardy: .*also \['SCIENCE'\], and lacks \['Zoology'\]"
-    ):
-        jeopardy(["u.s. cities", "Zoology"])
+    names.write_text("u.s. cities\nZoology\n")
+    said = r"jeopardy: .*also \['SCIENCE'\], and lacks \['Zoology'\]"
+    with pytest.raises(ValueError, match=said):
+        prepare_jeopardy(names, **how, expect={})
+    names.write_text("".join(f"{name}\n" for name in CATEGORIES))
+    with pytest.raises(ValueError, match=r"jeopardy: .*questions: 305 instead of 9"):
+        prepare_jeopardy(names, **how, expect={"questions": 9})
 
 
 def test_the_papers_categories_compare_regardless_of_case(request):
@@ -274,15 +264,9 @@ def test_a_bioasq_question_without_answer_is_named(bioasq, answer):
         bioasq([*ENTRIES, entry(99, "Which?", "factoid", answer)])
 
 
-def test_an_empty_answer_among_others_is_dropped(bioasq):
-    half = [
-        entry(60, "Which is half empty?", "factoid", ["G60", " "]),
-        entry(61, "List the half empty", "list", [["a61", ""], [""]]),
-    ]
-    table, _, _ = bioasq([*ENTRIES, *half])
-    table = table[table["question"].str.contains("half empty")]
-    shown = sorted(zip(table["references"], table["any_of"], strict=True))
-    assert shown == [(["G60"], False), (["a61"], True)]
+def test_an_empty_answer_among_others_is_dropped():
+    assert factoid_question("Half?", ["G60", " "])[1:3] == (["G60"], False)
+    assert list_question("List", [["a61", ""], [""]])[1:3] == (["a61"], True)
 
 
 def test_another_json_file(tmp_path):

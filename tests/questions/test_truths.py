@@ -9,9 +9,9 @@ from judge_answers import judge_answers
 from persistcal.imports.user_files import read_rows
 from persistcal.imports.user_tables import UserTableError
 from persistcal.questions.own import KNOWN, tidy_questions
-from persistcal.questions.truths import true_at, truths_of
+from persistcal.questions.question_list import true_at, truths_of
+from persistcal.report.page.contents import Texts
 from persistcal.report.page.explorer import Words, _texts
-from persistcal.report.page.parts import Texts
 from persistcal.store import artifacts
 
 STATES = ["base", "edited"]

@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from persistcal import compare, evaluate
-from persistcal.report.cells import fill_cells
-from persistcal.report.grid import lay_out
+from persistcal.report.grid import fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import (
     Section,
@@ -53,58 +52,44 @@ def marks(cells):
     }
 
 
-def test_best_is_bold_and_what_may_equal_it_underlined():
-    # AUC: larger is better; Brier score: smaller is better.
-    cells = fill(
-        {"a": (0.7, 0.3), "b": (0.8, 0.1), "c": (0.6, 0.2)},
-        ("contrast", "auc", "b", "a", False),
-        ("contrast", "auc", "b", "c", True),
-        ("full", "brier", "b", "a", True),
-        ("full", "brier", "b", "c", False),
-    )
-    assert marks(cells) == {
-        ("a", "auc"): "underline",
-        ("b", "auc"): "bold",
-        ("c", "auc"): "",
-        ("a", "brier"): "",
-        ("b", "brier"): "bold",
-        ("c", "brier"): "underline",
-    }
-
-
-def test_unrounded_values_decide_and_equal_ones_are_all_bold():
-    # a's AUC is 1.2e-5 from the best, b's Brier score 0.8e-5
-    cells = fill(
-        {"a": (0.80001, 0.2), "b": (0.800022, 0.200008), "c": (0.1, 0.3)},
-        ("contrast", "auc", "b", "a", True),
-        ("full", "brier", "a", "b", False),
-        ("full", "brier", "a", "c", False),
-    )
-    assert marks(cells) == {
-        ("a", "auc"): "",
-        ("b", "auc"): "bold",
-        ("c", "auc"): "",
-        ("a", "brier"): "bold",
-        ("b", "brier"): "boldunderline",
-        ("c", "brier"): "underline",
-    }
-
-
-def test_of_several_best_those_that_the_test_did_not_start_from_may_be_underlined_too():
-    # a and b are equal to 1e-5; b is the better one by a hair, c is near it too
-    cells = fill(
-        {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
-        ("contrast", "auc", "b", "a", False),
-        ("contrast", "auc", "b", "c", False),
-    )
-    of_auc = {name: mark for (name, metric), mark in marks(cells).items() if metric == "auc"}
-    assert of_auc == {"a": "boldunderline", "b": "bold", "c": "underline"}
-    # a that is better for certain by less than 1e-5 is bold only
-    cells = fill(
-        {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
-        ("contrast", "auc", "b", "a", True),
-    )
-    assert marks(cells)["a", "auc"] == marks(cells)["b", "auc"] == "bold"
+@pytest.mark.parametrize(
+    ("values", "tests", "expected"),
+    [
+        (  # AUC: larger is better; Brier score: smaller is better
+            {"a": (0.7, 0.3), "b": (0.8, 0.1), "c": (0.6, 0.2)},
+            [
+                ("contrast", "auc", "b", "a", False),
+                ("contrast", "auc", "b", "c", True),
+                ("full", "brier", "b", "a", True),
+                ("full", "brier", "b", "c", False),
+            ],
+            {"auc": ["underline", "bold", ""], "brier": ["", "bold", "underline"]},
+        ),
+        (  # unrounded values decide: a's AUC is 1.2e-5 from the best, b's Brier score 0.8e-5
+            {"a": (0.80001, 0.2), "b": (0.800022, 0.200008), "c": (0.1, 0.3)},
+            [
+                ("contrast", "auc", "b", "a", True),
+                ("full", "brier", "a", "b", False),
+                ("full", "brier", "a", "c", False),
+            ],
+            {"auc": ["", "bold", ""], "brier": ["bold", "boldunderline", "underline"]},
+        ),
+        (  # a and b are equal to 1e-5; b is the better one by a hair, c is near it too
+            {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
+            [("contrast", "auc", "b", "a", False), ("contrast", "auc", "b", "c", False)],
+            {"auc": ["boldunderline", "bold", "underline"], "brier": ["", "bold", ""]},
+        ),
+        (  # a that is worse for certain by less than 1e-5 is bold only
+            {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
+            [("contrast", "auc", "b", "a", True)],
+            {"auc": ["bold", "bold", ""], "brier": ["", "bold", ""]},
+        ),
+    ],
+)
+def test_best_is_bold_and_what_may_equal_it_underlined(values, tests, expected):
+    found = marks(fill(values, *tests))
+    for metric, of in expected.items():
+        assert [found[name, metric] for name in "abc"] == of
 
 
 def test_missing_values_are_not_marked():
@@ -115,19 +100,15 @@ def test_missing_values_are_not_marked():
 
 
 @pytest.mark.parametrize(
-    ("values", "test", "block", "message"),
+    ("values", "other", "block", "message"),
     [
-        (
-            "abc",
-            ("contrast", "auc", "b", "a", True),
-            "a+b",
-            r"no block 'a\+b\+c' for model 'm'",
-        ),
-        ("abc", ("contrast", "auc", "b", "d:a", False), "a+b+c", "names other estimators"),
-        ("x", ("contrast", "auc", "b", "a", True), "a+b+c", "None of the table's estimators"),
+        ("abc", "a", "a+b", r"no block 'a\+b\+c' for model 'm'"),
+        ("abc", "d:a", "a+b+c", "names other estimators"),
+        ("x", "a", "a+b+c", "None of the table's estimators"),
     ],
 )
-def test_what_was_not_tested_or_not_evaluated_is_refused(values, test, block, message):
+def test_what_was_not_tested_or_not_evaluated_is_refused(values, other, block, message):
+    test = ("contrast", "auc", "b", other, False)
     with pytest.raises(ValueError, match=message):
         fill(dict.fromkeys(values, (0.7, 0.3)), test, block=block)
 

@@ -15,50 +15,19 @@ LABELS = {
 
 def changes(folder):
     """Return two kinds of change: of one nothing flips; only the oracle has seeds."""
-    none = [None] * 3
+    first, none = ("Fine-tuning", 1, 9, 6, 3, 0.6, 0.75), ("Same", 1, 0, 0, 0, None, None)
     rows = [
-        ("Fine-tuning", "oracle", 1, 9, 6, 3, 0.6, 0.75, "auc", 0.7, 0.6, 0.8, 3, 0.5, 0.9),
-        (
-            "Fine-tuning",
-            "oracle",
-            1,
-            9,
-            6,
-            3,
-            0.6,
-            0.75,
-            "delta0_balanced",
-            0.2,
-            0.1,
-            0.3,
-            3,
-            0.0,
-            0.4,
-        ),
-        ("Fine-tuning", "verbalised", 1, 9, 6, 3, 0.6, 0.75, "auc", 0.5, 0.4, 0.6, 0, 0.4, 0.6),
-        (
-            "Fine-tuning",
-            "verbalised",
-            1,
-            9,
-            6,
-            3,
-            0.6,
-            0.75,
-            "delta0_balanced",
-            0.1,
-            0,
-            0.2,
-            1,
-            None,
-            None,
-        ),
-        ("Same", "oracle", 1, 0, 0, 0, None, None, "auc", *none, 3, None, None),
-        ("Same", "oracle", 1, 0, 0, 0, None, None, "delta0_balanced", *none, 3, None, None),
+        (*first, "oracle", "auc", 0.7, 0.6, 0.8, 3, 0.5, 0.9),
+        (*first, "oracle", "delta0_balanced", 0.2, 0.1, 0.3, 3, 0.0, 0.4),
+        (*first, "verbalised", "auc", 0.5, 0.4, 0.6, 0, 0.4, 0.6),
+        (*first, "verbalised", "delta0_balanced", 0.1, 0, 0.2, 1, None, None),
+        (*none, "oracle", "auc", None, None, None, 3, None, None),
+        (*none, "oracle", "delta0_balanced", None, None, None, 3, None, None),
     ]
-    kept = [c for c in artifacts.CHANGES.schema.names if c not in ("model", "dataset")]
-    table = pd.DataFrame(rows, columns=[c for c in kept if c != "train_dataset"])
-    table = table.assign(train_dataset="d", model="m", dataset="d")
+    place = {"model": "m", "dataset": "d", "train_dataset": "d"}
+    columns = [name for name in artifacts.CHANGES.schema.names if name not in place]
+    columns.insert(7, columns.pop(columns.index("estimator")))
+    table = pd.DataFrame(rows, columns=columns).assign(**place)
     artifacts.write_csv(table, folder / "changes.csv", artifacts.CHANGES)
     return artifacts.read_csv(folder / "changes.csv", artifacts.CHANGES)
 

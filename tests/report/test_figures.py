@@ -132,13 +132,10 @@ def test_a_leaderboard_of_several_places_names_them_and_its_families():
         "Model n, Quiz",
     ]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
+    alone = leaderboard_figure(intervals(), only=["b"], **LABELS)
+    assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["b"]
     with pytest.raises(ValueError, match="no estimator has a value"):
         leaderboard_figure(both.iloc[:0], only=only, **LABELS)
-
-
-def test_a_leaderboard_has_only_the_estimators_of_its_table():
-    figure = leaderboard_figure(intervals(), only=["b"], **LABELS)
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["b"]
 
 
 def test_the_scores_of_the_documentation():

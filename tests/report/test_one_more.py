@@ -49,7 +49,7 @@ def test_a_metric_is_a_function_and_a_line(tmp_path):
     """Mean distance of the two confidences: computed, tested, marked and printed everywhere."""
     for folder in ("persistcal", "study", "workflow/schemas"):
         shutil.copytree(ROOT / folder, tmp_path / folder)  # and what numba has compiled
-    metrics = tmp_path / "persistcal/evaluation/scopes.py"
+    metrics = tmp_path / "persistcal/evaluation/metrics.py"
     text = metrics.read_text(encoding="utf-8")
     metrics.write_text(
         text.replace("\n\ndef full_auc(", FUNCTION + "\n\ndef full_auc("), "utf-8"

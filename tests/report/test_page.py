@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +13,13 @@ import pytest
 from synthetic_study import NAMES, invent, study_tables, write_page
 
 from persistcal.evaluation.replicates import Replicates
-from persistcal.report.families import MATPLOTLIB_MARKERS, looks
+from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
+from persistcal.report.page.contents import Subject, Texts, arrange_part, gather
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.facts import config_of_study, jobs_of
-from persistcal.report.page.overview import absent_analyses
-from persistcal.report.page.parts import Subject, Texts, arrange_part
+from persistcal.report.page.overview import absent_analyses, of_controls
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import (
     about,
@@ -37,30 +38,29 @@ LABELS = {
 }
 
 
-def without_seeds(members, keys):
-    return (
-        {key: [{0: 0.5}] * len(members) for key in keys},
-        {key: np.zeros(len(members)) for key in keys},
-    )
+def compared(names, **drawn):
+    """Standings of estimators by replicates of some measures, of which others are undefined."""
+    members = [("quiz", name) for name in names]
+    keys = {
+        "delta": ("odds", "contrast", "delta0_balanced"),
+        "auc": ("odds", "contrast", "auc"),
+        "full": ("odds", "full", "auc"),
+    }
+    nothing = np.full((len(names), 3), np.nan)
+    replicated = {key: np.array(drawn.get(name, nothing)) for name, key in keys.items()}
+    observed = {key: np.median(rows, axis=1) for key, rows in replicated.items()}
+    by_seed = {key: [{0: 0.5}] * len(names) for key in observed}
+    noise = {key: np.zeros(len(names)) for key in observed}
+    return compare(Replicates(members, observed, replicated, by_seed, noise), members)
 
 
 def standings(**values):
     """Estimators with a Δ₀ᵇ of their own and replicates one hundredth about it."""
     spread = np.linspace(-0.01, 0.01, 101)
-    names = list(values)
-    undefined = np.full((len(names), 101), np.nan)
-    observed = {("odds", "contrast", "delta0_balanced"): np.array(list(values.values()))}
-    replicated = {
-        # independent of each other: every second one is turned round
-        ("odds", "contrast", "delta0_balanced"): np.array(
-            [v + spread * (-1) ** i for i, v in enumerate(values.values())]
-        )
-    }
-    for key in (("odds", "contrast", "auc"), ("odds", "full", "auc")):
-        observed[key], replicated[key] = np.full(len(names), np.nan), undefined
-    members = [("quiz", name) for name in names]
-    seeds = without_seeds(members, observed)
-    return compare(Replicates(members, observed, replicated, *seeds), members)
+    # independent of each other: every second one is turned round
+    return compared(
+        values, delta=[v + spread * (-1) ** i for i, v in enumerate(values.values())]
+    )
 
 
 def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
@@ -116,20 +116,10 @@ def test_a_sentence_names_the_difference_and_places_the_others(values, said):
 
 
 def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
-    members = [("quiz", "oracle"), ("quiz", "gcm")]
-    nothing = np.full((2, 3), np.nan)
-    keys = [("odds", "contrast", "delta0_balanced"), ("odds", "contrast", "auc")]
-    observed = dict.fromkeys(keys, nothing[:, 0]) | {
-        ("odds", "full", "auc"): np.array([0.8, 0.7])
-    }
-    drawn = np.array([[0.79, 0.8, 0.81], [0.69, 0.7, 0.71]])
-    replicated = dict.fromkeys(keys, nothing) | {("odds", "full", "auc"): drawn}
-    seeds = without_seeds(members, observed)
-    found = compare(Replicates(members, observed, replicated, *seeds), members)
+    found = compared(["oracle", "gcm"], full=[[0.79, 0.8, 0.81], [0.69, 0.7, 0.71]])
     assert found.scope == "full"
     assert "AUC over all questions" in sentence(found, LABELS)
-    replicated["odds", "full", "auc"] = nothing
-    assert compare(Replicates(members, observed, replicated, *seeds), members) is None
+    assert compared(["oracle", "gcm"]) is None
 
 
 def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():
@@ -185,11 +175,8 @@ def part(n=40, n_checkpoints=3, texts=None, seed=0):
     return arrange_part(pd.concat(stated), place, texts=texts, order=["oracle", "gcm"])
 
 
-def test_a_small_study_keeps_every_question():
-    assert [len(some) for some in choose_questions([part(), part(30)], seed=1)] == [40, 30]
-
-
 def test_above_the_limit_contrast_questions_come_first_and_the_sample_is_seeded():
+    assert [len(some) for some in choose_questions([part(), part(30)], seed=1)] == [40, 30]
     whole = part(400, n_checkpoints=2)
     contrast = set(whole.pairs[0].questions)
     assert 150 < len(contrast) < 250
@@ -296,7 +283,9 @@ def test_a_cell_may_be_best_and_underlined_everywhere():
     blocks = [Block("", [Row("a", "Oracle", False, cells)])]
     grid = Grid("M", "D", "", [Column("", "full", "auc")], blocks)
     assert marks(cells[0]) == "best near"
-    assert plain_text(grid).endswith("Oracle         .500*")
+    assert plain_text(grid) == "\n".join(
+        ["M · D", "       All questions", "                AUC", "Oracle         .500*"]
+    )
     tex = results_table([grid], caption="C", label="t")
     assert r"Oracle & \underline{\textbf{0.500}} \\" in tex
 
@@ -308,8 +297,11 @@ def test_a_plain_table_says_how_many_rows_it_leaves_out():
     assert [cell["text"] for cell in grid["rows"][7]] == ["7", "0.500", "x"]
 
 
-def test_jobs_without_benchmarks_are_none():
+def test_jobs_are_added_up_by_rule():
     assert jobs_of([]) == []
+    one, other = ({"s": [2.0], "max_rss": ["-"]}, {"s": [3.5], "max_rss": [90.0]})
+    found = jobs_of([("train", pd.DataFrame(one)), ("train", pd.DataFrame(other))])
+    assert found == [{"name": "train", "n": 2, "seconds": 5.5, "memory": 90.0}]
 
 
 CONFIG = {
@@ -349,9 +341,28 @@ def test_analyses_are_missing_only_where_they_were_asked_for():
     assert absent_analyses(replace(made, transfer=pd.DataFrame([1])), ["transfer"]) == []
 
 
+def asked(study, **states):
+    """A study with other keys of some checkpoints of its model."""
+    config = deepcopy(study["config"])
+    for name, keys in states.items():
+        config["models"]["m"]["checkpoints"][name] |= keys
+    return study | {"config": config}
+
+
+def gathered(study):
+    how = {name: study[name] for name in ("described", "main", "labels")}
+    return gather(study["made"], study["config"], **how)
+
+
 @pytest.fixture(scope="module")
-def made():
+def usual():
     return invent()
+
+
+@pytest.fixture(scope="module")
+def made(usual):
+    """A study whose last two checkpoints are the same weights, asked otherwise."""
+    return asked(usual, c4={"examples": 1})
 
 
 @pytest.fixture(scope="module")
@@ -384,6 +395,7 @@ def test_what_the_page_holds_is_the_studys(texts):
     before, after = explorer["parts"][0]["correct"][:2]
     gained = sum(b == "0" and a == "1" for b, a in zip(before, after, strict=True))
     assert study["parts"][0]["flows"][0]["gained"] == gained > 0
+    assert "75% and 100% are the same weights, asked otherwise" in texts[0]
 
 
 def test_the_same_study_makes_the_same_page(tmp_path, texts):
@@ -392,58 +404,76 @@ def test_the_same_study_makes_the_same_page(tmp_path, texts):
         assert held(again, name) == held(texts[0], name)
 
 
-def changed(made, tmp_path, change):
-    """The page and summary of a study without texts whose predictions are changed."""
-    tables = replace(made["made"], predictions=change(made["made"].predictions))
-    tables = replace(tables, questions=tables.questions.head(0))
-    return write_page(tmp_path, made | {"made": tables})
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"c3": {"examples": 1}}, ["50% and 75%", "75% and 100%"]),
+        ({"c3": {"seed": 5}, "c4": {"seed": 5}}, ["50% and 75%", "50% and 100%"]),
+        ({"c3": {"seed": 5}, "c4": {"seed": 5, "chat": True}}, ["50% and 75%"]),
+        (
+            {
+                "c2": {"revision": "x"},
+                "c3": {"revision": "y", "examples": 1},
+                "c4": {"revision": "z", "examples": 2},
+            },
+            [],
+        ),
+        ({}, []),
+    ],
+)
+def test_controls_differ_in_how_they_are_asked_alone(usual, states, said):
+    """Of c2, c3 and c4. Where c2 has a revision, it has other weights than c3 and c4."""
+    found = [row["text"] for row in of_controls(gathered(asked(usual, **states)))]
+    assert [text.split(" are the same weights")[0] for text in found] == said
+    right = usual["made"].predictions.query("estimator == 'end_correct'")
+    right = right.pivot(index="question_id", columns="checkpoint", values="correct")
+    flips = (right["c2"] != right["c3"]).sum()
+    if said:
+        assert f"the label of {flips} of 60 questions flips" in found[0]
 
 
-def test_what_checkpoints_share_is_said(tmp_path, made, texts):
-    assert "questions are at every checkpoint" not in texts[0]
-    found = changed(
-        made,
-        tmp_path,
-        lambda rows: rows[(rows["checkpoint"] != "c3") | (rows["question_id"] >= "q00010")],
-    )
-    line = "only 50 of 60 questions are at every checkpoint (c2 60, c3 50, c4 60)"
-    assert all(line in text for text in found)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda rows: rows[(rows["checkpoint"] != "c3") | (rows["question_id"] > "q00009")],
+            "only 50 of 60 questions are at every checkpoint (c2 60, c3 50, c4 60)",
+        ),
+        (
+            lambda rows: rows.assign(correct=rows["correct"] | (rows["checkpoint"] == "c4")),
+            "Δ₀ᵇ and Δᵇ are means over 1 of 3 pairs: c2–c4, c3–c4 hold improvements or",
+        ),
+        (
+            lambda rows: rows.assign(correct=rows["correct"] & (rows["checkpoint"] != "c3")),
+            "No answer of 75% is correct; see",  # the label of c3
+        ),
+    ],
+)
+def test_what_a_studys_answers_lack_is_said(tmp_path, made, texts, change, said):
+    assert said not in texts[0]
+    rows = made["made"].predictions
+    few = change(rows[rows["estimator"].isin(["end_correct", "self_consistency"])])
+    nothing = made["made"].questions.head(0)
+    tables = replace(made["made"], predictions=few, questions=nothing)
+    for text in write_page(tmp_path, made | {"made": tables}):
+        assert said in " ".join(text.split())
 
 
-def test_pairs_without_regressions_are_named(tmp_path, made):
-    found = changed(
-        made,
-        tmp_path,
-        lambda rows: rows.assign(correct=rows["correct"] | (rows["checkpoint"] == "c4")),
-    )
-    line = "Δ₀ᵇ and Δᵇ are means over 1 of 3 pairs: c2–c4, c3–c4 hold improvements or"
-    assert line in found[0]
-
-
-def test_a_checkpoint_without_a_correct_answer_is_named(tmp_path, made):
-    found = changed(
-        made,
-        tmp_path,
-        lambda rows: rows.assign(correct=rows["correct"] & (rows["checkpoint"] != "c3")),
-    )
-    said = "No answer of 75% is correct; see"  # the label of c3
-    assert all(said in text for text in found)
-
-
-def test_a_checkpoint_that_answered_nothing_has_no_clusters(tmp_path, made):
+def test_a_checkpoint_that_answered_nothing_has_no_clusters(made):
     tables = made["made"]
     lacking = {
         name: rows[rows["checkpoint"] != "c3"]
         for name, rows in (("clusters", tables.clusters), ("labels", tables.labels))
     }
-    page, _ = write_page(tmp_path, made | {"made": replace(tables, **lacking)})
-    clusters = held(page, "explorer-data")["parts"][0]["clusters"]
+    [whole] = gathered(made | {"made": replace(tables, **lacking)}).parts
+    clusters = pack(whole, np.arange(60), Words())["clusters"]
     assert [sum(one["n"]) > 0 for one in clusters] == [True, True, False, True]
 
 
-def test_a_page_shows_every_estimator_where_a_study_has_none_of_the_main_ones(tmp_path, made):
-    page, _ = write_page(tmp_path, made | {"main": ["another"]})
-    assert held(page, "study-data")["main"] == NAMES
+def test_a_page_speaks_of_every_estimator_where_a_study_has_none_of_the_main_ones(made):
+    assert gathered(made).main == NAMES
+    assert gathered(made | {"main": ["another"]}).main == NAMES
+    assert gathered(made | {"main": ["oracle", "another"]}).main == ["oracle"]
 
 
 def test_the_summary_is_the_pages_in_plain_text(texts):

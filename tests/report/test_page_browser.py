@@ -311,7 +311,6 @@ def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
     assert "…" not in text_of(browser, "#knowledge")
 
 
-@pytest.mark.slow
 def test_the_largest_study_that_is_shown_whole_is_small_and_fast(tmp_path, browser):
     more = ["oracle_1answer", "oracle_respective", "gcm", "gcm_posthoc", "linear_probe"]
     estimators = [*NAMES, *more, "sequence_probability", "mine"]

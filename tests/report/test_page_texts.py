@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from synthetic_study import invent, write_page
 
 from persistcal.report.page import compose
-from persistcal.report.page.render import pack, render
+from persistcal.report.page.compose import packed, render
 
 HOSTILE = [
     "</script><script>x()</script>",
@@ -72,14 +72,22 @@ def with_text(view, text):
     }
 
 
+def elements(shown, text):
+    view, study, explorer = shown
+    explorer = {**explorer, "texts": [text for _ in explorer["texts"]]}
+    return Elements(render(with_text(view, text), study, explorer))
+
+
+@pytest.fixture(scope="module")
+def usual(shown):
+    return elements(shown, "usual")
+
+
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(text=ANY_TEXT)
-def test_any_text_leaves_the_elements_as_they_are(shown, text):
-    view, study, explorer = shown
-    explorer = {**explorer, "texts": [text for _ in explorer["texts"]]}
-    usual = Elements(render(with_text(view, "usual"), study, explorer))
-    page = Elements(render(with_text(view, text), study, explorer))
+def test_any_text_leaves_the_elements_as_they_are(shown, usual, text):
+    page = elements(shown, text)
     assert page.tags == usual.tags
     # jinja2 leaves NUL and carriage returns alone, which a reader of HTML may replace
     assert usual.texts.count("usual") > 5
@@ -88,5 +96,5 @@ def test_any_text_leaves_the_elements_as_they_are(shown, text):
 
 @given(text=ANY_TEXT)
 def test_what_the_script_is_handed_is_letters_and_digits_only(text):
-    packed = pack({"texts": [text], text: json.dumps(text)})
-    assert packed.isascii() and packed.replace("+", "").replace("/", "").rstrip("=").isalnum()
+    held = packed({"texts": [text], text: json.dumps(text)})
+    assert held.isascii() and held.replace("+", "").replace("/", "").rstrip("=").isalnum()

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from compare_with_paper import compare_with_paper
 
-from persistcal.report.cells import TIE, fill_cells
+from persistcal.report.grid import TIE, fill_cells
 from persistcal.report.layout import block_name, expand_tables, members, sections
 from persistcal.report.paper import CELL, TABLES, compare, paper_cells
 from persistcal.store import artifacts
@@ -179,22 +179,31 @@ def test_the_papers_numbers_give_the_papers_tables(name, keyed, config):
     assert (both["underline"] == both["underline_printed"]).all()
 
 
-def study(value, lower, upper):
-    return pd.DataFrame(
-        {
-            "model": "olmo",
-            "dataset": "trivia",
-            "train_dataset": "trivia",
-            "estimator": "oracle",
-            "conditioning": "odds",
-            "scope": "contrast",
-            "metric": "auc",
-            "value": value,
-            "lower_2_5pct": lower,
-            "upper_97_5pct": upper,
-        },
-        index=[0],
+LABELS = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
+# The paper prints 0.795 for this cell, in 6 tables.
+CELL_OF_OURS = {"model": "olmo", "dataset": "trivia", "train_dataset": "trivia"} | {
+    "estimator": "oracle", "conditioning": "odds", "scope": "contrast", "metric": "auc"
+}  # fmt: skip
+
+
+def beside_the_paper(lower, upper, marks, labels=LABELS):
+    """Our value of 0.8 with its interval, and `marks` by table and estimator."""
+    ours = pd.DataFrame(
+        [{**CELL_OF_OURS, "value": 0.8, "lower_2_5pct": lower, "upper_97_5pct": upper}]
     )
+    tables = [
+        TableFiles(
+            name,
+            pd.concat(
+                ours.assign(table=name, estimator=estimator, bold=bold, underline=near)
+                for estimator, bold, near in rows
+            ).to_csv(index=False),
+            "",
+        )
+        for name, rows in marks.items()
+    ]
+    paper = TableFiles.read(str(PAPER))
+    return compare_with_paper(ours, tables, paper, labels=labels, settings="a: false")
 
 
 @pytest.mark.parametrize(
@@ -207,17 +216,12 @@ def study(value, lower, upper):
         (float("nan"), 0.810, None),
     ],
 )
-def test_compare(cells, lower, upper, inside):
-    # The paper prints 0.795 for oracle training of Olmo 3 7B on TriviaQA, in 5 tables.
-    ours = study(0.8, lower, upper)
+def test_a_cell_beside_the_papers(lower, upper, inside):
     # without its other rows, and one of two that a table of somebody's own has twice
-    shown = ours.assign(table="gcm", bold=True, underline=False)
-    twice = [shown.assign(estimator=name) for name in ("gcm", "gcm_posthoc", "oracle", "gcm")]
-    twice = pd.concat(twice).assign(table="gcm")
-    shown = pd.concat([shown.assign(table="multi_vs_single_abridged"), twice])
-    labels = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
-    found = compare(cells, ours, shown, **labels, settings="")
-    assert found["bold"].isna().all()
+    others = [(name, True, False) for name in ("gcm", "gcm_posthoc", "oracle", "gcm")]
+    marks = {"multi_vs_single_abridged": [("oracle", True, False)], "gcm": others}
+    found = beside_the_paper(lower, upper, marks)
+    assert found["bold"].isna().all() and set(found["settings"]) == {"a: false"}
     assert found["table"].tolist() == [
         "oracle_vs_methods_abridged",
         "multi_vs_single_abridged",
@@ -234,21 +238,13 @@ def test_compare(cells, lower, upper, inside):
         assert (found["inside"] == inside).all()
 
 
-def test_compare_with_paper():
-    ours = study(0.8, 0.79, 0.81)
-    labels = {"models": {"olmo": "Olmo 3 7B"}, "datasets": {"trivia": "TriviaQA"}}
-    marks = {"gcm": (1, 0), "oracle": (1, 1), "gcm_posthoc": (0, 0)}
-    cells = pd.concat(
-        ours.assign(table="gcm", estimator=name, bold=bold == 1, underline=near == 1)
-        for name, (bold, near) in marks.items()
-    )
-    tables = [TableFiles("gcm", cells.to_csv(index=False), "")]
-    paper = TableFiles.read(str(PAPER))
-    found = compare_with_paper(ours, tables, paper, labels=labels, settings="a: false")
-    assert len(found) == 6 and set(found["settings"]) == {"a: false"}
+def test_marks_are_those_of_the_studys_table():
+    marks = {
+        "gcm": [("gcm", True, False), ("oracle", True, True), ("gcm_posthoc", False, False)]
+    }
+    found = beside_the_paper(0.79, 0.81, marks)
     marked = found.dropna(subset="bold")
     assert marked[["table", "estimator"]].to_numpy().tolist() == [["gcm", "oracle"]]
     assert marked["bold"].all() and marked["underline"].all()
-
-    labels["datasets"]["trivia"] = "Another dataset"
-    assert compare_with_paper(ours, tables, paper, labels=labels, settings="").empty
+    elsewhere = LABELS | {"datasets": {"trivia": "Another dataset"}}
+    assert beside_the_paper(0.79, 0.81, marks, elsewhere).empty

@@ -1,10 +1,13 @@
 """Contents of a rule's log."""
 
+import logging
 import subprocess
 import sys
 
 import pytest
 from workflow_runs import ROOT
+
+from persistcal.store.pace import Pace
 
 CONFIG = """
 results: out
@@ -19,9 +22,8 @@ log_to("folder/rule.log")
 logging.getLogger("fontTools.subset").info("glyf pruned")
 logging.getLogger("fontTools.subset").warning("no glyphs")
 logging.getLogger("rule").info("42 rows")
-raise ValueError("row 7")
+raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x")
 """
-FULL = 'RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x")'
 
 
 def failed(folder, *command, **how):
@@ -31,27 +33,18 @@ def failed(folder, *command, **how):
     return done
 
 
-def said_of(error, folder):
-    program = SCRIPT.replace('ValueError("row 7")', error)
-    how = {"env": {"PYTHONPATH": str(ROOT)}, "stderr": subprocess.PIPE}
-    return failed(folder, "-c", program, **how).stderr
-
-
 def test_records_and_the_traceback_but_no_chatter_of_packages(tmp_path):
-    said = said_of('ValueError("row 7")', tmp_path)
+    how = {"env": {"PYTHONPATH": str(ROOT)}, "stderr": subprocess.PIPE}
+    said = failed(tmp_path, "-c", SCRIPT, **how).stderr
     text = (tmp_path / "folder" / "rule.log").read_text()
     for shown in (text, said):
         assert "INFO 42 rows" in shown and "WARNING no glyphs" in shown
         assert "glyf" not in shown
-    assert "CRITICAL row 7\nTraceback" in text
-    assert said.endswith("\nValueError: row 7 (traceback in folder/rule.log)\n")
-    assert "Traceback" not in said
-
-
-def test_a_full_gpu_is_said_in_a_sentence(tmp_path):
-    said = said_of(FULL, tmp_path)
-    assert "RuntimeError: The GPU's memory holds the model, but not what is computed" in said
+    assert "CRITICAL The GPU's memory holds the model" in text
+    assert "when calling x).\nTraceback" in text
+    assert "\nRuntimeError: The GPU's memory holds the model, but not what is computed" in said
     assert said.endswith("ALLOC_FAILED when calling x). (traceback in folder/rule.log)\n")
+    assert "Traceback" not in said
 
 
 @pytest.mark.slow
@@ -69,3 +62,28 @@ def test_the_error_of_a_job_is_printed_once(tmp_path, program):
     assert "Traceback" not in done.stdout
     log = (tmp_path / "out" / "logs" / "import_predictions.log").read_text()
     assert log.count("Traceback") == 2  # where it was raised, and where the file was named
+
+
+def lines_of(caplog, monkeypatch, *, seconds_a_step, n):
+    """Return what is logged over `n` steps, by a clock that each step moves on."""
+    now = [0.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    with caplog.at_level(logging.INFO):
+        for _ in Pace(range(n), "training", unit=" steps"):
+            now[0] += seconds_a_step
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_a_line_every_ten_seconds_with_rate_and_time_left(caplog, monkeypatch):
+    lines = lines_of(caplog, monkeypatch, seconds_a_step=2.0, n=20)
+    # half a step a second: 5 are done after 10 s, and 15 are left for 30 s
+    assert lines == [
+        "training: 5 of 20 (25 %), 0.50 steps/s, 00:30 left",
+        "training: 10 of 20 (50 %), 0.50 steps/s, 00:20 left",
+        "training: 15 of 20 (75 %), 0.50 steps/s, 00:10 left",
+        "training: 20 of 20 (100 %), 0.50 steps/s, 00:00 left",
+    ]
+
+
+def test_a_quick_job_says_nothing(caplog, monkeypatch):
+    assert lines_of(caplog, monkeypatch, seconds_a_step=0.01, n=20) == []

@@ -5,11 +5,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from configs import PAPER
 from programs import python
 from safetensors.numpy import save_file
-from snakemake.common.configfile import load_configfile
-from snakemake.utils import update_config
-from workflow_runs import ATLAS, ROOT, snakemake
+from workflow_runs import ROOT
 
 from persistcal.answers import decode
 from persistcal.confidence import verbalised
@@ -19,8 +18,6 @@ from study import requests as job_resources
 from tools import estimate_cost
 from tools.estimate_cost import PlannedJob, Total
 
-PAPER = load_configfile(ROOT / "config" / "config.yaml")
-update_config(PAPER, load_configfile(ROOT / "config" / "tables.yaml"))
 PAGE = (ROOT / "docs" / "dag.md").read_text(encoding="utf-8")
 BEAMS_32B = {"model": "olmo3-32b", "checkpoint": "step262000", "dataset": "triviaqa"}
 BEAMS_7B = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
@@ -107,13 +104,11 @@ def test_tokens_of_a_question_are_those_of_packed_prompts(candidates, at_once):
     prompts = [
         [
             *instruction,
-            *range(1000 * (q + 1), 1000 * (q + 1) + 45),
-            *range(
-                1000 * (q + 1) + 100 * (answer + 1), 1000 * (q + 1) + 100 * (answer + 1) + 15
-            ),
+            *range(question, question + 45),
+            *range(question + answer, question + answer + 15),
         ]
-        for q in range(at_once // candidates)
-        for answer in range(candidates)
+        for question in range(1000, 1000 * (at_once // candidates + 1), 1000)
+        for answer in range(100, 100 * (candidates + 1), 100)
     ]
     packed = pack_prompts(prompts, 4096).token_ids.size / (at_once // candidates)
     assert costs.question_tokens(candidates, at_once) == pytest.approx(packed)
@@ -317,23 +312,13 @@ def test_finished_jobs_correct_the_hours_of_the_same_rule_and_model(tmp_path):
     assert totals["judge_answers"] == Total()
 
 
-@pytest.mark.slow
-def test_jobs_are_read_from_a_dry_run(tmp_path):
-    jobs = estimate_cost.jobs_of(snakemake(tmp_path, "--dry-run", configs=ATLAS))
-    beams = [job for job in jobs if job.rule == "generate_beams"]
-    assert len(beams) == 7
-    assert {dict(job.wildcards)["checkpoint"] for job in beams} >= {"p10", "p100"}
-    assert "out/logs/generate_beams/atlas/p10/atlas.tsv" in {job.benchmark for job in beams}
-    trained = [
-        job for job in jobs if costs.kind_of(*job[:1], dict(job.wildcards)) == "train_adapters"
-    ]
-    assert {job.rule for job in trained} == {"train_oracle", "train_non_oracle"}
-
-
 def test_the_documented_cost_is_that_of_the_paper(paper_dry_runs):
     jobs = estimate_cost.jobs_of(paper_dry_runs["study"])
     table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs, {}))
     assert table in (ROOT / "docs" / "cluster.md").read_text(), table
+    assert "results/logs/generate_beams/olmo3-7b/step141000/triviaqa.tsv" in {
+        job.benchmark for job in jobs
+    }
     n_jobs = sum(job.rule != "study" for job in jobs)
     assert f"the default target has {n_jobs} of them" in PAGE
 
@@ -398,35 +383,30 @@ def test_the_documented_cost_of_a_job(line):
             assert cells[place] == f"{cost.gpus} × {60 * cost.hours:.0f} min"
 
 
-@pytest.mark.slow
-def test_the_profile_asks_a_cluster_for_what_the_models_need():
-    """The command of the README, from the root, where no SLURM need be."""
-    job = oracle_32b_asks("--profile", "slurm")
-    assert "gpu=8" in job
-    assert "mem_mb=317120" in job
-    assert "nodes=1" in job
-    assert "mpi" not in job
+def asked_by_oracle_32b(dry_run):
+    """What a dry run says that the joint training of the largest model asks for."""
+    wildcards = "model=olmo3-32b, dataset=triviaqa, recipe=oracle, "
+    (job,) = [text for text in dry_run.split("\nrule ") if wildcards in text]
+    return set(re.search(r"resources: (.*)", job)[1].split(", "))
+
+
+def test_what_a_model_needs_is_asked_for_on_one_node(paper_dry_runs):
+    asked = asked_by_oracle_32b(paper_dry_runs["study"])
+    assert asked >= {"mem_mb=317120", "nodes=1", "cpus_per_task=4"}
+    assert not any(resource.startswith(("mpi=", "gres=", "tasks")) for resource in asked)
 
 
 @pytest.mark.slow
 def test_a_site_with_other_nodes_says_so_in_its_profile(tmp_path):
-    shipped = ROOT / "profiles" / "slurm"
+    shipped = ROOT / "slurm"  # as the README names it
     (tmp_path / "partitions.yaml").write_text((shipped / "partitions.yaml").read_text())
     lines = (shipped / "profile.yaml").read_text()
     changed = lines.replace("gpus_per_node: 8", "gpus_per_node: 4")
     assert changed != lines
     (tmp_path / "profile.yaml").write_text(changed)
-    job = oracle_32b_asks("--profile", str(tmp_path))
-    asked = set(re.search(r"resources: (.*)", job)[1].split(", "))
+    words = ["-m", "snakemake", "--profile", tmp_path, "--dry-run", "--nolock"]
+    said = python(*words, "results/tables/oracle_vs_methods.tex", folder=ROOT)
+    asked = asked_by_oracle_32b(said)
     assert asked >= {"nodes=2", "gres=gpu:4", "tasks=4", "mpi=srun", "cpus_per_task=1"}
     assert asked >= {"mem_mb=162560", "tasks_per_gpu=0", "rank_timeout_min=120"}
     assert not any(resource.startswith("gpu=") for resource in asked)
-
-
-def oracle_32b_asks(*profile):
-    """Return a dry run's lines about the joint training of the largest model."""
-    words = ["-m", "snakemake", *profile, "--dry-run", "--nolock"]
-    said = python(*words, "results/tables/oracle_vs_methods.tex", folder=ROOT)
-    wildcards = "model=olmo3-32b, dataset=triviaqa, recipe=oracle, "
-    (job,) = [text for text in said.split("\nrule ") if wildcards in text]
-    return job

@@ -1,27 +1,19 @@
 """Several seeds of one pre-training: a model each, wherever the model is named."""
 
-import copy
-from pathlib import Path
-
 import pytest
-import yaml
-from snakemake.utils import update_config
+from configs import overlaid, shipped
 
 from study.check import check_config
 from study.schema import ConfigError
 from study.selection import Study
 from study.worlds import expand_worlds
 
-CONFIG = Path(__file__).parents[2] / "config"
-ATLAS = {}
-for file in ("config", "tables", "atlas"):
-    update_config(ATLAS, yaml.safe_load((CONFIG / f"{file}.yaml").read_text()))
+ATLAS = overlaid(shipped("atlas"))
 
 
 def with_seeds(seed):
-    config = copy.deepcopy(ATLAS)
-    config["models"]["atlas"]["pretraining"]["seed"] = seed
-    return config
+    seeds = {"models": {"atlas": {"pretraining": {"seed": seed}}}}
+    return overlaid(shipped("atlas"), seeds)
 
 
 def test_a_model_per_seed():
@@ -49,8 +41,7 @@ def test_one_seed_changes_nothing():
 
 
 def test_the_overlay_that_ships():
-    config = copy.deepcopy(ATLAS)
-    update_config(config, yaml.safe_load((CONFIG / "atlas_worlds.yaml").read_text()))
+    config = overlaid(shipped("atlas"), shipped("atlas_worlds"))
     check_config(config)
     expand_worlds(config)
     assert len(Study(config).worlds["atlas"]) == 3

@@ -1,11 +1,8 @@
 """Checkpoints behind an API: what a config must say of them, and what they are asked."""
 
-import copy
-
 import pytest
 import yaml
-from snakemake.utils import update_config
-from test_check import overlaid
+from configs import overlaid
 
 from study.check import check_config
 from study.requests import request
@@ -35,10 +32,7 @@ study:
 
 
 def served(*changes):
-    config = overlaid(SERVED)
-    for change in changes:
-        update_config(config, copy.deepcopy(change))
-    return config
+    return overlaid(SERVED, *changes)
 
 
 def at(checkpoint, **api):

@@ -1,9 +1,10 @@
-"""States of a model: what each checkpoint says itself, and what its model says for all."""
+"""States of a model: what each says itself, its model for all, and how others are made."""
 
 import copy
 
 import pytest
-from test_check import overlaid
+from configs import cases, overlaid, shipped
+from snakemake.utils import update_config
 
 from study.check import check_config
 from study.schema import ConfigError
@@ -15,34 +16,34 @@ MODEL = {
         "base": {"repo": "lab/base", "revision": "main", "chat": False},
         "sft": {"repo": "lab/sft", "revision": "v1"},
         "exact": {"repo": "lab/sft", "revision": "v1", "dtype": "float32"},
+        "half": {"merge": {"base": 0.5, "exact": 0.5}},
     },
     "evaluation": ["base", "sft", "exact"],
 }
 STUDY = {"models": ["post"], "datasets": ["triviaqa"], "estimators": ["end_correct"]}
 
 
-def states(model):
+def released(**sft):
+    """A config of three states with weights elsewhere, of which one is as given."""
+    model = copy.deepcopy(MODEL)
+    if sft:
+        model["checkpoints"]["sft"] = sft
     return overlaid({"models": {"post": model}, "study": {**STUDY, "further": []}})
 
 
-def changed(change):
-    model = copy.deepcopy(MODEL)
-    change(model)
-    return states(model)
+def refused(config, said):
+    with pytest.raises(ConfigError) as error:
+        check_config(config)
+    assert said in str(error.value)
 
 
 def test_a_checkpoint_says_it_or_else_its_model():
-    config = states(MODEL)
+    config = released()
     check_config(config)
     study = Study(config)
-    assert [study.state("post", c)["repo"] for c in MODEL["evaluation"]] == [
-        *("lab/base", "lab/sft", "lab/sft")
-    ]
-    assert [study.state("post", c)["chat"] for c in MODEL["evaluation"]] == [
-        "",
-        "turns",
-        "turns",
-    ]
+    states = [study.state("post", c) for c in MODEL["evaluation"]]
+    assert [state["repo"] for state in states] == ["lab/base", "lab/sft", "lab/sft"]
+    assert [state["chat"] for state in states] == ["", "turns", "turns"]
     assert study.beside_weights("post", "sft") == {"chat": "turns"}
     assert study.beside_weights("post", "exact") == {"chat": "turns", "dtype": "float32"}
     assert "dtype" not in study.state("olmo3-7b", "step141000")
@@ -50,108 +51,137 @@ def test_a_checkpoint_says_it_or_else_its_model():
 
 
 def test_a_model_of_one_repository_needs_no_other():
-    config = changed(lambda model: model.update(repo="lab/post"))
+    config = released()
+    config["models"]["post"]["repo"] = "lab/post"
     for about in config["models"]["post"]["checkpoints"].values():
-        del about["repo"]
+        about.pop("repo", None)
     check_config(config)
     assert Study(config).state("post", "exact")["repo"] == "lab/post"
 
 
-MERGES = "config: models.post.checkpoints.sft.merge"
+REFUSED = """
+merge: {base: 0.5, exakt: 0.5}
+> sft.merge names 'exakt'; did you mean 'exact'
+merge: {sft: 1}
+> sft.merge names 'sft'
+merge: {base: 0.5, exact: 0.6}
+> sft.merge has shares that add up to 1.1; let
+merge: {base: 1}
+chat: false
+> sft.merge is base alone, and nothing else differs
+merge: {base: 1}
+repo: x
+> sft.repo is set, but its merge makes the weights
+merge: {exact: 1, half: 0}
+> sft.merge names half, which is a merge itself; name its parts
+{repo: x, revision: y, quantization: int3}
+> sft.quantization is 'int3', but
+{revision: v1}
+> sft lacks a key: add its repo (or one for all to the model).
+{repo: lab/sft}
+> sft lacks a key: add its revision.
+{repo: lab/sft, revision: v1, repositry: lab/x}
+> sft.repositry is not a known key; did you mean 'repo
+change: {method: retraining, without: [new]}
+> sft.change is a retraining, but models.post has no pretraining that could be done again
+"""
 
 
-@pytest.mark.parametrize(
-    ("sft", "said"),
-    [
-        (
-            {"merge": {"base": 0.5, "exakt": 0.5}},
-            f"{MERGES} names 'exakt'; did you mean 'exact'",
-        ),
-        ({"merge": {"sft": 1}}, f"{MERGES} names 'sft'"),
-        (
-            {"merge": {"base": 0.5, "exact": 0.6}},
-            f"{MERGES} has shares that add up to 1.1; let",
-        ),
-        (
-            {"merge": {"base": 1}, "chat": False},
-            f"{MERGES} is base alone, and nothing else diff",
-        ),
-        (
-            {"merge": {"base": 1}, "repo": "x"},
-            "sft.repo is set, but its merge makes the weights",
-        ),
-        (
-            {"merge": {"exact": 1, "half": 0}},
-            f"{MERGES} names half, which is a merge itself; na",
-        ),
-        ({"repo": "x", "revision": "y", "quantization": "int3"}, "quantization is 'int3', but"),
-    ],
-)
-def test_weights_that_cannot_be_made_are_refused(sft, said):
-    def change(model):
-        model["checkpoints"]["sft"] = sft
-        model["checkpoints"]["half"] = {"merge": {"base": 0.5, "exact": 0.5}}
-
-    with pytest.raises(ConfigError) as error:
-        check_config(changed(change))
-    assert said in str(error.value)
+@pytest.mark.parametrize(("sft", "said"), cases(REFUSED))
+def test_a_state_whose_weights_are_nowhere_is_refused(sft, said):
+    refused(released(**sft), f"config: models.post.checkpoints.{said}")
 
 
 def test_vllm_reads_weights_from_files_alone():
-    config = changed(lambda model: model["checkpoints"]["sft"].update(quantization="int8"))
+    config = released(repo="lab/sft", revision="v1", quantization="int8")
     check_config(config)
     config["decoding"]["backend"] = "vllm"
-    with pytest.raises(ConfigError, match=r"sft.quantization changes weights in memory, but"):
-        check_config(config)
+    refused(config, "sft.quantization changes weights in memory, but decoding.backend vllm")
 
 
 def test_an_average_needs_its_parts_even_where_they_are_not_evaluated():
-    def change(model):
-        model["checkpoints"]["half"] = {"merge": {"base": 0.5, "sft": 0.5}}
-        model["evaluation"] = ["half", "exact"]
-
-    config = changed(change)
+    config = released()
+    config["models"]["post"]["evaluation"] = ["half", "sft"]
     check_config(config)
     study = Study(config)
-    assert study.parts("post", "half") == ["base", "sft"]
-    assert [study.made_by("post", c) for c in ("half", "exact")] == ["merge", "repo"]
+    assert study.parts("post", "half") == ["base", "exact"]
+    assert [study.made_by("post", c) for c in ("half", "sft")] == ["merge", "repo"]
     del config["models"]["post"]["checkpoints"]["base"]["repo"]
-    with pytest.raises(ConfigError, match=r"checkpoints.base lacks a key: add its repo"):
-        check_config(config)
+    refused(config, "checkpoints.base lacks a key: add its repo")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            lambda model: model["checkpoints"]["sft"].pop("repo"),
-            "checkpoints.sft lacks a key: add its repo (or one for all to the model).",
-        ),
-        (
-            lambda model: model["checkpoints"]["exact"].pop("revision"),
-            "models.post.checkpoints.exact lacks a key: add its revision.",
-        ),
-        (
-            lambda model: model["checkpoints"]["sft"].update(repositry="lab/x"),
-            "models.post.checkpoints.sft.repositry is not a known key; did you mean 'repo",
-        ),
-    ],
-)
-def test_what_a_state_lacks_is_named(change, said):
-    with pytest.raises(ConfigError) as error:
-        check_config(changed(change))
-    assert said in str(error.value)
+HOW = {"epochs": 2, "learning_rate": 0.001, "batch_size": 16}
+TUNING = {"of": "p100", "method": "fine_tuning", "learn": ["new"], **HOW}
+NPO = {"of": "full", "method": "npo", "forget": ["a"], "keep": ["b"], "beta": 0.1, **HOW}
+CHANGED = {
+    "full": {"change": TUNING, "examples": 0, "label": "Tuned"},
+    "npo": {"change": NPO},
+    "retrained": {"change": {"method": "retraining", "without": ["new"]}},
+    "int8": {"merge": {"npo": 1}, "quantization": "int8"},
+}
 
 
-def test_a_pretrained_checkpoint_is_nowhere_else(atlas):
-    atlas["models"]["atlas"]["checkpoints"]["p40"]["repo"] = "lab/base"
-    with pytest.raises(ConfigError, match=r"p40\.repo is set, but its pretr"):
-        check_config(atlas)
+def changed(states):
+    """The config of atlas with further states, made of those it has; None takes a key away."""
+    config = overlaid(shipped("atlas"))
+    atlas = config["models"]["atlas"]
+    update_config(atlas["checkpoints"], copy.deepcopy(CHANGED))
+    update_config(atlas["checkpoints"], states)
+    for state in atlas["checkpoints"].values():
+        for key in [k for k, value in state.get("change", {}).items() if value is None]:
+            del state["change"][key]
+    atlas["evaluation"] = ["p100", "retrained", "int8"]
+    return config
 
 
-@pytest.fixture
-def atlas():
-    from test_check import CONFIG
-    from yaml import safe_load
+def test_what_a_state_is_made_of_is_checked_and_made_too():
+    config = changed({})
+    check_config(config)
+    study = Study(config)
+    made = {c: study.made_by("atlas", c) for c in ("p100", *CHANGED)}
+    assert made.pop("p100") == "pretraining"
+    assert list(made.values()) == ["change", "change", "retraining", "merge"]
+    assert [study.parts("atlas", c) for c in CHANGED] == [["p100"], ["full"], [], ["npo"]]
+    assert study.last_step("atlas") == 620
 
-    return overlaid(safe_load((CONFIG / "atlas.yaml").read_text()))
+
+REFUSED_CHANGES = """
+full: {change: {of: p1000}}
+> full.change.of names 'p1000'; did you mean 'p100'
+full: {change: {method: rank_one, keep: [b], layer: 0}}
+> full.change lacks the key max_offset, which rank_one needs.
+npo: {change: {beta: null}}
+> npo.change lacks the key beta, which npo needs.
+full: {change: {beta: 0.1}}
+> full.change.beta is set, but fine_tuning has no such key; remove it.
+full: {change: {rank: 8, max_change: 0.1}}
+> full.change.max_change bounds each weight, but rank trains an adapter; remove one of both.
+npo: {change: {keep: [b, a]}}
+> npo.change lists 'a' in both forget and keep; keep it in one of them.
+full: {change: {keep: [new]}}
+> full.change lists 'new' in both learn and keep; keep it
+full: {change: {keep_weight: 2}}
+> full.change.keep_weight is set, but nothing is kept;
+full: {change: {of: npo}}
+> npo.change.of leads back to npo (npo of full of npo); let it begin at a checkpoint that is
+> not changed.
+full: {change: {of: int8}}
+> full.change.of is int8, which is a merge; name one of its
+full: {change: {datasets: [triviaqa]}}
+> full.change.datasets names 'triviaqa'; known are
+full: {change: {learn: []}}
+> full.change.learn is [], but [] should be non-empty.
+retrained: {change: {of: p100}}
+> retrained.change.of is set, but retraining has no such
+full: {repo: x}
+> full.repo is set, but its change makes the weights; remove one of both.
+full: {quantization: int8}
+> full.quantization is set, but its change makes the weights; give it to a further checkpoint
+p100: {repo: lab/base}
+> p100.repo is set, but its pretraining makes the weights; remove one
+"""
+
+
+@pytest.mark.parametrize(("states", "said"), cases(REFUSED_CHANGES))
+def test_changes_whose_keys_do_not_fit_together_are_refused(states, said):
+    refused(changed(states), f"config: models.atlas.checkpoints.{said}")

@@ -21,7 +21,7 @@ from train_adapters import train_adapters
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job
 from persistcal.training import ranks
-from persistcal.training.launch import execute_on_ranks, launch, split_gpus
+from persistcal.training.launch import _free_port, execute_on_ranks, launch
 
 pytestmark = pytest.mark.slow
 
@@ -72,9 +72,7 @@ def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
             os._exit(1)
         ranks.leave()
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port()
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=run, args=(rank, port)) for rank in range(n_ranks)]
     for process in processes:
@@ -89,10 +87,10 @@ def train_in_forks(n_ranks, study, to, names=NAMES, fault="", **changes):
     return fork_ranks(n_ranks, study / "log", partial(faulty_rank, fault=fault), job)
 
 
-@pytest.mark.parametrize("n_ranks", [2, 3])
-def test_any_number_of_processes_trains_the_same_adapters(n_ranks, study):
-    to = study / f"ranks{n_ranks}"
-    assert train_in_forks(n_ranks, study, to) == [0] * n_ranks
+def test_any_number_of_processes_trains_the_same_adapters(study):
+    """Three here; two in other tests."""
+    to = study / "ranks3"
+    assert train_in_forks(3, study, to) == [0] * 3
     assert_same_training(study / "alone", to)
     weights = load_file(adapter_paths(to)[0])
     assert max(w.abs().max() for n, w in weights.items() if "lora_B" in n) > 1e-3
@@ -239,10 +237,10 @@ def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
         "ranks.join(10)\nx = torch.tensor([10.0**ranks.index()])\nranks.sum_over_ranks([x])\n"
         "sys.stdout.write(f'sum {x.item()}\\n')\nranks.leave()\n"
     )
-    launch([str(rank)], n_ranks=4, n_nodes=2)
-    assert caplog.messages.count("sum 1111.0") == 4
+    launch([str(rank)], n_ranks=2, n_nodes=2)
+    assert caplog.messages.count("sum 11.0") == 2
     called = (tmp_path / "called").read_text()
-    for option in ("--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--kill-on-bad-exit=1"):
+    for option in ("--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"):
         assert option in called
 
 
@@ -266,8 +264,7 @@ os.write(1, f"rank {os.environ['RANK']} has {gpus}\\n".encode())  # at once: oth
         (2, "GPU-a,GPU-b,none", 2, 1, ["GPU-a", "GPU-b"]),
         (0, None, 2, 1, ["None", "None"]),
         (0, "", 2, 1, ["", ""]),
-        (4, None, 4, 2, ["0,1", "2,3", "0,1", "2,3"]),
-        (2, "4,6", 4, 2, ["4", "6", "4", "6"]),
+        (4, "3,5,7,8", 4, 2, ["3,5", "7,8", "3,5", "7,8"]),
     ],
 )
 def test_each_rank_starts_with_gpus_of_its_own(
@@ -294,31 +291,31 @@ def test_what_srun_says_of_a_dead_rank_is_passed_on(tmp_path, monkeypatch):
         launch(["rank.py"], n_ranks=2, n_nodes=2)
 
 
-def be_late(seconds):
+def be_late():
     if ranks.index() == 1:
-        time.sleep(seconds)
+        time.sleep(4)
     ranks.sum_over_ranks([torch.ones(1)])
 
 
 @pytest.mark.parametrize(
-    ("seconds", "timeout_min", "statuses"), [(6, 0.05, [1, 1]), (6, 1, [0, 0])]
+    ("timeout_min", "statuses"),
+    [(0.05, [1, 1]), (1, [0, 0])],  # 3 s, and a minute
 )
-def test_ranks_wait_for_the_slowest_as_long_as_they_are_told(
-    seconds, timeout_min, statuses, tmp_path
-):
+def test_ranks_wait_for_the_slowest_as_long_as_they_are_told(timeout_min, statuses, tmp_path):
     log = tmp_path / "log"
-    assert fork_ranks(2, log, be_late, seconds, timeout_min=timeout_min) == statuses
+    assert fork_ranks(2, log, be_late, timeout_min=timeout_min) == statuses
     if 1 in statuses:
         assert "rank 0 stops" in log.read_text()
 
 
-def test_ranks_must_be_a_multiple_of_the_nodes():
-    with pytest.raises(ValueError, match="3 ranks cannot be spread equally over 2 nodes"):
-        launch(["program.py"], n_ranks=3, n_nodes=2)
-
-
-def test_more_ranks_than_gpus_are_refused(monkeypatch):
-    assert split_gpus(["0", "1", "2", "3"], rank=1, n_ranks=2) == ["2", "3"]
+@pytest.mark.parametrize(
+    ("n_nodes", "message"),
+    [
+        (2, "3 ranks cannot be spread equally over 2 nodes"),
+        (1, "3 ranks on one machine need as many GPUs, and there are 2"),
+    ],
+)
+def test_ranks_that_nodes_or_gpus_cannot_have_are_refused(n_nodes, message, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ValueError, match="3 ranks on one machine need as many GPUs"):
-        launch(["program.py"], n_ranks=3)
+    with pytest.raises(ValueError, match=message):
+        launch(["program.py"], n_ranks=3, n_nodes=n_nodes)

@@ -53,8 +53,7 @@ def toy_data(n, seed=0):
 
 def naive_confidence(model, prompt):
     ids = torch.tensor([TOKENIZER(prompt)["input_ids"]], device=model.device)
-    logits = model(ids).logits[0, -1]
-    exponents = [logits[DIGITS[d]].exp() for d in range(10)]
+    exponents = model(ids).logits[0, -1][DIGITS].exp()
     return sum(d / 9 * e for d, e in enumerate(exponents)) / sum(exponents)
 
 
@@ -79,15 +78,21 @@ def with_random_adapter(trainee, seed=5):
     return {name: p.detach().clone() for name, p in trainee.adapter.items()}
 
 
-def separate_gradient(model, questions, values):
-    """Gradient of the plain loss of one checkpoint that has an adapter of its own."""
-    config = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear")
-    adapted = get_peft_model(copy.deepcopy(model), config)
-    parameters = {
+def adapted_by_peft(model):
+    """A model with an adapter of its own, and this one's parameters by their names here."""
+    adapted = get_peft_model(
+        model, LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
+    )
+    return adapted, {
         name.removeprefix("base_model.model.").removesuffix(".default.weight"): parameter
         for name, parameter in adapted.named_parameters()
         if parameter.requires_grad
     }
+
+
+def separate_gradient(model, questions, values):
+    """Gradient of the plain loss of one checkpoint that has an adapter of its own."""
+    adapted, parameters = adapted_by_peft(copy.deepcopy(model))
     assert set(parameters) == set(values)
     for name, parameter in parameters.items():
         parameter.data.copy_(values[name])
@@ -115,25 +120,12 @@ def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind):
     assert max(p.grad.abs().max() for p in trainee.adapter.values()) > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["olmo3", "llama"])
-@pytest.mark.parametrize("seed", [17, 18])
+@pytest.mark.parametrize(("kind", "seed"), [("olmo3", 17), ("llama", 18)])
 def test_released_streams_draw_the_adapter_that_peft_does(kind, seed):
     """After torch.manual_seed, as the released code makes the first checkpoint's adapter."""
     model = tiny_model(kind)
-    config = LoraConfig(
-        r=4,
-        lora_alpha=8,
-        target_modules="all-linear",
-        lora_dropout=0.0,
-        bias="none",
-        task_type="CAUSAL_LM",
-    )
     torch.manual_seed(seed)
-    drawn = {
-        name.removeprefix("base_model.model.").removesuffix(".default.weight"): parameter
-        for name, parameter in get_peft_model(model, config).named_parameters()
-        if parameter.requires_grad
-    }
+    _, drawn = adapted_by_peft(model)
     adapter = share_adapter([tiny_model(kind, s) for s in range(2)], **SIZE)
     before = torch.get_rng_state()
     initialise(adapter, seed, "released")
@@ -165,18 +157,19 @@ def test_the_loss_is_that_of_the_logits_of_the_head(head):
     assert losses["a"] == pytest.approx(expected, rel=1e-3 if head == "model" else 1e-5)
 
 
-@pytest.mark.parametrize("micro_batch", [1, 3, 4, 100])
-def test_micro_batches_do_not_change_the_gradient(micro_batch):
-    data = toy_data(7)
-    results = []
-    for size in (8, micro_batch):
-        trainee = prepared(tiny_model(), data)
-        with_random_adapter(trainee)
-        batch = {"a": list(data.values())}
+def test_micro_batches_do_not_change_the_gradient():
+    data, results = toy_data(7), []
+    trainee = prepared(tiny_model(), data)
+    with_random_adapter(trainee)
+    batch = {"a": list(data.values())}
+    for size in (8, 1, 3, 100):
+        trainee.adapter.clear_gradients()
         losses = accumulate_gradients(trainee, batch, divisor=16, micro_batch=size)
-        results.append((losses["a"], {k: p.grad for k, p in trainee.adapter.items()}))
-    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
-    torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-3, atol=1e-6)
+        gradients = {k: p.grad.clone() for k, p in trainee.adapter.items()}
+        results.append((losses["a"], gradients))
+    for loss, gradients in results[1:]:
+        assert results[0][0] == pytest.approx(loss, rel=1e-5)
+        torch.testing.assert_close(results[0][1], gradients, rtol=1e-3, atol=1e-6)
 
 
 def test_loss_of_a_step_with_a_partial_batch_and_a_missing_answer():
@@ -231,12 +224,8 @@ def test_a_step_is_adamw_on_the_clipped_gradient():
     expected = {name: p.detach().clone() for name, p in trainee.adapter.items()}
     history = train(trainee, {"a": data}, epochs=1)
     assert history["lr"].tolist() == [1e-2, 1e-2]
-    torch.testing.assert_close(
-        {name: p.detach() for name, p in trainee.adapter.items()},
-        expected,
-        rtol=1e-4,
-        atol=1e-6,
-    )
+    found = {name: p.detach() for name, p in trainee.adapter.items()}
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_models_hold_the_same_parameters_and_train_nothing_else():
@@ -258,13 +247,12 @@ def test_models_of_different_depth_are_refused():
 
 def test_the_initialisation_depends_on_the_seed_alone():
     found = []
-    for model_seeds in ([0], [1, 2], [3]):
+    for model_seeds in ([0], [1, 2]):
         adapter = share_adapter([tiny_model(seed=s) for s in model_seeds], **SIZE)
         torch.manual_seed(model_seeds[0])
         initialise(adapter, 17)
         found.append({name: p.detach().clone() for name, p in adapter.items()})
-    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
-    torch.testing.assert_close(found[0], found[2], rtol=0, atol=0)
+    torch.testing.assert_close(*found, rtol=0, atol=0)
     initialise(adapter, 18)
     for name, parameter in adapter.items():
         if name.endswith("lora_B"):
@@ -280,8 +268,7 @@ def test_the_initialisation_depends_on_the_seed_alone():
 
 
 @pytest.mark.parametrize(
-    ("kind", "dtype"),
-    [("olmo3", torch.float32), ("llama", torch.float32), ("olmo3", torch.bfloat16)],
+    ("kind", "dtype"), [("llama", torch.float32), ("olmo3", torch.bfloat16)]
 )
 def test_training_learns_and_leaves_the_models_as_they_were(kind, dtype):
     models = {"a": tiny_model(kind, 1, dtype=dtype), "b": tiny_model(kind, 2, dtype=dtype)}
@@ -328,28 +315,15 @@ def test_the_saved_adapter_gives_peft_the_same_confidences(tmp_path):
         (tmp_path / name).write_bytes(content)
     prompts = [prompt for question in data.values() for prompt in question.prompts]
     tokens = [TOKENIZER(prompt)["input_ids"] for prompt in prompts]
-    ours = score_answers(trainee.models["a"], tokens, DIGITS, batch_size=5)
-    base = tiny_model()
-    loaded = PeftModel.from_pretrained(base, tmp_path)
+    ours, untrained = (
+        score_answers(model, tokens, DIGITS, batch_size=5)
+        for model in (trainee.models["a"], tiny_model())
+    )
+    loaded = PeftModel.from_pretrained(tiny_model(), tmp_path)
     with torch.inference_mode():
         theirs = [naive_confidence(loaded, prompt).item() for prompt in prompts]
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    np.testing.assert_allclose(
-        score_answers(base, tokens, DIGITS, batch_size=5), ours, rtol=0, atol=1e-6
-    )
-    loaded.unload()
-    untrained = score_answers(base, tokens, DIGITS, batch_size=5)
     assert np.abs(untrained - ours).max() > 0.05
-
-
-def test_a_loss_that_is_not_finite_stops_training():
-    data = toy_data(20)
-    models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
-    trainee = prepared(models, data)
-    with torch.no_grad():
-        models["b"].model.layers[1].mlp.up_proj.base_layer.weight[0, 0] = math.nan
-    with pytest.raises(FloatingPointError, match=r"Step 0: .*'b' is not finite .*q\d+, q\d+"):
-        train(trainee, {"a": data, "b": data})
 
 
 def test_no_answers_at_all_are_refused():

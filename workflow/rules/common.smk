@@ -10,9 +10,8 @@ from persistcal.store.provenance import code_digest
 from snakemake.exceptions import WorkflowError
 from study.check import check_config
 from study.schema import ConfigError
-from study.config_files import refuse_misread
+from study.config_files import over_defaults, refuse_misread
 from study.costs import COSTS
-from study.defaults import over_defaults
 from study.requests import request, resampling_mb
 from study.needs import file_of
 from study.selection import IMPORTED, Answered, Study

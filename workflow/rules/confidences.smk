@@ -223,7 +223,7 @@ if study.runs_models:
         resources:
             **ON_GPU,
         params:
-            split=split_asked_about,
+            split=ask(study.split_rated),
             asking=how_asked,
         script:
             "../scripts/confidences/ask_checkpoint.py"
@@ -247,7 +247,7 @@ if study.ever_served:
         conda:
             "../../envs/cpu.yaml"
         params:
-            split=split_asked_about,
+            split=ask(study.split_rated),
             asking=how_asked,
             served=ask(study.decides_answers),
             reach=uncompared(study.reaches),

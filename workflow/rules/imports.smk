@@ -46,6 +46,9 @@ if study.has_own_answers:
         for key in ("file", "requests")
         if key in entry
     ]
+    KNOWN = {
+        m: study.may_be_equal(m, study.known_checkpoints(m)) for m in config["models"]
+    }
 
 if study.has_own_options:
     ENTAILMENT_MODEL = []  # nothing compares options
@@ -55,10 +58,10 @@ if study.has_own_options:
             files=ANSWER_FILES,
         output:
             questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=[BEAMS.format(**place) for place in PLACES_ANSWERED],
-            clusters=[CLUSTERS.format(**place) for place in PLACES_ANSWERED],
-            labels=[LABELS.format(**place) for place in PLACES_ANSWERED],
-            answers=[ANSWERS.format(**place) for place in PLACES_ANSWERED],
+            beams=of_each(BEAMS, study.answered),
+            clusters=of_each(CLUSTERS, study.answered),
+            labels=of_each(LABELS, study.answered),
+            answers=of_each(ANSWERS, study.answered),
         log:
             f"{LOGS}/import_options.log",
         benchmark:
@@ -69,10 +72,7 @@ if study.has_own_options:
             entries=study.answer_files,
             contents=contents_of(*ANSWER_FILES),
             normalisation=config["decoding"]["normalisation"],
-            known={
-                m: study.may_be_equal(m, study.known_checkpoints(m))
-                for m in config["models"]
-            },
+            known=KNOWN,
             questions_of=uncompared(made_of_datasets),
             beams_of=uncompared(made_of_answers),
             clusters_of=uncompared(made_of_answers),
@@ -90,7 +90,7 @@ elif study.has_own_answers:
             files=ANSWER_FILES,
         output:
             questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=[BEAMS.format(**place) for place in PLACES_ANSWERED],
+            beams=of_each(BEAMS, study.answered),
             labels=expand(GIVEN_LABELS, dataset=DATASETS),
         log:
             f"{LOGS}/import_answers.log",
@@ -100,10 +100,7 @@ elif study.has_own_answers:
             entries=study.answer_files,
             contents=contents_of(*ANSWER_FILES),
             strategy=config["decoding"]["strategy"],
-            known={
-                m: study.may_be_equal(m, study.known_checkpoints(m))
-                for m in config["models"]
-            },
+            known=KNOWN,
             # One more estimator must not import the answers again.
             questions_of=uncompared(made_of_datasets),
             beams_of=uncompared(made_of_answers),
@@ -131,9 +128,9 @@ if study.chosen["source"] == "release":
             ),
         output:
             questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=[BEAMS.format(**place) for place in PLACES_ANSWERED],
-            clusters=[CLUSTERS.format(**place) for place in PLACES_ANSWERED],
-            labels=[LABELS.format(**place) for place in PLACES_ANSWERED],
+            beams=of_each(BEAMS, study.answered),
+            clusters=of_each(CLUSTERS, study.answered),
+            labels=of_each(LABELS, study.answered),
             scores=[SCORES.format(**place) for place in TRANSFERRED],
             predictions=IMPORTS,
             answers=EVALUATED_ANSWERS,

@@ -5,15 +5,7 @@ include: "inputs/laboratory.smk"
 
 
 # What else a changed checkpoint consists of
-BESIDE_CHANGED = [
-    CHANGED.replace("model.safetensors", name)
-    for name in (
-        "config.json",
-        "generation_config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-    )
-]
+BESIDE_CHANGED = [CHANGED.replace("model.safetensors", name) for name in MODEL_FILES]
 
 
 rule change_checkpoint:

@@ -9,16 +9,16 @@ include: "inputs/models.smk"
 
 
 WEIGHTS = f"{RESULTS}/pretrained/{{model}}/{{checkpoint}}/model.safetensors"
-# What else a pre-trained checkpoint consists of.
+# What else a checkpoint that is made here consists of, and a pre-trained one.
+MODEL_FILES = [
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+]
 BESIDE_WEIGHTS = [
     WEIGHTS.replace("model.safetensors", name)
-    for name in (
-        "config.json",
-        "generation_config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "optimizer.safetensors",
-    )
+    for name in [*MODEL_FILES, "optimizer.safetensors"]
 ]
 
 

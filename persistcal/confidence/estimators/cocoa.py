@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.confidence.candidates import own_beams
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.uncertainty import own_beams
 
 NEEDS = ("logprob", "several_answers")
 
@@ -14,8 +14,6 @@ def cocoa(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 
     An answer agrees if it is in the prediction's cluster.
 
-    Notes
-    -----
     Vashurin et al., "Uncertainty Quantification for LLMs through Minimum Bayes
     Risk: Bridging Confidence and Consistency", 2025, arXiv:2502.04964, with
     equivalence as the similarity. lm-polygraph: CocoaMSP.

@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from persistcal.confidence.candidates import rate_candidates
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.uncertainty import jaccard, mean_distance
+from persistcal.confidence.uncertainty import jaccard, mean_distance, rate_candidates
 
 NEEDS = ("several_answers",)
 
@@ -12,8 +11,6 @@ NEEDS = ("several_answers",)
 def degree_matrix(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean Jaccard similarity of two answers, one minus the paper's U_Deg.
 
-    Notes
-    -----
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     DegMat_Jaccard_score.
     """

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence import uncertainty
-from persistcal.confidence.candidates import rate_candidates
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.uncertainty import jaccard
+from persistcal.confidence.uncertainty import jaccard, rate_candidates
 
 NEEDS = ("several_answers",)
 
@@ -14,8 +13,6 @@ NEEDS = ("several_answers",)
 def eccentricity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the eccentricity of the graph of Jaccard similarities.
 
-    Notes
-    -----
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     Eccentricity_Jaccard_score.
     """

@@ -9,8 +9,6 @@ from persistcal.confidence.evidence import Evidence
 def end_correct(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return i / (m - 1) at the i-th of m evaluation checkpoints.
 
-    Notes
-    -----
     Paper, section 3.1, "End-correct Baseline".
     """
     places = np.linspace(0, 1, len(evidence.evaluation))

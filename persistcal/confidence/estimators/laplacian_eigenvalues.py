@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from persistcal.confidence.candidates import rate_candidates
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.uncertainty import jaccard, laplacian_sum
+from persistcal.confidence.uncertainty import jaccard, laplacian_sum, rate_candidates
 
 NEEDS = ("several_answers",)
 
@@ -12,8 +11,6 @@ NEEDS = ("several_answers",)
 def laplacian_eigenvalues(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return one over the sum of eigenvalues of the graph of Jaccard similarities.
 
-    Notes
-    -----
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     EigValLaplacian_Jaccard_score.
     """

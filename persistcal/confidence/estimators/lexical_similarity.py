@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 from rouge_score.rouge_scorer import RougeScorer
 
-from persistcal.confidence.candidates import Candidates, rate_candidates
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.uncertainty import mean_similarity
+from persistcal.confidence.uncertainty import Candidates, mean_similarity, rate_candidates
 
 NEEDS = ("several_answers",)
 
@@ -16,8 +15,6 @@ NEEDS = ("several_answers",)
 def lexical_similarity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean ROUGE-L of two different answers.
 
-    Notes
-    -----
     Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
     Translation", TACL 2020, with the ROUGE-L of Kuhn, Gal and Farquhar, "Semantic
     Uncertainty", ICLR 2023. lm-polygraph: LexicalSimilarity_rougeL.

@@ -47,18 +47,10 @@ def _states(rows: pd.DataFrame, evidence: Evidence) -> NDArray[np.float32]:
 
 
 class Probe(NamedTuple):
-    """A logistic regression on hidden states.
+    """A logistic regression on hidden states."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_units,)
-        Of the hidden units as they are.
-    bias : float
-        Infinite where all answers that the probe was fitted to had one label.
-    """
-
-    weights: NDArray[np.float64]
-    bias: float
+    weights: NDArray[np.float64]  # of shape (n_units,), of the hidden units as they are
+    bias: float  # infinite where all answers that the probe was fitted to had one label
 
 
 def fit_probe(states: ArrayLike, correct: ArrayLike) -> Probe:
@@ -68,8 +60,6 @@ def fit_probe(states: ArrayLike, correct: ArrayLike) -> Probe:
     weights of the standardised units is minimised. `states` has shape
     (n_answers, n_units), `correct` (n_answers,).
 
-    Notes
-    -----
     After Azaria and Mitchell, "The Internal State of an LLM Knows When It's
     Lying", Findings of EMNLP 2023, with a linear classifier.
 

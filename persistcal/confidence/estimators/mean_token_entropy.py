@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.confidence.candidates import own_beams
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.uncertainty import own_beams
 
 NEEDS = ("logprob", "entropy")
 
@@ -12,8 +12,6 @@ NEEDS = ("logprob", "entropy")
 def mean_token_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the mean entropy of the distributions of the best beam's tokens.
 
-    Notes
-    -----
     Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
     Translation", TACL 2020. lm-polygraph: MeanTokenEntropy.
     """

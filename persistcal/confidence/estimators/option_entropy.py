@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr
 
-from persistcal.confidence.candidates import KEY
-from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.evidence import KEY, Evidence
 
 NEEDS = ("several_answers",)
 

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from persistcal.confidence.candidates import KEY
-from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.evidence import KEY, Evidence
 
 NEEDS = ("several_answers",)
 
@@ -11,8 +10,6 @@ NEEDS = ("several_answers",)
 def option_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the difference between the two greatest probabilities.
 
-    Notes
-    -----
     Scheffer, Decomain and Wrobel, "Active Hidden Markov Models for Information
     Extraction", IDA 2001: the margin.
     """

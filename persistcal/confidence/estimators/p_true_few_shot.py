@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.confidence.asking import ask_for_word
+from persistcal.confidence.estimators.p_true import p_true
 from persistcal.confidence.evidence import Evidence
 from persistcal.confidence.prompts import confidence_prompt
 
@@ -16,8 +16,6 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     The examples are answers of the last earlier checkpoint to train questions: the first
     right and the first wrong ones in turn, each with the word that is so.
 
-    Notes
-    -----
     Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
     arXiv:2207.05221, few-shot.
     """
@@ -28,14 +26,12 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     for row in judged_examples(evidence.labelled[last], N_EXAMPLES).itertuples():
         said = confidence_prompt(evidence.prompt, str(row.question), str(row.answer))
         shown += f"{said}{right if row.correct else wrong}\n\n"
-    return ask_for_word(answers, evidence, shown)
+    return p_true(answers, evidence, shown)
 
 
 def judged_examples(labelled: pd.DataFrame, n: int) -> pd.DataFrame:
     """Return `n` answers, right and wrong in turn; fewer where one kind runs out.
 
-    Examples
-    --------
     >>> rows = pd.DataFrame({"answer": list("abcde"), "correct": [0, 0, 0, 1, 1]})
     >>> "".join(judged_examples(rows, 4)["answer"])
     'daeb'

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from persistcal.confidence.candidates import KEY
-from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.evidence import KEY, Evidence
 from persistcal.confidence.said import guesses, rate_replies
 from persistcal.judge.labels import normalise_answer
 
@@ -15,8 +14,6 @@ def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     its cluster. A reply without a guess, or whose matching guess has no probability, cannot
     be read.
 
-    Notes
-    -----
     Tian et al., "Just Ask for Calibration", EMNLP 2023, arXiv:2305.14975: the numeric
     top-k of one stage. There the first guess is the answer; here it is what decoding found.
     """

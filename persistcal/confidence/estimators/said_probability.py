@@ -9,8 +9,6 @@ from persistcal.confidence.said import probability, rate_replies
 def said_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean of the probabilities in the replies about each answer.
 
-    Notes
-    -----
     Tian et al., "Just Ask for Calibration", EMNLP 2023, arXiv:2305.14975: the numeric
     top-1 of two stages, as the answer is the one that decoding found.
     """

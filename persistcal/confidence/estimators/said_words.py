@@ -12,8 +12,6 @@ def said_words(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     With the scale ``{"True": 1, "False": 0}`` that is the share of "True" among the replies
     that say either.
 
-    Notes
-    -----
     Tian et al., "Just Ask for Calibration", EMNLP 2023, arXiv:2305.14975: linguistic, with
     probabilities from people. Kadavath et al., "Language Models (Mostly) Know What They
     Know", 2022, arXiv:2207.05221: P(True), by samples.

@@ -10,8 +10,6 @@ NEEDS = ("several_answers",)
 def self_consistency(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of each prediction's cluster.
 
-    Notes
-    -----
     Paper, section 3.1, and appendix "Self-Consistency Implementation".
     """
     # Summed floats may pass 1 by a rounding error.

@@ -10,8 +10,6 @@ NEEDS = ("several_answers",)
 def self_consistency_copy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the last earlier checkpoint's self-consistency, 0 where it has no answer.
 
-    Notes
-    -----
     Paper, section "Ablations": a copy cannot change with the checkpoint.
     """
     clusters = evidence.clusters

@@ -12,8 +12,6 @@ NEEDS = ("several_answers",)
 def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability that the last earlier checkpoint gives to each prediction.
 
-    Notes
-    -----
     Paper, appendix "Self-Consistency Implementation".
     """
     last = evidence.clusters["checkpoint"] == evidence.earlier[-1]
@@ -41,16 +39,11 @@ def surrogate_confidences(
     Parameters
     ----------
     predictions : DataFrame
-        Columns question_id, question and answer: what the confidence is in.
+        Columns question_id, question and answer. Their index is that of the result.
     candidates : DataFrame
         Table CLUSTERS of the other checkpoint.
     equivalent : callable
         Whether the answers of each pair mean the same.
-
-    Returns
-    -------
-    Series of float
-        In [0, 1], with the index of `predictions`.
 
     Examples
     --------

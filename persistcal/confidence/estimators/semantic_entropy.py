@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.confidence import uncertainty
-from persistcal.confidence.candidates import rate_candidates
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.uncertainty import group_entropy, rate_candidates
 
 NEEDS = ("several_answers",)
 
@@ -15,12 +14,10 @@ def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 
     No answer at all is a meaning of its own.
 
-    Notes
-    -----
     Farquhar, Kossen, Kuhn and Gal, "Detecting Hallucinations in Large Language
     Models Using Semantic Entropy", Nature 2024: of samples the discrete variant
     (lm-polygraph: SemanticEntropyEmpirical), of beams the one by probability.
     """
     return rate_candidates(
-        answers, evidence, lambda c: np.exp(-uncertainty.group_entropy(c.groups, c.weights))
+        answers, evidence, lambda c: np.exp(-group_entropy(c.groups, c.weights))
     )

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.confidence.candidates import rate_candidates
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.uncertainty import rate_candidates
 
 NEEDS = ("several_answers",)
 
@@ -12,8 +12,6 @@ NEEDS = ("several_answers",)
 def semantic_sets(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return one over the number of clusters; no answer at all is one of them.
 
-    Notes
-    -----
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     NumSemSets, which joins answers that entail more than they contradict each other.
     """

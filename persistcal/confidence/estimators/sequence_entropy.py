@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence import uncertainty
-from persistcal.confidence.candidates import rate_candidates
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.uncertainty import rate_candidates
 
 NEEDS = ("logprob", "several_answers")
 
@@ -13,8 +13,6 @@ NEEDS = ("logprob", "several_answers")
 def sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the Monte-Carlo entropy of the model's answers.
 
-    Notes
-    -----
     Malinin and Gales, "Uncertainty Estimation in Autoregressive Structured
     Prediction", ICLR 2021. lm-polygraph: MonteCarloSequenceEntropy, of samples; beams
     are weighted by their probability.

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.confidence.candidates import own_beams
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.uncertainty import own_beams
 
 NEEDS = ("logprob",)
 

@@ -4,8 +4,8 @@ import json
 
 import pandas as pd
 
-from persistcal.confidence.candidates import KEY, grouped
-from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.evidence import KEY, Evidence
+from persistcal.confidence.uncertainty import grouped
 
 
 def stated(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:

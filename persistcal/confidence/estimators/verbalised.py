@@ -5,8 +5,7 @@ from typing import Any
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from persistcal.confidence.asking import rate_by_checkpoint
-from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.evidence import Evidence, rate_by_checkpoint
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
@@ -17,8 +16,6 @@ BATCH = 64
 def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean digit that the model would give its answer, over nine.
 
-    Notes
-    -----
     Tian et al., "Just Ask for Calibration", EMNLP 2023, read off the digits' logits as
     the adapters' confidence is. The prompt is the study's, or the estimator's own.
     """

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from persistcal.imports.release.candidates import ReleasedAnswers
-from persistcal.imports.release.confidences import read_confidences
 from persistcal.imports.release.files import (
     NO_ANSWER,
     UNKNOWN,
@@ -18,6 +16,7 @@ from persistcal.imports.release.files import (
     Tree,
     model_folder,
 )
+from persistcal.imports.release.shards import ReleasedAnswers, read_confidences
 
 SURROGATE = "pred_confs_surrogate"
 ORDINARY = "pred_confs"
@@ -91,27 +90,15 @@ class Source(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """All that the release estimates about one model on one dataset.
-
-    Attributes
-    ----------
-    model, dataset : Model, Dataset
-    answers : dict of (str, str) to ReleasedAnswers
-        By checkpoint and split.
-    confidences : dict of (Run, str) to dict of str to ndarray
-        By run and split: those of each checkpoint whose files are all there.
-    left_out : dict of str to ndarray
-        By split: questions that were answered and yet have no confidence.
-    missing : list of (str, str, str)
-        Estimator, checkpoint and path of absent files.
-    """
+    """All that the release estimates about one model on one dataset."""
 
     model: Model
     dataset: Dataset
     answers: Mapping[Key, ReleasedAnswers]
+    # By run and split: those of each checkpoint whose files are all there
     confidences: dict[tuple[Run, str], dict[str, Floats]]
-    left_out: dict[str, Flags]
-    missing: list[tuple[str, str, str]]
+    left_out: dict[str, Flags]  # by split, questions that were answered, without a confidence
+    missing: list[tuple[str, str, str]]  # estimator, checkpoint and path of absent files
 
 
 def _adapter(

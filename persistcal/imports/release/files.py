@@ -1,7 +1,7 @@
 """Names, shards and tensors of the authors' released results.
 
-The release is one tree of shards, each named for the range `{begin}-{end}` of
-questions that it covers; arrays run over such a range (`span`).
+They are one tree of shards, each named for the range `{begin}-{end}` of questions that it
+covers; arrays run over such a range (`span`).
 """
 
 import re
@@ -55,14 +55,16 @@ def model_folder(repo: str) -> str:
     return repo.rsplit("/", 1)[-1]
 
 
-def check_tensor(array: NDArray[Any], shape: tuple[int, ...], kind: str, where: str) -> None:
-    """Refuse an array of another shape, or not of floats ("f") or of whole numbers ("i")."""
-    if array.shape != shape or array.dtype.kind != kind:
+def check_tensor(value: object, shape: tuple[int, ...], kind: str, where: str) -> NDArray[Any]:
+    """Return a tensor of that shape, of floats ("f") or whole numbers ("i"), or refuse it."""
+    tensor = value if isinstance(value, np.ndarray) else None
+    if tensor is None or tensor.shape != shape or tensor.dtype.kind != kind:
+        held = "no tensor" if tensor is None else f"{tensor.dtype}{tensor.shape}"
         kinds = {"f": "float", "i": "whole-number"}
         raise ReleaseError(
-            f"{where} holds {array.dtype}{array.shape}, but needs a {kinds[kind]} tensor of "
-            f"shape {shape}."
+            f"{where} holds {held}, but needs a {kinds[kind]} tensor of shape {shape}."
         )
+    return tensor
 
 
 class Tree:

@@ -109,24 +109,9 @@ def _target(member: tarfile.TarInfo, archive: Path, below: PurePosixPath) -> Pur
 def unpack(
     archive: str | Path, folder: str | Path, *, below: str, max_bytes: int = MAX_BYTES
 ) -> int:
-    """Unpack the `.tar.zst` file `archive` into the empty `folder`; return how many files.
+    """Unpack a `.tar.zst` whose files all lie `below` a folder of it; return how many files.
 
-    Parameters
-    ----------
-    archive : str or Path
-        Tar archive compressed with Zstandard.
-    folder : str or Path
-        Where the members go; it may hold part of them after an error.
-    below : str
-        The folder of the archive that holds all of its files.
-    max_bytes : int
-        Most bytes that the archive may unpack to.
-
-    Raises
-    ------
-    ArchiveError
-        When the archive is truncated or damaged, is larger than `max_bytes`, or
-        has a member that is a link, a device, there twice, or outside `below`.
+    `folder` must be empty, and may hold part of them after an error.
     """
     archive, n_files, n_bytes = Path(archive), 0, 0
     try:

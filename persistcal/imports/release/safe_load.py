@@ -88,15 +88,9 @@ def _entries(value: object, path: FilePath, n_bytes: int) -> Iterator[tuple[obje
 
 
 def load_lists(path: FilePath, *, depth: int) -> list[Any]:
-    """Load a pickle of lists of strings, nested `depth` levels deep.
+    """Load a pickle of lists of strings, nested `depth` levels deep; refuse all else uncalled.
 
     Entries of the outermost list may be None.
-
-    Raises
-    ------
-    UnsafeFileError
-        When the file is damaged or would build or call anything else. Nothing that
-        it asks for is called.
     """
     _size(path)
     content = read_bytes(path)
@@ -121,14 +115,9 @@ def load_lists(path: FilePath, *, depth: int) -> list[Any]:
 
 
 def load_arrays(path: FilePath) -> object:
-    """Load what `torch.save` wrote, a tensor or a dict, its tensors as arrays.
+    """Load what `torch.save` wrote, a tensor or a dict; refuse all else uncalled.
 
-    Floats become float64, whole numbers int64.
-
-    Raises
-    ------
-    UnsafeFileError
-        When the file is damaged or holds anything else. Nothing in it is called.
+    Tensors become arrays, of float64 or int64.
     """
     n_bytes = _size(path)
     try:

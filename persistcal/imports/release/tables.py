@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.posthoc import calibrate
-from persistcal.imports.answers import imported_answers
-from persistcal.imports.release.candidates import ReleasedAnswers, read_candidates
+from persistcal.imports.own_predictions import imported_answers
 from persistcal.imports.release.estimators import (
     TRANSFERS,
     Dataset,
@@ -19,6 +18,7 @@ from persistcal.imports.release.estimators import (
     read_estimates,
 )
 from persistcal.imports.release.files import UNKNOWN, Flags, Floats, Tree, question_id
+from persistcal.imports.release.shards import ReleasedAnswers, read_candidates
 from persistcal.store import artifacts
 from persistcal.store.artifacts import PREDICTIONS, QUESTIONS, SCORES
 
@@ -114,7 +114,10 @@ def questions(dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
 
 
 def _copied(source: Floats, model: Model) -> Confidence:
-    """Give one confidence to every evaluation checkpoint; 0 where there was no answer."""
+    """Give one confidence to every evaluation checkpoint.
+
+    It is 0 where there was no answer: no probability is on any.
+    """
     return {checkpoint: np.nan_to_num(source) for checkpoint in model.evaluation}
 
 
@@ -189,13 +192,8 @@ def predictions(
 ) -> pd.DataFrame:
     """Return the table PREDICTIONS of one model on one dataset.
 
-    It holds the runs that have a confidence in every answer of every evaluation
-    checkpoint, which is what evaluation needs; it is empty when the answers of one
-    of them are not known. `excluded` holds by split the questions to leave out, `posthoc`
-    how the estimators are calibrated that are fitted here.
-
-    Where the last earlier checkpoint gave no answer, its copied confidence is 0: it
-    puts no probability on any answer.
+    It holds the runs that have a confidence in every answer of every evaluation checkpoint,
+    which is what evaluation needs; it is empty when the answers of one of them are not known.
     """
     labels = {c: estimates.answers[c, "test"].label for c in estimates.model.evaluation}
     answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}

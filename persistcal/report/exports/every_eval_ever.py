@@ -20,18 +20,10 @@ OF_BEAMS = ("beam", "logprob", "n_tokens", "entropy", "unconditional")
 
 
 class EvaluationRun(NamedTuple):
-    """What identifies a run: a checkpoint's answers to a dataset.
+    """What identifies a run: a checkpoint's answers to a dataset, as in the study's config.
 
-    Attributes
-    ----------
-    model, checkpoint, dataset : str
-        As in the study's config.
-    model_id : str
-        ``developer/model``, of the Hub if it is there.
-    file_path : str
-        Of the questions' file in a datastore.
-    timestamp : str
-        When the record was made, in seconds since 1970.
+    `model_id` is ``developer/model``, `file_path` that of the questions' file in a datastore,
+    and `timestamp` when the record was made, in seconds since 1970.
     """
 
     model: str
@@ -84,9 +76,8 @@ def question_lines(given: Given, run: EvaluationRun) -> str:
         if of["options"] is not None:
             asked_as["choices"] = [*of["options"]]
             about["gold"] = str(int(of["gold"]))
-        lines.append(
-            _line(run, str(question_id), asked_as, rows, answers.get(question_id), about)
-        )
+        answer = answers.get(question_id)
+        lines.append(_line(run, str(question_id), asked_as, rows, answer, about))
     return "".join(lines)
 
 

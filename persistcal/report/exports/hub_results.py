@@ -23,22 +23,8 @@ def hub_results(
 ) -> list[dict[str, Any]]:
     """Return the results of one model on one dataset, for a YAML file.
 
-    Parameters
-    ----------
-    intervals, accuracies : DataFrame
-        Rows of the tables INTERVALS and ACCURACIES of this model and dataset. Metrics that
-        are undefined are left out.
-    checkpoints : mapping of str to str
-        How the checkpoints are called in the notes: those of the accuracies.
-    dataset : mapping
-        `id` on the Hub, and `revision` if known.
-    labels : mapping
-        How datasets and estimators are printed.
-
-    Returns
-    -------
-    list of dict
-        A task's identifier is ``accuracy``, or a scope and a metric: ``contrast_auc``.
+    `checkpoints` are display names of those whose accuracies are given; `dataset` is its `id`
+    on the Hub, and its `revision` if known. Metrics that are undefined are left out.
     """
     low, high = wilson(accuracies["accuracy"], accuracies["n"])
     rows = accuracies.assign(low=low, high=high).to_dict("records")

@@ -1,6 +1,7 @@
 """The data of the page's charts: confidences of each part, and the study's analyses."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,10 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.prepared import on_contrast_set, once
+from persistcal.evaluation.evaluate import on_contrast_set, once
+from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
-from persistcal.evaluation.scopes import CONTRAST_METRICS, compute
-from persistcal.report.page.contents import Contents
-from persistcal.report.page.parts import Part, title_of
+from persistcal.report.page.contents import Contents, Part, title_of
 from persistcal.report.page.tables import as_number
 
 N_BINS = 20
@@ -27,9 +27,8 @@ Naming = Callable[[str], str]  # display names of the checkpoints of a model
 def calibration(part: Part, *, seed: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Return by (train_dataset, estimator) a diagram and a histogram per evaluation checkpoint.
 
-    Each has `smece`; the curve as `points`, rows of (confidence, accuracy, lower, upper); and
-    `right` and `wrong`, the counts of correct and incorrect answers in 20 equal bins, mean
-    over seeds. All estimators share the replicates of the bootstrap.
+    `points` of the curve are rows of (confidence, accuracy, lower, upper); `right` and `wrong`
+    count answers in 20 equal bins, mean over seeds. All estimators share the replicates.
     """
     counts = [
         bootstrap_counts(int((row != ABSENT).sum()), n_replicates=N_REPLICATES, seed=seed)
@@ -72,11 +71,28 @@ def _histogram(runs: Sequence[NDArray[np.float64]], of: NDArray[np.bool_]) -> li
     return (np.asarray(total) / len(runs)).round(1).tolist()
 
 
-def pair_metrics(part: Part) -> dict[tuple[str, str], list[dict[str, float | None]]]:
-    """Return by (train_dataset, estimator) Δ₀ᵇ and AUC on every contrast set.
+def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
+    """Count what neighbouring checkpoints both answered: correct at both, and so on.
 
-    Means over seeds, also of the sets that are too small to be used in the tables;
-    None where undefined.
+    Examples
+    --------
+    >>> flows(np.array([[1, 0, 1, 0, -1], [1, 1, 0, 0, 1]], np.int8))
+    [{'kept': 1, 'gained': 1, 'lost': 1, 'unknown': 1}]
+    """
+    gathered = []
+    for before, after in pairwise(correct):
+        both = (before != ABSENT) & (after != ABSENT)
+        was, now = before[both] == 1, after[both] == 1
+        counts = {"kept": was & now, "gained": ~was & now, "lost": was & ~now}
+        counts["unknown"] = ~was & ~now
+        gathered.append({name: int(some.sum()) for name, some in counts.items()})
+    return gathered
+
+
+def pair_metrics(part: Part) -> dict[tuple[str, str], list[dict[str, float | None]]]:
+    """Return by (train_dataset, estimator) Δ₀ᵇ and AUC on every contrast set, small ones too.
+
+    They are means over seeds, and None where undefined.
     """
     return {
         member: [_on_pair(runs, pair) for pair in part.pairs]
@@ -128,6 +144,7 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
         ]
         if rows:
             variance.append({"title": title_of(model, dataset, labels), "rows": rows})
+    defined = study.made.headroom.dropna(subset=["headroom", "lower_2_5pct"])
     headroom = [
         {
             "label": title_of(row["model"], row["dataset"], labels),
@@ -137,9 +154,7 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
             "error_rate": as_number(row["error_rate"]),
             "n": int(row["n"]),
         }
-        for row in study.made.headroom.dropna(subset=["headroom", "lower_2_5pct"]).to_dict(
-            "records"
-        )
+        for row in defined.to_dict("records")
     ]
     return {
         "transfer": transfer,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.judge.labels import LABELS
-from persistcal.questions.truths import truths_of
-from persistcal.report.page.parts import Part, Texts
+from persistcal.questions.question_list import truths_of
+from persistcal.report.page.contents import Part, Texts
 
 # Questions x checkpoints x estimators that the page holds: 5,000 x 7 x 12. Above it, the
 # explorer keeps the questions of contrast sets and a sample of the others.
@@ -80,14 +80,9 @@ class Words:
 def pack(part: Part, chosen: NDArray[np.intp], words: Words) -> dict[str, Any]:
     """Return the explorer's columns of one part at the `chosen` positions, ready for JSON.
 
-    Returns
-    -------
-    dict
-        `ids`; per checkpoint `correct` as a text of 1, 0 and - (no answer);
-        `confidence`, by estimator a list per evaluation checkpoint of thousandths,
-        mean over seeds, -1 where it is missing; and, with texts, `question`,
-        `category`, `references` and, per checkpoint, `clusters`, and `truths` (its own
-        references, if it has any). Texts are numbers of `words`.
+    `correct` is per checkpoint a text of 1, 0 and - (no answer), `confidence` by estimator and
+    evaluation checkpoint in thousandths, mean over seeds, -1 where it is missing. Texts are
+    numbers of `words`; `truths` are a checkpoint's own references, if it has any.
     """
     answers = part.answers
     ids = [str(question) for question in answers.questions[chosen]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
@@ -12,25 +13,10 @@ from persistcal.models.checkpoint import Checkpoint
 PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
 
 
-def installed_versions() -> dict[str, str]:
-    """Return the versions of the packages that matter, without those that are not installed."""
-    versions = {}
-    for package in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            versions[package] = metadata.version(package)
-    return versions
-
-
 def config_of_study(config: Mapping[str, Any], estimators: Collection[str]) -> dict[str, Any]:
     """Return the config without models, datasets and so on that the study does not use.
 
     `config` is laid over the defaults, and `estimators` are those that were evaluated.
-
-    Examples
-    --------
-    >>> models = {"mine": {}, "another": {}}
-    >>> config_of_study({"study": {"models": ["mine"]}, "models": models}, [])["models"]
-    {'mine': {}}
     """
     chosen = config["study"]
     described = config.get("estimators", {})
@@ -66,31 +52,34 @@ def config_of_study(config: Mapping[str, Any], estimators: Collection[str]) -> d
 def about(
     config: Mapping[str, Any],
     *,
-    made: str,
     commit: str,
     weights: Mapping[str, Checkpoint],
     seeds: Iterable[int],
 ) -> list[tuple[str, str]]:
     """Return terms and their texts, for a list of definitions.
 
-    `made` says when the page was made, `commit` by which code (empty if it is no checkout);
-    `weights` are records by "model/checkpoint", `seeds` those of trained estimators.
+    `commit` is that of the code (empty if it is no checkout), `weights` are records by
+    "model/checkpoint", and `seeds` those of estimators, 0 where nothing was trained.
     """
     judge, evaluation = config["judge"], config["evaluation"]
     model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""
-    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
+    trained = sorted({int(seed) for seed in seeds if seed})
+    versions = []
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions.append(f"{package} {metadata.version(package)}")
     lines = [
-        ("Page made", made),
+        ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
         ("Results", config["results"]),
         ("Code", commit or "no git checkout"),
         ("Judge", f"{judge['backend']}{model}"),
-        ("Seeds of training", ", ".join(map(str, sorted(set(seeds)))) or "none"),
+        ("Seeds of training", ", ".join(map(str, trained)) or "none"),
         (
             "Bootstrap",
             f"{evaluation['replicates']:,} replicates, seed {evaluation['seed']} "
             "(reliability bands: 200)",
         ),
-        ("Versions", versions),
+        ("Versions", ", ".join(versions)),
     ]
     for name, record in weights.items():
         digests = [digest[:12] for digest in record.weights.values()]
@@ -104,14 +93,7 @@ def about(
 def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, Any]]:
     """Add up the benchmark files of jobs, by rule.
 
-    Snakemake writes their columns `s` and `max_rss` (MB; "-" or missing where a job was too
-    short to be measured).
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"s": [2.0], "max_rss": ["-"]})
-    >>> jobs_of([("train", one), ("train", pd.DataFrame({"s": [3.5], "max_rss": [90.0]}))])
-    [{'name': 'train', 'n': 2, 'seconds': 5.5, 'memory': 90.0}]
+    Of Snakemake's columns `max_rss` (MB) is "-" or missing where a job was too short.
     """
     if not benchmarks:
         return []

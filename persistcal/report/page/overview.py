@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.question_ids import partly_shared
-from persistcal.report.page.contents import Contents, StudyTables
-from persistcal.report.page.parts import Part
+from persistcal.report.layout import place_title
+from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import short
-from persistcal.report.state_views import LEVEL, pair_title, place_title
+from persistcal.report.state_views import LEVEL, pair_title
 
 
 def sentences(study: Contents) -> list[dict[str, str]]:
@@ -61,10 +61,10 @@ def of_states(study: Contents) -> list[dict[str, str]]:
     Of a model's pairs that of the most distant checkpoints is named, and how many others can
     be told apart.
     """
-    tables = [table.rows for table in study.tables if table.files.name == "states"]
-    if not tables:
+    rows = _rows_of(study, "states")
+    if rows is None:
         return []
-    states = tables[0].fillna({"other_model": ""})
+    states = rows.fillna({"other_model": ""})
     accuracies = states[states["metric"] == "accuracy"]
     checkpoints = {
         model: {name: stage.label for name, stage in of.items()}
@@ -72,12 +72,12 @@ def of_states(study: Contents) -> list[dict[str, str]]:
     }
     said = []
     for place, group in accuracies.groupby(["model", "other_model", "dataset"], sort=False):
-        rows = group.to_dict("records")
-        ends = [row for row in rows if row["earlier"] == rows[0]["earlier"]][-1]
+        pairs = group.to_dict("records")
+        ends = [pair for pair in pairs if pair["earlier"] == pairs[0]["earlier"]][-1]
         text = _of_pair(ends, pair_title(ends, checkpoints))
-        if len(rows) > 1:
-            told = sum(row["p_holm"] < LEVEL for row in rows)
-            text += f" {told} of {len(rows)} pairs of checkpoints differ in accuracy."
+        if len(pairs) > 1:
+            told = sum(pair["p_holm"] < LEVEL for pair in pairs)
+            text += f" {told} of {len(pairs)} pairs of checkpoints differ in accuracy."
         said.append({"about": place_title(place, study.labels), "text": text})
     return said
 
@@ -106,13 +106,14 @@ def of_controls(study: Contents) -> list[dict[str, str]]:
 
 def of_audit(study: Contents) -> list[dict[str, str]]:
     """Return what a person's labels make of the judge's, a text per model and dataset."""
-    tables = [table.rows for table in study.tables if table.files.name == "corrections"]
-    rows = tables[0].dropna(subset=["corrected"]) if tables else pd.DataFrame({"model": []})
+    rows = _rows_of(study, "corrections")
+    if rows is None:
+        return []
     said = []
     for part in study.parts:
         subject, stages = part.subject, study.stages[part.subject.model]
-        here = rows[rows["model"] == subject.model]
-        here = here[here["dataset"] == subject.dataset] if len(here) else here
+        of_part = (rows["model"] == subject.model) & (rows["dataset"] == subject.dataset)
+        here = rows[of_part & rows["corrected"].notna()]
         if here.empty:
             continue
         [size] = here[here["metric"] == "contrast_size"].to_dict("records")
@@ -134,6 +135,11 @@ def of_audit(study: Contents) -> list[dict[str, str]]:
             )
         said.append({"about": subject.title(study.labels), "text": text})
     return said
+
+
+def _rows_of(study: Contents, table: str) -> pd.DataFrame | None:
+    """Return the rows of a table of that name, if the study has one."""
+    return next((shown.rows for shown in study.tables if shown.files.name == table), None)
 
 
 def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:

@@ -44,25 +44,26 @@ class Standings(NamedTuple):
     by_seed: dict[str, BySeed]
     noise: dict[str, float]
 
+    def drawn(self, one: str, other: str) -> NDArray[np.float64]:
+        """Return how far `one` is above `other` on each replicate."""
+        return self.replicated[one] - self.replicated[other]
+
     def difference(self, one: str, other: str) -> Difference:
         """Return how far `one` is above `other`."""
-        drawn = self.replicated[one] - self.replicated[other]
-        low, high = np.quantile(drawn, [0.025, 0.975])
+        low, high = np.quantile(self.drawn(one, other), [0.025, 0.975])
         return Difference(self.value[one] - self.value[other], float(low), float(high))
 
     def power(self, one: str, other: str) -> str:
         """Say which difference would have been told."""
-        error = float((self.replicated[one] - self.replicated[other]).std(ddof=1))
-        found = short(multiple() * error)
+        found = short(multiple() * float(self.drawn(one, other).std(ddof=1)))
         return f" A difference of {found} would be found in 80 % of such studies."
 
     def of_recipes(self, one: str, other: str) -> str:
         """Say where a difference holds for these adapters, but may not for their recipe."""
         difference = self.value[one] - self.value[other]
-        drawn = self.replicated[one] - self.replicated[other]
         sides = [self.by_seed[one], self.by_seed[other]]
         noise = max(self.noise[one], self.noise[other])
-        n, low, high, _ = recipe_interval(difference, drawn, sides, noise)
+        n, low, high, _ = recipe_interval(difference, self.drawn(one, other), sides, noise)
         if n == 1:
             return " One seed says nothing of what training again would give."
         if low <= 0 <= high:

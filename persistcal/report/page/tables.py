@@ -20,8 +20,6 @@ def as_number(value: float) -> float | None:
 def short(value: float) -> str:
     """Return a value as the tables print it: three digits, no zero before the point.
 
-    Examples
-    --------
     >>> short(0.4312), short(-0.05), short(1.0), short(-0.0001)
     ('.431', '−.050', '1.000', '.000')
     """
@@ -58,20 +56,7 @@ def about(cell: Cell) -> str:
 
 
 def plain_text(grid: Grid) -> str:
-    """Return a grid as text.
-
-    Examples
-    --------
-    >>> from persistcal.report.grid import Block, Column, Row
-    >>> cells = [Cell(0.5, best=True), Cell(float("nan"))]
-    >>> columns = [Column("", "full", "auc"), Column("", "full", "smece")]
-    >>> blocks = [Block("", [Row("a", "Oracle", False, cells)])]
-    >>> print(plain_text(Grid("M", "D", "", columns, blocks)))
-    M · D
-           All questions
-                     AUC  ECE
-    Oracle         .500*   –
-    """
+    """Return a grid as text."""
     groups = [name for name, span in group_heads(grid) for _ in range(span)]
     names = [f"{column.measure.heading} " for column in grid.columns]
     frame = pd.DataFrame(
@@ -113,8 +98,6 @@ def _plain(value: object, number: bool) -> dict[str, Any]:
 def heading(name: str, datasets: Sequence[str], labels: DisplayNames) -> str:
     """Return a table's name as a heading.
 
-    Examples
-    --------
     >>> heading("contrast_set_sizes_quiz", ["quiz"], {"datasets": {"quiz": "Pub quiz"}})
     'Contrast set sizes: Pub quiz'
     """

@@ -155,11 +155,6 @@ def estimation_of_one(wildcards):
     )
 
 
-def split_asked_about(wildcards):
-    earlier = study.earlier(wildcards.model)
-    return "train" if wildcards.checkpoint in earlier else "test"
-
-
 def how_asked(wildcards):
     """How an estimator asks a checkpoint about its answers."""
     state = study.state(wildcards.model, wildcards.checkpoint)

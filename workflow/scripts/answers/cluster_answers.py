@@ -3,7 +3,7 @@
 from typing import Any
 
 from persistcal.answers.clusters import cluster_table
-from persistcal.answers.equivalence_backends import open_equivalence
+from persistcal.answers.equivalence import open_equivalence
 from persistcal.answers.options import has_options, option_clusters
 from persistcal.store.artifacts import Beams, Clusters, Questions
 from persistcal.store.jobs import run
@@ -22,15 +22,8 @@ def cluster_answers(
 ) -> Clusters:
     """Return the clusters of each question's beams, by probability.
 
-    Parameters
-    ----------
-    entailment_model, equivalence, dataset, threads
-        See `persistcal.answers.equivalence_backends.open_equivalence`.
-    weighting : {"softmax", "probability", "equal"}
-        Weight of a beam, see `persistcal.answers.clusters.beam_weights`.
-    normalisation : str
-        Of options of multiple choice, which nothing groups; see
-        `persistcal.answers.options.normalised`.
+    `weighting` is of beams, see `beam_weights`; `normalisation` of options of multiple choice,
+    which nothing groups, see `normalised`; the others go to `open_equivalence`.
     """
     if has_options(questions):
         return option_clusters(beams, normalisation)

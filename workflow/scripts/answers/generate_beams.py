@@ -29,20 +29,9 @@ def generate_beams(
     search: Search,
     work: Work,
 ) -> Beams:
-    """Return the beams of the questions of `splits`, except excluded ones.
+    """Return the beams of the questions of `splits` that are in `work` and not excluded.
 
     Of questions with options, each option is a beam.
-
-    Parameters
-    ----------
-    splits : list of str
-    few_shot : FewShot
-        How the questions are asked.
-    backend : {"transformers", "vllm"}
-        Runs the model.
-    search : Search
-    work : Work
-        The part of the questions that is answered here.
     """
     questions = questions.sort_values("index")
     asked = questions[questions["split"].isin(splits) & ~questions["excluded"]]

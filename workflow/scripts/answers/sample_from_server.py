@@ -25,18 +25,7 @@ def sample_from_server(
 ) -> Beams:
     """Return samples of the answers to the questions of `splits`, except excluded ones.
 
-    Parameters
-    ----------
-    splits : list of str
-    few_shot : FewShot
-        How the questions are asked.
-    served : Served
-        The model, as far as its answers depend on it.
-    draws : SampleDraws
-    reach : Reach
-        How it is reached.
-    folder, replies : str
-        Folder of all jobs that ask for answers, and that of this checkpoint's replies.
+    `folder` is that of all jobs that ask for answers, and `replies` that of this checkpoint's.
     """
     if has_options(questions):
         raise ValueError(

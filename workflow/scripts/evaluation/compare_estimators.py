@@ -16,15 +16,9 @@ Block = Sequence[tuple[str, str]]  # of (train_dataset, estimator)
 def compare_estimators(
     replicates: Replicates, *, comparisons: Sequence[tuple[str, str, Sequence[Block]]]
 ) -> Significance:
-    """Return the tests of all comparisons of a table.
+    """Return the tests of all comparisons of a table: (model, dataset, blocks of estimators).
 
-    Parameters
-    ----------
-    replicates : Replicates
-        Of all estimators that are compared.
-    comparisons : sequence of (model, dataset, blocks)
-        The estimators that a table compares; a block is tested without those that are
-        not among the replicates.
+    A block is tested without those that are not among the replicates.
     """
     parts = []
     for model, dataset, blocks in comparisons:

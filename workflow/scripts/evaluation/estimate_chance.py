@@ -24,16 +24,7 @@ def estimate_chance(
 ) -> tuple[ChanceFlips, ChanceAdjusted]:
     """Return both tables of `persistcal.evaluation.chance` on all data that have options.
 
-    Parameters
-    ----------
-    predictions, questions : DataFrame
-        Of all models and datasets.
-    checkpoints : mapping
-        By model its evaluation checkpoints, earliest first.
-    min_contrast : mapping
-        By dataset the size below which contrast sets are not kept.
-    pairs, n_replicates, seed
-        See `persistcal.evaluation.replicates.replicate_metrics`.
+    `checkpoints` are by model those of the evaluation; `min_contrast` is by dataset.
     """
     how = {"n_replicates": n_replicates, "seed": seed}
     n_options = {}

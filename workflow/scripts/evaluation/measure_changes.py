@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal.evaluation.changes import metrics_of_changes
+from persistcal.evaluation.parts import metrics_of_changes
 from persistcal.store.artifacts import CHANGES, Changes, Predictions, empty
 from persistcal.store.jobs import log, run
 
@@ -20,7 +20,7 @@ def measure_changes(
     """Return the metrics of each kind of change, estimator by estimator.
 
     `checkpoints` are by model those of the evaluation; the other settings are those of
-    `persistcal.evaluation.changes.metrics_of_changes`.
+    `persistcal.evaluation.parts.metrics_of_changes`.
     """
     tables = []
     how = {"n_replicates": n_replicates, "seed": seed}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.subsets import margins, metrics_of_subsets
+from persistcal.evaluation.parts import margins, metrics_of_subsets
 from persistcal.judge.contradictions import same_answers
 from persistcal.judge.labels import normalise_answer
 from persistcal.store.artifacts import (

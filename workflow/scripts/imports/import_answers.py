@@ -11,7 +11,12 @@ from persistcal.imports.answer_checks import (
     select_rows,
 )
 from persistcal.imports.answer_files import read_answers
-from persistcal.imports.answers import beam_table, check_stated, label_table, question_table
+from persistcal.imports.own_answers import (
+    beam_table,
+    check_stated,
+    label_table,
+    question_table,
+)
 from persistcal.imports.user_files import digests_of, naming
 from persistcal.store.artifacts import BEAMS, Beams, GivenLabels, Questions
 from persistcal.store.jobs import log, run
@@ -27,18 +32,8 @@ def import_answers(
 ) -> tuple[Questions, Beams, GivenLabels]:
     """Return the answers of users' files as the tables that the study's other rules read.
 
-    Parameters
-    ----------
-    entries : sequence of mapping
-        A file and what its rows do not say, see `answer_files.read_answers`.
-    strategy : {"beams", "sample"}
-        How the answers were made.
-    known : mapping
-        Checkpoints of each model that the config has, and whether each may be equal to
-        another one.
-    wanted : Wanted
-    computed : collection of str
-        Estimators of the config whose confidences are not stated.
+    `known` are the checkpoints of each model that the config has, and whether each may be equal
+    to another one; `computed` the estimators of the config whose confidences are not stated.
     """
     files = [entry["file"] for entry in entries]
     sources = digests_of(*files)

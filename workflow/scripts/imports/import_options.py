@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from persistcal.answers.options import option_answers, scored_clusters
 from persistcal.imports.answer_checks import Wanted
 from persistcal.imports.answer_files import read_options
-from persistcal.imports.option_checks import ScoredOptions
+from persistcal.imports.own_options import ScoredOptions
 from persistcal.imports.user_files import digests_of, naming
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS
 from persistcal.store.jobs import Outputs, log, run
@@ -23,15 +23,6 @@ def import_options(
 
     Neither a model nor a judge compares options: each is a candidate of its own, and whether
     it is right follows from the gold option.
-
-    Parameters
-    ----------
-    entries : sequence of mapping
-        A file and what its rows do not say, see `answer_files.read_options`.
-    normalisation : str
-        See `persistcal.answers.options.normalised`.
-    known, wanted
-        See `import_answers`.
     """
     files = [
         *dict.fromkeys(

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.answers.predictions import warn_if_none_is_correct
-from persistcal.imports.answers import imported_answers
+from persistcal.answers.clusters import warn_if_none_is_correct
 from persistcal.imports.every_eval_ever import every_eval_ever_predictions
 from persistcal.imports.own_predictions import (
     KNOWN,
     check_columns,
     check_predictions,
     collect_rows,
+    imported_answers,
 )
 from persistcal.imports.user_files import digests_of, kind_of, naming, read_batches, read_lines
 from persistcal.store.artifacts import ANSWERS, PREDICTIONS, Answers, Predictions

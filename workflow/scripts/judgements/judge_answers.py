@@ -4,10 +4,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from persistcal.judge.prompt import candidate_of
+from persistcal.judge.prompt import JudgeSettings, candidate_of
 from persistcal.judge.run import Asked, judge_candidates, label_answers, lexical_labels
-from persistcal.judge.settings import JudgeSettings
-from persistcal.questions.truths import true_at
+from persistcal.questions.question_list import true_at
 from persistcal.store.artifacts import Answers, Clusters, GivenLabels, Labels, Questions
 from persistcal.store.jobs import run
 
@@ -25,19 +24,11 @@ def judge_answers(
 ) -> tuple[Labels, Answers]:
     """Return the labels of the candidate answers, and the predictions with theirs.
 
-    Parameters
-    ----------
-    questions, clusters : DataFrame
-        References are those that hold at the clusters' checkpoint.
-    given : DataFrame
-        Labels that answers came with; the judge is not asked about these.
-    judged_clusters : int or None
-        Judge so many of the most probable clusters of each question, or all.
-    judge, reached : dict
-        The section judge of the config with the prompt's text: what decides a label, and
-        how the judge is reached. Lexical match where nothing decides.
-    folder, noted : str
-        A judge model's replies for all jobs, and this job's questions to a person.
+    The judge is not asked about `given` labels, nor about more than `judged_clusters` of the
+    likeliest clusters of a question. `judge` and `reached` are the config's section judge with
+    the prompt's text: what decides a label, a lexical match where nothing does, and how the
+    judge is reached. `folder` has its replies for all jobs, `noted` this job's questions to a
+    person.
     """
     if judged_clusters is not None:
         clusters = clusters[clusters["cluster"] < judged_clusters]

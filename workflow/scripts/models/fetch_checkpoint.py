@@ -1,12 +1,10 @@
 """Fetch the files of a checkpoint into the Hub's cache, so that jobs need no connection."""
 
-import torch
-
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.hub import Revision, check_siblings
 from persistcal.models.load import build_empty, load_tokenizer
-from persistcal.models.revisions import Revision, check_siblings
 from persistcal.models.states import check_adapter_fits, check_rounding
 from persistcal.store.jobs import Job, log, paths, run
 
@@ -23,7 +21,7 @@ def fetch_checkpoint(revision: Revision, *, dtype: str | None, job: Job) -> Chec
     checkpoint = revision.resolved(dtype=dtype, record=record)
     digit_tokens(load_tokenizer(hub.fetch_small_checked(checkpoint)))
     folder = hub.fetch_checked(checkpoint)
-    empty = build_empty(folder, None, torch.float32)  # refuses what no job could load
+    empty = build_empty(folder)  # refuses what no job could load
     if checkpoint.adapter:
         check_adapter_fits(hub.fetch_checked(checkpoint.adapter), empty)
     check_rounding(empty, checkpoint.changes.get("quantization", ""), folder)

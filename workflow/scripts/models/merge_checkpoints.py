@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import build_empty
@@ -23,23 +21,11 @@ def merge_checkpoints(
 ) -> Checkpoint:
     """Return the record of the average, whose weights are computed wherever they are loaded.
 
-    Parameters
-    ----------
-    parts : list of Checkpoint
-    merge : mapping of str to float
-        The share of each of `parts` by name.
-    dtype : str or None
-        Of the computation; None for that of the device.
-    beside_weights : mapping
-        What the config says of the state; of this an adapter and a quantization change the
-        average.
-    key : str
-        Of the config, named in messages.
+    `merge` has the share of each of `parts` by name; `beside_weights` is what the config says
+    of the state, of which an adapter and a quantization change the average; `key` is the
+    config's.
     """
-    empty = {
-        part.name: build_empty(hub.fetch_small_checked(part), None, torch.float32)
-        for part in parts
-    }
+    empty = {part.name: build_empty(hub.fetch_small_checked(part)) for part in parts}
     check_same_shapes(empty, key)
     model = empty[parts[0].name]
     changes: dict[str, Any] = {

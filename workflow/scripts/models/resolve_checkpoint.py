@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from persistcal.models.hub import resolve_revision
-from persistcal.models.revisions import Revision, check_unchanged
+from persistcal.models.hub import Revision, check_unchanged, resolve_revision
 from persistcal.store.files import Digests
 from persistcal.store.jobs import log, run
 
@@ -19,19 +18,9 @@ def resolve_checkpoint(
 ) -> Revision:
     """Return the record of `revision` of `repo`, without downloading weights.
 
-    Parameters
-    ----------
-    repo : str
-        Hub id, or a local folder with one sub-folder per revision.
-    revision : str
-        Branch, tag or commit, or the sub-folder's name.
-    record : str
-        JSON of the same checkpoint as results were made with it, if there are any.
-    allow_identical_weights : bool
-        Whether another checkpoint of the model may hold the same weights.
-    beside_weights : mapping, optional
-        By what it may differ from another one of the same weights; of this an adapter, which
-        is looked up too, and a quantization change its weights.
+    `record` is that of the same checkpoint as results were made with it, if there are any. By
+    `beside_weights` it may differ from another one of the same weights; of this an adapter,
+    which is looked up too, and a quantization change its weights.
     """
     digests, beside = Digests.beside(record), dict(beside_weights or {})
     found = resolve_revision(repo, revision, digests=digests)

@@ -10,11 +10,7 @@ from persistcal.store.jobs import log, run
 
 
 def draw_figure(rows: list[str], *, figure: Mapping[str, Any]) -> Drawing:
-    """Return what a function of `persistcal.report.figures` draws.
-
-    `rows` are files of the table that `figure` names as its `artifact`; it also names the
-    `function`, and holds as `settings` its other arguments.
-    """
+    """Return what `figure` says: its `function` of its `artifact`, with its `settings`."""
     frame = artifacts.read_about(rows, getattr(artifacts, figure["artifact"]))
     log.info("Drew %d rows", len(frame))
     return getattr(figures, figure["function"])(frame, **figure["settings"])

@@ -1,7 +1,6 @@
 """Make the page of a study: what it says, and every answer behind it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -27,18 +26,8 @@ def make_page(
 ) -> tuple[str, str]:
     """Return the page of a study, and its summary in a few lines of text.
 
-    Parameters
-    ----------
-    made : StudyTables
-    config : mapping
-        The study's config, laid over the defaults. It is shown as it is: as a parameter of
-        the rule it would make the page anew whenever anything changes.
-    described, main, labels
-        As for `gather`.
-    weights : sequence of str
-        Names of the checkpoints of `made`.
-    logs : str
-        Folder whose benchmark files tell how long the jobs took.
+    `weights` are names of the checkpoints of `made`, and `logs` is the folder of the benchmark
+    files. `config` is no parameter of the rule: any change would make the page anew.
     """
     predictions = made.predictions
     shown = config_of_study(config, predictions["estimator"].unique())
@@ -46,10 +35,9 @@ def make_page(
     origin = Origin(
         about(
             shown,
-            made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             commit=commit(),
             weights=dict(zip(weights, made.checkpoints, strict=True)),
-            seeds=[int(seed) for seed in predictions["seed"].unique() if seed],
+            seeds=predictions["seed"].unique(),
         ),
         jobs_of(read_benchmarks(logs)),
         yaml.safe_dump(shown, sort_keys=False, allow_unicode=True),

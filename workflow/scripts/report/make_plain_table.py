@@ -9,11 +9,7 @@ from persistcal.store.jobs import log, run
 
 
 def make_plain_table(rows: list[str], *, table: Mapping[str, Any]) -> tuple[str, str]:
-    """Return LaTeX and CSV from a function of `persistcal.report.plain_tables`.
-
-    `rows` are files of the table that `table` names as its `artifact`; it also names the
-    `function`, and holds as `settings` its other arguments.
-    """
+    """Return LaTeX and CSV from the `function` of `table`, of its `artifact` and `settings`."""
     frame = artifacts.read_about(rows, getattr(artifacts, table["artifact"]))
     try:
         made = getattr(plain_tables, table["function"])(frame, **table["settings"])

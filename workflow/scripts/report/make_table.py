@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.report.cells import as_csv, fill_cells
-from persistcal.report.grid import lay_out
+from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description, DisplayNames
 from persistcal.store.artifacts import Metrics, Significance

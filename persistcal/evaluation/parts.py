@@ -1,6 +1,7 @@
-"""Metrics on parts of the questions: shared references, margins of answers, categories."""
+"""Metrics on parts: of each pair of checkpoints, kind of change, and group of questions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,125 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays, PredictionsError, arrange
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.draws import component
+from persistcal.evaluation.evaluate import metrics_under, on_contrast_set, once, prepare
 from persistcal.evaluation.measures import names
-from persistcal.evaluation.prepared import metrics_under, once, prepare
-from persistcal.evaluation.replicates import mean_over_seeds
-from persistcal.store.artifacts import SUBSETS
+from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
+from persistcal.evaluation.replicates import mean_over_seeds, replicate_metrics
+from persistcal.evaluation.significance import intervals
+from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
+
+
+def metrics_of_pairs(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs = "all",
+) -> pd.DataFrame:
+    """Return the metrics of every contrast set: the table PAIRS but for model and dataset.
+
+    The contrast metrics of `evaluate` are the unweighted means of those of the pairs that are
+    kept. `distance` counts positions among the checkpoints, `size` questions; `value`,
+    conditioned by odds, is the mean over seeds, NaN where undefined.
+    """
+    answers = arrange(predictions, checkpoints)
+    rows = []
+    for pair in contrast_sets(
+        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
+    ):
+        size, part = len(pair.questions), component(pair.questions, pair.improvement)
+        place = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
+        for estimator, seeds in answers.estimators.items():
+            values = {metric: np.array([np.nan]) for metric in CONTRAST_METRICS}
+            if size:
+                runs = [on_contrast_set(run, pair, part, "odds") for run in seeds]
+                values = compute(CONTRAST_METRICS, runs, once(part))
+            for metric, of_seeds in values.items():
+                rows.append((*estimator, *place, size, pair.kept, metric, of_seeds.mean()))
+    return pd.DataFrame(rows, columns=PAIRS.but("model", "dataset"))
+
+
+def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
+    """Return the contrast metrics for each number of questions that decides what is kept.
+
+    That is the table MIN_CONTRAST but for model and dataset: `min_contrast` is the size of a
+    contrast set, as between two of them nothing changes; `kept` are the pairs of that size or
+    more; `pairs` says how many of them define the metric ("1 of 3"), and `value` is their mean.
+    `chosen` tells whether the study, whose own `min_contrast` is `chosen`, keeps the same
+    pairs.
+    """
+    rows = []
+    sizes = sorted({int(size) for size in pairs["size"] if size})
+    ours = min((size for size in sizes if size >= chosen), default=None)
+    for least in sizes:
+        large = pairs[pairs["size"] >= least]
+        for series, of in large.groupby(["train_dataset", "estimator", "metric"], sort=False):
+            defined = of["value"].dropna()
+            kept = ", ".join(f"{a}–{b}" for a, b in of[["earlier", "later"]].to_numpy())
+            said = f"{len(defined)} of {len(of)}"
+            rows.append((*series, least, kept, said, defined.mean(), least == ours))
+    return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))
+
+
+METRICS = ("delta0_balanced", "auc")
+
+
+def metrics_of_changes(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    changes: Mapping[str, Sequence[Sequence[str]]],
+    *,
+    n_replicates: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return Δ₀ᵇ and contrast AUC (by odds) of each kind of change, with intervals.
+
+    `changes` are pairs of checkpoints, the earlier one first, by the kind of change between
+    them. What has no pair in `checkpoints` has no rows. Contrast sets count whatever their
+    size; where all of a kind are empty, its metrics are NaN. In the table CHANGES,
+    `lost_before` and `lost_after` are mean confidences in the answers to the questions that are
+    lost, of the earlier checkpoint, which are right, and of the later one.
+    """
+    tables = []
+    for change, pairs in changes.items():
+        chosen = choose_pairs(pairs, checkpoints)
+        ends = [
+            checkpoints[place] for place in sorted({end for pair in chosen for end in pair})
+        ]
+        if not ends:
+            continue
+        rows = predictions[predictions["checkpoint"].isin(ends)]
+        how: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed}
+        how |= {"conditionings": ["odds"], "pairs": pairs}
+        found = intervals(replicate_metrics(rows, ends, min_contrast=1, **how))
+        found = found[(found["scope"] == "contrast") & found["metric"].isin(METRICS)]
+        answers = arrange(rows, ends)
+        sets = contrast_sets(answers.correct, min_contrast=1, pairs=choose_pairs(pairs, ends))
+        size = sum(len(each.questions) for each in sets)
+        gained = int(sum(each.improvement.sum() for each in sets))
+        counts = {"questions": size, "improvement": gained, "regression": size - gained}
+        found = found.merge(_in_lost_answers(answers, sets), how="left")
+        tables.append(found.assign(change=change, n_pairs=len(sets), **counts))
+    kept = CHANGES.schema.names[2:]  # but for model and dataset
+    return pd.concat(tables)[kept] if tables else empty(CHANGES)[kept]
+
+
+def _in_lost_answers(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> pd.DataFrame:
+    """Return each estimator's mean confidence in what is lost, before and after."""
+    lost = [(pair, pair.questions[~pair.improvement]) for pair in sets]
+    rows = []
+    for member, of_seeds in answers.estimators.items():
+        before = [seed[pair.earlier, which] for seed in of_seeds for pair, which in lost]
+        after = [seed[pair.later, which] for seed in of_seeds for pair, which in lost]
+        rows.append((*member, *(_mean(np.concatenate(end)) for end in (before, after))))
+    columns = ["train_dataset", "estimator", "lost_before", "lost_after"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _mean(values: NDArray) -> float:
+    return float(values.mean()) if values.size else np.nan
+
 
 Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
 SHARED = {0: "in training", 1: "not in training"}
@@ -52,11 +168,10 @@ def metrics_of_subsets(
 ) -> pd.DataFrame:
     """Evaluate the predictions of one model and dataset on parts of the questions.
 
+    The pairs that are kept are those of all questions.
+
     Parameters
     ----------
-    predictions, checkpoints, min_contrast, pairs
-        As in `persistcal.evaluation.evaluate.evaluate`. The pairs that are kept are those of
-        all questions.
     margin : mapping of str to Series
         By checkpoint, see `margins`; where that of any is empty, margins make no groups.
     shared : iterable of str, optional
@@ -72,12 +187,10 @@ def metrics_of_subsets(
     Returns
     -------
     DataFrame
-        Columns `by` ("all", "answers", "margin", "reference answer" or "category"), `group`,
-        `n_answers`, `accuracy` (of these), `n_contrast` (questions, over the pairs that are
-        kept), `flips` (their share of all that both checkpoints answered), `train_dataset`,
-        `estimator`, `scope`, `metric` (conditioned by odds) and `value`, the mean over seeds.
-        In a contrast set a question is of the lower level of its two answers. A group without
-        answers has no rows.
+        Columns of the table SUBSETS: `accuracy` is that of `n_answers`; `n_contrast` questions
+        are over the pairs that are kept, and `flips` their share of all that both checkpoints
+        answered; `value`, conditioned by odds, is the mean over seeds. In a contrast set a
+        question is of the lower level of its two answers. A group without answers has no rows.
     """
     answers = arrange(predictions, checkpoints)
     chosen = choose_pairs(pairs, checkpoints)
@@ -132,9 +245,7 @@ def _without(
     left_out = alike(checkpoints[pair.earlier], checkpoints[pair.later])
     names = np.asarray(answers.questions)[pair.questions]
     ours = ~np.isin(names, list(left_out or ()))
-    if ours.all():
-        return pair
-    return pair._replace(questions=pair.questions[ours], improvement=pair.improvement[ours])
+    return pair if ours.all() else pair.only(ours)
 
 
 def _of_level(
@@ -146,7 +257,7 @@ def _of_level(
         return []
     lower = [np.minimum(levels[pair.earlier], levels[pair.later]) for pair in kept]
     within = [
-        pair._replace(questions=pair.questions[ours], improvement=pair.improvement[ours])
+        pair.only(ours)
         for pair, of in zip(kept, lower, strict=True)
         for ours in [of[pair.questions] == level]
         if ours.any()

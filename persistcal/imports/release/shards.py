@@ -1,7 +1,6 @@
-"""Read the candidate answers and judge labels of the authors' released results.
+"""Read the candidates, judge labels and estimators' confidences that the release holds.
 
-What is not there is noted by the path that it would have; what contradicts itself
-is an error.
+What is not there is noted by the path that it would have; what contradicts itself is an error.
 """
 
 import logging
@@ -38,21 +37,11 @@ GROUPS, PROBABILITIES, JUDGED = "beam_group_strs.pkl", "beam_group_probs.pt", "j
 
 
 class ReleasedAnswers(NamedTuple):
-    """The answers that a checkpoint stands by, one per question of a span.
+    """The answers that a checkpoint stands by, one for each question of a span."""
 
-    Attributes
-    ----------
-    confidence : float ndarray of shape (n,)
-        Probability of the most probable cluster; NaN without one.
-    label : int ndarray of shape (n,)
-        Its label: a key of `LABELS`, `NO_ANSWER` or `UNKNOWN`.
-    skipped : bool ndarray of shape (n,)
-        Questions that the authors left without candidates.
-    """
-
-    confidence: Floats
-    label: Ints
-    skipped: Flags
+    confidence: Floats  # probability of the most probable cluster; NaN without one
+    label: Ints  # its label: a key of `LABELS`, `NO_ANSWER` or `UNKNOWN`
+    skipped: Flags  # questions that the authors left without candidates
 
 
 class ReleasedCandidates(NamedTuple):
@@ -66,15 +55,7 @@ class ReleasedCandidates(NamedTuple):
 
 
 def _load_tensor(tree: Tree, path: str, n: int, kind: str) -> NDArray[Any]:
-    array, named = tree.arrays(path), tree.named(path)
-    if not isinstance(array, np.ndarray):
-        kinds = {"f": "float", "i": "whole-number"}
-        raise ReleaseError(
-            f"{named}: holds no tensor, but needs a {kinds[kind]} tensor of shape "
-            f"({n}, {N_BEAMS})."
-        )
-    check_tensor(array, (n, N_BEAMS), kind, f"{named}:")
-    return array
+    return check_tensor(tree.arrays(path), (n, N_BEAMS), kind, f"{tree.named(path)}:")
 
 
 def _beam_rows(
@@ -167,11 +148,7 @@ def _read_shard(
 def read_candidates(
     tree: Tree, dataset: str, repo: str, revision: str, splits: Mapping[str, Span]
 ) -> ReleasedCandidates:
-    """Read the candidates of a checkpoint for the splits of a dataset.
-
-    `splits` holds by split the canonical index of its first question and of the one after
-    its last.
-    """
+    """Read the candidates of a checkpoint for the splits of a dataset."""
     folder = f"{dataset}/{model_folder(repo)}/{revision}"
     read = _Rows([], [], [], [])
     answers = {}
@@ -190,3 +167,73 @@ def read_candidates(
         answers,
         list(dict.fromkeys(read.missing)),
     )
+
+
+class Confidences(NamedTuple):
+    """One estimator's confidences in a checkpoint's answers to a span of questions."""
+
+    confidence: Floats  # in [0, 1]; NaN where there is none
+    label: Ints  # what the files say about the answers, `UNKNOWN` where none covers them
+    missing: list[str]  # paths of absent files
+
+
+def read_confidences(
+    tree: Tree, folder: str, prefix: str, span: Span, labels: Ints
+) -> Confidences:
+    """Read the files `{prefix}_{begin}-{end}.pt` of `folder` that cover `span`.
+
+    `labels` are those of the answers that the confidences are about; the files must agree.
+    """
+    shards, gaps = tree.shards(folder, f"{prefix}_", ".pt", span)
+    n = span[1] - span[0]
+    read = Confidences(
+        np.full(n, np.nan),
+        np.full(n, UNKNOWN),
+        [f"{folder}/{prefix}_{begin}-{end}.pt" for begin, end in gaps],
+    )
+    for shard in shards:
+        here, rows = shard.of(span)
+        confidence, judged = (part[rows] for part in _load_confidences(tree, shard))
+        read.confidence[here], read.label[here] = np.clip(confidence, 0, 1), judged
+        expected, stated = labels[here], ~np.isnan(confidence)
+        # A question that the authors blacklisted has no confidence but may have an answer.
+        differs = (
+            (judged != expected) & ((judged != NO_ANSWER) | stated) & (expected != UNKNOWN)
+        )
+        differs |= stated & (judged == NO_ANSWER)
+        if differs.any():
+            i = int(differs.argmax())
+            raise ReleaseError(
+                f"{tree.named(shard.path)}: judge_labels holds {judged[i]} for question "
+                f"{span[0] + here.start + i}, but judge.pt holds {expected[i]} for the top "
+                "cluster; they must be of the same release."
+            )
+    return read
+
+
+def _load_confidences(tree: Tree, shard: Shard) -> tuple[Floats, Ints]:
+    """Return the confidences and labels of one file, checked by themselves."""
+    held, path = tree.arrays(shard.path), tree.named(shard.path)
+    if not isinstance(held, dict):
+        raise ReleaseError(f"{path}: holds no dict of 'confs' and 'judge_labels'.")
+    for key, kind in (("confs", "f"), ("judge_labels", "i")):
+        if not isinstance(held.get(key), np.ndarray):
+            raise ReleaseError(f"{path}: holds no tensor {key!r}.")
+        size = shard.end - shard.begin
+        check_tensor(held[key], (size,), kind, f"{path}: {key!r}")
+    said = held.get("eval_range", (shard.begin, shard.end))
+    if not np.array_equal(said, (shard.begin, shard.end)):
+        raise ReleaseError(
+            f"{path}: 'eval_range' is {said}, but its name says {shard.begin}-{shard.end}."
+        )
+    confidence, labels = held["confs"], held["judge_labels"]
+    for values, wrong, name, rule in (
+        (confidence, np.abs(confidence - 0.5) > 0.5 + ROUNDING, "confidence", "not in [0, 1]"),
+        (labels, ~np.isin(labels, (NO_ANSWER, *LABELS)), "label", "none of 1, 2, 3 and -1"),
+    ):
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise ReleaseError(
+                f"{path}: {name} {values[i]} for question {shard.begin + i} is {rule}."
+            )
+    return confidence, labels

@@ -1,0 +1,34 @@
+"""Configs laid over the defaults, and tables of what is refused in them."""
+
+import copy
+import functools
+import re
+from pathlib import Path
+
+import yaml
+from snakemake.utils import update_config
+
+CONFIG = Path(__file__).parents[2] / "config"
+
+
+@functools.cache
+def shipped(name):
+    return yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+PAPER = copy.deepcopy(shipped("config"))
+update_config(PAPER, shipped("tables"))
+
+
+def overlaid(*overlays):
+    """The defaults, which are the paper's study, with what is laid over them."""
+    config = copy.deepcopy(PAPER)
+    for overlay in overlays:
+        update_config(config, copy.deepcopy(overlay))
+    return config
+
+
+def cases(text):
+    """Pairs of YAML, read, and of the message that follows it on lines with ``>``."""
+    pairs = re.findall(r"((?:^[^>\n].*\n)+)((?:^> .*\n)+)", text, flags=re.MULTILINE)
+    return [(yaml.safe_load(above), said[2:-1].replace("\n> ", " ")) for above, said in pairs]
