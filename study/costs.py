@@ -148,7 +148,7 @@ def decoding_step_seconds(weights: float) -> float:
     """Return how long a step takes: reading the weights or starting kernels, whatever is more.
 
     The layers of a usual model of about 128 units a layer follow from its weights.
-    33.4 layers take 2,000 kernels; 54.7 layers 3,194, but 64.4 GB take longer to read:
+    33.4 layers take 1,976 kernels; 54.7 layers 3,172, but 64.4 GB take longer to read:
 
     >>> round(decoding_step_seconds(7.3e9), 4), round(decoding_step_seconds(32.2e9), 4)
     (0.0158, 0.0644)

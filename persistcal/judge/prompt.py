@@ -19,25 +19,25 @@ OF_CHAT = (*LIMITS, "reasoning_effort")  # fields that no response takes
 class JudgeSettings:
     """The section ``judge`` of a config, and the text of the prompt; prices per 10⁶ tokens."""
 
-    backend: str
+    backend: str  # openai or openai_batch
     model: str
     prompt: str
     base_url: str
-    max_requests: int
+    max_requests: int  # these two are ceilings for the whole study
     max_cost: float
     price_input: float
     price_output: float
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str = "OPENAI_API_KEY"  # the environment variable that holds the key
     request: Mapping[str, Any] = field(default_factory=dict)  # None leaves a field out
     concurrency: int = 16  # requests on their way at once, over all jobs
     timeout_s: float = 60
     retries: int = 8
     poll_s: float = 60
-    batch_requests: int = 50_000
+    batch_requests: int = 50_000  # in the largest batch
     first_wait_s: float = 1
-    together: bool = False
-    form: str = "chat"
-    undecided: str = "stop"
+    together: bool = False  # all candidates of a question in one request
+    form: str = "chat"  # or "released", see `request_body`
+    undecided: str = "stop"  # or go on, with answers that wait for a person "not_attempted"
 
     @property
     def budget(self) -> Budget:

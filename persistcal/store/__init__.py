@@ -9,7 +9,7 @@ entailment_cache: answers of an entailment model on disk, shared by all jobs
 files: files by their paths: read, written whole or not at all, and known by a digest
 gpu_errors: errors of GPUs, explained in a sentence
 jobs: run the function of a script as a job: inputs read, result written whole or not at all
-logs: a rule's records and tracebacks in its log, how far its job is, and how long jobs took
+logs: a rule's records and tracebacks in its log, and how long jobs took
 pace: progress of a long job, as lines of its log
 paid: replies of a paid server, its batches on their way, and the ledger of requests
 progress: work files of an output that is not finished, to go on from after a kill

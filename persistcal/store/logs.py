@@ -9,8 +9,6 @@ import pandas as pd
 from persistcal.store.files import FilePath, files_below, inside, write_whole
 from persistcal.store.gpu_errors import explain
 
-log = logging.getLogger(__name__)
-
 UNCAUGHT = "uncaught"
 
 

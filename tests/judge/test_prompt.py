@@ -167,6 +167,11 @@ def test_a_response_that_failed_is_asked_again(fake):
     assert fake.asked == {"a|b": 1, "c|b": 1}
 
 
+def test_a_job_stops_for_a_person_and_asks_one_by_one_unless_told_otherwise():
+    settings = JudgeSettings("openai", "judge", "", "http://h/v1", 1, 1, 1, 1)
+    assert (settings.undecided, settings.together, settings.form) == ("stop", False, "chat")
+
+
 def test_words_are_no_letters_and_letters_no_words():
     """A reply is read by what was asked, so that none is taken for another."""
     assert read_reply(response("CORRECT")).labels == (None,)

@@ -86,7 +86,7 @@ def delete_results(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["beams", "adapters"])  # scores are saved like beams
+@pytest.mark.parametrize("kind", JOBS)
 def test_a_job_killed_at_random_times_makes_the_same_files(kind, study, tmp_path):
     job, name = JOBS[kind]
     start = time.monotonic()

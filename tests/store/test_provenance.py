@@ -30,11 +30,26 @@ MODULES = {
     "attic": "A = 1",
     "api/notebook": "N = 1",
     "dotted": "import persistcal.room.by_name as b",
+    "tried": """
+try:
+    from persistcal.in_try import T
+except ImportError:
+    from persistcal.in_except import T
+else:
+    from persistcal.in_else import E
+finally:
+    from persistcal.in_finally import F
+match T:
+    case 1:
+        from persistcal.in_case import C
+""",
+    **{f"in_{block}": "" for block in ("try", "except", "else", "finally", "case")},
 }
 STEP = """
 \"\"\"Do it.\"\"\"
 from persistcal import near
 import persistcal.dotted
+import persistcal.tried
 
 
 def step() -> None:
