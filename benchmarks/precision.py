@@ -34,7 +34,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.smollm2 import city_questions
-from persistcal.answers.clusters import take_predictions
+from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.scoring import score_answers
 from persistcal.confidence.verbalised import digit_tokens

@@ -84,6 +84,27 @@ def test_every_module_serves_a_script_a_notebook_or_the_command():
     assert {path for path in MODULES if path not in served} == set(elsewhere)
 
 
+@pytest.mark.parametrize(
+    ("scripts", "later"),
+    [
+        ("models/*.py", ["answers/*", "judge/*", "evaluation/*"]),
+        ("laboratory/*.py", ["answers/*", "judge/*", "evaluation/*"]),
+        ("questions/*.py", ["models/*", "evaluation/*"]),
+        ("imports/*.py", ["models/*"]),
+        ("answers/*.py", ["evaluation/*", "report/*"]),
+        ("answers/generate_beams.py", ["answers/clusters.py", "answers/entailment.py"]),
+        ("answers/sample_from_server.py", ["answers/clusters.py", "models/load.py"]),
+        ("judgements/*.py", ["models/*"]),
+        ("evaluation/*.py", ["models/*"]),
+    ],
+)
+def test_an_edit_does_not_rerun_what_comes_earlier(scripts, later):
+    """Digests follow imports: two ideas in one module would rerun what needs one of them."""
+    for script in sorted(ROOT.glob(f"workflow/scripts/{scripts}")):
+        files = [f for f in imported_files(script, ROOT) if f.name != "__init__.py"]
+        assert not [f for f in files for each in later if f.match(f"persistcal/{each}")], script
+
+
 def test_scripts_are_named_like_their_functions_and_rules():
     rules = "\n".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
     for path in SCRIPTS:

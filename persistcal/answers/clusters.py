@@ -1,4 +1,4 @@
-"""Group beams into candidate answers, the most probable of which is the prediction."""
+"""Group beams into candidate answers and give each its probability."""
 
 import logging
 from collections import Counter
@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from persistcal.answers.equivalence import PairTest, group_answers, normalise
-from persistcal.judge.labels import CORRECT
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -166,37 +165,3 @@ def _gather(beams: list[tuple[str, float]], group_of: dict[str, int]) -> list[Cl
         clusters.append(Cluster(texts[0], sum(weights), list(dict.fromkeys(texts))))
     # Stable, and the groups are in the order of their best beams.
     return sorted(clusters, key=lambda cluster: -cluster.probability)
-
-
-def take_predictions(
-    questions: pd.DataFrame, clusters: pd.DataFrame, *, split: str = "test"
-) -> pd.DataFrame:
-    """Return the first cluster of each question of a split that has one and is not excluded.
-
-    The columns are question_id, question, answer and probability, in the order of the
-    questions.
-    """
-    chosen = (questions["split"] == split) & ~questions["excluded"]
-    asked = questions.loc[chosen, ["question_id", "question"]]
-    first = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer", "probability"]]
-    return asked.merge(first, on="question_id", validate="one_to_one")
-
-
-def label_predictions(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Add whether each prediction is correct; one that is not labelled is left out.
-
-    An answer that was not attempted is not correct. `labels` is a table LABELS.
-    """
-    first = labels.loc[labels["cluster"] == 0, ["question_id", "label"]]
-    joined = predictions.merge(first, on="question_id", validate="one_to_one")
-    return joined.assign(correct=joined["label"] == CORRECT).drop(columns="label")
-
-
-def warn_if_none_is_correct(correct: pd.Series, what: str) -> None:
-    """Log a warning where there are labels of `what` and none is that an answer is correct."""
-    if len(correct) and not correct.any():
-        log.warning(
-            "None of %d %s is correct; see whether answers and references have the same form",
-            len(correct),
-            what,
-        )

@@ -40,8 +40,9 @@ def entailment_index(id2label: Mapping[int, str], source: str) -> int:
 class EntailmentModel:
     """A cross-encoder that says whether one answer to a question entails another.
 
-    Of `source`, a folder or Hub id, safetensors files are read only, and no code is run. Pairs
-    of similar length are compared together. Should "float16" overflow, it goes on in float32.
+    Of `source`, a folder or Hub id, only safetensors files are read, and no code is run. Pairs
+    of similar length are compared together, `batch_size` of them. Should "float16" overflow,
+    the model goes on in float32.
     """
 
     def __init__(

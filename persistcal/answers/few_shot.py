@@ -56,10 +56,10 @@ def chat_prompt(
 class FewShot(NamedTuple):
     """Settings of few-shot prompts: which questions of the split few_shot are shown, and how.
 
-    They are the first `n_examples` (`place` 0), the next ones (1), and so on, each with its
-    first reference; with `by_category` of the question's own category. For `chat` "" they are
-    text before it; for "turns" earlier turns of a conversation; for "one_message" in the user's
-    message.
+    At `place` 0 they are the first `n_examples`, at 1 the next ones, and so on, each with its
+    first reference; `by_category`, of those of the question's own category. With an empty
+    `chat` they are text before the question, with "turns" earlier turns of a conversation, and
+    with "one_message" in the user's message with the question.
     """
 
     n_examples: int

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from persistcal.answers.ask_server import Reach, ask_for_samples
-from persistcal.answers.clusters import take_predictions
 from persistcal.answers.few_shot import chat_prompt, chat_turns
+from persistcal.answers.predictions import take_predictions
 from persistcal.answers.server_samples import SampleDraws, Served, sample_requests
 from persistcal.confidence.prompts import confidence_prompt
 

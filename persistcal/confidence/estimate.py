@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.equivalence import open_equivalence
+from persistcal.answers.equivalence_backends import open_equivalence
 from persistcal.answers.options import has_options
 from persistcal.confidence.evidence import KEY, Estimator, Evidence, rate
 from persistcal.confidence.gathering import calibrate_runs

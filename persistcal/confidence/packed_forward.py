@@ -83,7 +83,8 @@ def over_prompts(
     """Return the number that `compute` gives for each prompt, given those of a batch.
 
     Prompts that begin alike go into one batch, whose halves are computed one after the other
-    where it does not fit into memory. NaN stands for a prompt whose batch is not in `work`.
+    where it does not fit into memory. NaN stands for a prompt whose batch is not in `work`; one
+    that is computed is a `FloatingPointError`.
     """
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     with Pace(total=len(order), desc=desc, unit=" answers") as bar:

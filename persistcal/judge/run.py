@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
 
-from persistcal.answers.clusters import (
+from persistcal.answers.equivalence import label_key
+from persistcal.answers.options import has_options, option_labels
+from persistcal.answers.predictions import (
     label_predictions,
     take_predictions,
     warn_if_none_is_correct,
 )
-from persistcal.answers.equivalence import label_key
-from persistcal.answers.options import has_options, option_labels
 from persistcal.judge.labels import NOT_ATTEMPTED, JudgeError, judge_lexically
 from persistcal.judge.prompt import Candidate, JudgeSettings, candidate_id, requests_about
 from persistcal.judge.queue import (

@@ -211,7 +211,7 @@ def load_model(
 ) -> PreTrainedModel:
     """Load a causal language model for inference: in evaluation mode, without gradients.
 
-    `source` is a Hub id or a local folder, of which safetensors files are read only, and no
+    `source` is a Hub id or a local folder, of which only safetensors files are read, and no
     code is run. By default it gets `default_dtype` and goes to `pick_device()`: on GPUs a model
     that hardly fits on one is split over all that the process sees.
     """

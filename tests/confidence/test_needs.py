@@ -25,6 +25,21 @@ def test_needs_are_read_as_they_are_without_running_the_file(path):
     assert needs_of(path.stem) == find_estimator(path.stem)[1]
 
 
+def test_what_each_estimator_needs():
+    """As docs/estimators.md has it: of a single answer each of `several` would be certain."""
+    several = """degree_matrix eccentricity laplacian_eigenvalues lexical_similarity
+        option_entropy option_margin self_consistency self_consistency_copy
+        self_consistency_surrogate semantic_entropy semantic_sets"""
+    needs = dict.fromkeys(several.split(), ("several_answers",))
+    both = ("cocoa", "semantic_sequence_entropy", "sequence_entropy")
+    needs |= dict.fromkeys(both, ("logprob", "several_answers"))
+    needs["sequence_probability"] = ("logprob",)
+    needs["perplexity"] = ("logprob", "n_tokens")
+    needs["mean_token_entropy"] = ("logprob", "entropy")
+    found = {path.stem: needs_of(path.stem) for path in FUNCTIONS.glob("[a-z]*.py")}
+    assert {name: each for name, each in found.items() if each} == needs
+
+
 def test_needs_are_the_columns_that_may_be_empty():
     nullable = [field.name for field in artifacts.BEAMS.schema if field.nullable]
     assert KNOWN == (SEVERAL, *nullable)

@@ -87,6 +87,19 @@ def test_graphs_are_those_of_lm_polygraph(seed, ours):
     assert ours(matrix, equal(8)) == pytest.approx(theirs(module, name, stats), abs=1e-6)
 
 
+@pytest.mark.parametrize(("shared", "expected"), [(0.81, 1.0), (0.83, 0.0)])
+def test_two_answers_are_apart_where_the_laplacian_has_a_value_below_nine_tenths(
+    shared, expected
+):
+    # Its values are 0 and 2 s / (1 + s): 1.62 / 1.81 = 0.895 and 1.66 / 1.83 = 0.907. Vectors
+    # are (1, 1) and (1, -1), over root two: the latter puts either answer at 1 / root two.
+    matrix = np.array([[1, shared], [shared, 1]])
+    assert uncertainty.eccentricity(matrix, equal(2)) == pytest.approx(expected, abs=1e-6)
+    stats = {"sample_texts": [["a", "b"]], "semantic_matrix_entail": matrix[None]}
+    found = theirs("eccentricity", "Eccentricity", stats)
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_sets_are_those_of_lm_polygraph(seed):
     """Answers of a group entail each other; others contradict."""

@@ -16,7 +16,8 @@ from persistcal.questions.cities import (
     split_questions,
     unambiguous,
 )
-from persistcal.questions.facts import deal, edit_answers, group_facts
+from persistcal.questions.facts import deal
+from persistcal.questions.groups import edit_answers, group_facts
 from persistcal.store import artifacts
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.answers.predictions import label_predictions, take_predictions
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.replicates import Replicates, from_table

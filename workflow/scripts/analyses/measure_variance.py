@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from persistcal.analyses.variance import variance_table, variances_over_adapters
-from persistcal.answers.clusters import take_predictions
+from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint

@@ -3,7 +3,7 @@
 from transformers import AutoConfig
 
 from persistcal.answers.entailment import entailment_index
-from persistcal.answers.equivalence import MODEL_FILES
+from persistcal.answers.equivalence_backends import MODEL_FILES
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.jobs import log, run

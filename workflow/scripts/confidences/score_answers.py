@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.answers.clusters import take_predictions
+from persistcal.answers.predictions import take_predictions
 from persistcal.confidence import scoring
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens

@@ -6,7 +6,7 @@ import pandas as pd
 from peft import PeftModel
 from transformers import PreTrainedModel
 
-from persistcal.answers.clusters import take_predictions
+from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.verifier import (
     VerifierPrompt,
     verifier_prompt,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.answers.clusters import warn_if_none_is_correct
+from persistcal.answers.predictions import warn_if_none_is_correct
 from persistcal.imports.every_eval_ever import every_eval_ever_predictions
 from persistcal.imports.own_predictions import (
     KNOWN,

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from persistcal.questions.cities import load_facts, split_questions
-from persistcal.questions.facts import edit_answers, fact_tables, group_facts
+from persistcal.questions.facts import fact_tables
+from persistcal.questions.groups import edit_answers, group_facts
 from persistcal.store.artifacts import Facts, Questions
 from persistcal.store.jobs import log, run
 
