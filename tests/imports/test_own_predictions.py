@@ -285,7 +285,7 @@ print(pyarrow.default_memory_pool().max_memory())
 """
     assert (tmp_path / "big.csv").stat().st_size > 84e6
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert int(done.stdout) < 60e6  # the text alone is 85 MB
+    assert int(done.stdout) < 48e6  # 40 MB at most; the text alone is 85 MB
 
 
 def test_a_row_of_the_study_takes_little_memory():
