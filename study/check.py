@@ -24,6 +24,7 @@ def check_config(config: dict[str, Any]) -> None:
     for name in study.datasets:
         _check_dataset(study, name)
     _check_agreement(study)
+    _check_similarity(study)
     further = [row.estimator for row in study.ever_evaluated] if study.estimates else []
     estimators = list(dict.fromkeys([*config["study"]["estimators"], *further]))
     for name in estimators:
@@ -141,6 +142,11 @@ def _check_conditioning(study: Study, name: str, table: dict[str, Any]) -> None:
 def _check_agreement(study: Study) -> None:
     about = study.config["analyses"]["agreement"]
     for model in dict.fromkeys(model for model, _ in study.analysed("agreement")):
+        if not study.estimates:
+            raise ConfigError(
+                "config: analyses.agreement names models, but this study brings confidences "
+                "without the answers that could agree; set its models to []."
+            )
         if not about["pairs"] or about["reference"] is None:
             raise ConfigError(
                 "config: analyses.agreement names models, but no pairs or no reference; add "
@@ -148,6 +154,17 @@ def _check_agreement(study: Study) -> None:
             )
         named = [about["reference"], *(name for pair in about["pairs"] for name in pair)]
         check_names("analyses.agreement", named, study.evaluation(model))
+
+
+def _check_similarity(study: Study) -> None:
+    named = study.config["analyses"]["weight_similarity"]["models"] if study.runs_models else []
+    for model in study.chosen["models"]:
+        if model in named and len(study.checkpoints_in_files(model)) < 2:
+            raise ConfigError(
+                f"config: analyses.weight_similarity names {model}, of which fewer than two "
+                "checkpoints have their weights in files (without merge, adapter and "
+                "quantization); leave it out."
+            )
 
 
 def _check_model(study: Study, name: str) -> None:

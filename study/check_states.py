@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from study.checkpoints import IN_MEMORY
 from study.schema import ConfigError, check_names
 from study.selection import Study
 
@@ -49,7 +50,7 @@ def check_state(study: Study, model: str, checkpoint: str) -> None:
             f"config: {key}.seed is of samples, but decoding.strategy is beams; remove one of "
             "both."
         )
-    changed = [name for name in ("merge", "adapter", "quantization") if name in state]
+    changed = [name for name in IN_MEMORY if name in state]
     if changed and study.config["decoding"]["backend"] == "vllm":
         raise ConfigError(
             f"config: {key}.{changed[0]} changes weights in memory, but decoding.backend vllm "

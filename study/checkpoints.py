@@ -11,6 +11,9 @@ OF_MODEL = ("repo", "chat", "dtype")
 # What makes two states of the same files of weights
 BESIDE_WEIGHTS = "chat dtype examples seed context adapter quantization".split()
 
+# What changes weights whenever they are loaded, so that no file has them
+IN_MEMORY = ("merge", "adapter", "quantization")
+
 
 class Checkpoints:
     """Models, datasets and checkpoints of a study, from a config that `check_config` passed."""
@@ -91,6 +94,11 @@ class Checkpoints:
         if not self.has_own_answers:
             return self.group(model, "all")
         return [c for c in self.group(model, "all") if self.splits_needed(model, c)]
+
+    def checkpoints_in_files(self, model: str) -> list[str]:
+        """Return those of the checkpoints whose weights files have as they are."""
+        states = {name: self.state(model, name) for name in self.checkpoints(model)}
+        return [name for name, state in states.items() if not state.keys() & set(IN_MEMORY)]
 
     def splits_needed(self, model: str, checkpoint: str) -> dict[str, str]:
         """Return the splits that the study needs the user's answers to, and what needs each."""

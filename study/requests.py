@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from study.costs import BYTES_PER_WEIGHT, Config, Cost, Wildcards, expected_cost
+from study.costs import BYTES_PER_WEIGHT, Config, Cost, Wildcards, expected_cost, weights_of
 from study.selection import Study
 
 BASE_MB = 8000  # Python, torch and the tables
@@ -58,13 +58,23 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
         verifier = config["verifiers"].get(job.get("verifier"), {})
         weights = _weights_on_disk(config, verifier.get("model", job.get("model", "")))
         copies = job.get("trained_on", "").count("+") + 1  # checkpoints that train together
+        copies += _further_parts(config, job)
         memory = round(SMALL_MODEL_MB + CPU_BYTES_PER_WEIGHT * weights * copies / 1e6)
         return Request(0, memory * attempt, LEAST_MIN * attempt)
     nodes = _nodes(config, cost, rule)
-    loaded = LOADING * cost.loaded * BYTES_PER_WEIGHT / nodes / 1e6
+    averaged = _further_parts(config, job) * weights_of(config, job.get("model", ""))
+    loaded = LOADING * (cost.loaded + averaged) * BYTES_PER_WEIGHT / nodes / 1e6
     minutes = max(LEAST_MIN, round(MARGIN * 60 * cost.hours))
     memory = round(BASE_MB + loaded) * attempt
     return Request(cost.gpus, memory, minutes * attempt, cost.ranks, nodes)
+
+
+def _further_parts(config: Config, job: Wildcards) -> int:
+    """Return how many models the job's checkpoints are averaged from beside one for each."""
+    named = [job.get("checkpoint", ""), *job.get("trained_on", "").split("+")]
+    states = config["models"].get(job.get("model", ""), {}).get("checkpoints", {})
+    merges = [states[name].get("merge", {}) for name in named if name in states]
+    return sum(len(parts) - 1 for parts in merges if parts)
 
 
 def resampling_mb(predictions_mb: float, attempt: int = 1) -> int:

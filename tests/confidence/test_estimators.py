@@ -330,11 +330,11 @@ def asked_text(row):
     return PROMPT.format(question=row.question, answer=row.answer)
 
 
-def ask_tiny_models(folder, function, said, right, **settings):
+def ask_tiny_models(folder, function, said, right, widths=None, **settings):
     """Predictions of the last of the models that give the answers `said`."""
     questions, tables, records = questions_table(), {}, []
     for seed, (name, answer) in enumerate(said.items()):
-        tiny_model(seed=seed).save_pretrained(folder / name)
+        tiny_model(seed=seed, hidden=(widths or {}).get(name, 32)).save_pretrained(folder / name)
         tiny_tokenizer().save_pretrained(folder / name)
         records.append(write_record(folder / name, folder / f"{name}.json"))
         clusters = clusters_table((answer, "Peru"))
@@ -403,6 +403,17 @@ def test_linear_probe(tmp_path):
     expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
     # Rounding of the states moves the place where the iterations of the fit stop.
     np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
+
+
+def test_one_probe_reads_states_of_one_width(tmp_path):
+    with pytest.raises(ValueError, match="first has 32 hidden units and late has 64; leave one"):
+        ask_tiny_models(
+            tmp_path,
+            "linear_probe",
+            {"first": "Norway", "late": "Peru"},
+            lambda _: [f"q{i}" for i in range(0, 24, 2)],
+            widths={"late": 64},
+        )
 
 
 # Two train questions that "first" answers correctly, and the examples that follow: right and

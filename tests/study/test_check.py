@@ -35,6 +35,12 @@ def test_checkpoints_whose_names_make_too_long_a_folder():
         check_config(config)
 
 
+def test_agreement_is_of_answers_that_predictions_do_not_bring():
+    agreement = {"models": ["m1"], "datasets": ["quiz"], "reference": "a", "pairs": [["b", "c"]]}
+    with pytest.raises(ConfigError, match=r"analyses\.agreement .* set its models to \[\]"):
+        check_config(overlaid({**OWN, "analyses": {"agreement": agreement}}))
+
+
 def own_answers(**study):
     chosen = {"answers": "answers.csv", "estimators": ["end_correct", "self_consistency"]}
     models = {"m1": {"earlier": ["z"], "evaluation": ["a", "b", "c"]}}

@@ -50,6 +50,15 @@ def test_a_checkpoint_says_it_or_else_its_model():
     assert study.state("olmo3-7b", "step141000")["repo"] == "allenai/Olmo-3-1025-7B"
 
 
+def test_weights_are_compared_where_files_have_them():
+    config = released(repo="lab/sft", revision="v1", quantization="int8")
+    config["analyses"]["weight_similarity"]["models"] = ["post"]
+    check_config(config)
+    assert Study(config).checkpoints_in_files("post") == ["base", "exact"]
+    config["models"]["post"]["evaluation"] = ["sft", "exact"]
+    refused(config, "weight_similarity names post, of which fewer than two checkpoints")
+
+
 def test_a_model_of_one_repository_needs_no_other():
     config = released()
     config["models"]["post"]["repo"] = "lab/post"

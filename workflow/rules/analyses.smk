@@ -198,7 +198,7 @@ rule measure_headroom:
 
 rule compare_weights:
     input:
-        records=for_each(study.checkpoints, CHECKPOINT),
+        records=for_each(study.checkpoints_in_files, CHECKPOINT),
     output:
         similarities=f"{RESULTS}/weight_similarities/{{model}}.csv",
     log:

@@ -27,11 +27,24 @@ def linear_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """
     both = pd.concat([evidence.labelled, answers], ignore_index=True)
     groups = [rows for _, rows in both.groupby("checkpoint", sort=False)]
-    states = np.concatenate([_states(rows, evidence) for rows in groups])
+    read = {rows["checkpoint"].iloc[0]: _states(rows, evidence) for rows in groups}
+    _check_widths({name: states.shape[1] for name, states in read.items()})
+    states = np.concatenate(list(read.values()))
     states = states[np.argsort(np.concatenate([rows.index for rows in groups]))]
     n_labelled = len(evidence.labelled)
     probe = fit_probe(states[:n_labelled], evidence.labelled["correct"].to_numpy())
     return pd.Series(probe_confidence(probe, states[n_labelled:]), answers.index)
+
+
+def _check_widths(widths: dict[str, int]) -> None:
+    (first, n), *others = widths.items()
+    for name, width in others:
+        if width != n:
+            raise ValueError(
+                f"linear_probe fits one probe for all checkpoints, but {first} has {n} hidden "
+                f"units and {name} has {width}; leave one of them out, or drop linear_probe "
+                "from study.estimators."
+            )
 
 
 def _states(rows: pd.DataFrame, evidence: Evidence) -> NDArray[np.float32]:
