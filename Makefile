@@ -45,7 +45,7 @@ demo: $(VENV)/ready  ## run the embedded atlas study end to end
 	@echo "  report   results/atlas/report.html"
 	@echo "  page     results/atlas/report/index.html: what it says, and every answer behind it"
 
-lab: $(VENV)/ready  ## make and evaluate edited, unlearned and further states of atlas (15 min)
+lab: $(VENV)/ready  ## make and evaluate edited, unlearned and further states of atlas (12 min)
 	@$(RUN)/python tools/fork_jobs.py $(ATLAS) config/lab.yaml --quiet rules
 	@echo
 	@echo "The laboratory is complete:"

@@ -294,13 +294,14 @@ def test_memory_holds_all_models_of_an_average():
     about = PAPER["models"]["olmo3-7b"]
     half = {"merge": {"step566000": 0.5, "step1413814": 0.5}}
     mine = {**about, "checkpoints": {**about["checkpoints"], "half": half}}
+    mine["evaluation"] = ["half", "step566000"]
     config = {**PAPER, "models": {"olmo3-7b": mine}}
     job = {**BEAMS_7B, "checkpoint": "half"}
     # 8 GB and twice 1.2 times 7.3 billion weights of two bytes
     assert job_resources.request(config, "generate_beams", job).mem_mb == 8000 + 2 * 17_520
     # one of two ranks loads one model more: 8 GB and three times 17.52 GB
-    together = {**job, "recipe": "oracle", "trained_on": "half+step566000"}
-    assert job_resources.request(config, "train_oracle", together).mem_mb == 8000 + 3 * 17_520
+    oracle = {**ORACLE_32B, "model": "olmo3-7b", "trained_on": "half+step566000"}
+    assert job_resources.request(config, "train_oracle", oracle).mem_mb == 8000 + 3 * 17_520
     del mine["parameters"]
     # on a CPU one of no size known, as files made here will be
     assert job_resources.request(config, "generate_beams", job).mem_mb == 2000

@@ -13,8 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 def test_hooks_before_a_commit_are_the_linters_of_make_check():
     makefile = (ROOT / "Makefile").read_text()
-    recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE)[1]
-    linters = {line.removeprefix("\t@$(RUN)/") for line in recipe.splitlines()}
+    recipes = dict(re.findall(r"^(\w+):.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE))
+    assert recipes["check"].endswith(" types lint\n")
+    both = recipes["types"] + recipes["lint"]
+    linters = {line.removeprefix("\t@$(RUN)/") for line in both.splitlines()}
     [local] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     entries = {hook["entry"].removeprefix(".venv/bin/") for hook in local["hooks"]}
     by_file = {"ruff check .", "ruff format --check ."}
