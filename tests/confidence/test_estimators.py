@@ -334,7 +334,8 @@ def ask_tiny_models(folder, function, said, right, widths=None, **settings):
     """Predictions of the last of the models that give the answers `said`."""
     questions, tables, records = questions_table(), {}, []
     for seed, (name, answer) in enumerate(said.items()):
-        tiny_model(seed=seed, hidden=(widths or {}).get(name, 32)).save_pretrained(folder / name)
+        width = (widths or {}).get(name, 32)
+        tiny_model(seed=seed, hidden=width).save_pretrained(folder / name)
         tiny_tokenizer().save_pretrained(folder / name)
         records.append(write_record(folder / name, folder / f"{name}.json"))
         clusters = clusters_table((answer, "Peru"))
@@ -406,7 +407,7 @@ def test_linear_probe(tmp_path):
 
 
 def test_one_probe_reads_states_of_one_width(tmp_path):
-    with pytest.raises(ValueError, match="first has 32 hidden units and late has 64; leave one"):
+    with pytest.raises(ValueError, match="first has 32 hidden units and late has 64; leave"):
         ask_tiny_models(
             tmp_path,
             "linear_probe",

@@ -36,7 +36,8 @@ def test_checkpoints_whose_names_make_too_long_a_folder():
 
 
 def test_agreement_is_of_answers_that_predictions_do_not_bring():
-    agreement = {"models": ["m1"], "datasets": ["quiz"], "reference": "a", "pairs": [["b", "c"]]}
+    places = {"models": ["m1"], "datasets": ["quiz"]}
+    agreement = {**places, "reference": "a", "pairs": [["b", "c"]]}
     with pytest.raises(ConfigError, match=r"analyses\.agreement .* set its models to \[\]"):
         check_config(overlaid({**OWN, "analyses": {"agreement": agreement}}))
 
