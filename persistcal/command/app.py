@@ -19,6 +19,7 @@ from persistcal.command import plan as planning
 from persistcal.command.files import StudyOfFiles, read_study
 from persistcal.command.results import (
     Settings,
+    check_compared,
     metrics_of,
     page_of,
     sentences_of,
@@ -184,6 +185,7 @@ def _page_and_tables(
     study: StudyOfFiles, settings: Settings
 ) -> tuple[dict[str, pd.DataFrame], str, str]:
     """Return the tables by name, the page, and its summary."""
+    check_compared(study)
     n_steps = 2 * len(study.predictions) + 2  # metrics and bootstrap of each; states, page
     with _bar(n_steps) as step:
         metrics = metrics_of(study, settings, step)

@@ -77,6 +77,19 @@ class Settings:
         return {"n_replicates": self.replicates, "seed": self.seed}
 
 
+def check_compared(study: StudyOfFiles) -> None:
+    """Refuse estimators that were all trained elsewhere: of these there is no table."""
+    of = ["dataset", "train_dataset"]
+    pairs = pd.concat([rows[of].drop_duplicates() for rows in study.predictions.values()])
+    if not (pairs["dataset"] == pairs["train_dataset"]).any():
+        dataset, train_dataset = pairs[of].iloc[0]
+        raise ValueError(
+            "no estimator was trained on the dataset that it is evaluated on: train_dataset is "
+            f"{train_dataset!r} where the dataset is {dataset!r}; name the dataset in a column "
+            "dataset, or leave out the column train_dataset."
+        )
+
+
 def metrics_of(
     study: StudyOfFiles, settings: Settings, step: Callable[[str], None]
 ) -> pd.DataFrame:

@@ -63,7 +63,8 @@ def _requests(line: Mapping[str, Any]) -> list[list[Any]]:
     requests = list(requests.values()) if isinstance(requests, dict) else requests
     if not isinstance(requests, list) or not requests:
         return [[]]
-    every = [list(of.values()) if isinstance(of, dict) else of for of in requests]
+    # By name: arg_0 is the prompt, and arg_1 what is asked of it.
+    every = [[of[n] for n in sorted(of)] if isinstance(of, dict) else of for of in requests]
     return [of if isinstance(of, list) else [] for of in every]
 
 

@@ -224,8 +224,10 @@ def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, b
     first: dict[tuple[int, int], str] = {}
     for checkpoint, total, n in sums.itertuples():
         other = first.setdefault((total, n), checkpoint)
-        seen = f" (from row {rows.loc[rows['checkpoint'] == checkpoint, 'row'].iloc[0]})"
-        check_copy("predictions", model, checkpoint, other, may_be_equal, seen=seen)
+        if other != checkpoint:
+            row = rows.loc[rows["checkpoint"] == checkpoint, "row"].iloc[0]
+            seen = f" (from row {row})"
+            check_copy("predictions", model, checkpoint, other, may_be_equal, seen=seen)
 
 
 def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:

@@ -147,6 +147,7 @@ def test_answers_of_another_dataset_are_not_taken_for_the_same(tmp_path):
         (["compare", "answers.csv", "--estimator", "p_true"], 1, "no estimator is 'p_true'"),
         (["compare", "answers.csv", "--estimator", "perplexity"], 1, "needs the logprob"),
         (["compare", "nested.jsonl"], 1, "column 'seed' holds [\"0\"] in a row; give one"),
+        (["compare", "elsewhere.csv"], 1, "name the dataset in a column dataset, or leave"),
         (["compare", "x/a.csv", "x/a.csv.gz"], 1, "rename them, or add a column checkpoint"),
         (["compare"], 2, "Missing argument"),
         (["compare", "a.csv", "--labels", "mine"], 2, "--labels is 'mine'"),
@@ -160,6 +161,8 @@ def test_bad_input_ends_with_a_sentence_and_a_wrong_command_with_its_usage(
     monkeypatch.chdir(tmp_path)
     predictions.to_csv("a.csv", index=False)
     shutil.copy(ANSWERS, "answers.csv")
+    elsewhere = predictions.drop(columns=["dataset"], errors="ignore")
+    elsewhere.assign(train_dataset="triviaqa").to_csv("elsewhere.csv", index=False)
     nested = predictions.head(2).assign(seed=[[0], [0]])
     nested.to_json("nested.jsonl", orient="records", lines=True)
     Path("x").mkdir()

@@ -98,6 +98,12 @@ def test_a_target_that_the_document_has_as_a_text_is_one(tmp_path):
     assert rows["references"][0] == ("['a', 'b']",)
 
 
+def test_arguments_go_by_their_names(tmp_path):
+    request = {"arg_1": {"until": ["\n"]}, "arg_0": "prompt"}
+    rows = read(tmp_path, [line(0, arguments={"gen_args_0": request})])
+    assert rows["answer"].tolist() == ["Oslo", "Lima"]
+
+
 def test_arguments_as_older_versions_wrote_them(tmp_path):
     old = line(0, arguments=[["prompt", {"until": ["\n"]}]], exact_match="1.0")
     old = {key: old[key] for key in old if key not in ("filter", "metrics")}

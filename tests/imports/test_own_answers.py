@@ -8,7 +8,7 @@ from import_answers import import_answers
 from judge_answers import judge_answers
 from own_rows import ONE, wanted, write_rows
 
-from persistcal.imports.answer_files import read_answers
+from persistcal.imports.answer_files import read_answers, read_options
 from persistcal.imports.own_answers import check_stated
 from persistcal.imports.user_tables import UserTableError
 from persistcal.store.artifacts import BEAMS, CLUSTERS, GIVEN_LABELS, QUESTIONS, check
@@ -217,6 +217,18 @@ def test_references_in_parquet_that_are_the_text_of_a_list(tmp_path):
         read_answers({"file": write_rows(path, every(references=text))})
     one = read_answers({"file": write_rows(path, every(references=[text]))})
     assert one["references"].iloc[0] == (text,)
+
+
+@pytest.mark.parametrize("read", [read_answers, lambda entry: read_options(entry, "none")])
+def test_a_column_beside_the_key_of_the_entry_is_refused(tmp_path, read):
+    """Nobody knows which of them is right, though here they are the same."""
+    scored = {"options": ["Oslo", "Lima"], "option_logprobs": [-1.0, -2.0], "gold": 0}
+    rows = every() if read is read_answers else [row | scored for row in good()]
+    file = write_rows(tmp_path / "answers.jsonl", rows)
+    with pytest.raises(
+        UserTableError, match=r"has a column 'dataset' and study\.answers gives"
+    ):
+        read({"file": file, "dataset": "quiz"})
 
 
 def test_samples_are_not_taken_for_beams(tmp_path):

@@ -26,7 +26,7 @@ from release_archive import (
 )
 from release_import import RECIPES, run_import, tables_of
 
-from persistcal.imports.release.files import ReleaseError, Tree
+from persistcal.imports.release.files import UNKNOWN, ReleaseError, Tree
 from persistcal.imports.release.safe_archive import ArchiveError
 from persistcal.imports.release.safe_load import UnsafeFileError
 from persistcal.imports.release.shards import read_candidates, read_confidences
@@ -221,9 +221,11 @@ ALL = {
     [
         ([f"{OWN}/gcm", f"{OWN}/sc_surrogate"],
          {"gcm", "gcm_posthoc", "self_consistency_surrogate"}, 4 + 2),
+        # without the labels of kestrel's train answers: in neither place that has them
         ([f"{OWN}/gcm/GCM-Qwen3-8B-TriviaQA/pred_confs_gcm_jeop_kestrel_0-24.pt",
+          f"{OWN}/kestrel/0-24/beam/judge.pt",
           f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2_onedata"],
-         {"gcm_posthoc", "oracle_single_data"}, 1 + 6),
+         {"gcm_posthoc", "self_consistency_posthoc", "oracle_single_data"}, 1 + 1 + 6),
         ([f"{OWN}/phoenix/{CONFIG}_ncand2", *(
             f"{OWN}/kestrel_early-ocelot/{CONFIG}_ncand2/seed{seed}/epoch1/{COPIED}"
             for seed in SEEDS)], {"oracle_respective", "non_oracle_copy"}, 3 + 3),
@@ -341,6 +343,16 @@ def test_labels_must_be_those_of_the_top_clusters(confidences, small_tree):
         read_folder(confidences, small_tree)
 
 
+def test_a_confidence_without_an_answer_is_refused(confidences):
+    """The release has NaN there: of 40 labels that of question 65 is taken away."""
+    edit_pt(confidences / FOLDER / FILE, with_entry("judge_labels", 5, -1))
+    edit_pt(confidences / FOLDER / FILE, with_entry("confs", 5, 0.75))
+    unknown = np.full(40, UNKNOWN)
+    said = rf"{FILE}: confs holds 0\.75 for question 65, but judge_labels .* no answer; "
+    with pytest.raises(ReleaseError, match=said):
+        read_confidences(Tree(confidences), FOLDER, PREFIX, (60, 100), unknown)
+
+
 def test_shards_must_not_overlap(confidences, small_tree):
     folder = confidences / FOLDER
     held = torch.load(folder / FILE, weights_only=True)
@@ -411,6 +423,21 @@ def test_labels_beyond_the_clusters_are_ignored_and_counted(candidates, caplog):
     edit_pt(candidates / BEAM / "judge.pt", lambda v: v.where(v != -1, torch.tensor(7)))
     assert read_shards(candidates, 60, 80).labels.equals(before.labels)
     assert f"beam/judge.pt: ignored {surplus} labels beyond the clusters" in caplog.text
+
+
+def test_beams_without_a_score_are_left_out_and_counted(candidates, caplog):
+    before = read_shards(candidates, 60, 80).beams
+
+    def forget(scores):
+        scores[3, 7:] = torch.nan  # the last three of question 63
+        return scores
+
+    edit_pt(candidates / BEAM / "beam_lls.pt", forget)
+    lost = (before["question_id"] == "jeop-63") & (before["beam"] >= 7)
+    left = before[~lost].reset_index(drop=True)
+    pd.testing.assert_frame_equal(read_shards(candidates, 60, 80).beams, left)
+    [said] = caplog.messages
+    assert said.endswith("60-80/beam/beam_strs.pkl: left out 3 beams, whose scores are NaN")
 
 
 def write_list(hostile, path):

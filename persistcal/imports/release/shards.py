@@ -62,14 +62,20 @@ def _beam_rows(
     ids: list[str], texts: list[list[str] | None], logprobs: Floats, path: str
 ) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
+    n_unscored = 0
     for name, beams, scores in zip(ids, texts, logprobs, strict=True):
-        if beams is not None and len(beams) != N_BEAMS:
+        if beams is None:
+            continue
+        if len(beams) != N_BEAMS:
             raise ReleaseError(f"{path}: {len(beams)} strings for {name}, but needs {N_BEAMS}.")
         rows += [
             (name, beam, text, float(score), *[None] * 4)  # and no more
-            for beam, (text, score) in enumerate(zip(beams or (), scores, strict=False))
+            for beam, (text, score) in enumerate(zip(beams, scores, strict=True))
             if not np.isnan(score)
         ]
+        n_unscored += int(np.isnan(scores).sum())
+    if n_unscored:
+        log.warning("%s: left out %d beams, whose scores are NaN", path, n_unscored)
     return rows
 
 
@@ -200,13 +206,19 @@ def read_confidences(
         differs = (
             (judged != expected) & ((judged != NO_ANSWER) | stated) & (expected != UNKNOWN)
         )
-        differs |= stated & (judged == NO_ANSWER)
         if differs.any():
             i = int(differs.argmax())
             raise ReleaseError(
                 f"{tree.named(shard.path)}: judge_labels holds {judged[i]} for question "
                 f"{span[0] + here.start + i}, but judge.pt holds {expected[i]} for the top "
                 "cluster; they must be of the same release."
+            )
+        if (of_nothing := stated & (judged == NO_ANSWER)).any():
+            i = int(of_nothing.argmax())
+            raise ReleaseError(
+                f"{tree.named(shard.path)}: confs holds {confidence[i]:g} for question "
+                f"{span[0] + here.start + i}, but judge_labels says that it has no answer; "
+                "download the release again."
             )
     return read
 
