@@ -183,6 +183,9 @@ def adjusted_metrics(
     questions that both states guess and get wrong. That holds where the luck of a guess and the
     confidence in it are independent, question by question.
 
+    Sets that are not kept are left out; `n_options` and the bootstrap are as in
+    `flips_by_chance`.
+
     Returns
     -------
     DataFrame

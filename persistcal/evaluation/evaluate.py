@@ -27,6 +27,8 @@ from persistcal.evaluation.metrics import (
     compute,
 )
 
+log = logging.getLogger(__name__)
+
 Key = tuple[str, str, str]  # conditioning, scope, metric
 
 
@@ -155,9 +157,6 @@ def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) 
         stack[start : start + len(part.questions)] = counts_of(part)
         start += len(part.questions)
     return stack
-
-
-log = logging.getLogger(__name__)
 
 
 def evaluate(

@@ -17,6 +17,10 @@ from persistcal.evaluation.replicates import mean_over_seeds, replicate_metrics
 from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
 
+OF_CHANGES = ("delta0_balanced", "auc")  # what is told of a kind of change
+Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
+SHARED = {0: "in training", 1: "not in training"}
+
 
 def metrics_of_pairs(
     predictions: pd.DataFrame,
@@ -70,9 +74,6 @@ def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))
 
 
-METRICS = ("delta0_balanced", "auc")
-
-
 def metrics_of_changes(
     predictions: pd.DataFrame,
     checkpoints: Sequence[str],
@@ -101,7 +102,7 @@ def metrics_of_changes(
         how: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed}
         how |= {"conditionings": ["odds"], "pairs": pairs}
         found = intervals(replicate_metrics(rows, ends, min_contrast=1, **how))
-        found = found[(found["scope"] == "contrast") & found["metric"].isin(METRICS)]
+        found = found[(found["scope"] == "contrast") & found["metric"].isin(OF_CHANGES)]
         answers = arrange(rows, ends)
         sets = contrast_sets(answers.correct, min_contrast=1, pairs=choose_pairs(pairs, ends))
         size = sum(len(each.questions) for each in sets)
@@ -127,10 +128,6 @@ def _in_lost_answers(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> pd.D
 
 def _mean(values: NDArray) -> float:
     return float(values.mean()) if values.size else np.nan
-
-
-Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
-SHARED = {0: "in training", 1: "not in training"}
 
 
 def margins(clusters: pd.DataFrame) -> pd.Series:

@@ -16,6 +16,7 @@ from persistcal.evaluation.chance import (
 )
 from persistcal.evaluation.conditioning import condition_by_odds
 from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.report.plain_tables import chance_adjusted, chance_flips
 from persistcal.store.artifacts import CHANCE_ADJUSTED, CHANCE_FLIPS, check
@@ -49,6 +50,35 @@ def test_flips_by_hand():
     # one, 3. If all were guesses, 2 (1/k)(1 − 1/k) of them would flip: 14 of 0.375 and one
     # of 0.5, 5.75; 3.5 + 3 − 5.75 = 0.75
     assert (row["least"], row["most"]) == (pytest.approx(0.75), pytest.approx(3))
+
+
+def test_a_replicate_counts_as_many_questions_as_both_answered():
+    """Slowly: the questions of each replicate one by one; a third have no earlier answer."""
+    world, n = simulate(np.random.default_rng(5), 90, [0.2, 0.2, 0.1, 0.5]), 90
+    correct, k = world.answers.correct.copy(), world.n_options
+    correct[0, ::3] = -1
+    answers = arrays(correct)
+    sets = contrast_sets(correct, min_contrast=1)
+    drawn = []
+    for number in range(50):
+        taken = next(question_blocks(n, HOW["seed"], number))[:n]
+        both = [q for q in taken if correct[0, q] >= 0]  # all have a later answer
+        wrong = [q for q in both if correct[0, q] == correct[1, q] == 0]
+        times = 60 / len(both)
+        chance = sum(2 / (k[q] - 1) for q in wrong)
+        flips = sum(correct[0, q] != correct[1, q] for q in both)
+        errors = [times * sum(2 / k[q] for q in both if side[q] == 0) for side in correct]
+        guessed = times * sum(2 / k[q] * (1 - 1 / k[q]) for q in both)
+        least = min(max(0, sum(errors) - guessed), *errors)
+        drawn.append([times * chance, chance / flips, least, *errors])
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    [row] = flips_by_chance(answers, sets, k, n_replicates=50, seed=HOW["seed"]).to_dict(
+        "records"
+    )
+    ends = [row[name] for name in ("lower_2_5pct", "share_lower_2_5pct")]
+    assert [*ends, row["accuracies_lower_2_5pct"]] == pytest.approx(low[:3].tolist())
+    ends = [row[name] for name in ("upper_97_5pct", "share_upper_97_5pct")]
+    assert [*ends, row["accuracies_upper_97_5pct"]] == pytest.approx([*high[:2], min(high[3:])])
 
 
 def test_signs_by_hand():

@@ -1,5 +1,7 @@
 """Intervals over seeds and questions: by hand, and how often they hold a known truth."""
 
+from statistics import mean, variance
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,6 +70,27 @@ def test_what_has_no_seeds_and_what_has_one():
         found = recipe_interval(0.1, drawn, sides)
         assert found.n_seeds == 1
         assert np.isnan(found[1:]).all()
+
+
+def test_values_by_seed_and_their_noise_are_those_of_seeds_as_estimators():
+    """Slowly: on the same draws each seed is an estimator of its own."""
+    predictions = make_predictions(60).query("estimator in ('learnt', 'own')")
+    how = HOW | {"n_replicates": 4}  # so few that seeds may differ less than on the data
+    found = replicate_metrics(predictions, CHECKPOINTS, **how)
+    names = predictions["estimator"] + predictions["seed"].astype(str)
+    apart = replicate_metrics(predictions.assign(estimator=names, seed=0), CHECKPOINTS, **how)
+    learnt, own = (found.estimators.index(("quiz", name)) for name in ("learnt", "own"))
+    rows = [apart.estimators.index(("quiz", f"learnt{seed}")) for seed in (17, 18, 19)]
+    more = []
+    for key, value in apart.observed.items():
+        by_seed = found.by_seed[key][learnt]
+        assert list(by_seed) == [17, 18, 19] and list(found.by_seed[key][own]) == [0]
+        assert list(by_seed.values()) == pytest.approx(value[rows].tolist(), abs=1e-12)
+        on_replicates = mean(map(variance, apart.replicated[key][rows].T.tolist()))
+        more.append(on_replicates - variance(by_seed.values()))
+        assert found.noise[key][learnt] == pytest.approx(max(0, more[-1]), abs=1e-12)
+        assert found.noise[key][own] == 0
+    assert min(more) < -1e-6 and max(more) > 1e-6
 
 
 def test_the_tables_have_both_kinds():

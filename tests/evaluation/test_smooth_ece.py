@@ -40,6 +40,14 @@ def test_equals_relplot_on_realistic_answers(n, sharpness):
     )
 
 
+def test_equals_relplot_where_wider_smoothing_raises_the_error():
+    # by truncation: a search that takes it to fall ends above the narrowest bandwidth
+    confidence, correct = columns([(0.0, 0)] * 4 + [(0.5, 0)])
+    assert smooth_ece(confidence, correct) == pytest.approx(
+        relplot.smECE(confidence, correct), abs=1e-9
+    )
+
+
 @settings(max_examples=30, deadline=None)
 @given(answers, st.data())
 def test_weights_are_repetitions(pairs, data):
@@ -80,6 +88,17 @@ def test_replicates_equal_relplot_one_by_one(n, sharpness, what):
         times = counts[:, column]
         expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
         assert values[column] == pytest.approx(expected, abs=1e-9)
+
+
+def test_many_equal_answers_are_counted_beyond_a_byte():
+    # of three kinds; each of 200 answers twice or thrice, so that their counts sum to above 255
+    confidence = np.repeat([0.9, 0.9, 0.3], 200)
+    correct = np.repeat([1.0, 0.0, 0.0], 200)
+    counts = np.stack([np.full(600, 2), np.repeat([3, 2, 1], 200)], axis=1).astype(np.uint8)
+    values = smooth_ece(confidence, correct, weights=counts)
+    for value, times in zip(values, counts.T, strict=True):
+        expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
+        assert value == pytest.approx(expected, abs=1e-9)
 
 
 def test_without_weight_it_is_undefined():

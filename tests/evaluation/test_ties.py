@@ -25,6 +25,16 @@ def test_no_number_takes_the_place_of_a_missing_one():
     assert np.array_equal(joined, [np.nan, 0.5, np.nan, 0.5], equal_nan=True)
 
 
+def test_a_long_row_of_close_numbers_is_cut_where_it_is_wider_than_rounding():
+    # 0.3, 0.6 and 0.9 of the tolerance from the first; 1.2 to 1.8; 2.1 to 2.7; and so again
+    row = 0.25 + 0.3 * ROUNDING * np.arange(10)
+    many = np.repeat(np.concatenate([row, row + 0.5]), 3)  # equal ones are no further step
+    starts = np.array([0, 0, 0, 0, 4, 4, 4, 7, 7, 7])
+    expected = np.repeat(np.concatenate([row[starts], row[starts] + 0.5]), 3)
+    order = np.random.default_rng(0).permutation(len(many))
+    assert np.array_equal(join_ties(many[order]), expected[order])
+
+
 def exact_auc(right, wrong):
     """The share of pairs in which the right one is higher, ties a half."""
     won = sum(2 * (r > w) + (r == w) for r in right for w in wrong)
