@@ -179,8 +179,9 @@ def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
 def trained_name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:
     """Return an estimator's display name, with another dataset that it was trained on."""
     name = labels["estimators"].get(row["estimator"], row["estimator"])
-    elsewhere = row["train_dataset"] != row["dataset"]
-    return f"{name} (trained on {row['train_dataset']})" if elsewhere else name
+    if (trained_on := row["train_dataset"]) == row["dataset"]:
+        return name
+    return f"{name} (trained on {labels['datasets'].get(trained_on, trained_on)})"
 
 
 def by_part(

@@ -83,7 +83,7 @@ _KNOWN = {
     "gcm": ("#7b3fa0", "#c492ea", "plus"),
     "linear_probe": ("#c75100", "#ff9d5c", "cross"),
     "semantic_entropy": ("#2b3a8c", "#98a5f7", "circle"),
-    "p_true": ("#a3195b", "#f08cbf", "diamond"),
+    "p_true": ("#a3195b", "#f08cbf", "cross"),
 }
 # Methods by the one whose look they share
 _RELATED = {

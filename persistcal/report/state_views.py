@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from persistcal.evaluation.measures import MEASURES, names
+from persistcal.report.analysis_tables import trained_name
 from persistcal.report.drawing import (
     GRAY,
     add_legend,
@@ -183,14 +184,9 @@ def chance_adjusted(adjusted: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     groups = []
     for place, rows in adjusted.groupby(["model", "dataset"], sort=False):
         lines = title(place_title(place, labels), len(heads))
-        for (trained, estimator), own in rows.groupby(
-            ["train_dataset", "estimator"], sort=False
-        ):
-            cells = [escape(labels["estimators"].get(str(estimator), str(estimator)))]
-            if trained != place[1]:
-                trained_on = labels["datasets"].get(str(trained), str(trained))
-                cells[0] += escape(f" (trained on {trained_on})")
+        for _, own in rows.groupby(["train_dataset", "estimator"], sort=False):
             of = {row["metric"]: row for row in own.to_dict("records")}
+            cells = [escape(trained_name(of[metrics[0]], labels))]
             for row in map(of.__getitem__, metrics):
                 pairs = row["pairs"].replace(" of ", "/")
                 value = f"{_estimate(row, 'value', '', 3)} ({pairs})"

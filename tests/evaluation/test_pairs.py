@@ -70,7 +70,7 @@ def printed(swept, metric):
         by={"min_contrast": "At least"},
         columns=[("contrast", metric)],
         only=["another"],
-        labels={**LABELS, "datasets": {}},
+        labels={**LABELS, "datasets": {"other": "R&D"}},
         caption="C",
         label="l",
     )
@@ -107,7 +107,7 @@ def test_two_checkpoints_have_their_rows_though_none_is_kept():
     made = printed(both, "delta0_balanced")
     assert made.rows["contrast_delta0_balanced"].tolist() == [0.5, 0.5]
     assert r"3 & Oracle & 0.500 \\" in made.tex
-    assert r"3 & Oracle (trained on other) & 0.500 \\" in made.tex
+    assert r"3 & Oracle (trained on R\&D) & 0.500 \\" in made.tex
 
 
 def test_answers_that_never_change_have_a_pair_and_no_number():

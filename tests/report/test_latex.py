@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from make_table import make_table
 from printed_tables import LABELS, checkpoints_of_m, questions_of_quiz, sizes_of_d
 
-from persistcal.report.latex import escape, line, number
+from persistcal.report.latex import by_place, escape, line, number
 from persistcal.store import artifacts
 
 TABLE = {
@@ -152,6 +152,15 @@ def test_a_row_does_not_begin_with_an_argument_of_the_line_break_before():
     # `\\\\ [SCIENCE]` asks for a space of the length SCIENCE, `\\\\*` forbids a page break.
     assert line(["[SCIENCE] Who?", "x"]) == r"{}[SCIENCE] Who? & x \\"
     assert line(["* starred"]) == r"{}* starred \\"
+
+
+def test_rows_stand_below_the_names_of_their_model_and_dataset():
+    rows = pd.DataFrame({"model": ["m", "n", "m"], "dataset": "d", "value": [1, 2, 3]})
+    labels = {"models": {"m": "Model"}, "datasets": {"d": "R&D"}}
+    assert by_place(rows, lambda row: [str(row["value"])], span=2, labels=labels) == [
+        [r"\multicolumn{2}{c}{\textit{Model, R\&D}} \\", r"1 \\", r"3 \\"],
+        [r"\multicolumn{2}{c}{\textit{n, R\&D}} \\", r"2 \\"],
+    ]
 
 
 def test_number_rounds_to_the_printed_digits():

@@ -122,6 +122,9 @@ def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
     assert compared(["oracle", "gcm"]) is None
 
 
+LAB = ["self_consistency", "sequence_probability", "verbalised", "non_oracle", "oracle"]
+
+
 def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():
     found = looks([*NAMES, "oracle_1answer", "mine", "mine_scaled", "yours"])
     assert found["non_oracle"].family == "non_oracle"  # and not oracle
@@ -144,6 +147,8 @@ def test_methods_that_ask_for_the_same_thing_are_a_family():
     families = ["sequence_probability"] * 2 + ["semantic_entropy"] * 2 + ["p_true", "mine"]
     assert [look.family for look in found.values()] == families
     assert found["sequence_probability"].variant == 0 and found["perplexity"].variant == 1
+    found = looks(LAB)  # whose figures are printed
+    assert len({look.marker for look in found.values()}) == len(LAB)
     found = looks(["oracle_1answer", "oracle"])  # its own name is filled wherever it stands
     assert (found["oracle"].variant, found["oracle_1answer"].variant) == (0, 1)
 
@@ -276,6 +281,13 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
     assert printed(none) == "–"
     assert (printed(second.cells[0]), marks(second.cells[0])) == ("−.050", "near")
     assert (about(second.cells[0]), second.indent) == ("", True)
+    assert plain_text(grid).splitlines() == [
+        "Model · Quiz",
+        "           Contrast sets All questions",
+        "                    AUC           ECE",
+        "The oracle         .812*            –",
+        "  GCM             −.050~         .100*",
+    ]
 
 
 def test_a_cell_may_be_best_and_underlined_everywhere():
@@ -283,9 +295,7 @@ def test_a_cell_may_be_best_and_underlined_everywhere():
     blocks = [Block("", [Row("a", "Oracle", False, cells)])]
     grid = Grid("M", "D", "", [Column("", "full", "auc")], blocks)
     assert marks(cells[0]) == "best near"
-    assert plain_text(grid) == "\n".join(
-        ["M · D", "       All questions", "                AUC", "Oracle         .500*"]
-    )
+    assert plain_text(grid).endswith("Oracle         .500*")
     tex = results_table([grid], caption="C", label="t")
     assert r"Oracle & \underline{\textbf{0.500}} \\" in tex
 

@@ -52,7 +52,9 @@ def test_table(tmp_path):
 
 def test_sentences(tmp_path):
     rows = mean_rows(states(tmp_path))
-    more = rows.iloc[:1].assign(earlier="y", later="w", p_holm=0.3)
+    more = pd.concat(
+        [rows.iloc[:1].assign(earlier="y", later=name, p_holm=0.3) for name in "wv"]
+    )
     files = TableFiles("states", pd.concat([rows, more]).to_csv(index=False), "")
     shown = ShownTable(files, files.rows(missing=[""]), None)
     of = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
@@ -61,7 +63,7 @@ def test_sentences(tmp_path):
         {
             "about": "Model m, R&D",
             "text": "Accuracy rises from 40% → 50%, .500 to .625: by .125 [.050, .200]. "
-            "1 of 2 pairs of checkpoints differ in accuracy.",
+            "1 of 3 pairs of checkpoints differ in accuracy.",
         },
         {
             "about": "Model m → Model n, R&D",

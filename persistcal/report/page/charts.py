@@ -76,8 +76,8 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
 
     Examples
     --------
-    >>> flows(np.array([[1, 0, 1, 0, -1], [1, 1, 0, 0, 1]], np.int8))
-    [{'kept': 1, 'gained': 1, 'lost': 1, 'unknown': 1}]
+    >>> flows(np.array([[1, 0, 0, 1, 0, -1], [1, 1, 1, 0, 0, 1]], np.int8))
+    [{'kept': 1, 'gained': 2, 'lost': 1, 'unknown': 1}]
     """
     gathered = []
     for before, after in pairwise(correct):
