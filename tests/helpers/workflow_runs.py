@@ -9,14 +9,14 @@ ROOT = Path(__file__).parents[2]
 ATLAS = [ROOT / "config" / "atlas.yaml", ROOT / "tests" / "config" / "atlas_small.yaml"]
 
 
-def run(folder, *arguments, configs=(), timeout=900):
-    """Run Snakemake in `folder`, like `subprocess.run` with both streams together as text.
+def run(folder, *arguments, configs=(), profile=ROOT / "profiles" / "laptop", timeout=900):
+    """Run Snakemake for `folder`, like `subprocess.run` with both streams together as text.
 
     It is a fork of a Python that has imported it, and so are its jobs: half the time of a run
     of a small study is else spent on imports.
     """
     words = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
-    words += ["--profile", ROOT / "profiles" / "laptop", *arguments]
+    words += ["--profile", profile, *arguments]
     if configs:
         words += ["--configfile", *configs]
     return warm_python.run("snakemake", words, timeout)

@@ -409,7 +409,8 @@ def asked_by_oracle_32b(dry_run):
 
 def test_what_a_model_needs_is_asked_for_on_one_node(paper_dry_runs):
     asked = asked_by_oracle_32b(paper_dry_runs["study"])
-    assert asked >= {"mem_mb=317120", "nodes=1", "cpus_per_task=4"}
+    assert asked >= {"mem_mb=317120", "nodes=1", "cpus_per_task=4", "gpu=8"}
+    assert "slurm_account=none" in asked  # the shipped profile's
     assert not any(resource.startswith(("mpi=", "gres=", "tasks")) for resource in asked)
 
 
