@@ -72,6 +72,8 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
     there = {(row.earlier, row.later): row.difference for row in forth.itertuples()}
     here = {(row.later, row.earlier): -row.difference for row in back.itertuples()}
     assert len(there) == 3 and here == pytest.approx(there)
+    sets = tests["contrast_sets"][["earlier", "later"]].to_numpy().tolist()
+    assert sets == [["c", "b"], ["c", "a"], ["b", "a"]]
 
 
 def test_metrics_go_to_standard_output_and_come_from_standard_input(
