@@ -104,7 +104,7 @@ soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MI
 ON_GPUS := $(addprefix tests/, models/test_load.py models/test_pretraining.py answers/test_decode.py \
   answers/test_sampling.py answers/test_entailment.py confidence/test_scoring.py \
   confidence/test_verbalised.py confidence/test_verifier.py confidence/test_estimators.py \
-  training/test_train.py analyses/test_variance.py)
+  training/test_train.py laboratory analyses/test_variance.py)
 
 pretend: $(VENV)/ready-dev  ## tests on pretended GPUs, and what steps cost there; needs g++
 	@$(PYTEST) tests/pretend -q
