@@ -19,9 +19,9 @@ from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tok
 from persistcal.store.pace import Pace
 from persistcal.store.progress import Progress, Snapshot
 from persistcal.training.data import Questions
-from persistcal.training.kernels import shorten_norms
 from persistcal.training.lora import Adapter, initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient
+from persistcal.training.norms import shorten_norms
 from persistcal.training.ranks import check_equal, copy_from_first, index
 from persistcal.training.schedule import Streams, learning_rate, question_batches
 

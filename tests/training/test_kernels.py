@@ -11,7 +11,8 @@ from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 from transformers.models.olmo3.modeling_olmo3 import Olmo3RMSNorm
 
-from persistcal.training.kernels import LoraLinear, shorten_norms
+from persistcal.training.kernels import LoraLinear
+from persistcal.training.norms import shorten_norms
 
 DTYPES = [torch.float32, torch.bfloat16]
 
