@@ -134,7 +134,8 @@ def _half_mesh(k: int) -> tuple[Array, Array]:
 def _read_half(kernel: Array, at: Array) -> tuple[Array, Array]:
     """Return smoothing by a kernel, given up to its cut, of the folded grid.
 
-    Two matrices (HALF, n_mesh_halved) as in `Smoother`, linear in the kernel.
+    Two matrices (HALF, n_mesh_halved) as in `Smoother`, linear in the kernel. `at` is below the
+    middle, where the mirror image beyond the far end is out of reach.
     """
     by_distance = np.zeros(2 * GRID)
     by_distance[:HALF] = kernel
@@ -144,8 +145,6 @@ def _read_half(kernel: Array, at: Array) -> tuple[Array, Array]:
     points = np.concatenate([left, left + 1])
     smoothed = around[GRID - 1 - points]
     smoothed[:, 1:] += sliding_window_view(by_distance, GRID)[points, 1:]
-    beyond = 2 * (GRID - 1) - np.add.outer(points, np.arange(HALF, GRID - 1))
-    smoothed[:, HALF : GRID - 1] += by_distance[beyond]
     at_left, at_right = np.split(smoothed, 2)
     read = at_left * (1 - share)[:, None] + at_right * share[:, None]
     even, odd = (half / 2 for half in fold(read.T))

@@ -96,6 +96,12 @@ def test_signs_by_hand():
     # Improvements: (2 − 1/3) / (4 − 1) = 5/9. Regressions: (2 + 1/3) / (3 − 1) = 7/6.
     value, left = one.metrics_under(one.weight)["delta0_balanced"]
     assert (value[0, 0], left[0]) == (pytest.approx((5 / 9 + 7 / 6) / 2), pytest.approx(2))
+    # With the checkpoints exchanged, what was gained is lost
+    mirror = arrays([later, first], [after, before])
+    [other] = contrast_sets(mirror.correct, min_contrast=1)
+    back = WithGuesses(mirror, other, lucky_per_wrong(np.full(10, 4)))
+    value, left = back.metrics_under(back.weight)["delta0_balanced"]
+    assert (value[0, 0], left[0]) == (pytest.approx((5 / 9 + 7 / 6) / 2), pytest.approx(2))
     plain, _ = one.metrics_under((one.weight > 0).astype(float))["delta0_balanced"]
     assert plain[0, 0] == pytest.approx((2 / 4 + 2 / 3) / 2)
     # Two options: as many flips by chance as there are questions that both get wrong, three in

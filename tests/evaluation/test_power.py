@@ -83,8 +83,12 @@ def test_power_of_mcnemars_test_is_that_of_worlds():
 
 
 def test_the_smallest_difference_has_the_stated_power():
-    difference = accuracy_difference(0.6, 0.2, 1000)
-    assert accuracy_power(Flips.of(0.6, 0.2, difference), 1000) == pytest.approx(0.8, abs=0.01)
+    # of 90 %, a tenth can be gained at most, so that not all flips can be in that direction
+    for accuracy, rate in ((0.6, 0.2), (0.9, 0.15)):
+        difference = accuracy_difference(accuracy, rate, 1000)
+        power = accuracy_power(Flips.of(accuracy, rate, difference), 1000)
+        assert power == pytest.approx(0.8, abs=0.01)
+    assert Flips.of(0.6, 0.2, 0.1) == pytest.approx((0.15, 0.05))
     delta = delta0_difference(FLIPS, N, 0.7)
     assert power_of(delta, delta0_error(FLIPS, N, 0.7, delta)) == pytest.approx(0.8, abs=1e-6)
     # a study of as many questions as are needed has it too
@@ -98,3 +102,5 @@ def test_what_no_study_finds_is_said():
     assert np.isnan(accuracy_difference(0.6, 0.01, 100))
     with pytest.raises(ValueError, match=r"No 50% of answers can flip .* guess another"):
         Flips.of(0.1, 0.5)
+    with pytest.raises(ValueError, match="lose 4% and gain 8% of all questions"):
+        Flips.of(0.93, 0.12, 0.04)

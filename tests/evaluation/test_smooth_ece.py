@@ -5,6 +5,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from persistcal.evaluation.smooth_ece import smooth_ece
+from persistcal.evaluation.smoothing import (
+    FREQUENCIES_END,
+    GRID,
+    density_share,
+    density_shares,
+    fold,
+    n_frequencies,
+    n_grid_points,
+    smoothing,
+    wave_smoother,
+    waves,
+    wide_smoother,
+)
 
 confidences = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 1e-6, 0.001, 0.5, 1 / 3, 0.9995, 1 - 1e-6, 1.0])
@@ -108,3 +121,37 @@ def test_without_weight_it_is_undefined():
     assert values[2] == pytest.approx(
         relplot.smECE(*np.array([[0.2] * 3 + [0.7], [0, 0, 0, 1]]))
     )
+
+
+@pytest.mark.parametrize("k", [2, 7, 11, 60])
+def test_smoothing_only_moves_what_is_on_the_grid(k):
+    # a Gaussian of height 1 / (√(2π) σ) sums to the points of a unit, wherever it is mirrored
+    rows = np.asarray(smoothing(k).sum(axis=1)).ravel()
+    np.testing.assert_allclose(rows, n_grid_points(k) - 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [11, 40, 70, 95, 300, 1024])
+def test_both_halves_together_are_smoothed_as_the_whole(k):
+    on_grid = np.random.default_rng(k).normal(size=GRID)
+    halves = fold(on_grid)
+    if k < FREQUENCIES_END:
+        smoother = wave_smoother(k)
+        halves = [
+            half @ wave for half, wave in zip(halves, waves(n_frequencies(k)), strict=True)
+        ]
+    else:
+        smoother = wide_smoother(k)
+    even, odd = halves[0] @ smoother.even, halves[1] @ smoother.odd
+    whole = smoothing(k) @ on_grid
+    first = len(even)
+    size = np.abs(whole).max()
+    np.testing.assert_allclose((even + odd) / size, whole[:first] / size, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        (even - odd) / size, whole[::-1][:first] / size, rtol=0, atol=1e-9
+    )
+
+
+def test_shares_of_several_bandwidths_are_those_of_each():
+    coefficients, basis = density_shares(60, 95)
+    each = [density_share(k) for k in range(60, 95)]
+    np.testing.assert_allclose(coefficients @ basis, each, rtol=0, atol=1e-10)
