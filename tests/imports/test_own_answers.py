@@ -12,6 +12,7 @@ from persistcal.imports.answer_files import read_answers, read_options
 from persistcal.imports.own_answers import check_stated
 from persistcal.imports.user_tables import UserTableError
 from persistcal.store.artifacts import BEAMS, CLUSTERS, GIVEN_LABELS, QUESTIONS, check
+from persistcal.store.files import sha256
 
 ODD = 'Côte d\'Ivoire, "CI"'
 
@@ -52,6 +53,8 @@ def run(folder, rows, *, kind="jsonl", strategy="sample", identical=True, **abou
         wanted=wanted(**about),
         computed=[*about.get("needs", {})],
     )
+    for table in (questions, beams, labels):
+        assert table.attrs["sources"] == {str(path): sha256(path)}
     by_checkpoint = {c: beams[beams["checkpoint"] == c] for c in "ab"}
     tables = [(questions, QUESTIONS), (labels, GIVEN_LABELS)]
     for frame, table in [*tables, *((of, BEAMS) for of in by_checkpoint.values())]:

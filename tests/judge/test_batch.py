@@ -60,6 +60,7 @@ def test_large_sets_are_split(fake):
 
 @pytest.mark.parametrize(("most", "sizes"), [(90, [2, 2, 2]), (89, [1] * 6), (1, [1] * 6)])
 def test_uploads_are_no_longer_than_a_server_takes(monkeypatch, most, sizes):
+    assert batch.LARGEST_UPLOAD < 200_000_000
     monkeypatch.setattr(batch, "LARGEST_UPLOAD", most)
     bodies = {str(i): {"asked": "é" * 16} for i in range(6)}  # 13 + 2 x 16 = 45 bytes each
     assert [len(part) for part in batch._parts(bodies, 100)] == sizes

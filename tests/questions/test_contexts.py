@@ -9,6 +9,7 @@ from persistcal.confidence.estimate import AnswerTables
 from persistcal.imports.user_tables import UserTableError
 from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
+from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute
 from persistcal.training.data import Plan
 
@@ -47,6 +48,8 @@ def test_each_question_stands_after_its_passage(tmp_path):
         "Q3 {passage}?",
         "Q4 {passage}?",
     ]
+    file = str(tmp_path / "passages.csv")
+    assert artifacts.sources(tmp_path / "c.parquet") == {file: sha256(file)}
     for other in (None, "closed"):
         assert asked_by(questions, other)["question"].tolist() == QUESTIONS["question"].tolist()
 

@@ -21,6 +21,7 @@ from persistcal.questions.paper import (
 )
 from persistcal.questions.question_list import Question, check_counts, number_questions
 from persistcal.store import artifacts
+from persistcal.store.files import sha256
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -200,7 +201,9 @@ def bioasq(tmp_path):
     def prepare(entries, expect=()):
         (tmp_path / "training14b.json").write_text(json.dumps({"questions": entries}))
         path = str(tmp_path / "training14b.json")
-        return parts(prepare_bioasq(file=path, expect=dict(expect)))
+        questions = prepare_bioasq(file=path, expect=dict(expect))
+        assert questions.attrs["sources"] == {path: sha256(path)}
+        return parts(questions)
 
     return prepare
 
