@@ -82,6 +82,7 @@ def test_a_model_may_have_checkpoints_of_both_kinds():
 
 
 PRICES = {"price_input": 1, "price_output": 2}
+PASSAGES = {"file": "passages.csv", "prompt": "passage.txt"}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +101,10 @@ PRICES = {"price_input": 1, "price_output": 2}
         (
             {"models": {"s": {"checkpoints": {"a": {"revision": "main"}}}}},
             "checkpoints.a has api and also revision; a checkpoint's answers come from one",
+        ),
+        (
+            {"models": {"s": {"checkpoints": {"a": {"context": PASSAGES}}}}},
+            "checkpoints.a has api and also context; a checkpoint's answers",
         ),
         ({"models": {"s": {"checkpoints": {"a": {"api": None}}}}}, "checkpoints.a.api is None"),
         (
