@@ -52,6 +52,8 @@ def test_the_sweep_is_the_study_evaluated_anew_for_each_size():
             pd.testing.assert_series_equal(found[column], of, atol=1e-12)
         # One more than the second size keeps the pairs of the third size and above.
         assert found["chosen"].eq(least == sizes[2]).all()
+    exactly = sweep_min_contrast(pairs, chosen=sizes[1])
+    assert set(exactly.loc[exactly["chosen"], "min_contrast"]) == {sizes[1]}
     assert not sweep_min_contrast(pairs, chosen=sizes[-1] + 1)["chosen"].any()
 
 

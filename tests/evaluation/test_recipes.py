@@ -1,6 +1,6 @@
 """Intervals over seeds and questions: by hand, and how often they hold a known truth."""
 
-from statistics import mean, variance
+import statistics
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,11 @@ def test_noise_of_the_questions_counts_once():
     assert found.upper - 0.2 == pytest.approx(student.ppf(0.975, df) * 0.012**0.5)
     all_noise = recipe_interval(0.2, DRAWN, [one], 0.02)
     assert all_noise.upper < found.upper
+    # two more seeds of another estimator, of variance 0.005: the noise is that of a mean of two
+    both = recipe_interval(0.2, DRAWN, [one, {5: 0.1, 6: 0.2}], 0.004)
+    variance = 0.01 + 0.01 / 3 + 0.005 / 2 - 0.004 / 2
+    df = variance**2 / ((0.01 / 3) ** 2 / 2 + (0.005 / 2) ** 2)
+    assert both.upper - 0.2 == pytest.approx(student.ppf(0.975, df) * variance**0.5)
 
 
 def test_an_interval_of_a_bounded_metric_is_symmetric_on_the_scale_of_log_odds():
@@ -86,8 +91,10 @@ def test_values_by_seed_and_their_noise_are_those_of_seeds_as_estimators():
         by_seed = found.by_seed[key][learnt]
         assert list(by_seed) == [17, 18, 19] and list(found.by_seed[key][own]) == [0]
         assert list(by_seed.values()) == pytest.approx(value[rows].tolist(), abs=1e-12)
-        on_replicates = mean(map(variance, apart.replicated[key][rows].T.tolist()))
-        more.append(on_replicates - variance(by_seed.values()))
+        on_replicates = statistics.mean(
+            map(statistics.variance, apart.replicated[key][rows].T.tolist())
+        )
+        more.append(on_replicates - statistics.variance(by_seed.values()))
         assert found.noise[key][learnt] == pytest.approx(max(0, more[-1]), abs=1e-12)
         assert found.noise[key][own] == 0
     assert min(more) < -1e-6 and max(more) > 1e-6
