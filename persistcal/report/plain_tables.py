@@ -119,12 +119,17 @@ def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNa
 def weight_similarity(
     similarities: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
-    """Cosine similarities of the weights of each pair of checkpoints: a triangle per model."""
+    """Cosine similarities of the weights of each pair of checkpoints: a triangle per model.
+
+    Checkpoints that were not compared, as no file has their weights, are left out.
+    """
     cosines = similarities.set_index(["model", "earlier", "later"])["cosine"]
     tabulars = []
     for model in dict.fromkeys(similarities["model"]):
-        names = list(checkpoints[model])
-        heads = [escape(text) for text in checkpoints[model].values()]
+        of_model = similarities[similarities["model"] == model]
+        compared = {*of_model["earlier"], *of_model["later"]}
+        names = [name for name in checkpoints[model] if name in compared]
+        heads = [escape(checkpoints[model][name]) for name in names]
         rows = []
         for place, earlier in enumerate(names[:-1]):
             values = [number(cosines[model, earlier, later]) for later in names[place + 1 :]]
