@@ -37,7 +37,8 @@ def fill_cells(
     """Return a row per cell: its section, `block` (from 0), measure, value and marks.
 
     `models` and `datasets` (each with those that its estimators are trained on, if not on
-    itself) are the study's, in order. `missing_ok`: also of a table without any value.
+    itself) are the study's, in order. Values are NaN where missing. Refused are a block that
+    was not tested and, unless `missing_ok`, a table without any value.
     """
     means = metrics[metrics["seed"] == "mean"]
     key = ["train_dataset", "estimator", *_COLUMN]

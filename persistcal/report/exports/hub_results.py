@@ -24,7 +24,8 @@ def hub_results(
     """Return the results of one model on one dataset, for a YAML file.
 
     `checkpoints` are display names of those whose accuracies are given; `dataset` is its `id`
-    on the Hub, and its `revision` if known. Metrics that are undefined are left out.
+    on the Hub, and its `revision` if known. Metrics that are undefined are left out. A task is
+    called ``accuracy``, or by scope and metric: ``contrast_auc``.
     """
     low, high = wilson(accuracies["accuracy"], accuracies["n"])
     rows = accuracies.assign(low=low, high=high).to_dict("records")
