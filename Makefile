@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
-PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar off -q
+PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar off --no-compile -q
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
@@ -20,6 +20,9 @@ $(VENV)/ready: envs/requirements.txt envs/constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) -c envs/constraints.txt torch
 	@$(PIP) -c envs/constraints.txt -r envs/requirements.txt
+	@# pip would compile everything, of which jobs import a third
+	@PYTHONDONTWRITEBYTECODE= $(RUN)/python -c "import matplotlib.pyplot, numba, openai, peft, \
+	  pyarrow.parquet, scipy.stats, sklearn.linear_model, snakemake.cli, transformers"
 	@touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready envs/requirements-dev.txt envs/peers.txt

@@ -90,6 +90,8 @@ def test_every_module_serves_a_script_a_notebook_or_the_command():
         ("models/*.py", ["answers/*", "judge/*", "evaluation/*", "training/norms.py"]),
         ("laboratory/*.py", ["answers/*", "judge/*", "evaluation/*"]),
         ("questions/*.py", ["models/*", "evaluation/*"]),
+        ("questions/prepare_triviaqa.py", ["questions/jeopardy.py", "questions/bioasq.py"]),
+        ("questions/prepare_jeopardy.py", ["questions/triviaqa.py", "questions/bioasq.py"]),
         ("imports/*.py", ["models/*"]),
         ("answers/*.py", ["evaluation/*", "report/*", "training/norms.py"]),
         ("answers/generate_beams.py", ["answers/clusters.py", "answers/entailment.py"]),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from persistcal.imports.user_files import digests_of, naming, read_json
-from persistcal.questions.paper import bioasq_questions
+from persistcal.questions.bioasq import bioasq_questions
 from persistcal.questions.question_list import check_counts, count_questions
 from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import log, run

@@ -3,8 +3,8 @@
 from datasets import load_dataset
 
 from persistcal.imports.user_files import naming
-from persistcal.questions.paper import triviaqa_questions
 from persistcal.questions.question_list import check_counts, count_questions
+from persistcal.questions.triviaqa import triviaqa_questions
 from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import log, run
 
