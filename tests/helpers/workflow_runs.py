@@ -9,14 +9,19 @@ ROOT = Path(__file__).parents[2]
 ATLAS = [ROOT / "config" / "atlas.yaml", ROOT / "tests" / "config" / "atlas_small.yaml"]
 
 
-def run(folder, *arguments, configs=(), profile=ROOT / "profiles" / "laptop", timeout=900):
+def run(
+    folder, *arguments, configs=(), profile=ROOT / "profiles" / "laptop", ranks=1, timeout=900
+):
     """Run Snakemake for `folder`, like `subprocess.run` with both streams together as text.
 
     It is a fork of a Python that has imported it, and so are its jobs: half the time of a run
-    of a small study is else spent on imports.
+    of a small study is else spent on imports. So is that of the ranks of an oracle, which
+    import everything anew: the profile's number of them is left to the tests that ask for it.
     """
     words = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
     words += ["--profile", profile, *arguments]
+    if "--set-resources" not in arguments:
+        words += ["--set-resources", f"train_oracle:ranks={ranks}"]
     if configs:
         words += ["--configfile", *configs]
     return warm_python.run("snakemake", words, timeout)
