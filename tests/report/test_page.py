@@ -328,7 +328,7 @@ CONFIG = {
 
 
 def test_the_config_that_is_shown_leaves_out_what_the_study_does_not_name():
-    assert config_of_study(CONFIG, ["oracle"]) == {
+    assert config_of_study(CONFIG, ["oracle"], ["quiz"]) == {
         **CONFIG,
         "models": {"mine": {}},
         "datasets": {"quiz": {"train_datasets": ["trivia"]}, "trivia": {}},
@@ -338,9 +338,15 @@ def test_the_config_that_is_shown_leaves_out_what_the_study_does_not_name():
         "tables": {"main": {}},
         "analyses": {},
     }
-    assert list(config_of_study(CONFIG, ["gcm"])["models"]) == ["mine", "qwen"]
+    assert list(config_of_study(CONFIG, ["gcm"], [])["models"]) == ["mine", "qwen"]
     asked = {**CONFIG, "analyses": {"transfer": {"models": ["mine"], "recipes": ["transfer"]}}}
-    assert config_of_study(asked, [])["recipes"] == {"transfer": {}}
+    assert config_of_study(asked, [], [])["recipes"] == {"transfer": {}}
+
+
+def test_the_config_that_is_shown_has_the_datasets_of_further_tables():
+    """Only a table of `all` shows BioASQ here, whose settings its page once lacked."""
+    shown = config_of_study(CONFIG, ["oracle"], ["quiz", "bioasq"])
+    assert list(shown["datasets"]) == ["quiz", "trivia", "bioasq"]
 
 
 def test_analyses_are_missing_only_where_they_were_asked_for():

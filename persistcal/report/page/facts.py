@@ -13,10 +13,13 @@ from persistcal.models.checkpoint import Checkpoint
 PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
 
 
-def config_of_study(config: Mapping[str, Any], estimators: Collection[str]) -> dict[str, Any]:
+def config_of_study(
+    config: Mapping[str, Any], estimators: Collection[str], datasets: Collection[str]
+) -> dict[str, Any]:
     """Return the config without models, datasets and so on that the study does not use.
 
-    `config` is laid over the defaults, and `estimators` are those that were evaluated.
+    `config` is laid over the defaults; `estimators` and `datasets` are those that were
+    evaluated, of which further tables may add some to the study's own.
     """
     chosen = config["study"]
     described = config.get("estimators", {})
@@ -28,13 +31,13 @@ def config_of_study(config: Mapping[str, Any], estimators: Collection[str]) -> d
         if set(about.get("models", chosen["models"])) & set(chosen["models"])
         and set(about.get("datasets", chosen["datasets"])) & set(chosen["datasets"])
     }
-    datasets = chosen.get("datasets", [])
+    shown = [*chosen.get("datasets", []), *datasets]
     recipes = [name for about in analyses.values() for name in about.get("recipes", [])]
     recipes += [about.get("recipe") for about in (*rated, *analyses.values())]
     used = {
         "models": [*chosen["models"], *(config["verifiers"][v]["model"] for v in verifiers)],
-        "datasets": [*datasets]
-        + [t for d in datasets for t in config["datasets"][d].get("train_datasets", [])],
+        "datasets": shown
+        + [t for d in shown for t in config["datasets"][d].get("train_datasets", [])],
         "estimators": estimators,
         "verifiers": verifiers,
         "recipes": [name for name in recipes if isinstance(name, str)],

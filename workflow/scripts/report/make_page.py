@@ -30,7 +30,8 @@ def make_page(
     files. `config` is no parameter of the rule: any change would make the page anew.
     """
     predictions = made.predictions
-    shown = config_of_study(config, predictions["estimator"].unique())
+    evaluated = (predictions[of].unique() for of in ("estimator", "dataset"))
+    shown = config_of_study(config, *evaluated)
     study = gather(made, shown, described=described, main=main, labels=labels)
     origin = Origin(
         about(
