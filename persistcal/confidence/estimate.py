@@ -20,7 +20,7 @@ from persistcal.confidence.evidence import KEY, Estimator, Evidence, rate
 from persistcal.confidence.gathering import calibrate_runs
 from persistcal.confidence.needs import INSTALLED, check_needs
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.questions.question_list import asked_by
+from persistcal.questions.at_checkpoint import asked_by
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from persistcal.questions.question_list import true_at
+from persistcal.questions.at_checkpoint import true_at
 
 
 class Document(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from persistcal.confidence.prompts import confidence_prompt
-from persistcal.questions.question_list import asked_by
+from persistcal.questions.at_checkpoint import asked_by
 from persistcal.training.schedule import Streams, random_labels
 
 

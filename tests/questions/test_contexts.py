@@ -7,7 +7,7 @@ from read_context import read_context
 
 from persistcal.confidence.estimate import AnswerTables
 from persistcal.imports.user_tables import UserTableError
-from persistcal.questions.question_list import asked_by
+from persistcal.questions.at_checkpoint import asked_by
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute

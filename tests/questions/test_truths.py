@@ -8,8 +8,8 @@ from judge_answers import judge_answers
 
 from persistcal.imports.user_files import read_rows
 from persistcal.imports.user_tables import UserTableError
+from persistcal.questions.at_checkpoint import true_at, truths_of
 from persistcal.questions.own import KNOWN, tidy_questions
-from persistcal.questions.question_list import true_at, truths_of
 from persistcal.report.page.contents import Texts
 from persistcal.report.page.explorer import Words, _texts
 from persistcal.store import artifacts

@@ -4,7 +4,7 @@ import pytest
 from workflow_runs import ATLAS, ROOT, planned, snakemake
 
 from persistcal.judge.labels import normalise_answer
-from persistcal.questions.question_list import truths_of
+from persistcal.questions.at_checkpoint import truths_of
 from persistcal.store import artifacts
 
 LAB = [ATLAS[0], ROOT / "config" / "lab.yaml"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.judge.labels import LABELS
-from persistcal.questions.question_list import truths_of
+from persistcal.questions.at_checkpoint import truths_of
 from persistcal.report.page.contents import Part, Texts
 
 # Questions x checkpoints x estimators that the page holds: 5,000 x 7 x 12. Above it, the

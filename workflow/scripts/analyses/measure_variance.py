@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from persistcal.analyses.variance import variance_table, variances_over_adapters
+from persistcal.analyses.adapter_variance import variances_over_adapters
+from persistcal.analyses.variance import variance_table
 from persistcal.answers.predictions import take_predictions
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models import load

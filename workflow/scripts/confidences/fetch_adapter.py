@@ -3,7 +3,7 @@
 from persistcal.models import hub
 from persistcal.models.checkpoint import ADAPTER_CONFIG, Checkpoint, CheckpointError
 from persistcal.models.checks import check_adapter_config
-from persistcal.models.hub import Revision
+from persistcal.models.revisions import Revision
 from persistcal.store.jobs import Job, log, paths, run
 
 

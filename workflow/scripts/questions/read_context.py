@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from persistcal.imports.user_files import digests_of, naming, read_file
-from persistcal.questions.own import KNOWN_PASSAGES, with_passages
+from persistcal.questions.contexts import KNOWN, with_passages
 from persistcal.store.artifacts import Contexts, Questions
 from persistcal.store.jobs import run
 
@@ -13,7 +13,7 @@ def read_context(
 ) -> Contexts:
     """Return the questions as the state is asked them."""
     with naming(file):
-        rows = read_file(file, known=KNOWN_PASSAGES)
+        rows = read_file(file, known=KNOWN)
         asked = with_passages(questions, rows, prompt=prompt, splits=splits)
     asked.attrs["sources"] = digests_of(file)
     return asked
