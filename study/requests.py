@@ -71,10 +71,11 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
 
 def _further_parts(config: Config, job: Wildcards) -> int:
     """Return how many models the job's checkpoints are averaged from beside one for each."""
+    if job.get("model") not in config["models"]:
+        return 0
     named = [job.get("checkpoint", ""), *job.get("trained_on", "").split("+")]
-    states = config["models"].get(job.get("model", ""), {}).get("checkpoints", {})
-    merges = [states[name].get("merge", {}) for name in named if name in states]
-    return sum(len(parts) - 1 for parts in merges if parts)
+    parts = (Study(config).parts(job["model"], name) for name in named)
+    return sum(max(len(of) - 1, 0) for of in parts)
 
 
 def resampling_mb(predictions_mb: float, attempt: int = 1) -> int:

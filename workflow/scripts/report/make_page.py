@@ -30,8 +30,8 @@ def make_page(
     files. `config` is no parameter of the rule: any change would make the page anew.
     """
     predictions = made.predictions
-    evaluated = (predictions[of].unique() for of in ("estimator", "dataset"))
-    shown = config_of_study(config, *evaluated)
+    estimators, datasets = predictions["estimator"].unique(), predictions["dataset"].unique()
+    shown = config_of_study(config, estimators, datasets)
     study = gather(made, shown, described=described, main=main, labels=labels)
     origin = Origin(
         about(
