@@ -84,36 +84,6 @@ def test_every_module_serves_a_script_a_notebook_or_the_command():
     assert {path for path in MODULES if path not in served} == set(elsewhere)
 
 
-@pytest.mark.parametrize(
-    ("scripts", "later"),
-    [
-        ("analyses/compute_accuracies.py", ["judge/audit.py"]),
-        ("analyses/correlate_variance.py", ["confidence/*", "models/*"]),
-        ("models/*.py", ["answers/*", "judge/*", "evaluation/*", "training/norms.py"]),
-        ("laboratory/*.py", ["answers/*", "judge/*", "evaluation/*"]),
-        ("questions/*.py", ["models/*", "evaluation/*"]),
-        ("questions/*.py", ["questions/at_checkpoint.py"]),
-        ("questions/read_questions.py", ["questions/contexts.py"]),
-        ("questions/read_context.py", ["questions/own.py"]),
-        ("questions/prepare_triviaqa.py", ["questions/jeopardy.py", "questions/bioasq.py"]),
-        ("questions/prepare_jeopardy.py", ["questions/triviaqa.py", "questions/bioasq.py"]),
-        ("imports/*.py", ["models/*"]),
-        ("answers/*.py", ["evaluation/*", "report/*", "training/norms.py"]),
-        ("answers/generate_beams.py", ["answers/clusters.py", "answers/entailment.py"]),
-        ("answers/sample_from_server.py", ["answers/clusters.py", "models/load.py"]),
-        ("adapters/*.py", ["models/revisions.py", "questions/question_list.py"]),
-        ("answers/*.py", ["models/revisions.py"]),
-        ("judgements/*.py", ["models/*"]),
-        ("evaluation/*.py", ["models/*"]),
-    ],
-)
-def test_an_edit_does_not_rerun_what_comes_earlier(scripts, later):
-    """Digests follow imports: two ideas in one module would rerun what needs one of them."""
-    for script in sorted(ROOT.glob(f"workflow/scripts/{scripts}")):
-        files = [f for f in imported_files(script, ROOT) if f.name != "__init__.py"]
-        assert not [f for f in files for each in later if f.match(f"persistcal/{each}")], script
-
-
 def test_scripts_are_named_like_their_functions_and_rules():
     rules = "\n".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
     for path in SCRIPTS:
