@@ -37,6 +37,7 @@ _MODULES = {
     "figure": "display",
     "generate_beams": "checkpoints",
     "load": "checkpoints",
+    "plan": "planning",
     "score_answers": "checkpoints",
     "smooth_ece": "predictions",
     "table": "display",
@@ -47,6 +48,7 @@ __all__ = list(_MODULES)
 if TYPE_CHECKING:
     from persistcal.api.checkpoints import generate_beams, load, score_answers, train_adapter
     from persistcal.api.display import figure, table
+    from persistcal.api.planning import plan
     from persistcal.api.predictions import (
         compare,
         compare_states,

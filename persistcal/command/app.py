@@ -25,6 +25,7 @@ from persistcal.command.results import (
     sentences_of,
     tests_of,
 )
+from persistcal.evaluation.power import MOST_QUESTIONS, Guess
 from persistcal.store import artifacts
 from persistcal.store.files import inside, make_folder, write_whole
 
@@ -139,13 +140,21 @@ def page(
 
 @app.command(
     epilog="For example:\n\n"
-    "`persistcal plan --questions 5000 --accuracy 0.6 --difference 0.05`\n\n"
+    "`persistcal plan --questions 5000 --changed 700 300 --difference 0.05`\n\n"
     "`persistcal plan --questions 5000 --results comparison 800`\n\n"
 )
 def plan(
-    questions: Annotated[int, typer.Option(min=2, help="Questions that are to be asked.")],
-    accuracy: Annotated[float, typer.Option(help="Of the checkpoints, about.")] = 0.5,
-    flips: Annotated[float, typer.Option(help="Share whose correctness changes.")] = 0.2,
+    questions: Annotated[
+        int, typer.Option(min=2, max=MOST_QUESTIONS, help="Questions that are to be asked.")
+    ],
+    changed: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            metavar="GAINED LOST",
+            help="Questions that the later checkpoint gains and loses; by default a tenth each.",
+        ),
+    ] = None,
+    accuracy: Annotated[float, typer.Option(help="Of the earlier checkpoint.")] = 0.5,
     agreement: Annotated[float, typer.Option(help="Share of equal signs on those.")] = 0.7,
     auc: Annotated[float, typer.Option(help="Contrast AUC, about.")] = 0.65,
     correlation: Annotated[float, typer.Option(help="Of two estimators' AUCs.")] = 0.5,
@@ -164,8 +173,9 @@ def plan(
     if results:
         lines = planning.measured(*results, questions, difference)
     else:
-        guess = planning.Guess(accuracy, flips, agreement, auc, correlation)
-        lines = planning.guessed(guess, questions, difference)
+        gained, lost = changed or 2 * (max(1, questions // 10),)
+        guess = Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
+        lines = planning.guessed(guess, difference)
     found = "\n".join(lines)
     typer.echo(f"Found with 80 % power at 5 %, two-sided, by {questions:,} questions:\n{found}")
 

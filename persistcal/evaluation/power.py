@@ -1,12 +1,13 @@
 """Power: the smallest difference that a study would find, and the questions that it takes.
 
 Of a finished study the standard error of a difference comes from its replicates. Before there
-is one, it comes from a guess: how often answers change between two checkpoints, and how often
-two estimators agree on such a question. A standard error falls with the square root of the
-number of questions; normal quantiles do the rest. Accuracies need no guess but the first, and
-their test is exact.
+is one, it comes from a guess: how many questions are gained and lost between two checkpoints,
+and how often two estimators agree on such a question. A standard error falls with the square
+root of the number of questions; normal quantiles do the rest. Accuracies need no guess but the
+first, and their test is exact.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, multivariate_normal, norm
 
 LEVEL, POWER = 0.05, 0.8
+MOST_QUESTIONS = 10_000_000
 
 
 def multiple() -> float:
@@ -37,7 +39,12 @@ def questions_needed(difference: float, error: float, n: int) -> int:
     >>> questions_needed(0.1, 0.05, 1000), questions_needed(0.05, 0.05, 1000)
     (1963, 7849)
     """
-    return int(np.ceil(n * (multiple() * error / difference) ** 2))
+    return _questions(difference, error, n)
+
+
+def _questions(difference: float, error: float, n: int) -> int:
+    needed = n * (multiple() * error / difference) ** 2
+    return int(np.ceil(needed - 1e-9 * needed))  # rounding adds no question
 
 
 class Flips(NamedTuple):
@@ -54,7 +61,8 @@ class Flips(NamedTuple):
             raise ValueError(
                 f"No {flip_rate:.0%} of answers can flip and move an accuracy of "
                 f"{accuracy:.0%} by {difference:.0%}: the later checkpoint would lose "
-                f"{lost:.0%} and gain {gained:.0%} of all questions; guess another flip rate."
+                f"{lost:.0%} and gain {gained:.0%} of all questions; guess other changes or "
+                "another accuracy."
             )
         return cls(gained, lost)
 
@@ -72,7 +80,8 @@ def accuracy_power(flips: Flips, n: int) -> float:
     rate = flips.gained + flips.lost
     if rate == 0:
         return 0.0
-    changed = np.arange(n + 1)
+    reach = 10 * (np.sqrt(n * rate) + 1)  # standard deviations, more than nine
+    changed = np.arange(max(0, int(n * rate - reach)), min(n, int(n * rate + reach)) + 1)
     chance = binom.pmf(changed, n, rate)
     # the most losses, or gains, of that many changes at which the test rejects; −1: none
     most = binom.ppf(LEVEL / 2, changed, 0.5)
@@ -114,11 +123,30 @@ def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0
 
 
 def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
-    """Return the smallest difference of two Δ₀ᵇ that n questions find; at most as guessed."""
+    """Return the smallest difference of two Δ₀ᵇ that n questions find; NaN if there is none.
+
+    The largest difference is 2 (1 − agreement): one estimator is right about each question
+    where the two disagree.
+    """
     error = delta0_error(flips, n, agreement)
     # d = m √(error² − d² s / 4), where s is 1 / gained + 1 / lost
     of_difference = error**2 / (4 * (1 - agreement))
-    return multiple() * error / np.sqrt(1 + multiple() ** 2 * of_difference)
+    found = float(multiple() * error / np.sqrt(1 + multiple() ** 2 * of_difference))
+    return found if found <= 2 * (1 - agreement) else float("nan")
+
+
+def delta0_questions(flips: Flips, difference: float, agreement: float) -> int | None:
+    """Return how many questions find a difference of two Δ₀ᵇ; None if it is impossible.
+
+    The inverse of `delta0_difference`:
+
+    >>> flips = Flips(0.11, 0.019)
+    >>> delta0_questions(flips, delta0_difference(flips, 2000, 0.7), 0.7)
+    2000
+    """
+    if difference > 2 * (1 - agreement):
+        return None
+    return _questions(difference, delta0_error(flips, 1, agreement, difference), 1)
 
 
 def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
@@ -143,3 +171,92 @@ def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
     m = n * (flips.gained + flips.lost)
     above_both = multivariate_normal(cov=[[1, 0.5], [0.5, 1]]).cdf(np.full(2, norm.ppf(auc)))
     return float(np.sqrt(2 * 4 * (above_both - auc**2) / m * (1 - correlation)))
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A guess of two checkpoints, and of two estimators on the questions that change.
+
+    The later checkpoint gains and loses that many of the `questions`; `accuracy` is the earlier
+    checkpoint's. On the changed questions two estimators have the same sign on a share
+    `agreement`, a contrast AUC of about `auc`, and AUCs that correlate by `correlation`.
+    """
+
+    questions: int
+    gained: int
+    lost: int
+    accuracy: float
+    agreement: float
+    auc: float
+    correlation: float
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that cannot be."""
+        check_count("questions", self.questions)
+        for name in ("gained", "lost"):
+            check_count(name, getattr(self, name), most=self.questions)
+        if (changed := self.gained + self.lost) > self.questions:
+            raise ValueError(
+                f"{changed:,} questions change, but only {self.questions:,} are asked; give "
+                "the gained and lost among them"
+            )
+        for name in ("accuracy", "agreement", "auc", "correlation"):
+            check_share(name, getattr(self, name))
+        _ = Flips.of(self.accuracy, self.flip_rate, self.flips.gained - self.flips.lost)
+
+    @property
+    def flips(self) -> Flips:
+        """Gained and lost questions as shares of all."""
+        return Flips(self.gained / self.questions, self.lost / self.questions)
+
+    @property
+    def flip_rate(self) -> float:
+        """Changed questions as a share of all."""
+        return (self.gained + self.lost) / self.questions
+
+
+class Findable(NamedTuple):
+    """The smallest difference that a study finds, and how many questions find another one.
+
+    The difference is NaN if the study cannot find any. `questions` is None if two estimators
+    cannot differ so much, and for a row without a question.
+    """
+
+    measure: str
+    difference: float
+    questions: int | None
+
+
+def findable(guess: Guess, difference: float | None = None) -> list[Findable]:
+    """Return the differences that a study finds with a power of 80 %.
+
+    `difference` is one between two estimators: how many questions find it?
+    """
+    n, flips = guess.questions, guess.flips
+    accuracy = accuracy_difference(guess.accuracy, guess.flip_rate, n)
+    delta0 = delta0_difference(flips, n, guess.agreement)
+    error = auc_error(flips, n, guess.auc, guess.correlation)
+    widest = 2 * min(guess.auc, 1 - guess.auc)  # two AUCs in [0, 1] whose mean is `auc`
+    auc = multiple() * error if multiple() * error <= widest else float("nan")
+    for_delta0 = for_auc = None
+    if difference is not None:
+        check_share("difference", difference)
+        for_delta0 = delta0_questions(flips, difference, guess.agreement)
+        for_auc = questions_needed(difference, error, n) if difference <= widest else None
+    return [
+        Findable("accuracy of two checkpoints", accuracy, None),
+        Findable("Δ₀ᵇ of two estimators", delta0, for_delta0),
+        Findable("contrast AUC of two estimators", auc, for_auc),
+    ]
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse a number that is not between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} is {value:g}; give a number between 0 and 1")
+
+
+def check_count(name: str, value: float, most: int = MOST_QUESTIONS) -> None:
+    """Refuse a number that cannot count questions."""
+    if not (1 <= value <= most and value == value // 1):
+        raise ValueError(f"{name} is {value:,}; give a whole number from 1 to {most:,}")

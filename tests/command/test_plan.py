@@ -14,7 +14,7 @@ def plan(words):
 
 
 def test_from_a_guess(capsys):
-    guess = "--accuracy 0.6 --flips 0.2 --agreement 0.75 --difference 0.1"
+    guess = "--accuracy 0.6 --changed 200 200 --agreement 0.75 --difference 0.1"
     assert plan(f"--questions 2000 {guess}") == 0
     first, accuracy, delta, auc, *needed = capsys.readouterr().out.splitlines()
     assert first == "Found with 80 % power at 5 %, two-sided, by 2,000 questions:"
@@ -23,8 +23,11 @@ def test_from_a_guess(capsys):
     # 2.80 √(0.25 (1/200 + 1/200)) = 0.140, less than a hundredth of it for its own square
     assert float(delta.split(": ")[1]) == pytest.approx(0.139, abs=0.001)
     assert 0 < float(auc.split(": ")[1]) < 0.14
-    # 2,000 (2.80 x 0.05 / 0.1)²
-    assert needed[0] == "questions for a Δ₀ᵇ of 0.1: 3,925"
+    # (2.8016 / 0.1)² (4 x 0.25 - 0.1²) / 4 (1 / 0.1 + 1 / 0.1)
+    assert needed[0] == "questions for a Δ₀ᵇ of 0.1: 3,886"
+    assert plan("--questions 2000 --changed 200 200 --agreement 0.96 --difference 0.1") == 0
+    last = capsys.readouterr().out.splitlines()
+    assert last[-2] == "questions for a Δ₀ᵇ of 0.1: impossible by this guess"
 
 
 def test_from_a_small_study(tmp_path, capsys):
@@ -41,11 +44,17 @@ def test_from_a_small_study(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("--questions 100 --accuracy 0.1 --flips 0.9", 1, "guess another flip rate"),
-        ("--questions 100 --flips 1.5", 1, "flips is 1.5; give a number between 0 and 1"),
+        ("--questions 100 --accuracy 0.1 --changed 45 45", 1, "guess other changes"),
+        ("--questions 100 --changed 40 -5", 1, "lost is -5; give a whole number from 1 to 100"),
+        ("--questions 100 --agreement 1.5", 1, "agreement is 1.5; give a number between 0"),
+        ("--questions 100 --difference nan", 1, "difference is nan; give a number between"),
+        ("--questions 100 --difference 0", 1, "difference is 0; give a number between"),
         ("--questions 100 --results nowhere 100", 1, "nowhere/significance.csv"),
+        ("--questions 100 --results nowhere -5", 1, "asked is -5; give a whole number"),
+        ("--questions 100 --results nowhere 9 --difference inf", 1, "difference is inf"),
         ("--questions 100 --results here", 2, "2 arguments"),
         ("--questions 1", 2, "--questions"),
+        ("--questions 100000000000", 2, "--questions"),
     ],
 )
 def test_a_guess_that_cannot_be_is_a_sentence(words, code, message, capsys):

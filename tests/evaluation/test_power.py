@@ -9,27 +9,20 @@ from persistcal.evaluation.metrics import auc, balanced_gap
 from persistcal.evaluation.power import (
     LEVEL,
     Flips,
+    Guess,
     accuracy_difference,
     accuracy_power,
     auc_error,
     delta0_difference,
     delta0_error,
+    delta0_questions,
+    findable,
     multiple,
     questions_needed,
 )
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates
 
 FLIPS, N = Flips(0.12, 0.08), 1500
-GAINED = np.arange(300) < 180  # of the flipped ones
-
-
-def counts(seed):
-    part = component(np.arange(300), GAINED)
-    sequences = draw_sequences(300, range(400), seed=seed, reach=reach([part], 300))
-    return take(part, sequences)
-
-
-DRAWN = [counts(seed) for seed in range(8)]
 
 
 def power_of(difference, error):
@@ -38,17 +31,47 @@ def power_of(difference, error):
     return norm.sf(reach - difference / error) + norm.cdf(-reach - difference / error)
 
 
-def test_power_of_delta0_is_that_of_the_bootstrap():
-    rng, told = np.random.default_rng(0), []
-    for world in range(1500):
-        apart = rng.random(300) < 1 - 0.7
-        better = rng.random(300) < 0.5 + 0.18 / (4 * (1 - 0.7))
-        gap = apart * np.where(better, 2.0, -2.0)  # of two signs
-        drawn = balanced_gap(gap, GAINED, weights=DRAWN[world % len(DRAWN)])
-        ends = compare_replicates(0.0, balanced_gap(gap, GAINED), drawn)
-        told.append(ends.lower > 0 or ends.upper < 0)
-    stated = power_of(0.18, delta0_error(FLIPS, N, 0.7, 0.18))
-    assert stated == pytest.approx(np.mean(told), abs=0.02)
+def share_found(gained, lost, agreement, difference):
+    """Share of 500 simulated studies whose bootstrap finds a difference of two Δ₀ᵇ."""
+    rng, n, found = np.random.default_rng(0), gained + lost, []
+    is_gained = np.arange(n) < gained
+    part = component(np.arange(n), is_gained)
+    draws = [
+        take(part, draw_sequences(n, range(400), seed=seed, reach=reach([part], n)))
+        for seed in range(8)
+    ]
+    for number in range(500):
+        disagree = rng.random(n) < 1 - agreement
+        first_is_right = rng.random(n) < 0.5 + difference / (4 * (1 - agreement))
+        gap = disagree * np.where(first_is_right, 2.0, -2.0)  # of two signs
+        drawn = balanced_gap(gap, is_gained, weights=draws[number % len(draws)])
+        ends = compare_replicates(0.0, balanced_gap(gap, is_gained), drawn)
+        found.append(ends.lower > 0 or ends.upper < 0)
+    return np.mean(found)
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "agreement"),
+    [(220, 38, 0.7), (195, 70, 0.7), (121, 119, 0.7), (40, 5, 0.5)],
+)
+def test_studies_find_the_smallest_difference_of_delta0_in_80_percent(gained, lost, agreement):
+    difference = delta0_difference(Flips(gained / 2000, lost / 2000), 2000, agreement)
+    # the standard error of a share of 500 is .018
+    assert share_found(gained, lost, agreement, difference) == pytest.approx(0.8, abs=0.04)
+
+
+def test_questions_and_differences_of_delta0_agree():
+    for flips in (Flips(0.11, 0.019), FLIPS, Flips(0.02, 0.0025)):
+        for n in (500, 2000, 20_000):
+            difference = delta0_difference(flips, n, 0.5)
+            if not np.isnan(difference):
+                assert delta0_questions(flips, difference, 0.5) == n
+    # 220 gained and 38 lost of 2,000, agreement .7, for .1: the variance of a difference of
+    # signs is 4 x .3 - .01 = 1.19, (2.8016 / .1)² x 1.19 / 4 x (1 / .11 + 1 / .019)
+    assert delta0_questions(Flips(0.11, 0.019), 0.1, 0.7) == 14413
+    # estimators that agree on .7 of the signs differ by 2 x .3 at most
+    assert delta0_questions(FLIPS, 0.61, 0.7) is None
+    assert np.isnan(delta0_difference(Flips(0.02, 0.0025), 2000, 0.7))
 
 
 @pytest.mark.parametrize("means", [(0.35, 0.6), (0.8, 1.05)])
@@ -92,15 +115,40 @@ def test_the_smallest_difference_has_the_stated_power():
     delta = delta0_difference(FLIPS, N, 0.7)
     assert power_of(delta, delta0_error(FLIPS, N, 0.7, delta)) == pytest.approx(0.8, abs=1e-6)
     # a study of as many questions as are needed has it too
-    error = delta0_error(FLIPS, N, 0.7)
+    error = auc_error(FLIPS, N, 0.65, 0.5)
     n = questions_needed(0.1, error, N)
-    assert power_of(0.1, delta0_error(FLIPS, n, 0.7)) == pytest.approx(0.8, abs=1e-3)
+    assert power_of(0.1, auc_error(FLIPS, n, 0.65, 0.5)) == pytest.approx(0.8, abs=1e-3)
     assert power_of(multiple() * error, error) == pytest.approx(0.8, abs=1e-6)
 
 
-def test_what_no_study_finds_is_said():
+def test_a_difference_that_no_study_finds_is_refused():
     assert np.isnan(accuracy_difference(0.6, 0.01, 100))
-    with pytest.raises(ValueError, match=r"No 50% of answers can flip .* guess another"):
+    with pytest.raises(ValueError, match=r"No 50% of answers can flip .* guess other changes"):
         Flips.of(0.1, 0.5)
     with pytest.raises(ValueError, match="lose 4% and gain 8% of all questions"):
         Flips.of(0.93, 0.12, 0.04)
+
+
+def test_a_guess_that_cannot_be_is_refused():
+    counts, shares = (2000, 220, 38), (0.5, 0.7, 0.65, 0.5)
+    assert findable(Guess(*counts, *shares))[1].difference == pytest.approx(0.262, abs=5e-4)
+    for wrong in (0, -5, 0.5, np.inf, np.nan, 2001):
+        for place in (1, 2):
+            given = [*counts[:place], wrong, *counts[place + 1 :]]
+            with pytest.raises(ValueError, match="give a whole number from 1 to 2,000"):
+                Guess(*given, *shares)
+    with pytest.raises(ValueError, match=r"questions is 100,000,000,000; give .* 10,000,000"):
+        Guess(10**11, 220, 38, *shares)
+    with pytest.raises(ValueError, match="2,100 questions change, but only 2,000 are asked"):
+        Guess(2000, 1100, 1000, *shares)
+    for wrong in (0, -0.1, 1, np.inf, np.nan):
+        with pytest.raises(ValueError, match="give a number between 0 and 1"):
+            Guess(*counts, wrong, *shares[1:])
+        with pytest.raises(ValueError, match="difference is .* between 0 and 1"):
+            findable(Guess(*counts, *shares), wrong)
+
+
+def test_power_of_many_questions_needs_no_array_of_them():
+    # by the normal approximation Φ(0.0004 / √(0.2 / 10,000,000) - 1.96) = Φ(0.8684)
+    power = accuracy_power(Flips(0.1002, 0.0998), 10_000_000)
+    assert power == pytest.approx(norm.cdf(0.8684), abs=2e-3)
