@@ -9,6 +9,7 @@ import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
 from persistcal.evaluation.question_ids import other_spellings, partly_shared
+from persistcal.evaluation.ties import round_narrow
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,7 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
                 f"{lacking.idxmax()}; fill it in or leave the rows out."
             )
     rows[NAMES] = rows[NAMES].astype(str)
+    rows["confidence"] = round_narrow(rows["confidence"].to_numpy(), "confidence")
     for place, some in rows.groupby(PLACE, sort=False):
         if len(clash := other_spellings(some)):
             shown = ", ".join(map(repr, clash["question_id"].head(4)))

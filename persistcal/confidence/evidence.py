@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from persistcal.answers.equivalence import PairTest
+from persistcal.evaluation.ties import round_narrow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -122,7 +123,7 @@ def _in_order(
             "Series; sort a copy, or return a Series with the index of the answers."
         )
     try:
-        return np.asarray(rated, float)
+        return np.asarray(round_narrow(np.asarray(rated), name), float)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"Estimator {name!r} returned what is no array of numbers ({error})."

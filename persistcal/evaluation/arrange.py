@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.ties import undo_rounding
+from persistcal.evaluation.ties import join_ties
 
 ABSENT = -1  # in `AnswerArrays.correct`: the checkpoint gave no answer
 
@@ -156,5 +156,5 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArra
         tuple(checkpoints),
         np.asarray(questions),
         correct,
-        dict(zip(runs, map(undo_rounding, confidence), strict=True)),
+        dict(zip(runs, map(join_ties, confidence), strict=True)),
     )

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from persistcal.evaluation.question_ids import other_spellings, partly_shared
+from persistcal.evaluation.ties import round_narrow
 from persistcal.imports import user_tables
 from persistcal.imports.user_tables import UserTableError, check_copy, refuse
 from persistcal.store.artifacts import ANSWERS
@@ -83,6 +84,10 @@ def collect_rows(
             frame[name] = pd.Categorical.from_codes(column, pd.Index(list(places[name])))
         else:
             frame[name] = column
+    kind = batch.schema.field("confidence").type
+    if pa.types.is_floating(kind):  # as batches have it, before they became numbers of float64
+        stored = frame["confidence"].astype(kind.to_pandas_dtype())
+        frame["confidence"] = round_narrow(stored, "confidence")
     return pd.DataFrame(frame, copy=False)
 
 

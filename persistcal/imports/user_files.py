@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from persistcal.evaluation.ties import round_narrow
 from persistcal.imports.user_tables import UserTableError
 from persistcal.store.csv_text import decode, delimiter_of, encoding_of
 from persistcal.store.files import sha256
@@ -183,8 +184,17 @@ def _parquet(content: bytes) -> pd.DataFrame:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
     # Not by way of arrays, which turn whole numbers beside a missing one into fractions.
-    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    rows = list(zip(*map(_values, table.column_names, table.columns), strict=True))
     return pd.DataFrame(rows, columns=table.column_names, dtype=object)
+
+
+def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """Return a column of parquet; a confidence of float32 or float16 is rounded."""
+    values = column.to_pylist()
+    if not (name.startswith("confidence") and pa.types.is_floating(column.type)):
+        return values
+    rounded = round_narrow(column.to_numpy(), name).tolist()
+    return [None if v is None else r for v, r in zip(values, rounded, strict=True)]
 
 
 def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFrame:

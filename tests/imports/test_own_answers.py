@@ -2,7 +2,10 @@
 
 import json
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from import_answers import import_answers
 from judge_answers import judge_answers
@@ -10,6 +13,7 @@ from own_rows import ONE, wanted, write_rows
 
 from persistcal.imports.answer_files import read_answers, read_options
 from persistcal.imports.own_answers import check_stated
+from persistcal.imports.user_files import read_file
 from persistcal.imports.user_tables import UserTableError
 from persistcal.store.artifacts import BEAMS, CLUSTERS, GIVEN_LABELS, QUESTIONS, check
 from persistcal.store.files import sha256
@@ -286,6 +290,19 @@ def test_stated_confidences_arrive_by_the_name_of_their_column(tmp_path, kind):
     }
     assert read["a"] == [{"stated": 0.5}, {}]
     assert read["b"] == [{"stated": 1.0, "words": 0.25}, {"stated": 0.0, "words": 0.75}]
+
+
+def test_stated_confidences_of_float32_are_rounded(tmp_path):
+    stored = pa.table(
+        {
+            "confidence_words": pa.array([0.1, None], pa.float32()),
+            "logprob": pa.array([-0.1, None], pa.float32()),
+        }
+    )
+    pq.write_table(stored, tmp_path / "answers.parquet")
+    rows = read_file(str(tmp_path / "answers.parquet"), known=())
+    assert rows["confidence_words"].tolist() == [0.1, None]
+    assert rows["logprob"].tolist() == [float(np.float32(-0.1)), None]  # no confidence
 
 
 @pytest.mark.parametrize("value", ["90%", 1.01, -0.1, True])

@@ -372,3 +372,13 @@ def test_what_is_not_certain_is_refused_with_the_file(tmp_path, name, content, m
     with pytest.raises(UserTableError, match=message) as caught:
         run_bytes(tmp_path / name, content)
     assert str(caught.value).startswith(f"{tmp_path / name}: ")
+
+
+@pytest.mark.parametrize(("kept", "digits"), [("float16", 3), ("float32", 6)])
+def test_confidences_of_fewer_bits_are_rounded_once(tmp_path, caplog, kept, digits):
+    caplog.set_level(logging.INFO)
+    stored = good().assign(confidence=[0.1, 0.29] * 4).astype({"confidence": kept})
+    for found in run(tmp_path, stored, suffix=".parquet"):
+        assert list(found["confidence"]) == [0.1, 0.29] * 2
+    line = f"confidence: {kept}, rounded to {digits} significant digits"
+    assert caplog.messages.count(line) == 1
