@@ -28,7 +28,7 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     better, worse = (
         replicates.estimators.index((dataset, name)) for name in (oracle, verifier)
     )
-    observed, drawn = replicates.observed[key], replicates.replicated[key]
+    observed, drawn = replicates.observed[key], replicates.for_claims(key)
     low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
     return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
 

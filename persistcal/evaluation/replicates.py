@@ -42,6 +42,14 @@ class Replicates(NamedTuple):
     by_seed: dict[Key, list[dict[int, float]]]
     noise: dict[Key, NDArray[np.float64]]
 
+    def for_claims(self, key: Key) -> NDArray[np.float64]:
+        """Return the replicates of a metric for intervals, two-sided p-values and claims.
+
+        The shape is (n_estimators, n_replicates). The marks in the paper's tables (column
+        `lower_5pct`) rest on `replicated` instead.
+        """
+        return self.replicated[key]
+
 
 def replicate_metrics(
     predictions: pd.DataFrame,

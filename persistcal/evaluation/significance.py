@@ -33,11 +33,12 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     """
     rows = []
     for key, values in replicates.observed.items():
-        low, high = np.quantile(replicates.replicated[key], [0.025, 0.975], axis=1)
+        replicated = replicates.for_claims(key)
+        low, high = np.quantile(replicated, [0.025, 0.975], axis=1)
         for i, member in enumerate(replicates.estimators):
             of_seeds = [replicates.by_seed[key][i]]
             noise = replicates.noise[key][i]
-            drawn = replicates.replicated[key][i]
+            drawn = replicated[i]
             recipe = recipe_interval(values[i], drawn, of_seeds, noise, BOUNDS.get(key[2]))
             rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3]))
     return pd.DataFrame(rows, columns=INTERVALS.but("model", "dataset"))
@@ -77,7 +78,10 @@ def compare_blocks(
             sign = -1 if MEASURES[metric].lower_is_better else 1
             # rounded, so that what is equal but for the order of summation is equal
             data = np.round(sign * values[index], DECIMALS)
-            drawn = np.round(sign * replicates.replicated[key][index], DECIMALS)
+            drawn, claimed = (
+                np.round(sign * replicated[index], DECIMALS)
+                for replicated in (replicates.replicated[key], replicates.for_claims(key))
+            )
             if np.isnan(data).all():
                 log.warning(
                     "Block %s has no test of %s %s (%s): it is undefined for all estimators.",
@@ -98,6 +102,7 @@ def compare_blocks(
                 _compare(
                     data[best] - data[i],
                     drawn[best] - drawn[i],
+                    claimed[best] - claimed[i],
                     [sides[best], sides[i]],
                     max(noise[best], noise[i]),
                 )
@@ -136,16 +141,18 @@ def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) 
 
 def _compare(
     difference: float,
-    replicates: NDArray[np.float64],
+    stratified: NDArray[np.float64],
+    claimed: NDArray[np.float64],
     sides: Sequence[BySeed],
     noise: float,
 ) -> dict[str, float | bool]:
-    if np.isnan(difference) or np.isnan(replicates).any():
-        lower, low, high, p = (np.nan,) * 4
-    else:
-        lower, low, high = np.quantile(replicates, [0.05, 0.025, 0.975])
-        p = (1 + np.sum(replicates <= 0)) / (1 + len(replicates))
-    recipe = recipe_interval(difference, replicates, sides, noise)
+    lower = low = high = p = np.nan
+    if not np.isnan(stratified).any():
+        lower = np.quantile(stratified, 0.05)
+    if not np.isnan(claimed).any():
+        low, high = np.quantile(claimed, [0.025, 0.975])
+        p = (1 + np.sum(claimed <= 0)) / (1 + len(claimed))
+    recipe = recipe_interval(difference, claimed, sides, noise)
     return {
         "difference": difference,
         "lower_5pct": lower,
