@@ -1,8 +1,8 @@
 """States against each other: two checkpoints of a model, two models, and trends.
 
-All states, a checkpoint on some questions each, walk one sequence of questions, see
-`persistcal.evaluation.draws`. For the metrics of estimators each keeps the size of its classes;
-for accuracies, which that would freeze, the questions are drawn freely.
+A replicate draws questions with replacement, the same ones for all states. Draws ignore which
+answers are correct: the accuracies of two states differ, and their sampling error belongs to
+the difference of every metric.
 """
 
 import logging
@@ -15,8 +15,7 @@ import pandas as pd
 
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import Pairs, choose_pairs
-from persistcal.evaluation.draws import Sequences, component, draw_sequences, reach, take
-from persistcal.evaluation.evaluate import once
+from persistcal.evaluation.draws import draw_sequences
 from persistcal.evaluation.measures import names
 from persistcal.evaluation.metrics import FULL_METRICS, Array, FullSet, compute, mean_gap
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates
@@ -60,37 +59,38 @@ def resample_states(
     """Evaluate states on the same bootstrap replicates.
 
     The full-set metrics of each series and, with seed "mean", their means over seeds; and with
-    an empty estimator the accuracy, whose questions are drawn freely.
+    an empty estimator the accuracy. A metric is NaN in a replicate that lacks a class.
     """
     n_questions = len(answers.questions)
     series = list(answers.confidence)
-    parts = [
-        component(np.array(s.questions), answers.correct[s.checkpoint, list(s.questions)] == 1)
-        for s in states
+    questions = [list(state.questions) for state in states]
+    labels = [
+        answers.correct[state.checkpoint, chosen] == 1
+        for state, chosen in zip(states, questions, strict=True)
     ]
     runs = [
         [
-            FullSet(run[state.checkpoint, part.questions], right, [slice(0, len(right))])
+            FullSet(run[state.checkpoint, chosen], right, [slice(0, len(right))])
             for run in answers.confidence.values()
         ]
-        for state, part in zip(states, parts, strict=True)
-        for right in [np.arange(len(part.questions)) < part.n_first]
+        for state, chosen, right in zip(states, questions, labels, strict=True)
     ]
     shape = (len(states), n_replicates + 1)  # the data are in the first column
     values = {(name, i): np.empty(shape) for name in FULL_METRICS for i in range(len(series))}
     accuracy = np.empty(shape)
-    far = reach(parts, n_questions)
     size = max(1, min(LARGEST_BLOCK, MEMORY // (4 * n_questions + 10_000)))
     starts = [*range(0, n_replicates, size)]
     for block in [None, *(range(s, min(s + size, n_replicates)) for s in starts)]:
         columns = slice(0, 1) if block is None else slice(block.start + 1, block.stop + 1)
         drawn = (
-            None if block is None else draw_sequences(n_questions, block, seed=seed, reach=far)
+            np.ones((n_questions, 1), np.uint8)
+            if block is None
+            else draw_sequences(n_questions, block, seed=seed, reach=0).counts
         )
-        for row, (state, part) in enumerate(zip(states, parts, strict=True)):
-            accuracy[row, columns] = _accuracy(answers, state, drawn)
+        for row, (chosen, right) in enumerate(zip(questions, labels, strict=True)):
+            counts = drawn[chosen]
+            accuracy[row, columns] = mean_gap(right.astype(float), weights=counts)
             if series:
-                counts = once(part) if drawn is None else take(part, drawn)
                 for name, of_runs in compute(FULL_METRICS, runs[row], counts).items():
                     for i, of_run in enumerate(of_runs):
                         values[name, i][row, columns] = of_run
@@ -102,14 +102,6 @@ def resample_states(
             for number, one in by_seed.items():
                 made[(*member, name, number)] = Resampled(one[:, 0], one[:, 1:])
     return made
-
-
-def _accuracy(answers: AnswerArrays, state: State, drawn: Sequences | None) -> Array:
-    """Accuracy on as many questions, drawn from all, as there are; NaN where none is drawn."""
-    chosen = list(state.questions)
-    right = answers.correct[state.checkpoint, chosen] == 1
-    weights = np.ones((len(chosen), 1)) if drawn is None else drawn.counts[chosen]
-    return np.asarray(mean_gap(right.astype(float), weights=weights))
 
 
 def compare_checkpoints(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, norm
 
 Z = float(norm.ppf(0.975))
+DECIMALS = 12  # beyond which values that are equal may differ by rounding
 
 
 def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -97,14 +98,18 @@ def compare_replicates(
 ) -> StateDifference:
     """Compare two values by the replicates of their difference: a percentile interval.
 
-    The p-value is twice the share of replicates on the rarer side of zero, each share counted
-    with the data themselves, so that it is never 0. NaN where a replicate is undefined.
+    The p-value is two-sided: twice the share of replicates on the rarer side of zero, each
+    share counted with the data themselves, so that it is never 0. Interval and p-value are NaN
+    if a replicate is undefined, or if the interval has no width: replicates that do not vary
+    do not tell how much other questions would change.
     """
-    difference = later - earlier
-    drawn = np.round(replicates, 12)  # what is equal but for rounding is on both sides
+    difference = round(later - earlier, DECIMALS) + 0.0  # which turns -0 to 0
+    drawn = np.round(replicates, DECIMALS)
     if np.isnan(difference) or np.isnan(drawn).any():
         return StateDifference(earlier, later, difference, np.nan, np.nan, np.nan)
-    low, high = np.quantile(replicates, [0.025, 0.975])
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    if low == high:
+        return StateDifference(earlier, later, difference, np.nan, np.nan, np.nan)
     rarer = min(np.sum(drawn <= 0), np.sum(drawn >= 0))
     p = min(1.0, 2 * (1 + rarer) / (1 + len(drawn)))
     return StateDifference(earlier, later, difference, float(low), float(high), float(p))

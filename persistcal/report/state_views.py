@@ -92,9 +92,9 @@ def states(
 
 
 def _difference(row: Mapping[Hashable, Any]) -> str:
-    if row["lower_2_5pct"] != row["lower_2_5pct"]:
-        return MISSING
     value = number(row["difference"])
+    if row["lower_2_5pct"] != row["lower_2_5pct"]:
+        return value
     value = rf"\textbf{{{value}}}" if row["p_holm"] < LEVEL else value
     return f"{value} {interval(*(row[end] for end in ENDS))}"
 

@@ -28,6 +28,7 @@ def states(folder):
         ("m", "", "x", "y", "own", "auc", "mean", 0.5, 0.75, 0.25, -0.1, 0.5, 0.2, 0.2),
         ("m", "n", "y", "z", "", "accuracy", "", 0.5, 0.25, -0.25, -0.3, -0.2, 0.04, 0.08),
         ("m", "n", "y", "z", "own", "auc", "mean", 0.5, *[None] * 6),
+        ("m", "n", "y", "z", "own", "brier", "mean", 0.25, 0.375, 0.125, *[None] * 4),
     ]
     names = [name for name in artifacts.STATES.schema.names if name != "dataset"]
     table = pd.DataFrame(rows, columns=names).assign(dataset="d")
@@ -45,9 +46,9 @@ def test_table(tmp_path):
     assert r" & Self-consistency &  & 0.250 [$-$0.100, 0.500] &  &  \\" in tex
     assert r"Model m $\to$ Model n, R\&D" in tex
     assert r"50\% $\to$ last &  & $-$0.250 [$-$0.300, $-$0.200] &  &  &  \\" in tex
-    assert r" & Self-consistency &  & -- &  &  \\" in tex
+    assert r" & Self-consistency &  & -- & 0.125 &  \\" in tex  # a value without an interval
     rows = pd.read_csv(io.StringIO(csv))
-    assert len(rows) == 4 and "seed" not in rows  # no single seed's
+    assert len(rows) == 5 and "seed" not in rows  # no single seed's
 
 
 def test_sentences(tmp_path):
