@@ -151,7 +151,7 @@ def plan(
         tuple[int, int] | None,
         typer.Option(
             metavar="GAINED LOST",
-            help="Questions that the later checkpoint gains and loses; by default a tenth each.",
+            help="Questions that the later checkpoint gains and loses (default: a tenth each).",
         ),
     ] = None,
     accuracy: Annotated[float, typer.Option(help="Of the earlier checkpoint.")] = 0.5,

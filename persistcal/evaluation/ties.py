@@ -32,7 +32,7 @@ def join_ties(values: Array) -> Array:
 
 
 def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return numbers of float32 rounded to 6 significant digits, and of float16 to 3, as float64.
+    """Return float32 rounded to 6 significant digits, and float16 to 3, as float64.
 
     0.1 as float16 is 0.09998, so 0.8 against 0.6 would no longer be as 0.4 against 0.2. The log
     names what is rounded; other types are returned as they are.
@@ -40,7 +40,7 @@ def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
     >>> round_narrow(np.array([0.1, 0.7, 0], np.float16), "confidence").tolist()
     [0.1, 0.7, 0.0]
     """
-    digits = DIGITS.get(str(values.dtype).lower())  # pandas has types of its own, with a capital
+    digits = DIGITS.get(str(values.dtype).lower())  # pandas writes Float32
     if digits is None:
         return values
     log.info("%s: %s, rounded to %d significant digits", name, values.dtype, digits)

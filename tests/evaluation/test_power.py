@@ -144,7 +144,7 @@ def test_a_guess_that_cannot_be_is_refused():
     for wrong in (0, -0.1, 1, np.inf, np.nan):
         with pytest.raises(ValueError, match="give a number between 0 and 1"):
             Guess(*counts, wrong, *shares[1:])
-        with pytest.raises(ValueError, match="difference is .* between 0 and 1"):
+        with pytest.raises(ValueError, match=r"difference is .* between 0 and 1"):
             findable(Guess(*counts, *shares), wrong)
 
 
