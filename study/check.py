@@ -54,11 +54,6 @@ def _check_study(config: dict[str, Any]) -> None:
     for catalogue in ("models", "datasets", "estimators", "tables"):
         check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
     check_names("study.further", study["further"], config["tables"])
-    if config["evaluation"]["chance"] and study.get("predictions"):
-        raise ConfigError(
-            "evaluation.chance is true, but study.predictions has no questions whose options "
-            "could be guessed; set it to false, or give study.answers."
-        )
     known = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
     for key, pair in listed_pairs(config):
         check_names(key, pair, known)

@@ -4,6 +4,7 @@ import difflib
 import functools
 from collections.abc import Iterable
 from datetime import date
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ from persistcal.evaluation.measures import names
 
 SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
+
+
+# Keys of earlier versions, and what took their place. `*` stands for a name of the user's.
+REMOVED = {
+    "evaluation.chance": "flips by chance are no longer estimated",
+}
+LAST_COMPLETE = "v0.2-complete"  # the tag of the last commit that has them
 
 
 class ConfigError(ValueError):
@@ -60,6 +68,11 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         known = schema.get("properties", {})
         unknown = next(name for name in error.instance if name not in known)
         where = f"{key}.{unknown}" if key else unknown
+        if instead := next((REMOVED[old] for old in REMOVED if fnmatch(where, old)), ""):
+            return (
+                f"config: {where} is no longer a key: {instead}; remove it, or use the tag "
+                f"{LAST_COMPLETE}, which has it."
+            )
         return f"config: {where} is not a known key; {_nearest(unknown, known)}"
     if error.validator == "required" and "then" in error.absolute_schema_path:
         there: dict[str, Any] = error.instance  # type: ignore[assignment]

@@ -3,7 +3,6 @@
 Modules
 -------
 arrange: the predictions of one model and dataset as arrays, or why they cannot be arranged
-chance: flips by chance: what guesses add to contrast sets, and metrics without what they add
 comparisons: states against each other: two checkpoints of a model, two models, and trends
 conditioning: confidences in the two answers to a question, given that exactly one is right
 contrast: the questions that exactly one of two checkpoints answers correctly

@@ -16,6 +16,5 @@ page/: one page that shows a study: what it says, and every answer behind it
 paper: the paper's printed numbers: what each is called here, and how a study compares
 plain_tables: tables that compare no estimators: each a function from rows to LaTeX and a CSV's
     rows
-state_views: tables and figure of states against each other, of flips by chance, and of an
-    audit's corrections
+state_views: tables and figure of states against each other, and of an audit's corrections
 """

@@ -27,8 +27,6 @@ from persistcal.report.latex import (
     title,
 )
 from persistcal.report.layout import DisplayNames
-from persistcal.report.state_views import chance_adjusted as chance_adjusted
-from persistcal.report.state_views import chance_flips as chance_flips
 from persistcal.report.state_views import corrections as corrections
 from persistcal.report.state_views import states as states
 

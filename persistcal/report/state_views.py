@@ -1,4 +1,4 @@
-"""Tables and figure of states against each other: differences, flips by chance, corrections."""
+"""Tables and figure of states against each other: differences and corrections."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from persistcal.evaluation.measures import MEASURES, names
-from persistcal.report.analysis_tables import trained_name
 from persistcal.report.drawing import (
     GRAY,
     add_legend,
@@ -146,66 +145,6 @@ def states_figure(
     handles = legend_handles(styles, labels["estimators"], markersize=4)
     add_legend(figure, handles, columns=4)
     return figure
-
-
-def chance_flips(
-    flips: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
-) -> Printed:
-    """Flips of each contrast set, and how many are to be expected by chance."""
-    heads = ["Checkpoints", "Flips", "By chance", "Share", "By accuracies alone"]
-
-    def cells(row: Mapping[Hashable, Any]) -> list[str]:
-        allowed = interval(
-            row["accuracies_lower_2_5pct"], row["accuracies_upper_97_5pct"], digits=0
-        )
-        return [
-            escape(pair_title(row, checkpoints)),
-            str(row["improvement"] + row["regression"]),
-            _estimate(row, "chance", "", 0),
-            _estimate(row, "share", "share_", 2),
-            f"{number(row['least'], 0)} to {number(row['most'], 0)} {allowed}",
-        ]
-
-    groups = by_place(flips, cells, span=len(heads), labels=labels)
-    caption = (
-        "Flips by chance of each contrast set, with 95 % intervals: how many are expected "
-        "where both checkpoints guess, from the questions that both get wrong; their share of "
-        "all flips; and what the two accuracies alone allow."
-    )
-    body = tabular(f"l{'c' * (len(heads) - 1)}", [line(heads)], groups)
-    return Printed(floating(body, caption=caption, label="chance-flips", shrink=True), flips)
-
-
-def chance_adjusted(adjusted: pd.DataFrame, *, labels: DisplayNames) -> Printed:
-    """Metrics of each estimator on all flips, and on those that are not chance."""
-    metrics = list(dict.fromkeys(adjusted["metric"]))
-    each = (f"{metric_head(metric)}, {of}" for metric in metrics for of in ("all", "adjusted"))
-    heads = ["Estimator", *each]
-    groups = []
-    for place, rows in adjusted.groupby(["model", "dataset"], sort=False):
-        lines = title(place_title(place, labels), len(heads))
-        for _, own in rows.groupby(["train_dataset", "estimator"], sort=False):
-            of = {row["metric"]: row for row in own.to_dict("records")}
-            cells = [escape(trained_name(of[metrics[0]], labels))]
-            for row in map(of.__getitem__, metrics):
-                pairs = row["pairs"].replace(" of ", "/")
-                value = f"{_estimate(row, 'value', '', 3)} ({pairs})"
-                cells += [number(row["unadjusted"]), value]
-            lines.append(line(cells))
-        groups.append(lines)
-    caption = (
-        "Contrast metrics (conditioned by odds) of all flips, and of those that are not "
-        "chance, with 95 % intervals: means over the pairs of checkpoints whose flips are more "
-        "than chance, as many as the brackets say."
-    )
-    body = tabular(f"l{'c' * (len(heads) - 1)}", [line(heads)], groups)
-    text = floating(body, caption=caption, label="chance-adjusted", shrink=True)
-    return Printed(text, adjusted)
-
-
-def _estimate(row: Mapping[Hashable, Any], value: str, prefix: str, digits: int) -> str:
-    low, high = (row[f"{prefix}{end}"] for end in ENDS)
-    return f"{number(row[value], digits)} {interval(low, high, digits)}"
 
 
 def corrections(

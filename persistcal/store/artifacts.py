@@ -162,26 +162,6 @@ CONTRAST_SETS = Table.of(
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 
-# Of questions with options. Chance: flips where both states guess. Share: that of all flips.
-# Least, most: what the two accuracies alone allow
-CHANCE_FLIPS = Table.of(
-    "chance_flips",
-    "estimate_chance",
-    "model! dataset! earlier! later! questions:int both_right:int both_wrong:int "
-    f"improvement:int regression:int chance:real {INTERVAL} share?:real "
-    "share_lower_2_5pct?:real share_upper_97_5pct?:real least:real most:real "
-    "accuracies_lower_2_5pct?:real accuracies_upper_97_5pct?:real",
-)
-ChanceFlips = Annotated[pd.DataFrame, CHANCE_FLIPS]
-
-# Value: of the flips that are not chance, mean over seeds and over `pairs` ("1 of 3")
-CHANCE_ADJUSTED = Table.of(
-    "chance_adjusted",
-    "estimate_chance",
-    f"{CELL} metric! unadjusted?:real value?:real {INTERVAL} pairs",
-)
-ChanceAdjusted = Annotated[pd.DataFrame, CHANCE_ADJUSTED]
-
 # Seed: a seed, or "mean". Pairs: those that define a contrast metric, "1 of 3"; empty of
 # scope full
 METRICS = Table.of("metrics", "compute_metrics", f"{CELL} {MEASURE} seed! value?:real pairs")

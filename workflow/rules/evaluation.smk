@@ -170,31 +170,6 @@ if NAMED_PAIRS:
             "../scripts/evaluation/measure_changes.py"
 
 
-if config["evaluation"]["chance"]:
-
-    rule estimate_chance:
-        input:
-            predictions=of_each(PREDICTIONS, study.evaluated),
-            questions=expand(QUESTIONS, dataset=DATASETS),
-        output:
-            flips=f"{RESULTS}/chance_flips.csv",
-            adjusted=f"{RESULTS}/chance_adjusted.csv",
-        log:
-            f"{LOGS}/estimate_chance.log",
-        conda:
-            "../../envs/cpu.yaml"
-        resources:
-            mem_mb=memory_to_resample,
-        params:
-            checkpoints={model: study.evaluation(model) for model in MODELS},
-            min_contrast={d: config["datasets"][d]["min_contrast"] for d in DATASETS},
-            pairs=config["study"]["pairs"],
-            n_replicates=config["evaluation"]["replicates"],
-            seed=config["evaluation"]["seed"],
-        script:
-            "../scripts/evaluation/estimate_chance.py"
-
-
 rule measure_subsets:
     input:
         predictions=predictions_of_place,

@@ -20,9 +20,6 @@ if NAMED_PAIRS:
     COLLECTED["CHANGES"] = rules.measure_changes.output.changes
 if HAS_TEXTS:
     COLLECTED["ACCURACIES"] = rules.compute_accuracies.output.accuracies
-if config["evaluation"]["chance"]:
-    COLLECTED["CHANCE_FLIPS"] = rules.estimate_chance.output.flips
-    COLLECTED["CHANCE_ADJUSTED"] = rules.estimate_chance.output.adjusted
 
 
 rule describe_results:

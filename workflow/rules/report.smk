@@ -313,24 +313,6 @@ if NAMED_PAIRS:
         "settings": {"only": MAIN, "labels": EVALUATED_LABELS},
     }
 
-if config["evaluation"]["chance"]:
-    PLAIN_TABLES |= {
-        "chance_flips": {
-            "function": "chance_flips",
-            "artifact": "CHANCE_FLIPS",
-            "rows": rules.estimate_chance.output.flips,
-            "caption": "How many flips of each contrast set are to be expected by chance.",
-            "settings": {"checkpoints": CHECKPOINT_LABELS, "labels": PLACES},
-        },
-        "chance_adjusted": {
-            "function": "chance_adjusted",
-            "artifact": "CHANCE_ADJUSTED",
-            "rows": rules.estimate_chance.output.adjusted,
-            "caption": "Metrics of the flips that are not chance, with 95 % intervals.",
-            "settings": {"labels": EVALUATED_LABELS},
-        },
-    }
-
 ON_SUBSETS = [("contrast", "delta0_balanced"), ("contrast", "auc")]
 ON_SUBSETS += [("full", m) for m in ("auc", "brier", "smece")]
 if not study.chosen["predictions"]:
