@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: install demo lab lab-real cost watch rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-plugins test-exports check types lint format test-packages clean help
+.PHONY: install demo lab lab-real cost watch rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-plugins check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -147,10 +147,6 @@ test-plugins: $(VENV)-inspect-ai/ready $(VENV)-lm-eval/ready  ## test with Inspe
 	@$(VENV)-inspect-ai/bin/python -m pytest --noconftest \
 	  tests/plugins/test_inspect_extension.py tests/imports/test_inspect_logs.py
 	@$(VENV)-lm-eval/bin/python -m pytest --noconftest tests/plugins/test_lm_eval_extension.py
-
-test-exports: $(VENV)-mlcroissant/ready  ## test with mlcroissant the description of a results folder
-	@$(VENV)-mlcroissant/bin/python -m pip install --disable-pip-version-check -q huggingface_hub PyYAML
-	@$(VENV)-mlcroissant/bin/python -m pytest --noconftest tests/report/test_exports.py
 
 test-api: $(VENV)-vllm/ready $(VENV)/ready-dev $(VENV)/smollm2  ## answers served by vLLM, SmolLM2, and here (10 min)
 	@RUN_JUDGE="$(CURDIR)/$(VENV)-vllm/bin/python" OMP_NUM_THREADS=1 \

@@ -52,7 +52,6 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analyses.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/page.smk"
-include: "workflow/rules/exports.smk"
 
 
 rerun_on_edits()

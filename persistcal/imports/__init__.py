@@ -4,8 +4,6 @@ Modules
 -------
 answer_checks: check what the rows of answers that were generated elsewhere must agree on
 answer_files: read a file of answers or of scored options that came from elsewhere
-every_eval_ever: questions' files of every_eval_ever (``*_samples.jsonl``) as rows of answers
-    or predictions
 inspect_logs: logs of Inspect (``.eval``), read by Inspect itself where it is installed
 lm_eval_logs: sample logs of lm-evaluation-harness (``samples_*.jsonl``) as answers, or scored
     options

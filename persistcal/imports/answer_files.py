@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal.imports import every_eval_ever, lm_eval_logs, olmes_logs, own_options
+from persistcal.imports import lm_eval_logs, olmes_logs, own_options
 from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.imports.own_answers import KNOWN, LISTS, NAMES, tidy_answers
-from persistcal.imports.user_files import kind_of, naming, read_file, read_lines
+from persistcal.imports.user_files import kind_of, naming, read_file
 from persistcal.imports.user_tables import UserTableError
 
 OF_LOGS = {"labels", "filter", "requests"}  # keys of an entry that say what to take from a log
@@ -41,17 +41,11 @@ def read_answers(
             filtered = entry.get("filter")
             rows = lm_eval_logs.lm_eval_rows(rows, filtered=filtered, labelled=labelled)
             used = {"labels", "filter"}
-        elif columns >= every_eval_ever.KEYS:
-            rows = every_eval_ever.every_eval_ever_rows(read_lines(file), labelled=labelled)
-            used = {"labels"}
         elif columns >= olmes_logs.KEYS or "option_logprobs" in columns:
             raise UserTableError("holds scores of options; set decoding.strategy to options")
-        of_responses = [name for name in every_eval_ever.OF_RESPONSES if name in rows]
-        beside = rows[of_responses].astype(float)
-        rows = _named(rows.drop(columns=of_responses), entry, used)
+        rows = _named(rows, entry, used)
         lacking = {n: v for n, v in (otherwise or {}).items() if n not in rows.columns}
-        tidy = tidy_answers(rows.assign(**lacking), file=Path(file).name if several else "")
-        return tidy.assign(**beside)
+        return tidy_answers(rows.assign(**lacking), file=Path(file).name if several else "")
 
 
 def read_options(
@@ -67,8 +61,6 @@ def read_options(
         elif columns >= olmes_logs.KEYS:
             rows = olmes_logs.olmes_options(rows, normalisation, entry.get("requests"))
             used = {"requests"}
-        elif columns >= every_eval_ever.KEYS:
-            rows = every_eval_ever.every_eval_ever_options(read_lines(file))
         elif "option_logprobs" not in columns:
             raise UserTableError(
                 "holds no scores of options (column 'option_logprobs'), but decoding.strategy "

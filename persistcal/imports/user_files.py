@@ -110,11 +110,6 @@ def _heading(path: str, known: Collection[str]) -> tuple[str, str, list[str]]:
     return encoding, delimiter, next(csv.reader(first, delimiter=delimiter), [])
 
 
-def read_lines(path: str) -> Iterator[tuple[int, Any]]:
-    """Yield what each line of a JSONL file holds, with its number; no number becomes a text."""
-    yield from _json_lines(decode(_unzipped(Path(path).read_bytes())))
-
-
 def read_batches(
     path: str, *, known: Collection[str], check: Callable[[Sequence[str]], None]
 ) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,6 @@ analysis_figures: figures of the analyses: transfer, the headroom of a verifier,
 analysis_tables: tables of the analyses, and of metrics on parts of the questions, as LaTeX
 change_views: table and figure of the named kinds of change
 drawing: what all figures share: style, looks of estimators, panels, markers, legends
-exports/: results in the formats of others, each a function from tables to text
 figures: figures of a study: accuracy, and what many estimators score
 grid: the cells of a table of results, which of them are best, and the grid of them
 latex: tables as LaTeX

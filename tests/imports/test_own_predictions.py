@@ -48,6 +48,8 @@ def run(folder, frame, *, suffix=".csv", checkpoints=SAME):
     path = folder / f"predictions{suffix}"
     if suffix == ".parquet":
         frame.to_parquet(path, index=False)
+    elif suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
     else:
         frame.to_csv(path, index=False)
     found, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=checkpoints)
@@ -60,7 +62,7 @@ def run_bytes(path, content):
     return import_predictions(str(path), datasets=["quiz"], checkpoints={"m1": SAME["m1"]})[0]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_every_row_arrives(tmp_path, suffix):
     expected = pd.DataFrame(
         {

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from persistcal.answers.predictions import warn_if_none_is_correct
-from persistcal.imports.every_eval_ever import every_eval_ever_predictions
 from persistcal.imports.own_predictions import (
     KNOWN,
     check_columns,
@@ -11,7 +10,7 @@ from persistcal.imports.own_predictions import (
     collect_rows,
     imported_answers,
 )
-from persistcal.imports.user_files import digests_of, kind_of, naming, read_batches, read_lines
+from persistcal.imports.user_files import digests_of, naming, read_batches
 from persistcal.store.artifacts import ANSWERS, PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
 
@@ -25,10 +24,7 @@ def import_predictions(
     """
     sources = digests_of(file)
     with naming(file):
-        if kind_of(file) == ".jsonl":
-            batches = iter([every_eval_ever_predictions(read_lines(file))])
-        else:
-            batches = read_batches(file, known=KNOWN, check=check_columns)
+        batches = read_batches(file, known=KNOWN, check=check_columns)
         rows = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
         check_predictions(rows, datasets, checkpoints)
     log.info("%d predictions", len(rows))
