@@ -8,7 +8,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar o
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 
-.PHONY: install demo lab lab-real cost watch rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-plugins check types lint format test-packages clean help
+.PHONY: install demo lab lab-real cost rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -64,9 +64,6 @@ lab-real: $(VENV)/smollm2  ## the laboratory with real weights, SmolLM2-135M (40
 
 cost: $(VENV)/ready  ## what is left to do of the paper's study: GPU-hours, requests, disk
 	@$(RUN)/python -m tools.estimate_cost $(ARGS)
-
-watch: $(VENV)/ready  ## repeat a study whenever a training has saved a checkpoint; ARGS
-	@$(RUN)/python -m tools.watch $(ARGS)
 
 rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 	@command -v dot > /dev/null || { echo "dot is missing: install graphviz" >&2; exit 1; }
@@ -137,16 +134,14 @@ test-judge: $(VENV)-vllm/ready $(VENV)/ready-dev $(VENV)/smollm2  ## ask a judge
 	  VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	  $(RUN)/python -m pytest tests/judge/test_local_server.py
 
-# With what pip finds for them: Inspect wants other versions than envs/constraints.txt has.
-$(VENV)-%/ready: pyproject.toml
-	@$(PYTHON) -m venv $(VENV)-$*
-	@$(VENV)-$*/bin/python -m pip install --disable-pip-version-check -q $* pytest .
+# With what pip finds for it: Inspect wants other versions than envs/constraints.txt has.
+$(VENV)-inspect/ready: pyproject.toml
+	@$(PYTHON) -m venv $(VENV)-inspect
+	@$(VENV)-inspect/bin/python -m pip install --disable-pip-version-check -q inspect-ai pytest .
 	@touch $@
 
-test-plugins: $(VENV)-inspect-ai/ready $(VENV)-lm-eval/ready  ## test with Inspect and lm-evaluation-harness (2 min)
-	@$(VENV)-inspect-ai/bin/python -m pytest --noconftest \
-	  tests/plugins/test_inspect_extension.py tests/imports/test_inspect_logs.py
-	@$(VENV)-lm-eval/bin/python -m pytest --noconftest tests/plugins/test_lm_eval_extension.py
+test-inspect: $(VENV)-inspect/ready  ## test the reader of Inspect's logs with Inspect (1 min)
+	@$(VENV)-inspect/bin/python -m pytest --noconftest tests/imports/test_inspect_logs.py
 
 test-api: $(VENV)-vllm/ready $(VENV)/ready-dev $(VENV)/smollm2  ## answers served by vLLM, SmolLM2, and here (10 min)
 	@RUN_JUDGE="$(CURDIR)/$(VENV)-vllm/bin/python" OMP_NUM_THREADS=1 \
@@ -189,4 +184,4 @@ test-packages:  ## install what some tests need and else are skipped (Debian, Ub
 	  --no-install-recommends slurmctld slurmd slurm-client munge chromium chromium-driver g++ faketime
 
 clean:  ## remove the environment and the atlas results
-	rm -rf $(VENV) $(VENV)-vllm $(VENV)-llama $(VENV)-inspect-ai $(VENV)-lm-eval results/atlas
+	rm -rf $(VENV) $(VENV)-vllm $(VENV)-llama $(VENV)-inspect results/atlas

@@ -17,7 +17,6 @@ imports/: predictions from elsewhere: a user's table, or the authors' release
 judge/: labels of answers: a match with the references, a paid model, a person
 laboratory/: states that are made: a checkpoint trained further, or without some facts
 models/: checkpoints: find and fetch them, pre-train them, load them, run them in batches
-plugins/: extensions of evaluation frameworks, which load them
 questions/: questions and their reference answers: the datasets of the paper, of atlas, and
     a user's own
 report/: tables and figures, and the study beside the paper

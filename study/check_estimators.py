@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from persistcal.confidence.needs import SEVERAL
-from study.needs import FUNCTIONS, installed, needs_of
+from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError, check_names
 from study.selection import Study
 
@@ -83,7 +83,7 @@ def _check_folders(study: Study, name: str, recipe: str) -> None:
 def _check_function(function: str, key: str) -> None:
     own = sorted(path.stem for path in FUNCTIONS.glob("[a-z]*.py"))
     if not function.endswith(".py") and function not in own:
-        check_names(key, [function], [*own, *installed()])
+        check_names(key, [function], own)
     try:
         needs_of(function)
     except ValueError as error:

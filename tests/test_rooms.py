@@ -68,8 +68,6 @@ def test_the_science_knows_neither_snakemake_nor_the_config(path):
 def test_every_module_serves_a_script_a_notebook_or_the_command():
     """Estimators are found by their names in the config, and rules use two modules.
 
-    Extensions of other programs serve these.
-
     What is for notebooks, or the command, serves no script: an edit there changes no result's
     code.
     """
@@ -77,9 +75,7 @@ def test_every_module_serves_a_script_a_notebook_or_the_command():
     served |= set(PACKAGE.glob("confidence/estimators/*.py"))
     served |= {path for e in served for path in imported_files(e, ROOT)}
     served |= {PACKAGE / "store" / "provenance.py", PACKAGE / "report" / "layout.py"}
-    elsewhere = [
-        p for room in ("api", "command", "plugins") for p in PACKAGE.glob(f"{room}/[a-z]*.py")
-    ]
+    elsewhere = [p for room in ("api", "command") for p in PACKAGE.glob(f"{room}/[a-z]*.py")]
     elsewhere.append(PACKAGE / "__main__.py")
     assert {path for path in MODULES if path not in served} == set(elsewhere)
 

@@ -6,7 +6,6 @@ import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +17,7 @@ from persistcal.answers.equivalence_backends import open_equivalence
 from persistcal.answers.options import has_options
 from persistcal.confidence.evidence import KEY, Estimator, Evidence, rate
 from persistcal.confidence.gathering import calibrate_runs
-from persistcal.confidence.needs import INSTALLED, check_needs
+from persistcal.confidence.needs import check_needs
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.at_checkpoint import asked_by
 from persistcal.store import artifacts
@@ -36,7 +35,7 @@ class Estimation:
 
     estimator: str  # its name
     # A module in `persistcal.confidence.estimators`, or a Python file, with a function of the
-    # same name, or an entry point of another package.
+    # same name.
     function: str
     dataset: str
     read: Sequence[str]  # checkpoints whose answers the estimator reads
@@ -171,11 +170,8 @@ def find_estimator(function: str) -> tuple[Estimator, tuple[str, ...]]:
     name = function.rpartition("/")[2].removesuffix(".py")
     if function.endswith(".py"):
         module = _own_module(name, function)
-    elif importlib.util.find_spec(f"{FUNCTIONS}.{function}"):
-        module = importlib.import_module(f"{FUNCTIONS}.{function}")
     else:
-        (point, *_) = entry_points(group=INSTALLED, name=function)
-        module, name = importlib.import_module(point.module), point.attr
+        module = importlib.import_module(f"{FUNCTIONS}.{function}")
     if not callable(estimator := getattr(module, name, None)):
         raise ValueError(f"{function}: define a function {name}(answers, evidence) in it.")
     return estimator, getattr(module, "NEEDS", ())

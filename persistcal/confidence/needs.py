@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-INSTALLED = "persistcal.estimators"  # group of entry points, for functions of other packages
 SEVERAL = "several_answers"
 KNOWN = (SEVERAL, "logprob", "n_tokens", "entropy", "unconditional", "stated")
 

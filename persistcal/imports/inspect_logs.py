@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
     from inspect_ai.model import ChatCompletionChoice
 
-STATED = "stated_confidence"  # the scorer of `persistcal.plugins.inspect_extension`
+STATED = "stated_confidence"  # a scorer of this name gives the confidence of an answer
 SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: INCORRECT}
 
 

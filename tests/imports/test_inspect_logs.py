@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from persistcal.imports.answer_files import read_answers
+from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.imports.user_tables import UserTableError
 
 SAID = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
@@ -116,3 +117,28 @@ def test_without_one_score_for_each_answer_there_are_no_labels(tmp_path, n):
     said = {1: r"has the scores \[\], but", 2: "has 2 completions and one score"}[n]
     with pytest.raises(UserTableError, match=said):
         read_answers({"file": write_log(tmp_path, n=n), **SAID, "labels": "log"})
+
+
+def stated_confidence():
+    """Return a scorer as a user may write it, of that name."""
+    scorer = pytest.importorskip("inspect_ai.scorer", reason="inspect-ai is not installed")
+
+    @scorer.scorer(metrics=[scorer.mean()], name="stated_confidence")
+    def stated():
+        async def score(state, target):
+            return scorer.Score(value=0.75)
+
+        return score
+
+    return stated()
+
+
+def test_a_score_named_stated_confidence_is_the_confidence(tmp_path):
+    path = write_log(tmp_path, scorer=stated_confidence())
+    assert inspect_rows(path)["confidence"].tolist() == [0.75] * 4
+
+
+def test_a_confidence_in_one_of_several_completions_is_refused(tmp_path):
+    path = write_log(tmp_path, n=2, scorer=stated_confidence())
+    with pytest.raises(UserTableError, match=r"epoch 1 has 2 completions, but the model"):
+        inspect_rows(path)
