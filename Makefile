@@ -106,11 +106,9 @@ ON_GPUS := $(addprefix tests/, models/test_load.py models/test_pretraining.py an
   confidence/test_verbalised.py confidence/test_verifier.py confidence/test_estimators.py \
   training/test_train.py laboratory analyses/test_variance.py)
 
-pretend: $(VENV)/ready-dev  ## tests on pretended GPUs, and what steps cost there; needs g++
+pretend: $(VENV)/ready-dev  ## tests on pretended GPUs; needs g++
 	@$(PYTEST) tests/pretend -q
 	@PYTHONPATH=tests/pretend/site PRETEND_GPUS=2 $(PYTEST) -q $(ON_GPUS)
-	@PYTHONPATH=tests/pretend/site:tests/helpers:. PRETEND_GPUS=2 OMP_NUM_THREADS=1 \
-	  $(RUN)/python tests/pretend/costs.py
 
 test-nli: $(VENV)/ready-dev  ## train a small entailment model and test with it (20 min)
 	@RUN_NLI=1 $(RUN)/python -m pytest tests/answers/test_entailment_trained.py

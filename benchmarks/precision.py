@@ -28,6 +28,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from peft.tuners.lora import Linear
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
@@ -42,7 +43,6 @@ from persistcal.models.load import load_model, load_tokenizer
 from persistcal.store import artifacts
 from persistcal.training import train
 from persistcal.training.data import Questions, TrainingQuestion, training_questions
-from persistcal.training.kernels import LoraLinear
 from tools.smollm2 import load_smollm2
 
 ATLAS, CHECKPOINTS, N_TEST = Path("results/atlas"), ("p50", "p100"), 400
@@ -132,7 +132,7 @@ def round_products(model: PreTrainedModel, way: str) -> None:
     """Round what the linear layers with an adapter read, and in bfloat16 what they return."""
     rounded = to_bfloat16 if way == "bfloat16 products" else to_tf32
     for layer in model.modules():
-        if isinstance(layer, LoraLinear):
+        if isinstance(layer, Linear):
             layer.register_forward_pre_hook(
                 lambda _, inputs: tuple(x + (rounded(x) - x).detach() for x in inputs)
             )

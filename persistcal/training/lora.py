@@ -22,7 +22,6 @@ from persistcal.models import checks
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, CheckpointError
 from persistcal.store.files import FilePath, inside, read_text
 from persistcal.store.sealed import read_sealed, seal
-from persistcal.training.kernels import LoraLinear
 from persistcal.training.schedule import Streams
 
 
@@ -81,7 +80,6 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
     for index, model in enumerate(models):
         model.requires_grad_(False)
         config = LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear")
-        config._register_custom_module({nn.Linear: LoraLinear})
         # On the meta device, because peft's own values are replaced at once.
         inject_adapter_in_model(config, model, low_cpu_mem_usage=True)
         layers = {

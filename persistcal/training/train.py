@@ -21,7 +21,6 @@ from persistcal.store.progress import Progress, Snapshot
 from persistcal.training.data import Questions
 from persistcal.training.lora import Adapter, initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient
-from persistcal.training.norms import shorten_norms
 from persistcal.training.ranks import check_equal, copy_from_first, index
 from persistcal.training.schedule import Streams, learning_rate, question_batches
 
@@ -72,7 +71,6 @@ def prepare(
     adapter = share_adapter(models.values(), rank=rank, alpha=alpha)
     examples = [tokens[prompt] for question in questions[:2] for prompt in question.prompts]
     for model in models.values():
-        shorten_norms(model)
         check_digit_logits(model, examples, digits)
     check_equal("linear layers", [(name, p.shape) for name, p in adapter.items()])
     return Trainee(models, adapter, tokens, digits, head)

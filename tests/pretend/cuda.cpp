@@ -39,16 +39,9 @@ DeviceIndex n_gpus = 1;
 thread_local DeviceIndex current = 0;
 std::atomic<int64_t> n_kernels{0}, until_failure{-1};
 std::string failure;  // its message; none is a lack of memory
-using Listener = void (*)(const char*);
-Listener on_wait = nullptr, on_kernel = nullptr;
 
-void wait(const std::string& why) {
-  if (on_wait) on_wait(why.c_str());
-}
-
-void launch(const std::string& kernel) {
+void launch() {
   n_kernels++;
-  if (on_kernel) on_kernel(kernel.c_str());
   if (until_failure >= 0 && until_failure-- == 0) {
     TORCH_CHECK(failure.empty(), failure);
     TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory (a pretended failure).");
@@ -291,14 +284,13 @@ void compute(const c10::OperatorHandle& op, DispatchKeySet, torch::jit::Stack* s
   if (!gpu) gpu = asked && asked->type() == GPU && asked->has_index() ? *asked : Device(GPU, current);
 
   const bool numbers = takes_host_number(op, full);
-  bool by_mask = false, from_host = false;
+  bool by_mask = false;
   for (size_t i = 0; i < arguments.size(); ++i)
     for_tensors((*stack)[first + i], [&](const Tensor& tensor) {
       const bool index = indexes && arguments[i].name() == "indices";
       // "index" itself has looked for what a mask names already, by nonzero.
       by_mask |= index && full != "index" && (tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte);
       if (tensor.device().type() == HOST) {
-        from_host |= index;
         const auto* alias = arguments[i].alias_info();
         const bool number = tensor.dim() == 0 && !(alias && alias->isWrite());
         const bool wrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
@@ -307,11 +299,8 @@ void compute(const c10::OperatorHandle& op, DispatchKeySet, torch::jit::Stack* s
       return tensor;
     });
 
-  if (!starts_no_kernel(schema, full)) launch(full);
-  if (by_mask) launch("nonzero");
-  const bool sized_by_data = op.hasTag(at::Tag::dynamic_output_shape) && !indexes;
-  if (by_mask || from_host) wait(full + (by_mask ? " by a mask" : " by an index from the CPU"));
-  if (sized_by_data || op.hasTag(at::Tag::data_dependent_output)) wait(full);
+  if (!starts_no_kernel(schema, full)) launch();
+  if (by_mask) launch();
 
   Loan loan(*gpu);
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -355,10 +344,7 @@ Tensor empty_strided(Sizes size, Sizes stride, Dtype dtype, Layout, std::optiona
 
 Tensor& copy_(Tensor& to, const Tensor& from, bool) {
   const bool read = from.device().type() == GPU, written = to.device().type() == GPU;
-  const std::string between = !read ? "copy from the CPU" : !written ? "copy to the CPU"
-                              : from.device() == to.device() ? "copy_" : "copy between GPUs";
-  if (!read || !written) wait(between);
-  launch(between);
+  launch();
   Loan loan(written ? to.device() : from.device());
   at::AutoDispatchBelowADInplaceOrView below;
   auto target = written ? loan.lend(to) : to;
@@ -372,7 +358,6 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
 }
 
 at::Scalar local_scalar_dense(const Tensor& number) {
-  wait("item");
   Loan loan(number.device());
   at::AutoDispatchBelowADInplaceOrView below;
   return at::_local_scalar_dense(loan.lend(number));
@@ -419,12 +404,6 @@ void start(int gpus) {
   new (const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks())) Hooks();
 }
 
-void listen(Listener waits, Listener kernels) {
-  on_wait = waits;
-  on_kernel = kernels;
-}
-
-void waits(const char* why) { wait(why); }
 int current_gpu() { return current; }
 void set_current_gpu(int gpu) { current = DeviceIndex(gpu); }
 int64_t kernels() { return n_kernels; }

@@ -3,14 +3,14 @@
 `start` loads `cuda.cpp`, which is built once for each version of it and of torch, and stands
 in for the driver below `torch.cuda`. Tensors are then on "cuda:0" and so on, in memory that has
 an end; operators refuse tensors of several devices as CUDA's do, and compute with the CPU's
-kernels. `counted` counts what is launched and what waits. Over "nccl" ranks need a GPU each, as
+kernels. Over "nccl" ranks need a GPU each, as
 `pretended_nccl` says. A Python with ``tests/pretend/site`` on its PYTHONPATH starts with as
 many GPUs as PRETEND_GPUS says.
 
 It cannot show how fast a GPU is; which kernels it has, how they round, and whether they do so
-the same twice (attention is plain products here, and foreach optimizers are counted tensor by
-tensor); streams, pinned memory and graphs; fragments and workspaces, which take memory as
-well; random numbers drawn on a GPU, which are the CPU's; `torch.load` onto one; NCCL and vLLM.
+the same twice (attention is plain products here); streams, pinned memory and graphs; fragments
+and workspaces, which take memory as well; random numbers drawn on a GPU, which are the CPU's;
+`torch.load` onto one; NCCL and vLLM.
 """
 
 import ctypes
@@ -18,7 +18,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -29,12 +28,10 @@ import torch
 from filelock import FileLock
 
 HERE = Path(__file__).parent
-PACKAGE = str(HERE.parents[1] / "persistcal")
 GIGABYTES = 4
 # -O1: what takes time are torch's kernels, and the compiler.
 COMMAND = "g++ -std=c++20 -O1 -fPIC -shared -isystem {torch}/include {source} -o {target} "
 COMMAND += "-L{torch}/lib -lc10 -ltorch_cpu"
-LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
 def why_not():
@@ -82,8 +79,8 @@ class Driver:
             "_cuda_setDevice": self.set_device,
             "_cuda_exchangeDevice": self.exchange_device,
             "_cuda_maybeExchangeDevice": self.exchange_device,
-            "_cuda_synchronize": lambda: library.waits(b"synchronize"),
-            "_cuda_emptyCache": lambda: library.waits(b"empty_cache"),
+            "_cuda_synchronize": lambda: None,
+            "_cuda_emptyCache": lambda: None,
             "_cuda_ipc_collect": lambda: None,
             "_cuda_isCurrentStreamCapturing": lambda: False,
             "_cuda_setMemoryFraction": lambda f, gpu: library.limit(gpu, int(f * self.total)),
@@ -178,43 +175,6 @@ class Idle:
 
     def __exit__(self, *_):
         pass
-
-
-class Counts:
-    """Kernels by name, and waits for a GPU by reason and line of the package."""
-
-    def __init__(self):
-        self.kernels, self.waits = Counter(), Counter()
-
-    def __str__(self):
-        rows = [f"{n:8} {why}, {line}" for (why, line), n in self.waits.most_common()]
-        rows += [", ".join(f"{name} {n}" for name, n in self.kernels.most_common(20))]
-        return "\n".join(rows)
-
-
-@contextmanager
-def counted():
-    """Yield `Counts` of what happens meanwhile."""
-    counts = Counts()
-
-    def waits(why):
-        frame = sys._getframe().f_back
-        while frame and not frame.f_code.co_filename.startswith(PACKAGE):
-            frame = frame.f_back
-        line = "elsewhere"
-        if frame:
-            line = f"{frame.f_code.co_filename[len(PACKAGE) + 1 :]}:{frame.f_lineno}"
-        counts.waits[why.decode(), line] += 1
-
-    def launches(name):
-        counts.kernels[name.decode()] += 1
-
-    listeners = LISTENER(waits), LISTENER(launches)
-    driver.library.listen(*listeners)
-    try:
-        yield counts
-    finally:
-        driver.library.listen(None, None)
 
 
 @contextmanager

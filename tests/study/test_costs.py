@@ -54,15 +54,6 @@ def test_a_split_model_is_computed_in_pieces_as_digit_logits_does():
     assert found == pytest.approx(seconds)
 
 
-def test_kernels_of_a_step_are_those_that_are_counted():
-    """Of two layers and what is around them, and of one layer."""
-    counted = (ROOT / "tests/pretend/costs.py").read_text(encoding="utf-8")
-    both, layer = map(
-        int, re.search(r'"beam step": StepCost\(\d+, (\d+), (\d+)\)', counted).groups()
-    )
-    assert (costs.STEP_KERNELS, costs.LAYER_KERNELS) == (both - 2 * layer, layer)
-
-
 def test_as_many_questions_fit_as_decoding_takes():
     assert (costs.MOST, costs.TYPICAL) == (decode.MOST, decode.TYPICAL)
     # 16 GB hold 79 questions of 0.201 GB, 8 GB hold 39
