@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
-from persistcal.evaluation.question_ids import other_spellings, partly_shared
+from persistcal.evaluation.question_ids import partly_shared, spelling_error
 from persistcal.evaluation.ties import round_narrow
 
 log = logging.getLogger(__name__)
@@ -76,13 +76,10 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
             )
     rows[NAMES] = rows[NAMES].astype(str)
     rows["confidence"] = round_narrow(rows["confidence"].to_numpy(), "confidence")
+    for dataset, some in rows.groupby("dataset", sort=False):
+        if error := spelling_error(some):
+            raise ValueError(f"{dataset}: {error}.")
     for place, some in rows.groupby(PLACE, sort=False):
-        if len(clash := other_spellings(some)):
-            shown = ", ".join(map(repr, clash["question_id"].head(4)))
-            raise ValueError(
-                f"{clash.index.nunique()} questions have another question_id at another "
-                f"checkpoint ({shown}); write each in one way."
-            )
         by_checkpoint = some.groupby("checkpoint", sort=False)["question_id"]
         if partly := partly_shared({str(name): ids for name, ids in by_checkpoint}):
             log.warning("%s, %s: %s", *place, partly)

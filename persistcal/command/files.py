@@ -146,6 +146,7 @@ def _from_predictions(files: Mapping[str, str]) -> StudyOfFiles:
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
     checkpoints, predictions = _checkpoints(rows), {}
     with naming(*files):
+        own_predictions.check_spelling(rows)
         for model, dataset in _distinct(rows, ["model", "dataset"]):
             there = dict.fromkeys(checkpoints[model], False)
             own_predictions.check_predictions(rows, [dataset], {model: there})

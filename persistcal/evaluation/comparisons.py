@@ -19,6 +19,7 @@ from persistcal.evaluation.draws import draw_sequences
 from persistcal.evaluation.measures import names
 from persistcal.evaluation.metrics import FULL_METRICS, Array, FullSet, compute, mean_gap
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates
+from persistcal.evaluation.question_ids import shared_by_models
 from persistcal.evaluation.replicates import LARGEST_BLOCK, MEMORY
 from persistcal.evaluation.significance import holm
 
@@ -194,6 +195,9 @@ def compare_states(
         table, slopes = compare_checkpoints(own, chosen, **how)
         compared.append(table.assign(model=model, other_model=""))
         along.append(slopes.assign(model=model))
+    answered = {m: one.questions[one.correct[-1] != ABSENT] for m, one in answers.items()}
+    for sentence in shared_by_models(answered):
+        log.warning("%s: the last checkpoints of %s", dataset, sentence)
     for model, other in combinations(answers, 2):
         both = join(answers[model], answers[other])
         table, _ = compare_checkpoints(both, [(0, 1)], **how)

@@ -1,8 +1,9 @@
-"""Question identifiers compared between checkpoints, and their other spellings."""
+"""Compare question ids between checkpoints and models: spelling, and how many are shared."""
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
 
 import pandas as pd
 
@@ -23,25 +24,35 @@ def fold(question_id: str) -> str:
     return whole[1] if whole else text
 
 
-def other_spellings(asked: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of questions that some checkpoints know by another spelling.
+def spelling_error(predictions: pd.DataFrame) -> str:
+    """Describe questions whose ids differ in spelling between states; empty if there are none.
 
-    Of each question the first row of each spelling, with `fold` as index; spellings that are at
-    the same checkpoints are different questions.
+    `predictions` are of one dataset, of one model or several. Spellings that are all known to
+    the same states are different questions.
     """
-    distinct = asked.drop_duplicates(["checkpoint", "question_id"])
-    names = distinct["question_id"].astype(str)
-    folded = names.map({name: fold(name) for name in names.unique()})
-    by_fold = names.groupby(folded)
-    several = distinct[folded.map(by_fold.nunique()) > 1]
-    if several.empty:
-        return several
-    at = several.groupby("question_id", observed=True)["checkpoint"].agg(frozenset)
-    rows = several.assign(at=several["question_id"].map(at).astype(object))
-    rows = rows.set_axis(folded[several.index], axis="index")
-    differ = rows["at"].groupby(level=0).nunique() > 1
-    clashing = rows[differ.reindex(rows.index).to_numpy()].drop(columns="at")
-    return clashing.drop_duplicates("question_id").sort_index(kind="stable")
+    keys = ["model", "checkpoint", "question_id"]
+    distinct = predictions.drop_duplicates(keys)[keys].astype(str)
+    states = {
+        place: frozenset(ids)
+        for place, ids in distinct.groupby(keys[:2], sort=False)["question_id"]
+    }
+    if len(set(states.values())) < 2:
+        return ""
+    known: dict[str, dict[str, list[str]]] = {}  # states by spelling, of each question
+    for (model, checkpoint), ids in states.items():
+        for name in sorted(ids):
+            at = known.setdefault(fold(name), {}).setdefault(name, [])
+            at.append(f"{checkpoint} of {model}")
+    differing = [at for at in known.values() if len(set(map(tuple, at.values()))) > 1]
+    if not (clash := [at for at in differing if len(at) > 1]):
+        return ""
+    shared, every = frozenset.intersection(*states.values()), frozenset.union(*states.values())
+    first = "; ".join(f"{name!r} at {at[0]}" for name, at in clash[0].items())
+    return (
+        f"the ids of {len(clash):,} questions differ in spelling ({first}), so that "
+        f"{len(shared):,} of {len(every):,} ids are shared by all checkpoints and models; "
+        "write the id of a question in one way"
+    )
 
 
 def partly_shared(questions: Mapping[str, Collection[str]]) -> str:
@@ -63,3 +74,20 @@ def partly_shared(questions: Mapping[str, Collection[str]]) -> str:
         f"only {len(shared):,} of {len(every):,} questions are at every checkpoint ({sizes}): "
         "a contrast set holds those that both of its checkpoints have"
     )
+
+
+def shared_by_models(questions: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Yield a sentence for each two models that answered different questions.
+
+    `questions` are those that the last checkpoint of each model answered.
+
+    >>> list(shared_by_models({"A": ["1", "2"], "B": ["2", "3", "4"]}))
+    ['A and B share 1 of 4 questions and are compared on these']
+    """
+    for (model, ids), (other, others) in combinations(questions.items(), 2):
+        shared, every = set(ids) & set(others), set(ids) | set(others)
+        if len(shared) < len(every):
+            yield (
+                f"{model} and {other} share {len(shared):,} of {len(every):,} questions and "
+                "are compared on these"
+            )

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from persistcal.evaluation.question_ids import other_spellings, partly_shared
+from persistcal.evaluation.question_ids import partly_shared, spelling_error
 from persistcal.evaluation.ties import round_narrow
 from persistcal.imports import user_tables
 from persistcal.imports.user_tables import UserTableError, check_copy, refuse
@@ -182,8 +182,8 @@ def check_predictions(
 ) -> None:
     """Refuse rows of a model and dataset that cannot all be right together.
 
-    There are some, each is there once, a question has one spelling, and the predictions of
-    two checkpoints differ unless `checkpoints` says of one that it may equal another.
+    There are some, each is there once, and the predictions of two checkpoints differ unless
+    `checkpoints` says of one that it may equal another.
     """
     for model, dataset in product(checkpoints, datasets):
         chosen = rows[(rows["model"] == model) & (rows["dataset"] == dataset)]
@@ -193,7 +193,6 @@ def check_predictions(
                 "the model or the dataset out of the study"
             )
         _check_repeated(chosen)
-        _check_spelling(chosen)
         _check_distinct(chosen, model, checkpoints[model])
         by_checkpoint = chosen.groupby("checkpoint", sort=False, observed=True)["question_id"]
         if partly := partly_shared({str(c): ids for c, ids in by_checkpoint}):
@@ -212,14 +211,11 @@ def _check_repeated(rows: pd.DataFrame) -> None:
         )
 
 
-def _check_spelling(rows: pd.DataFrame) -> None:
-    if len(clash := other_spellings(rows)):
-        first = zip(clash["row"].head(4), clash["question_id"], strict=False)
-        shown = [f"row {row}: {name!r}" for row, name in first]
-        raise UserTableError(
-            f"{clash.index.nunique()} questions have another question_id at another "
-            f"checkpoint ({', '.join(shown)}); write each in one way"
-        )
+def check_spelling(rows: pd.DataFrame) -> None:
+    """Refuse question ids that differ in spelling between checkpoints or models."""
+    for dataset, part in rows.groupby("dataset", sort=False, observed=True):
+        if error := spelling_error(part):
+            raise UserTableError(f"{dataset}: {error}")
 
 
 def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, bool]) -> None:

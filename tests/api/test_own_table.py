@@ -200,9 +200,25 @@ def test_a_question_has_one_name_at_all_checkpoints(predictions, usual, other):
     number = predictions["question_id"].str[1:].astype(int)
     spelt, elsewhere = (number.map(write).astype(object) for write in (usual, other))
     spelt = spelt.mask(predictions["checkpoint"] == "c", elsewhere)
-    shown = re.escape(f"({str(usual(0))!r}, {str(other(0))!r}, ")
-    with pytest.raises(ValueError, match=f"80 questions have another question_id .*{shown}"):
+    shown = f"{str(usual(0))!r} at a of model; {str(other(0))!r} at c of model"
+    shown = re.escape(f"ids of 80 questions differ in spelling ({shown}), so that 0 of 160 ids")
+    with pytest.raises(ValueError, match=shown):
         evaluate(predictions.assign(question_id=spelt), CHECKPOINTS, **HOW)
+
+
+def test_a_question_has_one_name_at_all_models(predictions):
+    """60 ids of n are those of m, and 20 are spelt otherwise."""
+    number = predictions["question_id"].str[1:].astype(int)
+    ids = number.map(str)
+    both = [
+        predictions.assign(model="m", question_id=ids),
+        predictions.assign(model="n", question_id=ids.where(number < 60, ids + ".0")),
+    ]
+    shown = (
+        "20 questions differ in spelling ('60' at a of m; '60.0' at a of n), so that 60 of 100"
+    )
+    with pytest.raises(ValueError, match=re.escape(shown)):
+        compare_states(pd.concat(both), CHECKPOINTS, n_replicates=20)
 
 
 def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions, caplog):

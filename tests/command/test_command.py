@@ -76,6 +76,17 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
     assert sets == [["c", "b"], ["c", "a"], ["b", "a"]]
 
 
+def test_models_that_share_a_part_of_the_questions_are_named(predictions, tmp_path, caplog):
+    predictions = predictions[predictions["estimator"] == "own"]
+    lacking = predictions["question_id"] > "q0009"
+    both = [predictions.assign(model="m"), predictions[lacking].assign(model="n")]
+    pd.concat(both).to_csv(tmp_path / "both.csv", index=False)
+    assert run("compare", tmp_path / "both.csv", "--out", tmp_path / "out", *FAST) == 0
+    said = "the last checkpoints of m and n share 50 of 60 questions and are compared on these"
+    assert said in caplog.text
+    assert said in (tmp_path / "out/report/index.html").read_text()
+
+
 def test_metrics_go_to_standard_output_and_come_from_standard_input(
     predictions, tmp_path, capsys, monkeypatch
 ):

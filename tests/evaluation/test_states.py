@@ -140,13 +140,16 @@ def test_trends_by_hand(answers):
     assert none.empty
 
 
-def test_all_states_of_a_study():
+def test_all_states_of_a_study(caplog):
     predictions = make_predictions(80)
     other = make_predictions(80, seed=1).assign(model="n")
     other = other[(other["question_id"] > "q0009") & (other["estimator"] != "coarse")]
     both = pd.concat([predictions.assign(model="m"), other])
     settings = {"checkpoints": {"m": CHECKPOINTS, "n": CHECKPOINTS}, "pairs": "all", **HOW}
     states, trends = compare_states(both, dataset="quiz", **settings)
+    # n lacks the questions 0 to 9
+    shared = "m and n share 70 of 80 questions and are compared on these"
+    assert caplog.messages == [f"quiz: the last checkpoints of {shared}"]
     check(states, STATES, "states")
     check(trends, TRENDS, "trends")
     across = states[states["other_model"] == "n"]

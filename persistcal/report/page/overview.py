@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.question_ids import partly_shared
+from persistcal.evaluation.question_ids import partly_shared, shared_by_models
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import compare, sentence
@@ -208,6 +208,17 @@ def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
         if not whole:
             lacks.append("the explorer holds a part of the questions.")
         lines += [f"{part.subject.title(study.labels)}: {text}" for text in lacks]
+    by_dataset: dict[str, dict[str, NDArray[np.object_]]] = {}
+    for part in study.parts:
+        answered = part.answers.questions[part.answers.correct[-1] != ABSENT]
+        model = study.labels["models"][part.subject.model]
+        by_dataset.setdefault(part.subject.dataset, {})[model] = answered
+    for dataset, answered_by in by_dataset.items():
+        name = study.labels["datasets"][dataset]
+        lines += [
+            f"{name}: the last checkpoints of {shared}."
+            for shared in shared_by_models(answered_by)
+        ]
     for table in study.tables:
         if table.description is not None and (lost := int(table.rows["value"].isna().sum())):
             lines.append(

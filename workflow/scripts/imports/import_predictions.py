@@ -7,6 +7,7 @@ from persistcal.imports.own_predictions import (
     KNOWN,
     check_columns,
     check_predictions,
+    check_spelling,
     collect_rows,
     imported_answers,
 )
@@ -26,6 +27,7 @@ def import_predictions(
     with naming(file):
         batches = read_batches(file, known=KNOWN, check=check_columns)
         rows = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
+        check_spelling(rows)
         check_predictions(rows, datasets, checkpoints)
     log.info("%d predictions", len(rows))
     predictions = rows[[*PREDICTIONS.about, *PREDICTIONS.schema.names]]
