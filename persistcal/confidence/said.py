@@ -18,7 +18,34 @@ _NUMBER = re.compile(
 )
 _DIGIT = re.compile(r"(?<![A-Za-z])\d")
 _GUESS = re.compile(r"\b([GP])(\d+)\s*[:.)]", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|no|never|neither|nor|hardly|cannot)\b|n['’]t\b")
+# Words that turn a statement against the answer, or make its number a bound (# is the number)
+_DOUBTFUL = re.compile(
+    r"""n['’]?t\b | [<>≤≥≦≧⩽⩾±≠] | \#\s*\+ | \b(?:
+    not|no|non|never|neither|nor|none|cannot|without|hardly|barely|scarcely|seldom|rarely
+    |anything|far|too|if|unless|except|but\s+for|otherwise|instead|else|other|another
+    |different|alternative\w*|contrary|opposite|against
+    |wrong\w*|false\w*|err(?:s|or|ors|oneous\w*)?|mist\w*|fail\w*|doubt\w*|risk\w*|miss\w*
+    |mislead\w*|reject\w*|den(?:y|ies|ied)|lies?
+    |(?:in-?|(?:un|im|ir|dis|mis|non)[-\s]*)
+      (?:correct|tru|likel|sure|certain|accura|valid|prob|plausib|right|reliab|confiden|agree
+      |belie|possib|proper)\w*
+    |at\s+(?:least|most|best|worst)|(?:max|min)(?:imum|imal|imally)?|exceed\w*|bound\w*|range\w*
+    |limit\w*|between|within|up\s?to|upwards?|upper|lower|higher|greater|larger|smaller|fewer
+    |more|less|than|over|under|beyond|short\s+of
+    |(?:above|below|near|nearly|almost|close\s+to)\W+(?:\w+\s+){0,2}\#
+    )(?!\w)""",
+    re.VERBOSE,
+)
+_WRAPPED = re.compile(
+    r"<([^<>]*)>|->"
+)  # a placeholder of a prompt, as it was filled in; an arrow
+# Words that leave an expression, or a bare 0 or 1, as it is
+_NEUTRAL = set(
+    """a b an answer as be by confidence correct expression final for i i'd i'm is it it's its
+    likelihood my of probability proposed rating right say score that that's the think this to
+    true with would""".split()
+)
+_CLAUSE = re.compile(r"[,;:!.]+(?:\s|$)|\s[–—-]\s")
 _MARKUP = str.maketrans("", "", "*_`")
 
 
@@ -36,7 +63,8 @@ def probability(reply: str) -> float | None:
     """Return the probability that the first line with a number states; None where none does.
 
     It is a number from 0 to 1, a percentage or a fraction. A line with several numbers that
-    differ states none, and so does one with a number above 1, whose unit nobody knows.
+    differ states none, and so does one with a number above 1, whose unit nobody knows. A line
+    that may speak against the answer or give a bound is not read.
 
     Examples
     --------
@@ -44,17 +72,33 @@ def probability(reply: str) -> float | None:
     [0.85, 0.85, 0.8]
     >>> [probability(text) for text in ("85", "0.6 or 0.7", "-0.5", "0,8", "unknown")]
     [None, None, None, None, None]
+    >>> [probability(text) for text in ("90% sure it's wrong", "< 0.1", "Incorrect: 0.9")]
+    [None, None, None]
     """
-    for text in answer_part(reply).splitlines():
-        if not _DIGIT.search(text):
-            continue
-        found = [_value(*match.groups()) for match in _NUMBER.finditer(text.lower())]
-        stated = set(found)
-        rest = _NUMBER.sub(" ", text.lower())
-        if len(stated) != 1 or _DIGIT.search(rest) or not 0 <= found[0] <= 1:
-            return None
-        return found[0]
-    return None
+    lines = [line.strip() for line in answer_part(reply).splitlines()]
+    place = next((i for i, line in enumerate(lines) if _DIGIT.search(line)), None)
+    if place is None:
+        return None
+    line = _WRAPPED.sub(r" \1 ", lines[place].lower())
+    found = [_value(*match.groups()) for match in _NUMBER.finditer(line)]
+    rest = _NUMBER.sub("#", line)
+    if len(set(found)) != 1 or _DIGIT.search(rest) or not 0 <= found[0] <= 1:
+        return None
+    # A heading before the number, and a sentence that goes on after it, belong to it.
+    heading = next((text for text in reversed(lines[:place]) if text), "")
+    after = lines[place + 1] if lines[place + 1 :] else ""
+    statement = f"{heading.lower()} {rest}" if heading.endswith(":") else rest
+    if _DOUBTFUL.search(f"{statement} {after}" if after[:1].islower() else statement):
+        return None
+    is_bare = {match[0].rstrip(".") for match in _NUMBER.finditer(line)} <= {"0", "1"}
+    if is_bare and (not _is_neutral(rest) or re.search(r"\banswer\W*#", rest)):
+        return None
+    return found[0]
+
+
+def _is_neutral(text: str) -> bool:
+    """Return whether each word of a text leaves what is beside it as it is."""
+    return set(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*|\w+-|-\w+", text)) <= _NEUTRAL
 
 
 def _value(number: str, percent: str | None, parts: str | None) -> float:
@@ -91,20 +135,26 @@ def guesses(reply: str) -> list[tuple[str, float | None]]:
 def on_scale(reply: str, scale: Mapping[str, float]) -> float | None:
     """Return the probability of the one expression of `scale` in a reply's first line.
 
-    None where there is none, several of different probabilities, or a negation beside it.
+    None where there is none, or several of different probabilities; where its clause has other
+    words than "it is", "I would say" and the like; and where the line may deny the expression.
 
     Examples
     --------
     >>> scale = {"likely": 0.7, "highly unlikely": 0.05, "unlikely": 0.2}
-    >>> [on_scale(text, scale) for text in ("Highly unlikely.", "It is likely", "not likely")]
-    [0.05, 0.7, None]
+    >>> [on_scale(text, scale) for text in ("Highly unlikely.", "It is likely")]
+    [0.05, 0.7]
+    >>> [on_scale(text, scale) for text in ("not likely", "far from likely", "less likely")]
+    [None, None, None]
     """
     first = next(iter(answer_part(reply).casefold().splitlines()), "")
     by_word = {word.strip().casefold(): value for word, value in scale.items()}
     longest_first = sorted(by_word, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
     stated = {by_word[match[0]] for match in pattern.finditer(first)}
-    if len(stated) != 1 or _NEGATION.search(pattern.sub(" ", first)):
+    clauses = _CLAUSE.split(pattern.sub(" # ", first))
+    if len(stated) != 1 or "?" in first or any(map(_DOUBTFUL.search, clauses)):
+        return None
+    if not all(_is_neutral(clause) for clause in clauses if "#" in clause):
         return None
     return stated.pop()
 
