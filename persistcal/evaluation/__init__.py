@@ -19,8 +19,6 @@ recipes: intervals over seeds and questions: of a recipe, and not of the adapter
 reliability: accuracy as a smooth function of confidence, with a bootstrap band
 replicates: bootstrap replicates of metrics, and the table that keeps them
 significance: estimators that the best one of a comparison block significantly outperforms
-smooth_ece: smoothECE with automatic bandwidth, of many weightings of answers at once
-smoothing: smoothing by reflected Gaussians on the grids of `relplot`, as products of matrices
+smooth_ece: smoothECE with automatic bandwidth, for many weightings of answers at once
 ties: numbers that would be equal but for rounding are made equal
-weightings: smoothECE at given bandwidths, of the same answers under many weightings at once
 """

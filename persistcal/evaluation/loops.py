@@ -28,62 +28,6 @@ def compilable(weights: NDArray) -> NDArray:
 
 
 @_compiled
-def sum_on_folded_grid(
-    left: NDArray[np.intp],
-    share: Array,
-    residual: Array,
-    weights: NDArray,
-    even: Array,
-    odd: Array,
-    mass: Array,
-) -> None:
-    """Split weighted answers between grid points, and fold the grid at its middle.
-
-    Answers are in ascending order, each with the grid point on its `left`, the `share` of the
-    one on its right and its row of `weights`. Filled, (n_halved, n_columns) each: the even and
-    the odd half of the residuals, and `mass`, the even half of the answers.
-    """
-    n_columns = weights.shape[1]
-    at_left, at_right = np.zeros(n_columns), np.zeros(n_columns)
-    mass_left, mass_right = np.zeros(n_columns), np.zeros(n_columns)
-    even[:], odd[:], mass[:] = 0, 0, 0
-    for answer in range(len(left)):
-        right_share, left_share = share[answer], 1 - share[answer]
-        right_residual = right_share * residual[answer]
-        left_residual = left_share * residual[answer]
-        row = weights[answer]
-        for j in range(n_columns):
-            weight = np.float64(row[j])
-            at_left[j] += left_residual * weight
-            at_right[j] += right_residual * weight
-            mass_left[j] += left_share * weight
-            mass_right[j] += right_share * weight
-        point = left[answer]
-        if answer + 1 == len(left) or left[answer + 1] > point:
-            _fold_in(point, at_left, mass_left, even, odd, mass)
-            _fold_in(point + 1, at_right, mass_right, even, odd, mass)
-
-
-@_compiled
-def _fold_in(
-    point: int, residuals: Array, answers: Array, even: Array, odd: Array, mass: Array
-) -> None:
-    """Add what lies on a grid point to the halves of the grid, and begin anew."""
-    middle = len(even) - 1
-    to_even, to_odd = (1.0, 1.0) if point < middle else (1.0, -1.0)
-    if point == middle:
-        to_even, to_odd = 2.0, 0.0
-    at = min(point, 2 * middle - point)
-    even_row, odd_row, mass_row = even[at], odd[at], mass[at]
-    for j in range(len(residuals)):
-        even_row[j] += to_even * residuals[j]
-        odd_row[j] += to_odd * residuals[j]
-        mass_row[j] += to_even * answers[j]
-        residuals[j] = 0
-        answers[j] = 0
-
-
-@_compiled
 def count_pairs(
     rows: NDArray[np.intp],
     correct: NDArray[np.bool_],

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.draws import question_blocks
-from persistcal.evaluation.smooth_ece import smooth_ece
-from persistcal.evaluation.smoothing import (
+from persistcal.evaluation.smooth_ece import (
     COARSEST,
     N_BANDWIDTHS,
     Array,
     mesh,
     n_grid_points,
     place,
+    smooth_ece,
     smoothing_at,
 )
 

@@ -18,7 +18,6 @@ from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import draw_sequences, reach, take
 from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
-from persistcal.evaluation.smoothing import GRID
 
 Estimator = tuple[str, str]  # train_dataset and name
 MEMORY = 500_000_000  # bytes that the replicates of a block may take,
@@ -106,9 +105,8 @@ def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: 
     n_answers = sum(len(part.questions) for part in data.full)
     largest = max((len(part.questions) for part in [*data.full, *data.contrast]), default=0)
     nearby = 2 * reach * np.min_scalar_type(n_questions).itemsize
-    # counts of all questions, of the pooled answers, and of a component while it is drawn;
-    # then SmoothECE's cosines, and its grid
-    bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000 + 8 * GRID
+    # counts of all questions, of the pooled answers, and of a component while it is drawn
+    bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000
     return min(LARGEST_BLOCK, max(1, memory // bytes_each))
 
 

@@ -1,20 +1,35 @@
-"""SmoothECE with automatic bandwidth, of many weightings of the same answers at once.
+"""SmoothECE with automatic bandwidth, for many weightings of the same answers at once.
 
-The residuals (confidence minus correctness) are smoothed by a reflected Gaussian; SmoothECE is
-the mean absolute smoothed residual, at the bandwidth that equals it. Grids, truncation and
-search are those of the reference implementation, `relplot.smECE`; the search visits only
-bandwidths k/1024, few of them per weighting.
+The residuals (confidence minus correctness) are smoothed by a reflected Gaussian. SmoothECE is
+the mean absolute smoothed residual at the bandwidth that equals it. Grids, truncation and
+search are those of the reference implementation, `relplot.smECE`: answers are split between the
+two nearest points of a grid, smoothed there, and read at the points of a coarser mesh.
+Bandwidths are k/1024; the narrowest one that is at least SmoothECE is chosen.
+
+On a mirrored grid a symmetric kernel multiplies each cosine by a factor, so smoothing is a
+cosine transform with a row of factors for each bandwidth. Bandwidths below 11/1024 have finer
+grids, and a sparse matrix each.
 """
+
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.fft import dct
 
-from persistcal.evaluation.smoothing import N_BANDWIDTHS, Array
-from persistcal.evaluation.weightings import Weighted
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
 
-NARROWEST = 2  # narrower bandwidths, below 0.001, are never tried
+N_BANDWIDTHS = 1024
+NARROWEST = 2  # k; narrower bandwidths, below 0.001, are never tried
+COARSEST = 11  # the smallest k whose grid has GRID points, as all wider ones have
+GRID = 1001
+DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
+CHUNK = 200  # columns at a time, so that their grids stay in the cache; no power of 2
 N_SECANTS = 6  # steps of the search before it halves
-FEW = 8  # answers for each distinct one, from which on equal ones are put together
+FEW = 8  # answers per distinct answer, from which on equal answers are merged
 
 
 def smooth_ece(
@@ -53,83 +68,207 @@ def smooth_ece(
     residual = stated - np.asarray(correct, float)
     columns = weight[:, None] if weight.ndim == 1 else weight
     stated, residual, distinct = _distinct(stated, residual, columns)
-    column: slice | NDArray[np.intp] = slice(None)
+    column: slice | Integers = slice(None)
     if len(distinct) < len(columns):  # then whole columns are often equal, too
         distinct, column = np.unique(distinct, axis=1, return_inverse=True)
-    values = _Search(Weighted(stated, residual, distinct)).values()[column]
-    return values.reshape(weight.shape[1:])[()]
+    order = np.argsort(stated)  # neighbours on the grid are read one after the other
+    stated, residual = stated[order], residual[order]
+    grids = sparse.vstack(
+        [place(stated, values, GRID) for values in (residual, np.ones(len(stated)))]
+    )
+    values, start = np.empty(distinct.shape[1]), Start(64, -0.5)
+    for first in range(0, len(values), CHUNK):
+        chunk = distinct[:, first : first + CHUNK][order].astype(float)
+        residuals, masses = np.split(np.ascontiguousarray((grids @ chunk).T), [GRID], axis=1)
+        weighted = Weighted(stated, residual, chunk, dct(residuals, type=1), masses)
+        values[first : first + CHUNK], start = _search(weighted, start)
+    return values[column].reshape(weight.shape[1:])[()]
 
 
 def _distinct(
     confidence: Array, residual: Array, weights: NDArray
 ) -> tuple[Array, Array, NDArray]:
-    """Order answers by confidence; where few are distinct, add up the weights of equal ones."""
+    """Add up the weights of equal answers, if few answers are distinct."""
     order = np.lexsort((residual, confidence))
-    confidence, residual, weights = confidence[order], residual[order], weights[order]
-    differs = (np.diff(confidence) != 0) | (np.diff(residual) != 0)
+    differs = (np.diff(confidence[order]) != 0) | (np.diff(residual[order]) != 0)
     first = np.flatnonzero(np.concatenate([[True], differs])[: len(confidence)])
     if FEW * len(first) >= len(confidence):
         return confidence, residual, weights
     dtype = np.uint32 if weights.dtype == np.uint8 else float
-    summed = [some.sum(axis=0, dtype=dtype) for some in np.split(weights, first[1:])]
-    return confidence[first], residual[first], np.array(summed)
+    summed = [some.sum(axis=0, dtype=dtype) for some in np.split(weights[order], first[1:])]
+    return confidence[order[first]], residual[order[first]], np.array(summed)
 
 
-class _Search:
-    """The bandwidth that relplot's bisection ends at, for each column.
+class Start(NamedTuple):
+    """First bandwidth of a search, as k, and how steeply SmoothECE falls there."""
 
-    That is the narrowest k/1024 at which SmoothECE is not above the bandwidth.
+    k: int
+    slope: float
+
+
+class Weighted(NamedTuple):
+    """Answers under several weightings, (n_answers, n_columns).
+
+    `spectrum`, the cosine transform of the residuals on the grid, and `masses`, the number of
+    answers on the grid, have the shape (n_columns, GRID).
     """
 
-    def __init__(self, weighted: Weighted) -> None:
-        self.weighted = weighted
-        n = len(weighted.even)
-        # the widest bandwidth known to be too narrow, and the narrowest known not to be
-        self.narrow, self.wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
-        self.value, self.at = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE, and at which k
-        self.guess = np.full(n, weighted.prospect.usual)
+    confidence: Array
+    residual: Array
+    weights: Array
+    spectrum: Array
+    masses: Array
 
-    def values(self) -> Array:
-        """Return SmoothECE at the bandwidth of each column."""
-        if not self.weighted.is_small:  # else exact values are cheap
-            self._approach()
-        n_steps = 0
-        while len(
-            columns := np.flatnonzero((self.wide - self.narrow > 1) | (self.at != self.wide))
-        ):
-            n_steps += 1
-            middle = (self.narrow + self.wide) // 2
-            k = self.guess if n_steps <= N_SECANTS else middle
-            k = np.clip(k, self.narrow + 1, np.maximum(self.narrow + 1, self.wide - 1))
-            self._evaluate(k, columns, exact=True)
-        return np.where(self.weighted.is_defined(), self.value, np.nan)
+    def smooth_ece(self, k: Integers, columns: Integers) -> Array:
+        """Return SmoothECE of some columns, each at its bandwidth k/1024."""
+        values = np.empty(len(columns))
+        n_mesh = _n_mesh(k)
+        for n in np.unique(n_mesh):
+            some = np.flatnonzero(n_mesh == n)
+            if k[some[0]] < COARSEST:  # narrow bandwidths have a mesh each
+                values[some] = self._on_fine_grid(int(k[some[0]]), columns[some])
+                continue
+            row, where = k[some] - COARSEST, columns[some]
+            smoothed = dct(self.spectrum[where] * _factors()[row], type=1)
+            left, share = split(np.linspace(0, 1, n), GRID)
+            read = smoothed[:, left] * (1 - share) + smoothed[:, left + 1] * share
+            density = np.einsum("ij,ij->i", self.masses[where], _density_shares()[row])
+            values[some] = np.abs(read).mean(axis=1) / (density + DENSITY_FLOOR)
+        return values
 
-    def _approach(self) -> None:
-        """Improve the guesses by the cosines that are there."""
-        served, usual = self.weighted.served, self.weighted.prospect.usual
-        self._evaluate(self.guess, np.arange(len(self.guess)), exact=usual in served)
-        self._evaluate(self.guess, np.flatnonzero(self.guess >= served.stop), exact=False)
+    def _on_fine_grid(self, k: int, columns: Integers) -> Array:
+        chunk, smoother, n = self.weights[:, columns], _smoothing(k), n_grid_points(k)
+        smoothed, density = (
+            smoother @ (place(self.confidence, values, n) @ chunk)
+            for values in (self.residual, np.ones(len(chunk)))
+        )
+        return np.abs(smoothed).mean(axis=0) / (density.mean(axis=0) + DENSITY_FLOOR)
 
-    def _evaluate(self, k: NDArray[np.intp], columns: NDArray[np.intp], *, exact: bool) -> None:
-        k = k[columns]
-        if exact:
-            value = self.weighted.smooth_ece(k, columns)
-            self._bracket(k, columns, value)
-        else:
-            value = self.weighted.approximate(k, columns)
-        sigma, slope = k / N_BANDWIDTHS, self.weighted.prospect.slope
-        crossing = np.ceil(N_BANDWIDTHS * (sigma + (value - sigma) / (1 - slope)))
-        self.guess[columns] = crossing.clip(NARROWEST, N_BANDWIDTHS)
 
-    def _bracket(self, k: NDArray[np.intp], columns: NDArray[np.intp], value: Array) -> None:
+def _search(weighted: Weighted, start: Start) -> tuple[Array, Start]:
+    """Return SmoothECE of each column, and where to start the search of similar columns.
+
+    Each column's search ends at the bandwidth of relplot's bisection: the narrowest k/1024 at
+    which SmoothECE is not above the bandwidth.
+    """
+    n = len(weighted.masses)
+    # the widest k known to be too narrow, and the narrowest k known not to be
+    narrow, wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
+    guess, slope = np.full(n, start.k), np.full(n, start.slope)
+    value, at = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE, and at which k
+    n_steps = 0
+    while len(open_ := np.flatnonzero((wide - narrow > 1) | (at != wide))):
+        n_steps += 1
+        k = (guess if n_steps <= N_SECANTS else (narrow + wide) // 2)[open_]
+        lowest = narrow[open_] + 1
+        k = np.clip(k, lowest, np.maximum(lowest, wide[open_] - 1))
+        found, sigma = weighted.smooth_ece(k, open_), k / N_BANDWIDTHS
+        step = sigma - at[open_] / N_BANDWIDTHS
+        if n_steps > 1:
+            secant = np.divide(found - value[open_], step, out=slope[open_], where=step != 0)
+            slope[open_] = secant.clip(-20, 0.2)
+        value[open_], at[open_] = found, k
         # Smoothing wider lowers SmoothECE but for truncation and grids, which raise it by less
         # than a quarter per unit: so it equals the bandwidth between sigma and `bound`.
-        sigma = k / N_BANDWIDTHS
-        bound = value + (value - sigma) / 3
-        wide = np.ceil(N_BANDWIDTHS * np.maximum(sigma, bound)).astype(int)
-        narrow = np.floor(N_BANDWIDTHS * np.minimum(sigma, bound)).astype(int)
-        self.wide[columns] = wide = np.minimum(self.wide[columns], wide)
-        self.narrow[columns] = np.minimum(np.maximum(self.narrow[columns], narrow), wide - 1)
-        found = wide == k
-        last = columns[found]
-        self.value[last], self.at[last] = value[found], k[found]
+        bound = found + (found - sigma) / 3
+        above = np.ceil(N_BANDWIDTHS * np.maximum(sigma, bound)).astype(int)
+        below = np.floor(N_BANDWIDTHS * np.minimum(sigma, bound)).astype(int)
+        wide[open_] = np.minimum(wide[open_], above)
+        narrow[open_] = np.minimum(np.maximum(narrow[open_], below), wide[open_] - 1)
+        crossing = sigma + (found - sigma) / (1 - slope[open_])
+        guess[open_] = np.ceil(N_BANDWIDTHS * crossing).astype(int)
+    defined = weighted.masses.sum(axis=1) > 0
+    return np.where(defined, value, np.nan), Start(int(np.median(at)), float(np.median(slope)))
+
+
+def n_grid_points(k: int) -> int:
+    """Return the number of grid points at the bandwidth k/1024."""
+    return max(2000, round(20 * N_BANDWIDTHS / k)) // 2 + 1
+
+
+def _n_mesh(k: int | Integers) -> Integers:
+    return np.maximum(np.round(10 * N_BANDWIDTHS / np.asarray(k)), 200).astype(int)
+
+
+def mesh(k: int) -> Array:
+    """Return where smoothed values are read at the bandwidth k/1024."""
+    return np.linspace(0, 1, int(_n_mesh(k)))
+
+
+def split(confidence: Array, n_points: int) -> tuple[NDArray[np.int_], Array]:
+    """Return the grid point on the left of each confidence, and the share of the right one."""
+    position = confidence * (n_points - 1)
+    left = position.astype(int).clip(0, n_points - 2)
+    return left, position - left
+
+
+def place(confidence: Array, values: Array, n_points: int) -> sparse.csr_matrix:
+    """Return the matrix (n_points, n_answers) that puts answers times values on a grid."""
+    left, share = split(confidence, n_points)
+    n = np.arange(len(confidence))
+    return sparse.csr_matrix(
+        (np.r_[(1 - share) * values, share * values], (np.r_[left, left + 1], np.r_[n, n])),
+        shape=(n_points, len(confidence)),
+    )
+
+
+def _kernel(k: int | NDArray[np.int_], n_points: int) -> Array:
+    """Return a Gaussian of bandwidth k/1024 around the middle of a grid."""
+    sigma = k / N_BANDWIDTHS
+    height = 1 / (np.sqrt(2 * np.pi) * sigma)
+    return height * np.exp(-((np.linspace(0, 1, n_points) - 0.5) ** 2) / (2 * sigma**2))
+
+
+@lru_cache(maxsize=COARSEST)
+def _smoothing(k: int) -> sparse.csr_matrix:
+    """Return smoothing by k/1024 as a matrix (mesh points, grid points), any k."""
+    return smoothing_at(mesh(k), k)
+
+
+def smoothing_at(at: Array, k: int) -> sparse.csr_matrix:
+    """Return smoothing by k/1024, read at some points of [0, 1]: (points, grid points).
+
+    The grid is mirrored once at 0 and once at 1.
+    """
+    n_points = n_grid_points(k)
+    shape = _kernel(k, n_points)
+    centre = (n_points - 1) // 2
+    left, share = split(at, n_points)
+    reach = min(centre, 9 * k * n_points // N_BANDWIDTHS)  # beyond 9 sigma it is below 1e-17
+    offset = np.arange(-reach, reach + 3)
+    padded = np.concatenate([[0.0], shape, np.zeros(3)])
+    at_left, at_right = padded[centre + offset + 1], padded[centre + offset]
+    values = np.outer(1 - share, at_left) + np.outer(share, at_right)
+    point = np.abs(left[:, None] + offset)
+    point = np.where(point < n_points, point, 2 * (n_points - 1) - point)
+    row = np.broadcast_to(np.arange(len(at))[:, None], point.shape)
+    return sparse.csr_matrix(
+        (values.ravel(), (row.ravel(), point.ravel())), shape=(len(at), n_points)
+    )
+
+
+@lru_cache(maxsize=1)  # of 8 MB
+def _factors() -> Array:
+    """Return what smoothing multiplies each cosine by: (bandwidths from COARSEST on, GRID).
+
+    The factors contain the scale of the inverse transform.
+    """
+    half = np.zeros((N_BANDWIDTHS - COARSEST + 1, GRID))
+    k = np.arange(COARSEST, N_BANDWIDTHS + 1)[:, None]
+    half[:, : GRID // 2 + 1] = _kernel(k, GRID)[:, GRID // 2 :]  # cut at a distance of 0.5
+    return dct(half, type=1) / (2 * (GRID - 1))
+
+
+@lru_cache(maxsize=1)  # of 8 MB
+def _density_shares() -> Array:
+    """Return the mean over the mesh of an answer at each grid point, smoothed.
+
+    The shape is that of `_factors`. Smoothing is linear, so these are columns of the transposed
+    matrix; the transposed cosine transform weighs the ends by 1 and the other points by 2.
+    """
+    times = np.full(GRID, 2.0)
+    times[[0, -1]] = 1
+    sizes = _n_mesh(np.arange(COARSEST, N_BANDWIDTHS + 1)).tolist()
+    mean_read = {n: place(np.linspace(0, 1, n), np.full(n, 1 / n), GRID).sum(1) for n in sizes}
+    on_mesh = np.array([np.asarray(mean_read[n]).ravel() for n in sizes])
+    return times * dct(_factors() * dct(on_mesh / times, type=1), type=1)

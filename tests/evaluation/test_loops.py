@@ -5,32 +5,12 @@ import numpy as np
 import pytest
 
 from persistcal.evaluation import loops
-from persistcal.evaluation.smoothing import GRID, HALF, fold, fold_even, place, split
 
 WEIGHTS = [np.uint8, float]
 
 
 def counts(n_rows, n_columns, dtype):
     return np.random.default_rng(n_rows).poisson(1, (n_rows, n_columns)).astype(dtype)
-
-
-@pytest.mark.parametrize("dtype", WEIGHTS)
-@pytest.mark.parametrize(
-    "confidence",
-    [[0, 0.5, 1], [0.4995, 0.4995, 0.5, 0.5001], np.linspace(0, 1, 400) ** 3],
-    ids=["ends and middle", "around the middle", "many"],
-)
-def test_sums_on_the_folded_grid_are_those_of_sparse_matrices(confidence, dtype):
-    confidence = np.array(confidence, float)
-    residual = confidence - (np.arange(len(confidence)) % 2)
-    weights = counts(len(confidence), 7, dtype)
-    halves = np.full((3, HALF, 7), np.nan)
-    loops.sum_on_folded_grid(*split(confidence, GRID), residual, weights, *halves)
-    expected = [
-        *fold(place(confidence, residual, GRID) @ weights),
-        fold_even(place(confidence, np.ones(len(confidence)), GRID) @ weights),
-    ]
-    np.testing.assert_allclose(halves, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", WEIGHTS)

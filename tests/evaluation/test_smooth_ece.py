@@ -4,19 +4,12 @@ import relplot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from persistcal.evaluation.smooth_ece import smooth_ece
-from persistcal.evaluation.smoothing import (
-    FREQUENCIES_END,
-    GRID,
-    density_share,
-    density_shares,
-    fold,
-    n_frequencies,
+from persistcal.evaluation.smooth_ece import (
+    CHUNK,
+    mesh,
     n_grid_points,
-    smoothing,
-    wave_smoother,
-    waves,
-    wide_smoother,
+    smooth_ece,
+    smoothing_at,
 )
 
 confidences = st.one_of(
@@ -79,25 +72,20 @@ def test_weights_are_repetitions(pairs, data):
 
 
 @pytest.mark.parametrize(
-    "n, sharpness, what",
-    [
-        (1500, 1.0, "few cosines, grid"),
-        (400, 0.7, "few cosines, confidences"),
-        (1500, 0.3, "wide kernels, grid"),
-        (400, 0.2, "wide kernels, confidences"),
-        (400, None, "tenths"),
-    ],
+    "n, sharpness",
+    [(1500, 1.0), (400, 0.7), (1500, 0.3), (400, 0.2), (400, None)],
+    ids=["narrow", "few answers", "wide", "wide, few answers", "tenths"],
 )
-def test_replicates_equal_relplot_one_by_one(n, sharpness, what):
+def test_replicates_equal_relplot_one_by_one(n, sharpness):
     rng = np.random.default_rng(1)
     logit = 2 * rng.normal(size=n)
     correct = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(float)
     confidence = 1 / (1 + np.exp(-(sharpness or 1) * logit))
-    if what == "tenths":
+    if sharpness is None:
         confidence = np.round(confidence, 1)
-    counts = rng.multinomial(n, np.full(n, 1 / n), size=250).T.astype(np.uint8)
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=CHUNK + 50).T.astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
-    for column in range(0, 250, 25):
+    for column in range(0, CHUNK + 50, 25):
         times = counts[:, column]
         expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
         assert values[column] == pytest.approx(expected, abs=1e-9)
@@ -126,32 +114,5 @@ def test_without_weight_it_is_undefined():
 @pytest.mark.parametrize("k", [2, 7, 11, 60])
 def test_smoothing_only_moves_what_is_on_the_grid(k):
     # a Gaussian of height 1 / (√(2π) σ) sums to the points of a unit, wherever it is mirrored
-    rows = np.asarray(smoothing(k).sum(axis=1)).ravel()
+    rows = np.asarray(smoothing_at(mesh(k), k).sum(axis=1)).ravel()
     np.testing.assert_allclose(rows, n_grid_points(k) - 1, rtol=1e-12)
-
-
-@pytest.mark.parametrize("k", [11, 40, 70, 95, 300, 1024])
-def test_both_halves_together_are_smoothed_as_the_whole(k):
-    on_grid = np.random.default_rng(k).normal(size=GRID)
-    halves = fold(on_grid)
-    if k < FREQUENCIES_END:
-        smoother = wave_smoother(k)
-        halves = [
-            half @ wave for half, wave in zip(halves, waves(n_frequencies(k)), strict=True)
-        ]
-    else:
-        smoother = wide_smoother(k)
-    even, odd = halves[0] @ smoother.even, halves[1] @ smoother.odd
-    whole = smoothing(k) @ on_grid
-    first = len(even)
-    size = np.abs(whole).max()
-    np.testing.assert_allclose((even + odd) / size, whole[:first] / size, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(
-        (even - odd) / size, whole[::-1][:first] / size, rtol=0, atol=1e-9
-    )
-
-
-def test_shares_of_several_bandwidths_are_those_of_each():
-    coefficients, basis = density_shares(60, 95)
-    each = [density_share(k) for k in range(60, 95)]
-    np.testing.assert_allclose(coefficients @ basis, each, rtol=0, atol=1e-10)
