@@ -7,8 +7,9 @@ RUN := $(VENV)/bin
 PIP := $(RUN)/python -m pip install --disable-pip-version-check --progress-bar off --no-compile -q
 PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check --progress-bar off -q
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
+PRETRAINING := config/atlas.yaml config/atlas_pretraining.yaml
 
-.PHONY: install demo lab lab-real cost rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
+.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -39,17 +40,23 @@ $(VENV)/smollm2: $(VENV)/ready
 install: $(VENV)/ready  ## set up .venv, which holds snakemake and all packages
 
 demo: $(VENV)/ready  ## run the embedded atlas study end to end
-	@$(RUN)/python tools/fork_jobs.py $(ATLAS) --quiet rules
+	@$(RUN)/python tools/fork_jobs.py $(ATLAS) --quiet rules host
+
+report: $(VENV)/ready  ## write Snakemake's report of the demo: results/atlas/report.html
 	@PATH="$(CURDIR)/$(RUN):$$PATH" snakemake $(ATLAS) --report results/atlas/report.html
-	@echo
-	@echo "The atlas study is complete:"
-	@echo "  table    results/atlas/tables/oracle_vs_methods.csv (.tex)"
-	@echo "  figures  results/atlas/figures/*.png (.pdf)"
-	@echo "  report   results/atlas/report.html"
-	@echo "  page     results/atlas/report/index.html: what it says, and every answer behind it"
+
+# SEED=18 makes the checkpoints of another pre-training.
+SEED ?= 17
+PRETRAINED := results/atlas_pretraining/seed$(SEED)
+pretrain: $(VENV)/ready  ## pre-train the checkpoints of resources/atlas from scratch (7 min)
+	@$(RUN)/python tools/fork_jobs.py --profile profiles/laptop --configfile $(PRETRAINING) \
+	  --config results=$(PRETRAINED) 'models={atlas: {pretraining: {seed: $(SEED)}}}' --quiet rules host \
+	  -- $(PRETRAINED)/checkpoints/atlas/p100.json $(PRETRAINED)/checkpoints/atlas-verifier/p100.json
+	@$(RUN)/python -m tools.export_checkpoints $(PRETRAINED) $(PRETRAINED)/float16
 
 lab: $(VENV)/ready  ## make and evaluate edited, unlearned and further states of atlas (12 min)
-	@$(RUN)/python tools/fork_jobs.py $(ATLAS) config/lab.yaml --quiet rules
+	@$(RUN)/python tools/fork_jobs.py --profile profiles/laptop \
+	  --configfile $(PRETRAINING) config/lab.yaml --quiet rules
 	@echo
 	@echo "The laboratory is complete:"
 	@echo "  table    results/lab/tables/by_change.csv (.tex), from results/lab/changes.csv"

@@ -71,7 +71,7 @@ class TrainedWith(NamedTuple):
 def atlas(n_questions: int) -> TrainedWith:
     """Return the study of two checkpoints of atlas."""
     template = (PROMPTS / "confidence_atlas.txt").read_text(encoding="utf-8")
-    folder = ATLAS / "pretrained/atlas"
+    folder = Path(__file__).parents[1] / "resources/atlas"
     questions = artifacts.read(ATLAS / "questions/atlas.parquet", artifacts.QUESTIONS)
     chosen = questions[questions["split"].eq("train")].sort_values("index").head(n_questions)
     data, asked, correct = {}, {}, []

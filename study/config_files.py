@@ -4,6 +4,7 @@ import copy
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 from snakemake.common.configfile import load_configfile
@@ -31,7 +32,30 @@ def over_defaults(config: Config, project: Path) -> Config:
         update_config(merged, load_configfile(project / "config" / name))
     update_config(merged, config)
     _add_stated(merged)
+    settle_sources(merged, project)
     return merged
+
+
+def settle_sources(config: Config, project: Path) -> None:
+    """Drop each `repo` and `revision` that is null, and find folders of the `project`.
+
+    A file that is laid over another one takes a key back with null. A folder is looked for in
+    the working directory and then in the project, like a prompt.
+    """
+    for model in _mappings(config["models"]):
+        for source in (model, *_mappings(model.get("checkpoints"))):
+            for key in ("repo", "revision"):
+                if key in source and source[key] is None:
+                    del source[key]
+            repo = source.get("repo")
+            if isinstance(repo, str) and not Path(repo).exists() and (project / repo).is_dir():
+                source["repo"] = str(project / repo)
+
+
+def _mappings(catalogue: Any) -> list[Config]:  # noqa: ANN401
+    """Return the entries of a catalogue that are mappings; the schema refuses others."""
+    entries = catalogue.values() if isinstance(catalogue, dict) else []
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def _add_stated(config: Config) -> None:

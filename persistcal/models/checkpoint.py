@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ from persistcal.store.files import (
     inside,
     last_part,
     names_in,
+    read_bytes,
     read_text,
     sha256,
     size,
@@ -45,6 +47,10 @@ SMALL_FILES = [
     *TOKENIZER_FILES,
     "chat_template*",
 ]
+
+# Digests of a local repository's files, as `sha256sum` writes them, if there is one
+SUMS = "SHA256SUMS"
+POINTER = b"version https://git-lfs"
 
 ALWAYS_READ = 2**31  # bytes: their digests take about 1.5 s
 
@@ -211,8 +217,46 @@ def local_checkpoint(
     there = files_that_matter(
         str(folder), names_in(folder), lambda name: inside(folder, name), patterns
     )
+    for name in there[0]:
+        _refuse_pointer(inside(folder, name))
     weights, files = ({name: digest(inside(folder, name)) for name in part} for part in there)
     return Checkpoint(str(folder), last_part(folder), None, weights, files)
+
+
+def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha256) -> None:
+    """Refuse a file of a local revision that is not as the repository's `SHA256SUMS` lists it.
+
+    A repository without this file is not checked.
+    """
+    sums = inside(repo, SUMS)
+    lines = read_text(sums).splitlines() if exists(sums) else []
+    for number, line in enumerate(lines, start=1):
+        listed = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
+        if listed is None:
+            raise CheckpointError(
+                f"{sums}: line {number} is not a SHA-256 and a path; write the file again with "
+                "`sha256sum */*`, or delete it."
+            )
+        if not listed[2].startswith(f"{revision}/"):
+            continue
+        path = inside(repo, listed[2])
+        again = f"get it again; in a clone, `git checkout -- {path}` does"
+        if not exists(path):
+            raise CheckpointError(f"{path}, which {sums} lists, is missing; {again}.")
+        _refuse_pointer(path)
+        if digest(path) != listed[1]:
+            raise CheckpointError(
+                f"{path} is not the file that {sums} lists (SHA-256 {listed[1]}); {again}."
+            )
+
+
+def _refuse_pointer(path: str) -> None:
+    """Refuse a file that Git LFS left in the place of another one."""
+    if size(path) < 1024 and read_bytes(path).startswith(POINTER):
+        raise CheckpointError(
+            f"{path} is a pointer of Git LFS and not the file itself; get it with "
+            "`git lfs pull`."
+        )
 
 
 def save_checkpoint(

@@ -24,6 +24,7 @@ from persistcal.models.checkpoint import (
     SMALL_FILES,
     Checkpoint,
     CheckpointError,
+    check_sums,
     files_that_matter,
     local_checkpoint,
 )
@@ -56,7 +57,9 @@ def resolve_revision(
         folder = inside(repo, revision)
         if not is_folder(folder):
             raise _no_revision(repo, revision, _folders_in(repo))
-        return local_checkpoint(folder, digests.of if digests else sha256, patterns)
+        digest = digests.of if digests else sha256
+        check_sums(repo, revision, digest)
+        return local_checkpoint(folder, digest, patterns)
     try:
         return _resolve_on_hub(repo, revision, patterns)
     except RevisionNotFoundError:

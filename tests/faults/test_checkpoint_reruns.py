@@ -6,7 +6,7 @@ import time
 import pytest
 from own_study import lexical_study
 from tiny_models import tiny_model, tiny_tokenizer
-from workflow_runs import ATLAS, planned, snakemake
+from workflow_runs import PRETRAINING, planned, snakemake
 
 from persistcal.models.checkpoint import Checkpoint, CheckpointError
 from persistcal.models.load import open_tokenizer
@@ -81,7 +81,7 @@ def test_different_tokenizers_are_named_and_a_change_under_results_is_refused(fo
 def pretrained(tmp_path_factory):
     """Two checkpoints of the small atlas study."""
     folder = tmp_path_factory.mktemp("pretrained")
-    snakemake(folder, "-c1", "out/checkpoints/atlas/p20.json", configs=ATLAS)
+    snakemake(folder, "-c1", "out/checkpoints/atlas/p20.json", configs=PRETRAINING)
     return folder
 
 
@@ -92,7 +92,7 @@ def test_a_touch_of_pretrained_files_reruns_nothing(pretrained):
     now = time.time()
     for path in (pretrained / "out/pretrained").rglob("*"):
         os.utime(path, (now, now))
-    jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=ATLAS))
+    jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=PRETRAINING))
     assert "pretrain_checkpoint" not in jobs and jobs["generate_beams"] == 1
 
 
@@ -107,9 +107,8 @@ def test_a_deleted_file_of_a_pretrained_checkpoint_is_made_again(pretrained, nam
         CheckpointError, match=f"{name} is missing; run again, and the workflow makes it again"
     ):
         record.check(path.parent, record.files | record.weights)
-    assert (
-        planned(snakemake(pretrained, "-n", BEAMS, configs=ATLAS))["pretrain_checkpoint"] == 1
-    )
+    jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=PRETRAINING))
+    assert jobs["pretrain_checkpoint"] == 1
     path.write_bytes(before)
 
 
@@ -119,10 +118,10 @@ def test_a_damaged_optimizer_is_not_gone_on_from(pretrained, monkeypatch):
     content[-5] ^= 1
     path.write_bytes(content)
     target = "out/checkpoints/atlas/p30.json"
-    output = snakemake(pretrained, "-c1", target, configs=ATLAS, check=False)
+    output = snakemake(pretrained, "-c1", target, configs=PRETRAINING, check=False)
     assert "p20/optimizer.safetensors is damaged, or what is beside it" in output
     path.unlink()  # as the sentence says
-    snakemake(pretrained, "-c1", target, configs=ATLAS)
+    snakemake(pretrained, "-c1", target, configs=PRETRAINING)
     assert Checkpoint.read(pretrained / target).files["tokenizer.json"]
     monkeypatch.chdir(pretrained)
     assert open_tokenizer(Checkpoint.read(target)).encode("9")

@@ -8,6 +8,8 @@ from pathlib import Path
 import yaml
 from snakemake.utils import update_config
 
+from study.config_files import settle_sources
+
 CONFIG = Path(__file__).parents[2] / "config"
 
 
@@ -25,7 +27,13 @@ def overlaid(*overlays):
     config = copy.deepcopy(PAPER)
     for overlay in overlays:
         update_config(config, copy.deepcopy(overlay))
+    settle_sources(config, CONFIG.parent)
     return config
+
+
+def pretraining(*overlays):
+    """The study that pre-trains the checkpoints of atlas."""
+    return overlaid(shipped("atlas"), shipped("atlas_pretraining"), *overlays)
 
 
 def cases(text):

@@ -7,6 +7,12 @@ import warm_python
 
 ROOT = Path(__file__).parents[2]
 ATLAS = [ROOT / "config" / "atlas.yaml", ROOT / "tests" / "config" / "atlas_small.yaml"]
+# The same, with checkpoints that are pre-trained for a few steps
+PRETRAINING = [
+    ATLAS[0],
+    ROOT / "config" / "atlas_pretraining.yaml",
+    *(ROOT / "tests" / "config" / f"{name}_small.yaml" for name in ("atlas", "pretraining")),
+]
 
 
 def run(
@@ -15,8 +21,7 @@ def run(
     """Run Snakemake for `folder`, like `subprocess.run` with both streams together as text.
 
     It is a fork of a Python that has imported it, and so are its jobs: half the time of a run
-    of a small study is else spent on imports. So is that of the ranks of an oracle, which
-    import everything anew: the profile's number of them is left to the tests that ask for it.
+    of a small study is else spent on imports. `ranks` processes train the oracle.
     """
     words = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
     words += ["--profile", profile, *arguments]

@@ -1,5 +1,5 @@
 import pytest
-from configs import CONFIG, cases, overlaid, shipped
+from configs import CONFIG, cases, overlaid, pretraining, shipped
 
 from study.check import check_config
 from study.config_files import over_defaults, refuse_misread
@@ -16,8 +16,9 @@ OWN = {
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIG.glob("*.yaml")))
 def test_every_config_that_ships_is_valid_and_read_as_it_looks(name):
-    over_another = ["atlas"] if name in ("atlas_worlds", "lab") else []
-    check_config(overlaid(*map(shipped, [*over_another, name])))
+    both = ["atlas", "atlas_pretraining"]
+    below = {"atlas_pretraining": both[:1], "atlas_worlds": both, "lab": both}
+    check_config(overlaid(*map(shipped, [*below.get(name, []), name])))
     refuse_misread([CONFIG / f"{name}.yaml"])
 
 
@@ -255,10 +256,10 @@ def test_one_sentence_names_key_and_remedy(overlay, message):
 
 def drifting(drift, n_sets=2):
     sets = {"fact_sets": {"n": n_sets, "rare_factor": 0.1}} if n_sets else {}
-    atlas = overlaid(shipped("atlas"))
-    pretraining = atlas["models"]["atlas"]["pretraining"]
-    pretraining.pop("fact_sets", None)
-    pretraining |= {"drift": drift, **sets}
+    atlas = pretraining()
+    settings = atlas["models"]["atlas"]["pretraining"]
+    settings.pop("fact_sets", None)
+    settings |= {"drift": drift, **sets}
     return atlas
 
 
@@ -286,7 +287,7 @@ datasets: {atlas: {groups: {new: 0.1}, source: elements, train_datasets: [atlas]
 @pytest.mark.parametrize(("overlay", "message"), cases(REFUSED_OF_ATLAS))
 def test_what_is_made_here_is_checked_before_anything_runs(overlay, message):
     with pytest.raises(ConfigError, match=message):
-        check_config(overlaid(shipped("atlas"), overlay))
+        check_config(pretraining(overlay))
 
 
 REFUSED_DRIFTS = r"""

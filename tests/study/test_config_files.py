@@ -2,7 +2,7 @@
 
 import pytest
 
-from study.config_files import refuse_misread
+from study.config_files import refuse_misread, settle_sources
 from study.schema import ConfigError
 
 
@@ -45,3 +45,25 @@ def test_texts_in_quotes_and_other_numbers_are_as_they_look(tmp_path):
     text = "a: ['010', \"1:30\", 2024-01-01 x, 0, 0.5, 10, 1.0e-3, -0.1, '2024-01-01']"
     (tmp_path / "mine.yaml").write_text(text)
     refuse_misread([tmp_path / "mine.yaml"])
+
+
+def test_null_takes_back_where_weights_are(tmp_path):
+    checkpoints = {"a": {"revision": None, "step": 1}, "b": {"revision": "b", "repo": "x/y"}}
+    config = {"models": {"m": {"repo": None, "checkpoints": checkpoints}}}
+    settle_sources(config, tmp_path)
+    assert config == {
+        "models": {"m": {"checkpoints": {"a": {"step": 1}, "b": checkpoints["b"]}}}
+    }
+
+
+def test_a_folder_of_the_project_is_found_from_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "project" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    config = {"models": {"m": {"repo": "mine"}, "other": {"repo": "lab/model"}, "odd": None}}
+    settle_sources(config, tmp_path / "project")
+    assert config["models"]["m"]["repo"] == str(tmp_path / "project" / "mine")
+    assert config["models"]["other"]["repo"] == "lab/model"
+    (tmp_path / "mine").mkdir()
+    config = {"models": {"m": {"repo": "mine"}}}
+    settle_sources(config, tmp_path / "project")
+    assert config["models"]["m"]["repo"] == "mine"  # the user's own comes first

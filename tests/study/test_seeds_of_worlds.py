@@ -1,19 +1,19 @@
 """Several seeds of one pre-training: a model each, wherever the model is named."""
 
 import pytest
-from configs import overlaid, shipped
+from configs import pretraining, shipped
 
 from study.check import check_config
 from study.schema import ConfigError
 from study.selection import Study
 from study.worlds import expand_worlds
 
-ATLAS = overlaid(shipped("atlas"))
+ATLAS = pretraining()
 
 
 def with_seeds(seed):
     seeds = {"models": {"atlas": {"pretraining": {"seed": seed}}}}
-    return overlaid(shipped("atlas"), seeds)
+    return pretraining(seeds)
 
 
 def test_a_model_per_seed():
@@ -41,7 +41,7 @@ def test_one_seed_changes_nothing():
 
 
 def test_the_overlay_that_ships():
-    config = overlaid(shipped("atlas"), shipped("atlas_worlds"))
+    config = pretraining(shipped("atlas_worlds"))
     check_config(config)
     expand_worlds(config)
     assert len(Study(config).worlds["atlas"]) == 3

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from configs import cases, overlaid, shipped
+from configs import cases, overlaid, pretraining
 from snakemake.utils import update_config
 
 from study.check import check_config
@@ -132,7 +132,7 @@ CHANGED = {
 
 def changed(states):
     """The config of atlas with further states, made of those it has; None takes a key away."""
-    config = overlaid(shipped("atlas"))
+    config = pretraining()
     atlas = config["models"]["atlas"]
     update_config(atlas["checkpoints"], copy.deepcopy(CHANGED))
     update_config(atlas["checkpoints"], states)

@@ -1,13 +1,13 @@
 """The laboratory at test size: from facts to the figure of changes, with its controls."""
 
 import pytest
-from workflow_runs import ATLAS, ROOT, planned, snakemake
+from workflow_runs import PRETRAINING, ROOT, planned, snakemake
 
 from persistcal.judge.labels import normalise_answer
 from persistcal.questions.at_checkpoint import truths_of
 from persistcal.store import artifacts
 
-LAB = [ATLAS[0], ROOT / "config" / "lab.yaml"]
+LAB = [*PRETRAINING[:2], ROOT / "config" / "lab.yaml"]
 TINY = """
 results: out
 study: {estimators: [self_consistency, sequence_probability]}

@@ -40,6 +40,11 @@ def planned_with(study, tmp_path, change):
     return planned(snakemake(study, "--dry-run", configs=[*ATLAS, overlay]))
 
 
+# A further revision of the repository, and the jobs that find it
+OTHER = {"revision": "verifier"}
+LOOKED_UP = {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
+
+
 def answered(n):
     """Jobs that answer the questions at `n` checkpoints."""
     return {"generate_beams": n, "cluster_answers": n, "judge_answers": n}
@@ -149,9 +154,9 @@ def test_one_more_table_costs_only_itself(study, tmp_path):
 
 def test_another_version_of_one_checkpoint(study, tmp_path):
     """The earlier checkpoints' answers and adapters stay, and the other three's answers."""
-    change = {"models": {"atlas": {"checkpoints": {"p100": {"step": 69}}}}}
+    change = {"models": {"atlas": {"checkpoints": {"p100": OTHER}}}}
     assert planned_with(study, tmp_path, change) == {
-        "pretrain_checkpoint": 1,
+        **LOOKED_UP,
         **answered(1),
         "train_oracle": 1,
         # the oracle's adapters are new, and p100 is scored by the non-oracle ones too
@@ -169,11 +174,11 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
 
 def test_one_more_checkpoint(study, tmp_path):
     change = {
-        "checkpoints": {"p110": {"step": 80, "label": "110%"}},
+        "checkpoints": {"p110": {**OTHER, "label": "110%"}},
         "evaluation": ["p40", "p50", "p90", "p100", "p110"],
     }
     assert planned_with(study, tmp_path, {"models": {"atlas": change}}) == {
-        "pretrain_checkpoint": 1,
+        **LOOKED_UP,
         **answered(1),
         "train_oracle": 1,
         "score_answers": 5 + 1,
@@ -198,12 +203,12 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
     }
     snakemake(folder, target, "--cores", "1", configs=ATLAS)
     change = {
-        "checkpoints": {"p110": {"step": 80, "label": "110%"}},
+        "checkpoints": {"p110": {**OTHER, "label": "110%"}},
         "evaluation": ["p40", "p50", "p90", "p100", "p110"],
     }
     overlay.write_text(yaml.safe_dump({"models": {"atlas": change}}))
     assert planned(snakemake(folder, target, "--dry-run", configs=[*ATLAS, overlay])) == {
-        "pretrain_checkpoint": 1,
+        **LOOKED_UP,
         **answered(1),
         "rate_at_checkpoint": 1,
         "gather_confidences": 1,

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from own_study import lexical_study
 from tiny_models import tiny_model, tiny_tokenizer
-from workflow_runs import ATLAS, planned, snakemake
+from workflow_runs import PRETRAINING, planned, snakemake
 
 from persistcal.store import artifacts
 
@@ -100,7 +100,7 @@ def test_a_pretrained_checkpoint_is_made_before_what_is_derived_of_it(tmp_path):
     model = {"checkpoints": states, "evaluation": ["p40", "p40-int8"]}
     (tmp_path / "more.yaml").write_text(yaml.safe_dump({"models": {"atlas": model}}))
     target = "out/beams/atlas/p40-int8/atlas.parquet"
-    configs = [*ATLAS, tmp_path / "more.yaml"]
+    configs = [*PRETRAINING, tmp_path / "more.yaml"]
     assert planned(snakemake(tmp_path, "-n", target, configs=configs)) == {
         "prepare_atlas": 1,
         "prepare_elements": 1,
@@ -122,7 +122,7 @@ def test_changed_states_wait_for_what_they_are_changes_of(tmp_path):
     model = {"checkpoints": states, "evaluation": ["p40", "more-int8", "again"]}
     (tmp_path / "more.yaml").write_text(yaml.safe_dump({"models": {"atlas": model}}))
     targets = [f"out/beams/atlas/{state}/atlas.parquet" for state in ("more-int8", "again")]
-    configs = [*ATLAS, tmp_path / "more.yaml"]
+    configs = [*PRETRAINING, tmp_path / "more.yaml"]
     assert planned(snakemake(tmp_path, "-n", *targets, configs=configs)) == {
         "prepare_atlas": 1,
         "prepare_elements": 1,
