@@ -121,6 +121,9 @@ def label_answers(
     )
     answers = label_predictions(predictions, labels)[ANSWERS.schema.names]
     log.info("Labels: %s", labels["label"].value_counts().to_dict())
+    for split, correct in answers.groupby("split")["correct"]:
+        percent = 100 * correct.mean()
+        log.info("%.0f %% of %d %s answers are correct", percent, len(correct), split)
     warn_if_none_is_correct(answers["correct"], "answers")
     return labels, answers
 

@@ -33,7 +33,8 @@ HOW = {"judged_clusters": None, "judge": {}, "reached": {}, "folder": "", "noted
 NONE_GIVEN = artifacts.empty(artifacts.GIVEN_LABELS)
 
 
-def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):
+def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO")
     monkeypatch.setenv("JUDGE_KEY", KEY)
     tables = *tables_of(candidates(3)), NONE_GIVEN
     settings = vars(fake.settings())
@@ -47,6 +48,7 @@ def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch):
     assert set(labels["source"]) == {"judge-1"}
     assert "third" not in fake.asked
     assert answers["correct"].tolist() == [True, False, True]
+    assert "67 % of 3 test answers are correct" in caplog.text  # two of three
     labels, _ = judge_answers(*tables, **HOW)
     assert len(labels) == 9
     assert set(labels["source"]) == {"lexical"}

@@ -36,7 +36,8 @@ def resolve_checkpoint(
         beside_weights=beside,
     )
     check_unchanged(described, record)
-    log.info("%s (%s) is commit %s", found.repo, revision, found.commit)
+    commit = f"commit {found.commit}" if found.commit else "a local folder"
+    log.info("%s (%s) is %s", repo, revision, commit)
     return described
 
 
