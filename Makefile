@@ -48,10 +48,12 @@ report: $(VENV)/ready  ## write Snakemake's report of the demo: results/atlas/re
 # SEED=18 makes the checkpoints of another pre-training.
 SEED ?= 17
 PRETRAINED := results/atlas_pretraining/seed$(SEED)
-pretrain: $(VENV)/ready  ## pre-train the checkpoints of resources/atlas from scratch (7 min)
-	@$(RUN)/python tools/fork_jobs.py --profile profiles/laptop --configfile $(PRETRAINING) \
-	  --config results=$(PRETRAINED) 'models={atlas: {pretraining: {seed: $(SEED)}}}' --quiet rules host \
-	  -- $(PRETRAINED)/checkpoints/atlas/p100.json $(PRETRAINED)/checkpoints/atlas-verifier/p100.json
+pretrain: $(VENV)/ready  ## pre-train the checkpoints of resources/atlas from scratch (5 min); SEED
+	@mkdir -p $(PRETRAINED)
+	@echo '{results: $(PRETRAINED), models: {atlas: {pretraining: {seed: $(SEED)}}}}' > $(PRETRAINED)/seed.yaml
+	@$(RUN)/python tools/fork_jobs.py --profile profiles/laptop --quiet rules host \
+	  --configfile $(PRETRAINING) $(PRETRAINED)/seed.yaml -- \
+	  $(PRETRAINED)/checkpoints/atlas/p100.json $(PRETRAINED)/checkpoints/atlas-verifier/p100.json
 	@$(RUN)/python -m tools.export_checkpoints $(PRETRAINED) $(PRETRAINED)/float16
 
 lab: $(VENV)/ready  ## make and evaluate edited, unlearned and further states of atlas (12 min)
