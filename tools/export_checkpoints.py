@@ -35,7 +35,7 @@ def revisions(results: Path) -> dict[str, Path]:
 
 
 def write_rounded(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write a checkpoint with its weights in float16; none may leave the format's range."""
+    """Write a checkpoint with its weights in float16; refuse numbers beyond its range."""
     checkpoint.check(checkpoint.repo, checkpoint.files | checkpoint.weights)
     source = Path(checkpoint.repo)
     weights = {name: w.half() for name, w in load_file(source / WEIGHTS).items()}
@@ -45,7 +45,7 @@ def write_rounded(checkpoint: Checkpoint, folder: Path) -> None:
     for name in checkpoint.files:
         shutil.copyfile(source / name, folder / name)
     edit_json(folder / "config.json", {"dtype": "float16"})
-    # Where a tokenizer was read from, which differs between the first checkpoint and the others
+    # These depend on how the tokenizer was loaded, so the first checkpoint's file would differ.
     edit_json(folder / "tokenizer_config.json", {}, ["is_local", "local_files_only"])
     save_file(weights, folder / WEIGHTS, {"format": "pt"})
     (folder / WEIGHTS).chmod(0o644)

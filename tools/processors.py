@@ -19,7 +19,7 @@ from persistcal.store import artifacts
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "atlas.md"
-# What torch, oneDNN, MKL and OpenBLAS take for the processor's instructions
+# Instructions that torch, oneDNN, MKL and OpenBLAS use
 PROCESSORS = {
     "SSE": ("default", "SSE41", "COMPATIBLE", "Nehalem"),
     "AVX2": ("avx2", "AVX2", "AVX2", "Haswell"),
@@ -27,7 +27,7 @@ PROCESSORS = {
 }
 VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR", "OPENBLAS_CORETYPE")
 THREADS = (1, 2)
-# Rules whose jobs compute with torch
+# Rules with jobs that compute with torch
 RULES = ("generate_beams", "train_non_oracle", "train_oracle", "score_answers")
 BOUNDS = ["lower_2_5pct", "upper_97_5pct"]
 BEGIN, END = "<!-- processors -->\n", "<!-- end of processors -->\n"
@@ -44,7 +44,7 @@ def run(folder: Path, processor: str, threads: int) -> None:
 
 
 class Findings(NamedTuple):
-    """What a run found: Δ₀ᵇ with its interval by row of the table, and significant tests."""
+    """Results of a run: Δ₀ᵇ and its interval by column of the table, and significant tests."""
 
     measured: pd.DataFrame
     significant: set[tuple[str, ...]]
@@ -81,7 +81,7 @@ def difference(folder: Path, one: str, other: str) -> list[float]:
 
 
 def table(runs: dict[str, Findings]) -> str:
-    """Return Markdown: a row for each run, the range of each column, and what differs."""
+    """Return Markdown: a row for each run, the range of each column, and the tests."""
     names = list(next(iter(runs.values())).measured.index)
     lines = ["| instructions, threads | " + " | ".join(names) + " |\n"]
     lines += ["|---|" + "--:|" * len(names) + "\n"]
