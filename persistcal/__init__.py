@@ -40,6 +40,7 @@ _MODULES = {
     "score_answers": "checkpoints",
     "smooth_ece": "predictions",
     "table": "display",
+    "threshold": "thresholds",
     "train_adapter": "checkpoints",
 }
 __all__ = list(_MODULES)
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         evaluate,
         smooth_ece,
     )
+    from persistcal.api.thresholds import threshold
 else:
 
     def __getattr__(name: str) -> object:

@@ -66,18 +66,12 @@ def test_the_science_knows_neither_snakemake_nor_the_config(path):
 
 
 def test_every_module_serves_a_script_a_notebook_or_the_command():
-    """Estimators are found by their names in the config, and rules use two modules.
-
-    What is for notebooks, or the command, serves no script: an edit there changes no result's
-    code.
-    """
-    served = {path for script in SCRIPTS for path in imported_files(script, ROOT)}
-    served |= set(PACKAGE.glob("confidence/estimators/*.py"))
-    served |= {path for e in served for path in imported_files(e, ROOT)}
-    served |= {PACKAGE / "store" / "provenance.py", PACKAGE / "report" / "layout.py"}
-    elsewhere = [p for room in ("api", "command") for p in PACKAGE.glob(f"{room}/[a-z]*.py")]
-    elsewhere.append(PACKAGE / "__main__.py")
-    assert {path for path in MODULES if path not in served} == set(elsewhere)
+    """Estimators are found by their names in the config, and rules use two modules."""
+    entries = {*SCRIPTS, *PACKAGE.glob("confidence/estimators/*.py"), PACKAGE / "__main__.py"}
+    entries |= {p for room in ("api", "command") for p in PACKAGE.glob(f"{room}/[a-z]*.py")}
+    entries |= {PACKAGE / "store" / "provenance.py", PACKAGE / "report" / "layout.py"}
+    served = entries | {path for entry in entries for path in imported_files(entry, ROOT)}
+    assert {path for path in MODULES if path not in served} == set()
 
 
 def test_scripts_are_named_like_their_functions_and_rules():

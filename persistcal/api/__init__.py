@@ -10,4 +10,5 @@ display: the table and the figure of a comparison, as a notebook shows them
 inputs: predictions and settings as the rooms take them, or one sentence that says what is wrong
 planning: which differences a study could find, before there is one
 predictions: tables of predictions in, tables of metrics, tests and differences of states out
+thresholds: thresholds selected on one checkpoint and checked on a later one
 """

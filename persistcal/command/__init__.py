@@ -9,4 +9,5 @@ app: the commands, their options and help, and how they end
 files: users' files as the predictions of a study, and what the command took for granted
 plan: the differences that a study could find, a line each
 results: metrics, tests and page of predictions, step by step
+thresholds: tables of thresholds, a sheet of answers to label, and what it certifies
 """

@@ -16,7 +16,7 @@ import pyarrow as pa
 import typer
 
 from persistcal.command import plan as planning
-from persistcal.command.files import StudyOfFiles, read_study
+from persistcal.command.files import ESTIMATORS, StudyOfFiles, read_study
 from persistcal.command.results import (
     Settings,
     check_compared,
@@ -25,7 +25,16 @@ from persistcal.command.results import (
     sentences_of,
     tests_of,
 )
+from persistcal.command.thresholds import (
+    TABLES,
+    Later,
+    read_sheet,
+    threshold_lines,
+    threshold_tables,
+)
 from persistcal.evaluation.power import MOST_QUESTIONS, Guess
+from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
+from persistcal.report.threshold_views import exit_code
 from persistcal.store import artifacts
 from persistcal.store.files import inside, make_folder, write_whole
 
@@ -180,15 +189,89 @@ def plan(
     typer.echo(f"Found with 80 % power at 5 %, two-sided, by {questions:,} questions:\n{found}")
 
 
+@app.command(
+    epilog="For example:\n\n"
+    "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
+    "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
+    "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
+)
+def threshold(
+    files: Files,
+    precision: Annotated[
+        float, typer.Option(help="Share of correct answers above the threshold, such as 0.9.")
+    ] = 0.9,
+    delta: Annotated[
+        float, typer.Option(help="Probability that a selected threshold misses the precision.")
+    ] = 0.1,
+    out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
+    fail_if: Annotated[
+        str | None,
+        typer.Option(
+            help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' "
+            "exits with 4, too, if a verdict is undecided or no threshold was found."
+        ),
+    ] = None,
+    sheet: Annotated[
+        int | None,
+        typer.Option(min=1, help="Write sheet.csv: so many later answers to label next."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="A filled sheet.csv: certify a threshold on the later checkpoint. 'log': as "
+            "for compare."
+        ),
+    ] = None,
+    estimator: Estimators = None,
+) -> None:
+    """Select a threshold on each earlier checkpoint, and check it on the later ones.
+
+    Into the folder `--out` go thresholds.csv, threshold_cells.csv, confident_regressions.csv
+    and selective.csv.
+    """
+    if fail_if not in (None, BROKEN, UNDECIDED):
+        raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
+    filled = None if labels in (None, "log") else labels
+    rows = read_sheet(filled) if filled else None
+    later_only = files[-1] if sheet or filled else None
+    study = _read(files, None if filled else labels, None, estimator, unlabelled=later_only)
+    if filled and rows is not None:
+        later = Later(study, estimator or [])
+        typer.echo(later.certify(rows, filled, precision=precision, delta=delta))
+        return
+    if sheet:
+        drawn = Later(study, estimator or []).sheet(sheet).to_csv(index=False)
+        path = inside(make_folder(out), "sheet.csv")
+        write_whole(path, drawn)
+        typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
+        return
+    tables = threshold_tables(study, precision=precision, delta=delta)
+    make_folder(out)
+    for name, table in TABLES.items():
+        artifacts.write_csv(tables[name], inside(out, f"{name}.csv"), table)
+    lines = threshold_lines(tables, ESTIMATORS)
+    typer.echo("\n".join([*lines, *study.notes]))
+    typer.echo(f"Tables: {', '.join(inside(out, f'{name}.csv') for name in TABLES)}")
+    if code := exit_code(tables["thresholds"], fail_if):
+        raise typer.Exit(code)
+
+
 def _read(
-    files: list[str], labels: str | None, filtered: str | None, estimators: list[str] | None
+    files: list[str],
+    labels: str | None,
+    filtered: str | None,
+    estimators: list[str] | None,
+    *,
+    unlabelled: str | None = None,
 ) -> StudyOfFiles:
     if labels not in (None, "log"):
         raise typer.BadParameter(f"--labels is {labels!r}, and may be 'log'.")
     given = {"labels": labels, "filter": filtered}
     from_logs = {key: value for key, value in given.items() if value}
     with _with_input(files) as names:
-        return read_study(names, from_logs=from_logs, estimators=estimators or [])
+        return read_study(
+            names, from_logs=from_logs, estimators=estimators or [], unlabelled=unlabelled
+        )
 
 
 def _page_and_tables(

@@ -100,12 +100,17 @@ def names_of_checkpoints(files: Sequence[str]) -> list[str]:
 
 
 def read_study(
-    files: Sequence[str], *, from_logs: Mapping[str, str], estimators: Sequence[str]
+    files: Sequence[str],
+    *,
+    from_logs: Mapping[str, str],
+    estimators: Sequence[str],
+    unlabelled: str | None = None,
 ) -> StudyOfFiles:
     """Read files of answers or of predictions; the columns say which.
 
     `from_logs` has keys of `answer_files.OF_LOGS`; without `estimators`, those of `USUAL` whose
-    needs are met rate answers.
+    needs are met rate answers, and all estimators in files of predictions are read. The file
+    `unlabelled` can lack the column `correct`: its answers then count as incorrect.
     """
     if lacking := [file for file in files if not exists(file)]:
         raise ValueError(f"{lacking[0]}: there is no such file; correct its name.")
@@ -125,19 +130,23 @@ def read_study(
             f"{other}: has no column 'confidence' and another file has; give only answers or "
             "only predictions."
         )
-    if unused := [*sorted(from_logs), *estimators]:
+    if from_logs:
         raise ValueError(
-            f"{files[0]}: predictions have labels and estimators of their own, so {unused[0]} "
-            "has no meaning; leave it out."
+            f"{files[0]}: predictions have labels of their own, so {min(from_logs)} has no "
+            "meaning; leave it out."
         )
-    return _from_predictions(dict(zip(files, names, strict=True)))
+    return _from_predictions(dict(zip(files, names, strict=True)), estimators, unlabelled)
 
 
-def _from_predictions(files: Mapping[str, str]) -> StudyOfFiles:
+def _from_predictions(
+    files: Mapping[str, str], estimators: Sequence[str], unlabelled: str | None
+) -> StudyOfFiles:
     frames = []
     for file, name in files.items():
         with naming(file):
-            frame = own_predictions.collect_rows(_filled(file, name))
+            given = {"checkpoint": name} | ({"correct": "0"} if file == unlabelled else {})
+            frame = own_predictions.collect_rows(_filled(file, given))
+            frame = _only(frame, estimators)
         if len(files) > 1:
             frame["row"] = [f"{row} of {file}" for row in frame["row"]]
         frames.append(frame)
@@ -158,10 +167,20 @@ def _from_predictions(files: Mapping[str, str]) -> StudyOfFiles:
     return StudyOfFiles(checkpoints, predictions, imported_answers(rows))
 
 
-def _filled(file: str, checkpoint: str) -> Iterator[pa.RecordBatch]:
+def _only(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the chosen estimators, or all rows if none is chosen."""
+    known = rows["estimator"].astype(str)
+    if missing := [name for name in estimators if name not in set(known)]:
+        raise ValueError(
+            f"there is no estimator {missing[0]!r}; choose from {', '.join(sorted(set(known)))}"
+        )
+    return rows[known.isin(estimators)].reset_index(drop=True) if estimators else rows
+
+
+def _filled(file: str, given: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file of predictions, with the columns that it may lack."""
-    given = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
-    given["checkpoint"] = checkpoint
+    usual = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
+    given = {**usual, **given}
 
     def check(columns: Sequence[str]) -> None:
         own_predictions.check_columns([*columns, *(n for n in given if n not in columns)])

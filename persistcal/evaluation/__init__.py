@@ -16,9 +16,12 @@ power: the smallest difference that a study would find, and the questions that i
 proportions: shares of questions: their intervals, and two shares of the same questions compared
 question_ids: question identifiers compared between checkpoints, and their other spellings
 recipes: intervals over seeds and questions: of a recipe, and not of the adapters at hand
+relabelling: few new labels for a later checkpoint, and the threshold that they certify
 reliability: accuracy as a smooth function of confidence, with a bootstrap band
 replicates: bootstrap replicates of metrics, and the table that keeps them
+selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
 significance: estimators that the best one of a comparison block significantly outperforms
 smooth_ece: smoothECE with automatic bandwidth, for many weightings of answers at once
+thresholds: select a threshold on one checkpoint, and check it on a later one
 ties: numbers that would be equal but for rounding are made equal
 """

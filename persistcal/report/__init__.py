@@ -16,4 +16,5 @@ paper: the paper's printed numbers: what each is called here, and how a study co
 plain_tables: tables that compare no estimators: each a function from rows to LaTeX and a CSV's
     rows
 state_views: tables and figure of states against each other, and of an audit's corrections
+threshold_views: thresholds in sentences, for the terminal, the page and notebooks
 """

@@ -215,6 +215,53 @@ TRENDS = Table.of(
 )
 Trends = Annotated[pd.DataFrame, TRENDS]
 
+# A threshold selected on the earlier checkpoint and checked on the later one, on the questions
+# that both answered. Verdict: kept, broken, undecided, or empty without a threshold. Labels to
+# decide: labelled answers above the threshold; infinite if no number decides
+AT_THRESHOLD = (
+    "model! dataset! earlier! later! train_dataset! estimator! seed!:int target!:real"
+)
+THRESHOLDS = Table.of(
+    "thresholds",
+    "check_thresholds",
+    f"{AT_THRESHOLD} delta:real n_questions:int threshold?:real verdict labels_to_decide?:real "
+    "least_abstention?:real confident_regressions?:int "
+    "earlier_answered?:int earlier_correct?:int earlier_precision?:real earlier_coverage?:real "
+    "later_answered?:int later_correct?:int later_precision?:real "
+    "later_precision_lower_2_5pct?:real later_precision_upper_97_5pct?:real "
+    "later_coverage?:real "
+    "precision_change?:real precision_change_lower_2_5pct?:real "
+    "precision_change_upper_97_5pct?:real "
+    "coverage_change?:real coverage_change_lower_2_5pct?:real "
+    "coverage_change_upper_97_5pct?:real",
+)
+Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
+
+# Selective prediction on all questions of a checkpoint: aurc, augrc and prr
+SELECTIVE = Table.of(
+    "selective",
+    "check_thresholds",
+    "model! dataset! checkpoint! train_dataset! estimator! seed!:int metric! value?:real",
+)
+Selective = Annotated[pd.DataFrame, SELECTIVE]
+
+# Questions by who answers them above the threshold: both, earlier, later or neither
+THRESHOLD_CELLS = Table.of(
+    "threshold_cells",
+    "check_thresholds",
+    f"{AT_THRESHOLD} answered! earlier_correct!:flag later_correct!:flag n_questions:int",
+)
+ThresholdCells = Annotated[pd.DataFrame, THRESHOLD_CELLS]
+
+# Answered above the threshold by both checkpoints, correctly by the earlier one alone
+CONFIDENT_REGRESSIONS = Table.of(
+    "confident_regressions",
+    "check_thresholds",
+    f"{AT_THRESHOLD} question_id! earlier_confidence:real later_confidence:real "
+    "earlier_answer? later_answer?",
+)
+ConfidentRegressions = Annotated[pd.DataFrame, CONFIDENT_REGRESSIONS]
+
 ACCURACIES = Table.of(
     "accuracies", "compute_accuracies", "model! checkpoint! dataset! split accuracy:real n:int"
 )

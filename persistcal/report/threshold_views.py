@@ -1,0 +1,119 @@
+"""Thresholds in sentences, for the terminal, the page and notebooks."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
+from persistcal.report.layout import Names
+
+ENDS = ["later_precision_lower_2_5pct", "later_precision_upper_97_5pct"]
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with as many decimals as tell it from 100 %.
+
+    >>> percent(0.814), percent(0.996), percent(1.0)
+    ('81 %', '99.6 %', '100 %')
+    """
+    return f"{100 * share:.{1 if 0.99 < share < 1 else 0}f} %"
+
+
+def threshold_sentences(thresholds: pd.DataFrame, labels: Names) -> list[str]:
+    """Return one sentence per pair of checkpoints and estimator, seeds together.
+
+    Parameters
+    ----------
+    thresholds : DataFrame
+        Rows of the table THRESHOLDS for one model and dataset.
+    labels : mapping of str to str
+        The display name of each estimator.
+    """
+    key = ["earlier", "later", "train_dataset", "estimator"]
+    return [
+        _sentence(rows.to_dict("records"), labels)
+        for _, rows in thresholds.groupby(key, sort=False)
+    ]
+
+
+def _sentence(rows: list[dict[Hashable, Any]], labels: Names) -> str:
+    """Return the sentence for the seeds of one estimator on one pair of checkpoints."""
+    first = rows[0]
+    name = labels.get(first["estimator"], first["estimator"])
+    target = percent(first["target"])
+    selected = [row for row in rows if row["verdict"]]
+    if not selected:
+        abstention = np.mean([row["least_abstention"] for row in rows])
+        reach = (
+            "not even the most confident answers reach it"
+            if np.isnan(abstention)
+            else f"it is observed, without certainty, if {percent(float(abstention))} of the "
+            "answers are withheld"
+        )
+        return (
+            f"{name}: no threshold is certain to reach {target} precision on the "
+            f"{first['n_questions']:,} answers of {first['earlier']}; {reach}."
+        )
+    verdict = rank_verdicts([row["verdict"] for row in selected])
+    promise = (
+        f"{name}: the threshold {_range(selected, 'threshold')} promised {target} precision on "
+        f"{first['earlier']}; on {first['later']} it reaches {_reached(selected)} at a "
+        f"coverage of {_range(selected, 'later_coverage')} (before: "
+        f"{_range(selected, 'earlier_coverage')}): {verdict}"
+    )
+    if len(rows) > 1:
+        same = sum(row["verdict"] == verdict for row in selected)
+        promise += f" with {same} of {len(rows)} seeds"
+    return f"{promise}. {_regressions(selected)}{_labels_to_decide(selected, verdict)}".strip()
+
+
+def _reached(rows: list[dict[Hashable, Any]]) -> str:
+    """Return the later precision: with its interval for one seed, else the range over seeds."""
+    values = [row["later_precision"] for row in rows]
+    if len(rows) == 1:
+        if np.isnan(values[0]):
+            return "no answer"
+        low, high = (100 * rows[0][end] for end in ENDS)
+        return f"{percent(values[0])} [{low:.0f}, {high:.0f}]"
+    low, high = percent(np.nanmin(values)), percent(np.nanmax(values))
+    return low if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def _range(rows: list[dict[Hashable, Any]], column: str) -> str:
+    low, high = (
+        f"{end:.2f}".removeprefix("0")
+        for end in (min(row[column] for row in rows), max(row[column] for row in rows))
+    )
+    return low if low == high else f"{low} to {high}"
+
+
+def _regressions(rows: list[dict[Hashable, Any]]) -> str:
+    counts = sorted({int(row["confident_regressions"]) for row in rows})
+    shown = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    if counts == [0]:
+        return "No confident answer that was right is wrong now. "
+    plural = "answer that was right is" if counts == [1] else "answers that were right are"
+    return f"{shown} confident {plural} wrong now. "
+
+
+def _labels_to_decide(rows: list[dict[Hashable, Any]], verdict: str) -> str:
+    """Return how many labels would decide an undecided verdict of a single seed."""
+    if verdict != UNDECIDED or len(rows) > 1:
+        return ""
+    needed = rows[0]["labels_to_decide"]
+    if np.isinf(needed):
+        return "No number of labels would decide this at the observed precision."
+    return f"About {needed:,.0f} labelled answers above the threshold would decide this."
+
+
+def exit_code(thresholds: pd.DataFrame, fail_if: str | None) -> int:
+    """Return the exit code of a release gate: 0 kept, 3 broken, 4 undecided.
+
+    `fail_if` is None (always 0), "broken" (undecided counts as kept) or "undecided". A missing
+    threshold counts as undecided: nothing was promised, so nothing is known to hold.
+    """
+    worst = rank_verdicts([verdict or UNDECIDED for verdict in thresholds["verdict"]])
+    codes: Mapping[str, int] = {KEPT: 0, BROKEN: 3, UNDECIDED: 4 if fail_if == UNDECIDED else 0}
+    return 0 if fail_if is None else codes[worst]

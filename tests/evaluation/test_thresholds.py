@@ -1,0 +1,270 @@
+"""Thresholds: selected with a guarantee, checked on later answers, and explained."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, binomtest
+
+from benchmarks.threshold_worlds import CURVES, broken_promises, certified, verdicts_of_pairs
+from persistcal.evaluation.metrics import auc
+from persistcal.evaluation.relabelling import (
+    LaterAnswers,
+    certify_threshold,
+    draw_sheet,
+    wealth,
+)
+from persistcal.evaluation.selective import augrc, aurc, prediction_rejection_ratio
+from persistcal.evaluation.thresholds import (
+    GRID,
+    check_threshold,
+    check_thresholds,
+    exact_interval,
+    explain_change,
+    select_threshold,
+)
+
+
+def select_slowly(confidence, correct, precision, delta):
+    """Return what `select_threshold` documents, threshold by threshold."""
+    n = len(confidence)
+    counts = [sum(c >= t for c in confidence) for t in GRID]
+    starts = [
+        max(i for i in range(101) if counts[i] >= share * n) for share in (0.125, 0.25, 0.5, 1)
+    ]
+    passed = set()
+    for start in starts:
+        for place in range(start, -1, -1):
+            wrong = sum(
+                c >= GRID[place] and not z for c, z in zip(confidence, correct, strict=True)
+            )
+            if binom.cdf(wrong, counts[place], 1 - precision) > delta / 4:
+                break
+            passed.add(place)
+    return GRID[min(passed)] if passed else None
+
+
+@pytest.mark.parametrize("precision", [0.6, 0.8, 0.9])
+def test_selection_is_that_of_a_slow_loop(precision):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        confidence = np.round(rng.beta(3, 1, 150), 2)
+        correct = rng.random(150) < confidence
+        found = select_threshold(confidence, correct, precision=precision)
+        slow = select_slowly(confidence, correct, precision, 0.1)
+        assert (found.threshold if found else None) == slow
+
+
+def test_a_worked_example():
+    """Thirty answers at .9 of which one is wrong, and ten at .4 that are all wrong.
+
+    Target .8. At .9: P[Bin(30, .2) ≤ 1] = .8³⁰ + 30 · .2 · .8²⁹ = .00124 + .00928 = .0105,
+    below .1 / 4. It is the same down to .41. At .4: P[Bin(40, .2) ≤ 11] = .91: .41 is selected.
+    """
+    confidence = [0.9] * 30 + [0.4] * 10
+    correct = [1] * 29 + [0] * 11
+    assert 0.8**30 + 30 * 0.2 * 0.8**29 == pytest.approx(0.0105, abs=5e-5)
+    found = select_threshold(confidence, correct, precision=0.8)
+    assert (found.threshold, found.n_answered, found.n_correct) == (0.41, 30, 29)
+    assert (found.coverage, found.precision) == (30 / 40, 29 / 30)
+
+
+def test_no_threshold_reaches_a_target_that_the_sample_cannot_show():
+    assert select_threshold([0.9] * 35, [1] * 35, precision=0.9) is None
+    assert select_threshold([0.5] * 1000, [1, 0] * 500, precision=0.6) is None
+    for wrong in (0, 1, -0.2, float("nan")):
+        with pytest.raises(ValueError, match="give a number between 0 and 1"):
+            select_threshold([0.9], [1], precision=wrong)
+
+
+def test_verdicts_rest_on_exact_bounds():
+    for k, n in [(95, 100), (85, 100), (70, 100), (0, 3), (3, 3), (0, 0)]:
+        check = check_threshold(0.5, [0.7] * n, [1] * k + [0] * (n - k), precision=0.9)
+        if not n:
+            assert (check.verdict, check.n_to_decide) == ("undecided", np.inf)
+            continue
+        one_sided = [
+            binomtest(k, n, alternative=way).proportion_ci(0.95, "exact")
+            for way in ("greater", "less")
+        ]
+        expected = (
+            "kept"
+            if one_sided[0].low >= 0.9
+            else "broken"
+            if one_sided[1].high < 0.9
+            else "undecided"
+        )
+        assert check.verdict == expected
+        two_sided = binomtest(k, n).proportion_ci(0.95, "exact")
+        assert [check.lower, check.upper] == pytest.approx([two_sided.low, two_sided.high])
+
+
+def test_the_number_of_labels_that_decides_does_decide():
+    check = check_threshold(0.5, [0.7] * 100, [1] * 93 + [0] * 7, precision=0.9)
+    assert check.verdict == "undecided"
+    n = int(check.n_to_decide)
+    assert exact_interval(0.93 * n, n, level=0.9)[0] >= 0.9
+    assert exact_interval(0.93 * (n - 1), n - 1, level=0.9)[0] < 0.9
+    exactly = check_threshold(0.5, [0.7] * 100, [1] * 90 + [0] * 10, precision=0.9)
+    assert exactly.n_to_decide == np.inf  # the rate is the target: no number decides
+
+
+def test_counts_add_up_to_the_change_in_errors():
+    rng = np.random.default_rng(0)
+    before, after, first, second = rng.random((4, 500)) < 0.6
+    n = {cell[:3]: cell.n_questions for cell in explain_change(before, after, first, second)}
+    assert sum(n.values()) == 500
+    change = n["both", True, False] - n["both", False, True]
+    change += n["later", True, False] + n["later", False, False]
+    change -= n["earlier", False, True] + n["earlier", False, False]
+    assert change == (after & ~second).sum() - (before & ~first).sum()
+
+
+def frame(confidence, correct):
+    """Return predictions of two checkpoints, arrays of shape (2, n_questions)."""
+    k, q = np.indices(np.shape(confidence))
+    return pd.DataFrame(
+        {
+            "checkpoint": np.array(["v1", "v2"])[k.ravel()],
+            "question_id": np.char.mod("q%03d", q.ravel()),
+            "train_dataset": "d",
+            "estimator": "mine",
+            "seed": 0,
+            "confidence": np.ravel(confidence),
+            "correct": np.ravel(correct).astype(int),
+        }
+    )
+
+
+def test_a_row_per_pair_estimator_and_seed():
+    """At v1 both counts are those of the worked example; at v2 six of the thirty are wrong."""
+    confidence = [[0.9] * 30 + [0.4] * 10, [0.9] * 32 + [0.4] * 8]
+    correct = [[1] * 29 + [0] * 11, [1] * 24 + [0] * 16]
+    made = check_thresholds(frame(confidence, correct), ["v1", "v2"], precision=0.8)
+    [row] = made.thresholds.to_dict("records")
+    assert (row["threshold"], row["earlier_answered"], row["earlier_correct"]) == (0.41, 30, 29)
+    assert (row["later_answered"], row["later_correct"]) == (32, 24)
+    assert row["verdict"] == "undecided"  # 24 of 32 is .75: [.57, .88]
+    assert row["precision_change"] == pytest.approx(24 / 32 - 29 / 30)
+    assert row["precision_change_lower_2_5pct"] < 24 / 32 - 29 / 30
+    assert row["coverage_change"] == pytest.approx(2 / 40)
+    assert row["confident_regressions"] == 5
+    assert made.regressions["question_id"].tolist() == [f"q{i:03d}" for i in range(24, 29)]
+    assert made.cells["n_questions"].sum() == 40
+
+
+def test_without_a_threshold_a_row_says_how_far_the_sample_is():
+    """20 of 25 at .9 are right: .8 is observed, not certain, at an abstention of 15 / 40."""
+    confidence = [[0.9] * 25 + [0.4] * 15] * 2
+    correct = [[1] * 20 + [0] * 20] * 2
+    made = check_thresholds(frame(confidence, correct), ["v1", "v2"], precision=0.8)
+    [row] = made.thresholds.to_dict("records")
+    assert np.isnan(row["threshold"]) and row["verdict"] == ""
+    assert row["least_abstention"] == 15 / 40
+    assert made.cells.empty and made.regressions.empty
+
+
+def test_pairs_without_a_common_question_are_skipped():
+    rows = frame([[0.9] * 4] * 2, [[1] * 4] * 2)
+    rows = rows[(rows["checkpoint"] == "v1") == (rows["question_id"] < "q002")]
+    assert check_thresholds(rows, ["v1", "v2"], precision=0.8).thresholds.empty
+
+
+@pytest.mark.parametrize("curve", [*CURVES])
+def test_the_promise_holds_in_simulated_worlds(curve):
+    for target in (0.8, 0.9):
+        missed = broken_promises(
+            CURVES[curve], n=200, target=target, distinct=True, worlds=150
+        )[1]
+        assert missed <= 0.1
+
+
+def test_verdicts_are_seldom_wrong_on_the_questions_of_the_selection():
+    for stays in (0.5, 1.0):
+        kept, broken = verdicts_of_pairs(kept_label=stays, drift=0.0, n=400, worlds=100)
+        assert kept <= 0.1 and broken <= 0.05
+
+
+@pytest.mark.parametrize(("carried", "noise"), [(False, 0.0), (True, 0.0), (True, 0.5)])
+def test_certification_is_valid_whatever_the_carried_labels(carried, noise):
+    made, wrong = certified(n_labels=500, noise=noise, carried=carried, target=0.8, worlds=20)
+    assert made > 0 and wrong <= 0.1
+
+
+@pytest.mark.parametrize("wrong", [[1, 1, 0, 0, 0, 1, 0], [1, 0, 0, 1, 1, 0, 1]])
+def test_the_expected_wealth_is_at_most_one_if_the_precision_is_below_the_target(wrong):
+    """All samples of 2 of the first 4 and of 1 of the last 3 answers, each as likely."""
+    wrong = np.array(wrong, float)
+    predicted = np.array([0.2, 0.3, 0.9, 0.5, 0.1, 0.4, 0.0])
+    # weights N_h m / (N m_h): 4 · 3 / (7 · 2) and 3 · 3 / (7 · 1)
+    weight = np.repeat([4 * 3 / (7 * 2), 3 * 3 / (7 * 1)], [4, 3])
+    samples = [
+        np.array([*two, one]) for two in combinations(range(4), 2) for one in range(4, 7)
+    ]
+    allowed = wrong.mean()  # the hypothesis holds with equality
+    values = [
+        wealth(np.ones(7, bool), predicted, s, wrong[s], weight, allowed) for s in samples
+    ]
+    assert 0.5 < np.mean(values) <= 1 < max(values)
+
+
+def test_a_sheet_has_known_probabilities_in_every_stratum():
+    rng = np.random.default_rng(0)
+    answers = LaterAnswers(rng.random(300), np.where(rng.random(300) < 0.3, np.nan, 1.0))
+    sheet = draw_sheet(answers, 60, seed=1)
+    assert len(sheet) == sheet["position"].nunique() == 60
+    strata = answers.strata
+    assert (strata[sheet["position"]] == sheet["stratum"]).all()
+    for number, rows in sheet.groupby("stratum"):
+        assert np.allclose(rows["inclusion_probability"], len(rows) / (strata == number).sum())
+    assert set(sheet["stratum"]) == set(strata)
+    with pytest.raises(ValueError, match="301 labels are asked for"):
+        draw_sheet(answers, 301, seed=1)
+    with pytest.raises(ValueError, match="5 labels are asked for; give a number from 6"):
+        draw_sheet(answers, 5, seed=1)
+
+
+def test_wrong_labels_certify_nothing():
+    answers = LaterAnswers(np.full(400, 0.9), np.ones(400))
+    sheet = draw_sheet(answers, 300, seed=0).assign(correct=0)
+    assert certify_threshold(answers, sheet, precision=0.8) is None
+
+
+def slow_curve(confidence, correct, area):
+    """Return the mean of a metric over all orders of tied answers, drawn many times."""
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(4000):
+        order = np.lexsort((rng.random(len(correct)), -confidence))
+        values.append(area(np.cumsum(1 - correct[order])))
+    return np.mean(values)
+
+
+def test_areas_are_expectations_over_the_order_of_ties():
+    rng = np.random.default_rng(1)
+    confidence, correct = np.round(rng.random(20), 1), (rng.random(20) < 0.7).astype(int)
+    k = np.arange(1, 21)
+    risk = slow_curve(confidence, correct, lambda errors: np.mean(errors / k))
+    assert aurc(confidence, correct) == pytest.approx(risk, abs=0.003)
+    general = slow_curve(
+        confidence, correct, lambda errors: np.trapezoid(np.concatenate([[0], errors])) / 400
+    )
+    assert augrc(confidence, correct) == pytest.approx(general, abs=0.003)
+
+
+def test_augrc_is_auroc_and_accuracy():
+    """AUGRC = (1 − AUROC) a (1 − a) + (1 − a)² / 2, also with ties."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        confidence, correct = np.round(rng.random(50), 1), rng.random(50) < 0.6
+        a = correct.mean()
+        expected = (1 - auc(confidence, correct)) * a * (1 - a) + (1 - a) ** 2 / 2
+        assert augrc(confidence, correct) == pytest.approx(expected, abs=1e-12)
+
+
+def test_prr_is_one_for_the_best_order_and_zero_for_none():
+    labels = np.array([1, 0, 1, 1, 0])
+    assert prediction_rejection_ratio(labels * 0.5 + 0.1, labels) == pytest.approx(1)
+    assert prediction_rejection_ratio(np.full(5, 0.3), labels) == pytest.approx(0)
+    assert np.isnan(prediction_rejection_ratio([0.1, 0.2], [1, 1]))
