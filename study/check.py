@@ -57,6 +57,7 @@ def _check_study(config: dict[str, Any]) -> None:
     known = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
     for key, pair in listed_pairs(config):
         check_names(key, pair, known)
+    _check_control(study["control"], study["pairs"])
     for table in study["further"]:
         about = config["tables"][table]
         check_names(f"tables.{table}.datasets", about.get("datasets", []), config["datasets"])
@@ -86,6 +87,21 @@ def _check_study(config: dict[str, Any]) -> None:
             "config: study.source is release, but study.archive is empty; "
             "give the path of the authors' .tar.zst file."
         )
+
+
+def _check_control(
+    control: str | dict[str, str] | None, pairs: str | list[list[str]] | dict[str, Any]
+) -> None:
+    """Refuse a control that is not a named kind of change."""
+    if not control:
+        return
+    if not isinstance(pairs, dict):
+        raise ConfigError(
+            "config: study.control names a kind of change, but study.pairs has no names; give "
+            "the pairs names, or leave control out."
+        )
+    named = [control] if isinstance(control, str) else [*control, *control.values()]
+    check_names("study.control", named, pairs)
 
 
 def listed_pairs(config: dict[str, Any]) -> list[tuple[str, list[str]]]:

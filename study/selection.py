@@ -59,6 +59,14 @@ class Study(ServedCheckpoints):
         }
 
     @cached_property
+    def controls(self) -> dict[str, str]:
+        """The control of each named kind of change that has one."""
+        control = self.chosen["control"] or {}
+        if isinstance(control, str):
+            return {kind: control for kind in self.chosen["pairs"] if kind != control}
+        return dict(control)
+
+    @cached_property
     def datasets_by_training(self) -> dict[str, list[str]]:
         """For each dataset what its estimators train on, if not on itself."""
         return {dataset: self.elsewhere(dataset) for dataset in self.datasets}

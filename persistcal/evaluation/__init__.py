@@ -3,6 +3,7 @@
 Modules
 -------
 arrange: the predictions of one model and dataset as arrays, or why they cannot be arranged
+changes: metrics of named kinds of change, and how far they are above those of a control
 comparisons: states against each other: two checkpoints of a model, two models, and trends
 conditioning: confidences in the two answers to a question, given that exactly one is right
 contrast: the questions that exactly one of two checkpoints answers correctly
@@ -11,7 +12,7 @@ evaluate: all metrics of one model and dataset, under any counts of the question
 loops: loops over answers for many replicates at once, compiled by numba
 measures: the names of all metrics: how each is printed, and which direction is better
 metrics: AUC, Brier score, SmoothECE and gaps, weighted, of the full set and of contrast sets
-parts: metrics of each pair of checkpoints, kind of change, and group of questions
+parts: metrics of each pair of checkpoints, and group of questions
 power: the smallest difference that a study would find, and the questions that it takes
 proportions: shares of questions: their intervals, and two shares of the same questions compared
 question_ids: question identifiers compared between checkpoints, and their other spellings

@@ -219,7 +219,7 @@ class Findable(NamedTuple):
     """The smallest difference that a study finds, and how many questions find another one.
 
     The difference is NaN if the study cannot find any. `questions` is None if two estimators
-    cannot differ so much, and for a row without a question.
+    cannot differ so much, and if no other difference was given.
     """
 
     measure: str

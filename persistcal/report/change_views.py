@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from persistcal.evaluation.changes import LEAST_FLIPS
 from persistcal.evaluation.measures import MEASURES
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.drawing import (
@@ -36,6 +37,7 @@ from persistcal.report.layout import DisplayNames, Names, place_title
 
 PLACE = ["model", "dataset"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
+ABOVE = ["above_lower_2_5pct", "above_upper_97_5pct"]
 # Of each metric its value where confidence follows nothing
 METRICS = {"delta0_balanced": 0.0, "auc": 0.5}
 
@@ -44,7 +46,9 @@ def _shown(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
     """Return the chosen rows with intervals over seeds and questions, where there are seeds."""
     rows = chosen_rows(measured, only)
     over_seeds = rows[[f"seeds_{end}" for end in ENDS]].set_axis(ENDS, axis=1)
-    return rows.assign(**over_seeds.combine_first(rows[ENDS]))
+    rows = rows.assign(**over_seeds.combine_first(rows[ENDS]))
+    above = rows[[f"above_seeds_{end}" for end in ENDS]].set_axis(ABOVE, axis=1)
+    return rows.assign(**above.combine_first(rows[ABOVE]))
 
 
 def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
@@ -61,8 +65,15 @@ def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
     """Δ₀ᵇ and contrast AUC of each estimator on each kind of change, with intervals."""
     rows = _shown(measured, only)
+    has_control = rows["control"].ne("").any()
+    columns = [("value", ENDS)] + ([("above_control", ABOVE)] if has_control else [])
     heads = ["Change", "Gained", "Lost", "Estimator"]
-    heads += [*map(metric_head, METRICS), "In lost ones"]
+    heads += [
+        metric_head(metric) + (" above control" if value == "above_control" else "")
+        for metric in METRICS
+        for value, _ in columns
+    ]
+    heads.append("In lost ones")
     groups = []
     for place, of_place in rows.groupby(PLACE, sort=False):
         lines = title(place_title(place, labels), len(heads))
@@ -70,11 +81,15 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
             estimators = of_change.groupby(["train_dataset", "estimator"], sort=False)
             for number_of, (_, both) in enumerate(estimators):
                 records = both.to_dict("records")
-                cells = {row["metric"]: _cell(row) for row in records}
+                by_metric = {row["metric"]: row for row in records}
                 counts = [str(records[0][name]) for name in ("improvement", "regression")]
                 about = ["", "", ""] if number_of else [escape(str(change)), *counts]
                 name = escape(trained_name(records[0], labels))
-                values = [cells[metric] for metric in METRICS]
+                values = [
+                    _cell(by_metric[metric], *column)
+                    for metric in METRICS
+                    for column in columns
+                ]
                 lines.append(line([*about, name, *values, _in_lost(records[0])]))
         groups.append(lines)
     caption = (
@@ -83,14 +98,21 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         "questions alone, with 95 % intervals over questions, and over seeds where an "
         "estimator has them; and its mean in the answers to what is lost, before and after."
     )
-    body = tabular("lrrlccc", [line(heads)], groups)
+    if has_control:
+        controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
+        caption += (
+            f" The control ({controls}) changes answers, but no knowledge. Differences from it "
+            "have paired intervals; they are missing if a pair of the change or of the control "
+            f"has fewer than {LEAST_FLIPS} gained or lost questions."
+        )
+    body = tabular("lrrl" + "c" * (len(heads) - 4), [line(heads)], groups)
     return Printed(floating(body, caption=caption, label="by-change", shrink=True), rows)
 
 
-def _cell(row: Mapping[Hashable, Any]) -> str:
-    if row["value"] != row["value"]:
+def _cell(row: Mapping[Hashable, Any], value: str, ends: Sequence[str]) -> str:
+    if row[value] != row[value]:
         return MISSING
-    return f"{number(row['value'])} {interval(*(row[end] for end in ENDS))}"
+    return f"{number(row[value])} {interval(*(row[end] for end in ends))}"
 
 
 def _in_lost(row: Mapping[Hashable, Any]) -> str:
@@ -112,24 +134,28 @@ def changes_figure(measured: pd.DataFrame, *, only: Sequence[str], **labels: Nam
     places = list(rows.groupby(PLACE, sort=False))
     most = max(group["change"].nunique() for _, group in places)
     height = 0.6 + most * (0.1 + 0.1 * len(drawn))
-    figure, panels = grid(len(places), len(METRICS), width=3.0, height=height, share_y="row")
+    columns = [(metric, "value", ENDS) for metric in METRICS]
+    if rows["above_control"].notna().any():
+        columns.append(("delta0_balanced", "above_control", ABOVE))
+    figure, panels = grid(len(places), len(columns), width=3.0, height=height, share_y="row")
     for panel, (place, group) in zip(panels, places, strict=True):
         changes = group.drop_duplicates("change").to_dict("records")
         at = {row["change"]: number_of for number_of, row in enumerate(changes)}
-        for axes, (metric, reference) in zip(panel, METRICS.items(), strict=True):
-            draw_reference(axes, reference, upright=True)
-            of_metric = group[group["metric"] == metric].dropna(subset=["value"])
+        for axes, (metric, value, ends) in zip(panel, columns, strict=True):
+            draw_reference(axes, METRICS[metric] if value == "value" else 0.0, upright=True)
+            of_metric = group[group["metric"] == metric].dropna(subset=[value])
             for row in of_metric.to_dict("records"):
                 style = styles[row["estimator"]]
                 nth = drawn.index(row["estimator"]) - (len(drawn) - 1) / 2
                 y = at[row["change"]] + 0.8 * nth / max(1, len(drawn))
-                ends = [row[end] for end in ENDS]
-                axes.plot(ends, [y, y], color=style.light, linewidth=1.0, zorder=2)
-                draw_marker(axes, row["value"], y, style, size=20)
+                reach = [row[end] for end in ends]
+                axes.plot(reach, [y, y], color=style.light, linewidth=1.0, zorder=2)
+                draw_marker(axes, row[value], y, style, size=20)
             for edge in range(1, len(changes)):
                 axes.axhline(edge - 0.5, color="#d0d0d0", linewidth=0.6, zorder=0)
             axes.grid(visible=False, axis="y")
-            axes.set_xlabel(f"Contrast-set {MEASURES[metric].heading}")
+            above = "" if value == "value" else " above the control"
+            axes.set_xlabel(f"Contrast-set {MEASURES[metric].heading}{above}")
         counted = [f"{r['change']}\n+{r['improvement']} −{r['regression']}" for r in changes]
         panel[0].set_yticks(range(len(changes)), counted)
         panel[0].set_ylim(len(changes) - 0.5, -0.5)

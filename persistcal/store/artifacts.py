@@ -319,13 +319,16 @@ PAIRS = Table.of(
 Pairs = Annotated[pd.DataFrame, PAIRS]
 
 # Change: a name among `study.pairs`. Questions: in the contrast sets of its pairs, together.
-# Value: conditioned by odds, mean over seeds
+# Value: conditioned by odds, mean over seeds. Control: another kind of change, and its model;
+# above control: the value minus the control's
 CHANGES = Table.of(
     "changes",
     "measure_changes",
     "model! dataset! change! train_dataset! estimator! n_pairs:int questions:int "
     "improvement:int regression:int lost_before?:real lost_after?:real metric! value?:real "
-    f"{INTERVAL} {OVER_SEEDS}",
+    f"{INTERVAL} {OVER_SEEDS} control control_model above_control?:real "
+    "above_lower_2_5pct?:real above_upper_97_5pct?:real above_seeds_lower_2_5pct?:real "
+    "above_seeds_upper_97_5pct?:real",
 )
 Changes = Annotated[pd.DataFrame, CHANGES]
 

@@ -3,6 +3,7 @@
 import pandas as pd
 from make_plain_table import make_plain_table
 
+from persistcal.report.change_views import by_change
 from persistcal.report.figures import changes_figure
 from persistcal.store import artifacts
 
@@ -13,7 +14,7 @@ LABELS = {
 }
 
 
-def changes(folder):
+def changes(folder, control=""):
     """Return two kinds of change: of one nothing flips; only the oracle has seeds."""
     first, none = ("Fine-tuning", 1, 9, 6, 3, 0.6, 0.75), ("Same", 1, 0, 0, 0, None, None)
     rows = [
@@ -25,6 +26,13 @@ def changes(folder):
         (*none, "oracle", "delta0_balanced", None, None, None, 3, None, None),
     ]
     place = {"model": "m", "dataset": "d", "train_dataset": "d"}
+    above = [
+        (control, "m", 0.1, -0.1, 0.3, -0.2, 0.4),
+        (control, "m", 0.3, 0.2, 0.4, None, None),
+    ]
+    missing = ("", "", *[None] * 5)
+    added = [above[0]] * 2 + [above[1]] * 2 if control else [missing] * 4
+    rows = [(*row, *more) for row, more in zip(rows, [*added, missing, missing], strict=True)]
     columns = [name for name in artifacts.CHANGES.schema.names if name not in place]
     columns.insert(7, columns.pop(columns.index("estimator")))
     table = pd.DataFrame(rows, columns=columns).assign(**place)
@@ -57,3 +65,15 @@ def test_figure_has_a_row_per_kind_and_markers_that_differ(tmp_path):
     assert all(-0.5 < y < 0.5 for _, y in at)  # nothing in the row without a flip
     [legend] = figure.legends
     assert len({line.get_marker() for line in legend.get_lines()}) == 2
+
+
+def test_table_and_figure_show_the_difference_from_the_control(tmp_path):
+    rows = changes(tmp_path, control="Same")
+    tex, _ = by_change(rows, only=[], labels=LABELS)
+    values = r"0.200 [0.000, 0.400] & 0.100 [-0.200, 0.400]"
+    assert values in tex.replace("$-$", "-").replace("−", "-")
+    assert r"0.300 [0.200, 0.400]" in tex and "above control" in tex and "(Same)" in tex
+    *_, above = changes_figure(rows, only=[], **LABELS).axes
+    assert above.get_xlabel().endswith("above the control")
+    at = [points.get_offsets()[0].tolist()[0] for points in above.collections]
+    assert sorted(at) == [0.1, 0.3]

@@ -6,6 +6,7 @@ import json
 import re
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from persistcal.report.latex import results_table
 from persistcal.report.page.contents import Subject, Texts, arrange_part, gather
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.facts import config_of_study, jobs_of
-from persistcal.report.page.overview import absent_analyses, of_controls
+from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import (
     about,
@@ -446,6 +447,32 @@ def test_controls_differ_in_how_they_are_asked_alone(usual, states, said):
     flips = (right["c2"] != right["c3"]).sum()
     if said:
         assert f"the label of {flips} of 60 questions flips" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("lower", "text"),
+    [
+        (
+            (0.1, -0.1),
+            "Tuning: Δ₀ᵇ is above that of Same for Oracle training by .200 [.100, .500].",
+        ),
+        ((-0.2, -0.1), "Tuning: for none of 2 estimators Δ₀ᵇ can be shown to be above"),
+        ((np.nan, np.nan), "Tuning cannot be compared with Same: one of the two has too few"),
+    ],
+)
+def test_a_change_is_said_to_be_above_its_control_if_the_interval_is(lower, text):
+    rows = pd.DataFrame(
+        {"estimator": ["oracle", "gcm", "oracle"], "control": ["Same"] * 2 + [""]}
+    )
+    rows = rows.assign(model="m", dataset="d", train_dataset="d", above_control=0.2)
+    rows["change"] = ["Tuning", "Tuning", "Same"]
+    rows["above_lower_2_5pct"], rows["above_upper_97_5pct"] = [*lower, np.nan], 0.5
+    shown = SimpleNamespace(
+        files=SimpleNamespace(name="by_change"), rows=rows.assign(metric="delta0_balanced")
+    )
+    labels = {"models": {}, "datasets": {}, "estimators": LABELS}
+    [found] = of_changes(SimpleNamespace(tables=[shown], labels=labels))
+    assert found["text"].startswith(text)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,15 @@ def test_what_scored_options_cannot_be(decoding, message):
     check_config(config)
 
 
+def test_one_control_is_that_of_all_other_kinds():
+    pairs = {name: [["phoenix", "starling"]] for name in ("Tuned", "Edited", "Same")}
+    settings = {"study": {"pairs": pairs, "control": "Same"}}
+    assert Study(overlaid(settings)).controls == {"Tuned": "Same", "Edited": "Same"}
+    settings["study"]["control"] = {"Tuned": "Same"}
+    assert Study(overlaid(settings)).controls == {"Tuned": "Same"}
+    assert Study(overlaid()).controls == {}
+
+
 # What is laid over the paper's config, and what the refusal says.
 REFUSED = r"""
 judge: {form: released}
@@ -112,6 +121,12 @@ study: {pairs: {Fine-tuning: [[phoenix, starlin]]}}
 > study.pairs.Fine-tuning names 'starlin'; did you mean 'starling'
 study: {pairs: {Fine-tuning: [[phoenix, starling]], Back: [[starling, phoenix]]}}
 > study.pairs.Back lists \[starling, phoenix\], but starling is not before phoenix
+study: {pairs: {Tuned: [[phoenix, starling]]}, control: Tunned}
+> study\.control names 'Tunned'; did you mean 'Tuned'
+study: {pairs: {Tuned: [[phoenix, starling]]}, control: {Tuned: Same}}
+> study\.control names 'Same'
+study: {pairs: all, control: Same}
+> study\.control names a kind of change, but study\.pairs has no names
 study: {pairs: {Fine-tuning: []}}
 > study.pairs.*\[\]
 tables: {oracle_vs_methods: {conditioning: cross_fitted}}

@@ -164,6 +164,7 @@ if NAMED_PAIRS:
         params:
             checkpoints={model: study.evaluation(model) for model in MODELS},
             changes=NAMED_PAIRS,
+            controls=study.controls,
             n_replicates=config["evaluation"]["replicates"],
             seed=config["evaluation"]["seed"],
         script:

@@ -102,6 +102,7 @@ def compose(study: Contents, origin: Origin) -> str:
             *overview.sentences(study),
             *overview.of_states(study),
             *overview.of_controls(study),
+            *overview.of_changes(study),
             *overview.of_audit(study),
         ],
         "tables": tables,

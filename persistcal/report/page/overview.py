@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.question_ids import partly_shared, shared_by_models
+from persistcal.report.analysis_tables import trained_name
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import compare, sentence
@@ -102,6 +103,36 @@ def of_controls(study: Contents) -> list[dict[str, str]]:
             )
             said.append({"about": part.subject.title(study.labels), "text": text})
     return said
+
+
+def of_changes(study: Contents) -> list[dict[str, str]]:
+    """Return a sentence per kind of change: whether Δ₀ᵇ is above that of its control."""
+    rows = _rows_of(study, "by_change")
+    if rows is None:
+        return []
+    rows = rows[rows["control"].fillna("").ne("") & rows["metric"].eq("delta0_balanced")]
+    found = []
+    for keys, group in rows.groupby(["model", "dataset", "change", "control"], sort=False):
+        *place, change, control = map(str, keys)
+        tested = group[group["above_lower_2_5pct"].notna()]
+        above = [
+            f"{trained_name(row, study.labels)} by {short(row['above_control'])} "
+            f"[{short(row['above_lower_2_5pct'])}, {short(row['above_upper_97_5pct'])}]"
+            for row in tested[tested["above_lower_2_5pct"] > 0].to_dict("records")
+        ]
+        text = f"{change}: Δ₀ᵇ is above that of {control} for {', '.join(above)}."
+        if tested.empty:
+            text = (
+                f"{change} cannot be compared with {control}: one of the two has too few "
+                "gained or lost questions; ask more questions."
+            )
+        elif not above:
+            text = (
+                f"{change}: for none of {len(tested)} estimators Δ₀ᵇ can be shown to be above "
+                f"that of {control}, where no knowledge changes."
+            )
+        found.append({"about": place_title(place, study.labels), "text": text})
+    return found
 
 
 def of_audit(study: Contents) -> list[dict[str, str]]:

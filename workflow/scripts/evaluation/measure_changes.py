@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal.evaluation.parts import metrics_of_changes
+from persistcal.evaluation.changes import metrics_of_changes
 from persistcal.store.artifacts import CHANGES, Changes, Predictions, empty
 from persistcal.store.jobs import log, run
 
@@ -14,21 +14,20 @@ def measure_changes(
     *,
     checkpoints: Mapping[str, Sequence[str]],
     changes: Mapping[str, Sequence[Sequence[str]]],
+    controls: Mapping[str, str],
     n_replicates: int,
     seed: int,
 ) -> Changes:
     """Return the metrics of each kind of change, estimator by estimator.
 
-    `checkpoints` are by model those of the evaluation; the other settings are those of
-    `persistcal.evaluation.parts.metrics_of_changes`.
+    The settings are those of `persistcal.evaluation.changes.metrics_of_changes`.
     """
-    tables = []
     how = {"n_replicates": n_replicates, "seed": seed}
-    for of_estimator in predictions:
-        for place, rows in of_estimator.groupby(["model", "dataset"], sort=False):
-            model, dataset = map(str, place)
-            of_place = metrics_of_changes(rows, checkpoints[model], changes, **how)
-            tables.append(of_place.assign(model=model, dataset=dataset))
+    tables = []
+    together = pd.concat(predictions)
+    for place, rows in together.groupby(["dataset", "train_dataset", "estimator"], sort=False):
+        of_estimator = metrics_of_changes(rows, checkpoints, changes, controls=controls, **how)
+        tables.append(of_estimator.assign(dataset=str(place[0])))
     log.info("%d metrics of changes", sum(map(len, tables)))
     return pd.concat([table for table in tables if len(table)] or [empty(CHANGES)])
 

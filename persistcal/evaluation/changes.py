@@ -1,0 +1,204 @@
+"""Metrics of named kinds of change, and how far they are above those of a control."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation.arrange import AnswerArrays, arrange
+from persistcal.evaluation.contrast import ContrastSet, choose_pairs, contrast_sets
+from persistcal.evaluation.proportions import compare_replicates
+from persistcal.evaluation.recipes import recipe_interval
+from persistcal.evaluation.replicates import Replicates, replicate_metrics
+from persistcal.evaluation.significance import intervals
+from persistcal.store.artifacts import CHANGES, empty
+
+log = logging.getLogger(__name__)
+
+SEP = "\x1f"  # between a model and its checkpoint, in no name
+MEMBER = ["train_dataset", "estimator"]
+ABOVE = [
+    "above_control",
+    "above_lower_2_5pct",
+    "above_upper_97_5pct",
+    "above_seeds_lower_2_5pct",
+    "above_seeds_upper_97_5pct",
+]
+LEAST_FLIPS = 5  # in each direction of each pair, for a difference from the control
+OF_CHANGES = ("delta0_balanced", "auc")  # what is told of a kind of change
+
+
+class Kind(NamedTuple):
+    """A named kind of change of one model."""
+
+    model: str
+    change: str
+
+
+def metrics_of_changes(
+    predictions: pd.DataFrame,
+    checkpoints: Mapping[str, Sequence[str]],
+    changes: Mapping[str, Sequence[Sequence[str]]],
+    *,
+    controls: Mapping[str, str],
+    n_replicates: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return Δ₀ᵇ and contrast AUC (by odds) of each kind of change, with intervals.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        Of one dataset, with the column `model`.
+    checkpoints : mapping of str to sequence of str
+        Evaluation checkpoints of each model, in order.
+    changes : mapping of str to sequence of (str, str)
+        Pairs of checkpoints, the earlier one first, by the kind of change between them.
+        Kinds without a pair among a model's checkpoints are skipped.
+    controls : mapping of str to str
+        The kind that is the control of a kind. It is the control in the same model, or else in
+        the only other model that has it.
+
+    Returns
+    -------
+    DataFrame
+        Columns of the table CHANGES but for the dataset. Contrast sets count whatever their
+        size; if all of a kind are empty, its metrics are NaN. `lost_before` and `lost_after`
+        are mean confidences in the answers to the questions that are lost, of the earlier
+        checkpoint, which are right, and of the later one. `above_control` is the value minus
+        the control's; its interval uses the same replicates of questions and the same seeds.
+        It is NaN if a pair of either kind has fewer than `LEAST_FLIPS` gained or lost
+        questions.
+    """
+    named = predictions.assign(
+        checkpoint=predictions["model"] + SEP + predictions["checkpoint"]
+    )
+    order = [f"{model}{SEP}{name}" for model, names in checkpoints.items() for name in names]
+    kinds = {
+        Kind(model, change): pairs
+        for model in predictions["model"].unique()
+        for change, listed in changes.items()
+        if (pairs := _pairs_in(model, checkpoints[model], listed))
+    }
+    how = _How(named, order, n_replicates, seed)
+    tables = []
+    for kind, pairs in kinds.items():
+        control = _control(kind, controls.get(kind.change, ""), kinds)
+        of_control = kinds[control] if control else []
+        drawn, sets, answers = how.draw(pairs, beside=of_control)
+        found = _of_changes(intervals(drawn))
+        size = sum(len(each.questions) for each in sets)
+        gained = int(sum(each.improvement.sum() for each in sets))
+        counts = {"questions": size, "improvement": gained, "regression": size - gained}
+        found = found.merge(_in_lost_answers(answers, sets), how="left")
+        above = pd.DataFrame(columns=[*MEMBER, "metric", *ABOVE])
+        if control:
+            other, others, _ = how.draw(of_control, beside=pairs)
+            if all(map(_has_enough, [*sets, *others])):
+                above = _above(drawn, other)
+        found = found.merge(above.astype(dict.fromkeys(ABOVE, float)), how="left")
+        about = {**kind._asdict(), "control": control.change if control else ""}
+        about["control_model"] = control.model if control else ""
+        tables.append(found.assign(**about, n_pairs=len(sets), **counts))
+    kept = CHANGES.but("dataset")
+    return pd.concat(tables)[kept] if tables else empty(CHANGES)[kept]
+
+
+class _How(NamedTuple):
+    """What the replicates of all kinds of change are made of."""
+
+    predictions: pd.DataFrame
+    order: Sequence[str]
+    n_replicates: int
+    seed: int
+
+    def draw(
+        self, pairs: Sequence[Sequence[str]], *, beside: Sequence[Sequence[str]]
+    ) -> tuple[Replicates, list[ContrastSet], AnswerArrays]:
+        """Return replicates of `pairs`, over the questions that `beside` answered too.
+
+        Replicates are paired if their questions are the same.
+        """
+        needed = {end for pair in (*pairs, *beside) for end in pair}
+        ends = [name for name in self.order if name in needed]
+        rows = self.predictions[self.predictions["checkpoint"].isin(ends)]
+        drawn = replicate_metrics(
+            rows,
+            ends,
+            min_contrast=1,
+            n_replicates=self.n_replicates,
+            seed=self.seed,
+            conditionings=["odds"],
+            pairs=pairs,
+        )
+        answers = arrange(rows, ends)
+        chosen = choose_pairs(pairs, ends)
+        return drawn, contrast_sets(answers.correct, min_contrast=1, pairs=chosen), answers
+
+
+def _pairs_in(
+    model: str, checkpoints: Sequence[str], pairs: Sequence[Sequence[str]]
+) -> list[tuple[str, str]]:
+    """Return the pairs that a model has, with the model in the checkpoints' names."""
+    names = [f"{model}{SEP}{name}" for name in checkpoints]
+    return [(names[one], names[other]) for one, other in choose_pairs(pairs, checkpoints)]
+
+
+def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
+    having = [other for other in kinds if other.change == name]
+    same_model = [other for other in having if other.model == kind.model]
+    chosen = same_model or having
+    if name and len(chosen) != 1:
+        models = ", ".join(other.model for other in having) or "no model"
+        log.warning(
+            "%s of %s is not compared with its control %s, which is in %s; add its pair of "
+            "checkpoints to the model.",
+            kind.change,
+            kind.model,
+            name,
+            models,
+        )
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _of_changes(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[(rows["scope"] == "contrast") & rows["metric"].isin(OF_CHANGES)]
+
+
+def _has_enough(pair: ContrastSet) -> bool:
+    return min(pair.improvement.sum(), (~pair.improvement).sum()) >= LEAST_FLIPS
+
+
+def _above(drawn: Replicates, control: Replicates) -> pd.DataFrame:
+    """Return how far the metrics of a change are above those of its control."""
+    rows = []
+    for metric in OF_CHANGES:
+        key = "odds", "contrast", metric
+        values = drawn.observed[key] - control.observed[key]
+        replicated = drawn.for_claims(key) - control.for_claims(key)
+        for i, member in enumerate(drawn.estimators):
+            sides = [drawn.by_seed[key][i], control.by_seed[key][i]]
+            noise = max(drawn.noise[key][i], control.noise[key][i])
+            ends = compare_replicates(0.0, values[i], replicated[i])
+            recipe = recipe_interval(values[i], replicated[i], sides, noise)
+            of_seeds = recipe.lower, recipe.upper
+            rows.append((*member, metric, values[i], ends.lower, ends.upper, *of_seeds))
+    return pd.DataFrame(rows, columns=[*MEMBER, "metric", *ABOVE])
+
+
+def _in_lost_answers(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> pd.DataFrame:
+    """Return each estimator's mean confidence in what is lost, before and after."""
+    lost = [(pair, pair.questions[~pair.improvement]) for pair in sets]
+    rows = []
+    for member, of_seeds in answers.estimators.items():
+        before = [seed[pair.earlier, which] for seed in of_seeds for pair, which in lost]
+        after = [seed[pair.later, which] for seed in of_seeds for pair, which in lost]
+        rows.append((*member, *(_mean(np.concatenate(end)) for end in (before, after))))
+    return pd.DataFrame(rows, columns=[*MEMBER, "lost_before", "lost_after"])
+
+
+def _mean(values: NDArray) -> float:
+    return float(values.mean()) if values.size else np.nan
