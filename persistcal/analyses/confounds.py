@@ -1,4 +1,4 @@
-"""Scores of baselines that know each checkpoint's accuracy on groups of questions only."""
+"""Scores of baselines that know an attribute of a question, or the answer, and no more."""
 
 import re
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from persistcal.analyses.answer_baselines import ANSWER_BASELINES
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.significance import intervals
@@ -87,10 +88,11 @@ def measure_confounds(
 ) -> pd.DataFrame:
     """Evaluate baselines that know one attribute of a question each, and the checkpoint.
 
-    Δ₀ᵇ of a baseline is 0 where its attribute does not tell which questions a checkpoint gained
-    or lost. Where it is far from 0, an estimator as good as the baseline need not have read
-    single facts. `known` is from `attributes`; the result is the table CONFOUNDS but for model
-    and dataset.
+    Δ₀ᵇ of a baseline is 0 if its attribute does not tell which questions a checkpoint gained
+    or lost. If it is far from 0, an estimator as good as the baseline need not have read
+    single facts. `known` is from `attributes`. The answers may have further columns, the
+    confidences of `persistcal.analyses.answer_baselines`; `n_groups` counts their values. The
+    result is the table CONFOUNDS but for model and dataset.
     """
     train, test = (answers[answers["split"] == split] for split in ("train", "test"))
     for checkpoint in checkpoints:
@@ -99,8 +101,13 @@ def measure_confounds(
     if known.empty or not len(known.columns):
         raise ValueError("the questions do not differ in any attribute")
     names = [str(name) for name in known]
+    rated = {name: group_means(train, test, known[name]) for name in names}
+    groups = known.nunique().to_dict()
+    for name in ANSWER_BASELINES:
+        if name in test:
+            rated[name], groups[name] = test.assign(confidence=test[name]), test[name].nunique()
     predictions = pd.concat(
-        [group_means(train, test, known[name]).assign(estimator=name) for name in names]
+        [rows.assign(estimator=name) for name, rows in rated.items()]
     ).assign(train_dataset="", seed=0)
     replicates = replicate_metrics(
         predictions,
@@ -113,16 +120,16 @@ def measure_confounds(
     )
     found = intervals(replicates)
     found["measure"] = found["scope"] + "_" + found["metric"]
-    wide = found.pivot(index="estimator", columns="measure").loc[names]
+    wide = found.pivot(index="estimator", columns="measure").loc[list(rated)]
     delta = wide.xs("contrast_delta0_balanced", axis=1, level="measure")
     return pd.DataFrame(
         {
-            "n_groups": known.nunique(),
+            "n_groups": pd.Series(groups),
             "delta0_balanced": delta["value"],
             "lower_2_5pct": delta["lower_2_5pct"],
             "upper_97_5pct": delta["upper_97_5pct"],
             "contrast_auc": wide["value", "contrast_auc"],
             "full_auc": wide["value", "full_auc"],
         },
-        index=pd.Index(names, name="attribute"),
+        index=pd.Index(list(rated), name="attribute"),
     ).reset_index()

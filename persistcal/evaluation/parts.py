@@ -1,6 +1,6 @@
 """Metrics on parts: of each pair of checkpoints, and group of questions."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,8 @@ from persistcal.evaluation.replicates import mean_over_seeds
 from persistcal.store.artifacts import MIN_CONTRAST, PAIRS, SUBSETS
 
 Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
-SHARED = {0: "in training", 1: "not in training"}
+MOVES = {-1: "falls", 0: "stays", 1: "rises"}  # of a baseline, by the sign of its change
+SCOPE = 8  # its place in the rows of a group
 
 
 def metrics_of_pairs(
@@ -100,8 +101,8 @@ def metrics_of_subsets(
     min_contrast: int,
     pairs: Pairs,
     margin: Mapping[str, pd.Series],
-    shared: Iterable[str] | None,
-    categories: Mapping[str, str] | None = None,
+    by_question: Mapping[str, Mapping[str, str]],
+    rated: pd.DataFrame | None = None,
     alike: Callable[[str, str], set[str] | None] | None = None,
 ) -> pd.DataFrame:
     """Evaluate the predictions of one model and dataset on parts of the questions.
@@ -112,11 +113,12 @@ def metrics_of_subsets(
     ----------
     margin : mapping of str to Series
         By checkpoint, see `margins`; where that of any is empty, margins make no groups.
-    shared : iterable of str, optional
-        Questions with a reference answer that a training question has too; none where
-        nothing is known about training.
-    categories : mapping of str to str, optional
-        Category of each question, where each makes a group.
+    by_question : mapping of str to mapping of str to str
+        The group of each question, by what the groups are about, such as "category".
+    rated : DataFrame, optional
+        The columns checkpoint and question_id, and the confidence of a baseline in each
+        answer in every other column. The questions of the contrast sets for which it falls,
+        stays or rises from the earlier to the later checkpoint make a group each.
     alike : callable, optional
         The questions that two checkpoints answer alike, see
         `persistcal.judge.contradictions.same_answers`: where there are any, contrast sets
@@ -125,10 +127,12 @@ def metrics_of_subsets(
     Returns
     -------
     DataFrame
-        Columns of the table SUBSETS: `accuracy` is that of `n_answers`; `n_contrast` questions
-        are over the pairs that are kept, and `flips` their share of all that both checkpoints
-        answered; `value`, conditioned by odds, is the mean over seeds. In a contrast set a
-        question is of the lower level of its two answers. A group without answers has no rows.
+        Columns of the table SUBSETS: `accuracy` is that of `n_answers`; `n_contrast` questions,
+        of them `improvement` and `regression`, are over the pairs that are kept, and `flips`
+        their share of all that both checkpoints answered; `value`, conditioned by odds, is the
+        mean over seeds. In a contrast set a question is of the lower level of its two answers.
+        A group without answers has no rows. Groups of `rated` only have contrast metrics, and
+        their other numbers are of all questions.
     """
     answers = arrange(predictions, checkpoints)
     chosen = choose_pairs(pairs, checkpoints)
@@ -139,12 +143,9 @@ def metrics_of_subsets(
     if all(len(margin[c]) for c in checkpoints):
         known = _margins_of(answers, checkpoints, margin)
         parts.append(("margin", *thirds(np.where(there, known, np.nan))))
-    if shared is not None:
-        of = (~np.isin(answers.questions, list(shared))).astype(int)
-        parts.append(("reference answer", everything + of, SHARED))
-    if categories is not None:
-        codes, called = pd.factorize(pd.Series(answers.questions).map(categories), sort=True)
-        parts.append(("category", everything + codes, dict(enumerate(called))))
+    for by, groups in by_question.items():
+        codes, called = pd.factorize(pd.Series(answers.questions).map(groups), sort=True)
+        parts.append((by, everything + codes, dict(enumerate(called))))
     rows = [
         (by, called[level], *row)
         for by, levels, called in parts
@@ -157,7 +158,34 @@ def metrics_of_subsets(
     if any(part is not pair for part, pair in zip(differing, kept, strict=True)):
         of_all = _of_level(answers, differing, everything, 0)
         rows += [("answers", "that differ", *row) for row in of_all]
+    for baseline, moves in _moves(answers, checkpoints, kept, rated):
+        for move, name in MOVES.items():
+            within = [
+                pair.only(of == move)
+                for pair, of in zip(kept, moves, strict=True)
+                if (of == move).any()
+            ]
+            of_all = _of_level(answers, within, everything, 0)
+            rows += [(baseline, name, *row) for row in of_all if row[SCOPE] == "contrast"]
     return pd.DataFrame(rows, columns=SUBSETS.schema.names)
+
+
+def _moves(
+    answers: AnswerArrays,
+    checkpoints: Sequence[str],
+    kept: Sequence[ContrastSet],
+    rated: pd.DataFrame | None,
+) -> Iterator[tuple[str, list[NDArray[np.float64]]]]:
+    """Yield each baseline, and the sign of its change on the questions of each contrast set."""
+    if rated is None:
+        return
+    for name in rated.columns.drop(["checkpoint", "question_id"]):
+        known = rated.pivot(index="checkpoint", columns="question_id", values=name)
+        table = known.reindex(index=list(checkpoints), columns=answers.questions).to_numpy()
+        changes = [
+            np.sign(table[pair.later] - table[pair.earlier])[pair.questions] for pair in kept
+        ]
+        yield str(name).replace("_", " "), changes
 
 
 def _margins_of(
@@ -205,10 +233,13 @@ def _of_level(
         for pair, here in zip(kept, [of == level for of in lower], strict=True)
     )
     n_contrast = sum(len(pair.questions) for pair in within)
+    gained = int(sum(pair.improvement.sum() for pair in within))
     counts = (
         n_answers,
         float((correct == 1).sum() / n_answers),
         n_contrast,
+        gained,
+        n_contrast - gained,
         n_contrast / both if both else np.nan,
     )
     some = (correct != ABSENT).any(axis=1)  # SmoothECE is a mean over checkpoints

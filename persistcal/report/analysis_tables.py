@@ -27,6 +27,9 @@ _ATTRIBUTES = {
     "popularity": "Decile of popularity",
     "first_letter": "First letter of the first name",
     "length": "Decile of length",
+    "answer_rarity": "Answer: rarer among training references",
+    "answer_length": "Answer: longer",
+    "answer_popularity": "Answer: given less often by the checkpoint",
 }
 _OF_WORLDS = {
     "contrast": ["delta0_balanced", "auc", "brier"],
@@ -76,7 +79,7 @@ def confounds_table(
     label: str,
 ) -> str:
     """Return the scores of baselines that know group accuracies only."""
-    heads = ["Known of a question", "Groups", metric_head("delta0_balanced")]
+    heads = ["Known", "Groups", metric_head("delta0_balanced")]
     heads += [escape("95 % interval")]
     heads += [f"{scope} {metric_head('auc')}" for scope in ("Contrast", "Full")]
 
@@ -95,8 +98,8 @@ def confounds_table(
     groups = by_place(rows, cells, span=len(heads), labels=labels)
     caption = (
         "Baselines that know one attribute of a question, and each checkpoint's accuracy on "
-        "the train questions that share it. Where they are near 0, an estimator that is not has"
-        " read more of an answer than the attribute."
+        "the train questions that share it; or the text of the answer alone. An estimator "
+        "whose score is no higher need not know more than the baseline."
     )
     return floating(tabular("lrcccc", [line(heads)], groups), caption=caption, label=label)
 

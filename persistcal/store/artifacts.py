@@ -341,14 +341,15 @@ MIN_CONTRAST = Table.of(
 )
 MinContrast = Annotated[pd.DataFrame, MIN_CONTRAST]
 
-# By: margin between the first two candidates, reference answer, category, or all. n_contrast:
-# questions over the kept pairs; flips: their share of those that both checkpoints answered. The
+# By: margin between the first two candidates, reference answer, category, the answer's rarity,
+# length or popularity, or all. n_contrast: questions over the kept pairs, improvements and
+# regressions; flips: their share of those that both checkpoints answered. The
 # value is conditioned by odds, mean over seeds
 SUBSETS = Table.of(
     "subsets",
     "measure_subsets",
-    "by! group! n_answers:int accuracy:real n_contrast:int flips?:real train_dataset! "
-    "estimator! scope! metric! value?:real",
+    "by! group! n_answers:int accuracy:real n_contrast:int improvement:int "
+    "regression:int flips?:real train_dataset! estimator! scope! metric! value?:real",
     about="model dataset",
 )
 Subsets = Annotated[pd.DataFrame, SUBSETS]

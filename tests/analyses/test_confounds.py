@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from measure_confounds import measure_confounds
 
-from persistcal.analyses import confounds
+from persistcal.analyses import answer_baselines, confounds
 from persistcal.store import artifacts
 
 # Two checkpoints: of the train questions the first knows 3 of 4 about rivers and 1 of 4
@@ -110,10 +110,20 @@ def test_script():
     about = questions.assign(dataset="d"), artifacts.empty(artifacts.FACTS).assign(dataset=[])
     labels = {"models": {"m": "Model & Co"}, "datasets": {"d": "Quiz"}}
     how = {"min_contrast": {"d": 1}, **HOW, "labels": labels}
-    text, rows = measure_confounds(ANSWERS.assign(model="m", dataset="d"), *about, **how)
+    untold = ANSWERS.assign(model="m", dataset="d", answer=None)
+    text, rows = measure_confounds(untold, *about, **how)
     assert list(rows) == artifacts.CONFOUNDS.schema.names
     assert rows["attribute"].tolist() == ["category"]
     assert rows["delta0_balanced"].tolist() == pytest.approx([(1 / 3 + 3 / 5) / 2])
     assert r"\textit{Model \& Co, Quiz}" in text and "Category & 2 & 0.467 & [" in text
     with pytest.raises(ValueError, match=r"m, d: .*take 'd' out of analyses.confounds"):
-        measure_confounds(LOST.assign(model="m", dataset="d"), *about, **how)
+        measure_confounds(LOST.assign(model="m", dataset="d", answer=None), *about, **how)
+    # The only reference of the 8 training questions is "x", so that right answers have a rarity
+    # of 1 and wrong ones of 1 / (1 + 8): it rises with all that is gained
+    texts = ANSWERS["correct"].map({True: "rare", False: "x"})
+    told = untold.assign(answer=texts)
+    text, rows = measure_confounds(told, *about, **how)
+    scores = rows.set_index("attribute")[["n_groups", "delta0_balanced", "full_auc"]]
+    assert scores.loc["answer_rarity"].tolist() == [2, 1, 1]
+    assert rows["attribute"].tolist() == ["category", *answer_baselines.ANSWER_BASELINES]
+    assert "Answer: rarer among training references & 2 & 1.000" in text

@@ -47,7 +47,9 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is():
     margin = {c: pd.Series(rng.random(len(ids)).round(2), ids) for c in CHECKPOINTS}
     shared = set(ids[::3])
     how = {"min_contrast": 30, "pairs": "adjacent"}
-    found = metrics_of_subsets(predictions, CHECKPOINTS, margin=margin, shared=shared, **how)
+    named = {q: "in training" if q in shared else "not in training" for q in ids}
+    how["by_question"] = {"reference answer": named}
+    found = metrics_of_subsets(predictions, CHECKPOINTS, margin=margin, **how)
     assert list(found["by"].unique()) == ["all", "margin", "reference answer"]
     answered = predictions[predictions["estimator"] == "coarse"]
     every = [margin[row.checkpoint][row.question_id] for row in answered.itertuples()]
@@ -172,7 +174,32 @@ def test_categories_by_hand():
 
 def test_without_training_questions_nothing_is_said_about_them():
     untrained = of_script(QUESTIONS[QUESTIONS["split"] == "test"])
-    assert set(untrained["by"]) == {"all", "margin"}
+    assert set(untrained["by"]) == {"all", "margin", "answer length", "answer popularity"}
+
+
+def test_strata_of_an_answer_baseline_by_hand():
+    # Paris is a reference of one training question, so that rarity is 1/2, and 1 of all others:
+    # it rises with q1, which is gained, and stays with q2, which is lost
+    made = of_script(texts=["Paris", "Bern", "Bern", "Oslo", "Ulm", "Ulm"])
+    rows = made[made["by"] == "answer rarity"].drop_duplicates("group").set_index("group")
+    counts = rows[["n_contrast", "improvement", "regression"]]
+    assert counts.loc[["falls", "stays", "rises"]].to_numpy().tolist() == [
+        [0, 0, 0],
+        [1, 0, 1],
+        [1, 1, 0],
+    ]
+    of = made.set_index(["by", "group", "scope", "metric"])["value"]["answer rarity"]
+    assert of["rises", "contrast", "delta0"] == of["stays", "contrast", "delta0"] == 1
+    assert np.isnan(of["rises", "contrast", "delta0_balanced"])
+    assert np.isnan(of["falls", "contrast", "auc"])
+    assert set(of.index.get_level_values("scope")) == {"contrast"}
+    # Bern is given once by each checkpoint, and so is each other answer
+    popular = made[made["by"] == "answer popularity"].drop_duplicates("group")
+    assert popular.set_index("group")["n_contrast"].to_dict() == {
+        "falls": 0,
+        "stays": 2,
+        "rises": 0,
+    }
 
 
 def test_without_a_kept_pair_there_are_no_flips_and_it_is_printed():

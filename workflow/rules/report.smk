@@ -336,6 +336,24 @@ if not study.chosen["predictions"]:
         [],
         parts=["all", "margin", "reference answer"],
     )
+    PLAIN_TABLES |= parts_table(
+        "by_answer",
+        expand(rules.measure_subsets.output.subsets, model=MODELS, dataset=DATASETS),
+        "SUBSETS",
+        "Metrics on the questions of the contrast sets for which a baseline that only knows "
+        "the text of the answers falls, stays or rises from the earlier to the later "
+        "checkpoint. The baseline is surer of an answer that is rarer in the references of "
+        "the training questions, longer, or less popular with the same checkpoint.",
+        {
+            "by": "By",
+            "group": "Baseline",
+            "improvement": "Gained",
+            "regression": "Lost",
+        },
+        [("contrast", "delta0_balanced"), ("contrast", "auc")],
+        [],
+        parts=["answer rarity", "answer length", "answer popularity"],
+    )
     if config["evaluation"]["by_category"]:
         PLAIN_TABLES |= parts_table(
             "by_category",

@@ -1,10 +1,11 @@
-"""Measure the scores of baselines that know accuracy on groups of questions only."""
+"""Measure the scores of baselines that know groups of questions, or the answer, only."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 
 from persistcal.analyses import confounds
+from persistcal.analyses.answer_baselines import count_references, rate_answers
 from persistcal.evaluation.contrast import Pairs
 from persistcal.report.analysis_tables import confounds_table
 from persistcal.store.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions
@@ -22,7 +23,7 @@ def measure_confounds(
     seed: int,
     labels: Mapping[str, Mapping[str, str]],
 ) -> tuple[str, Confounds]:
-    """Return the scores of each attribute of a question, as a LaTeX table and as rows.
+    """Return the scores of each attribute of a question and answer, as LaTeX and as rows.
 
     `min_contrast` is by dataset; the `facts` are those that questions ask for, if any.
     """
@@ -30,6 +31,10 @@ def measure_confounds(
     for place, given in answers.groupby(["model", "dataset"], sort=False):
         model, dataset = map(str, place)
         asked, asked_for = (table[table["dataset"] == dataset] for table in (questions, facts))
+        if given["answer"].notna().all():  # imported predictions have no texts
+            trained = asked[(asked["split"] == "train") & ~asked["excluded"]]
+            references = count_references(trained["references"])
+            given = pd.concat([given, rate_answers(given, references)], axis=1)
         known = confounds.attributes(asked, None if asked_for.empty else asked_for)
         try:
             found = confounds.measure_confounds(

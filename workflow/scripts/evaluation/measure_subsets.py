@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from persistcal.analyses.answer_baselines import count_references, rate_answers
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.parts import margins, metrics_of_subsets
 from persistcal.judge.contradictions import same_answers
@@ -42,19 +43,30 @@ def measure_subsets(
     given = given.assign(said=given["references"].map(_said))
     trained = given[given["split"] == "train"]
     asked = given[(given["split"] == "test") & (given["dataset"] == dataset)]
-    met = set().union(*trained["said"])
-    shared = asked.loc[[bool(said & met) for said in asked["said"]], "question_id"]
-    log.info("%d of %d test questions share a reference answer", len(shared), len(asked))
+    by_question = {} if trained.empty else {"reference answer": _shared(asked, trained)}
+    if by_category:
+        by_question["category"] = _categories(asked)
+    texts = clusters[clusters["cluster"] == 0]
+    rated = rate_answers(texts, count_references(trained["references"]))
     return metrics_of_subsets(
         predictions,
         checkpoints,
         min_contrast=min_contrast,
         pairs=pairs,
         margin={c: margins(clusters[clusters["checkpoint"] == c]) for c in checkpoints},
-        shared=None if trained.empty else shared,
-        categories=_categories(asked) if by_category else None,
+        by_question=by_question,
+        rated=pd.concat([texts[["checkpoint", "question_id"]], rated], axis=1),
         alike=same_answers(clusters),
     )
+
+
+def _shared(asked: pd.DataFrame, trained: pd.DataFrame) -> dict[str, str]:
+    """Return whether a training question has one of a question's reference answers."""
+    met = set().union(*trained["said"])
+    shared = [bool(said & met) for said in asked["said"]]
+    log.info("%d of %d test questions share a reference answer", sum(shared), len(asked))
+    named = ["in training" if is_shared else "not in training" for is_shared in shared]
+    return dict(zip(asked["question_id"], named, strict=True))
 
 
 def _categories(asked: pd.DataFrame) -> dict[str, str]:
