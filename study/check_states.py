@@ -24,7 +24,6 @@ METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "gradient_difference": ((*_TRAINED, "forget", "keep"), (*_MAY, "keep_weight")),
     "npo": ((*_TRAINED, "forget", "keep", "beta"), (*_MAY, "keep_weight")),
-    "rank_one": ((*_TRAINED, "learn", "keep", "layer", "max_offset"), ("datasets",)),
     "retraining": (("without",), ()),
 }
 

@@ -17,9 +17,13 @@ SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yam
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 
 
-# Keys of earlier versions, and what took their place. `*` stands for a name of the user's.
+_OWN_EDIT = "edit with a tool of your own and name its folder as repo"
+# Keys and values of earlier versions, and what took their place; `*` stands for any names.
 REMOVED = {
     "evaluation.chance": "flips by chance are no longer estimated",
+    "models.*.change.layer": _OWN_EDIT,
+    "models.*.change.max_offset": _OWN_EDIT,
+    "models.*.change.method=rank_one": _OWN_EDIT,
 }
 LAST_COMPLETE = "v0.2-complete"  # the tag of the last commit that has them
 
@@ -61,6 +65,11 @@ def check_schema(config: dict[str, Any]) -> None:
         raise ConfigError(_sentence(error))
 
 
+def _instead(key: str) -> str:
+    """Return what took the place of a removed key or value; empty if there was none."""
+    return next((REMOVED[old] for old in REMOVED if fnmatch(key, old)), "")
+
+
 def _sentence(error: jsonschema.ValidationError) -> str:
     key = ".".join(str(part) for part in error.absolute_path)
     schema = error.schema if isinstance(error.schema, dict) else {}
@@ -68,12 +77,17 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         known = schema.get("properties", {})
         unknown = next(name for name in error.instance if name not in known)
         where = f"{key}.{unknown}" if key else unknown
-        if instead := next((REMOVED[old] for old in REMOVED if fnmatch(where, old)), ""):
+        if instead := _instead(where):
             return (
                 f"config: {where} is no longer a key: {instead}; remove it, or use the tag "
                 f"{LAST_COMPLETE}, which has it."
             )
         return f"config: {where} is not a known key; {_nearest(unknown, known)}"
+    if error.validator == "enum" and (instead := _instead(f"{key}={error.instance}")):
+        return (
+            f"config: {key} is {error.instance!r}, which is gone: {instead}, or use the tag "
+            f"{LAST_COMPLETE}, which has it."
+        )
     if error.validator == "required" and "then" in error.absolute_schema_path:
         there: dict[str, Any] = error.instance  # type: ignore[assignment]
         needed: list[str] = error.validator_value  # type: ignore[assignment]

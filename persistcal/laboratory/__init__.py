@@ -3,6 +3,5 @@
 Modules
 -------
 documents: documents of questions, and how probable their answers are to a model
-rank_one: edit answers by a change of low rank to one matrix
 tuning: train a checkpoint further, or let it unlearn, with all its weights or with an adapter
 """

@@ -15,7 +15,6 @@ from torch.nn.utils import clip_grad_norm_
 from transformers import PreTrainedModel
 
 from persistcal.laboratory.documents import Document, answer_logprobs
-from persistcal.laboratory.rank_one import Descent, edit_answers
 from persistcal.store.pace import Pace
 from persistcal.training.schedule import learning_rate
 
@@ -41,8 +40,6 @@ class Change:
     max_change: float | None = None
     beta: float = 1.0
     keep_weight: float = 1.0
-    layer: int = 0
-    max_offset: float = 1.0
 
 
 def change_weights(
@@ -58,10 +55,6 @@ def change_weights(
     that rank on all linear layers, scaled by two, is trained and then added to the weights.
     With `max_change` each weight is put back within so much of where it was, after each step.
     """
-    if how.method == "rank_one":
-        descent = Descent(how.epochs, how.learning_rate, how.max_offset, how.batch_size)
-        edits, kept = documents["learn"], documents["keep"]
-        return edit_answers(model, edits, kept, layer=how.layer, how=descent)
     if not how.rank:
         _train(model.requires_grad_(True), documents, how)
         return model.requires_grad_(False)

@@ -10,7 +10,6 @@ import torch
 from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.laboratory.documents import answer_logprobs, write_documents
-from persistcal.laboratory.rank_one import Descent, edit_answers
 from persistcal.laboratory.tuning import (
     Change,
     batches,
@@ -108,16 +107,6 @@ def test_each_pass_has_every_number_once():
     assert [len(each) for each in drawn] == [2, 2, 1, 2, 2, 1]
     first, second = list(chain(*drawn[:3])), list(chain(*drawn[3:]))
     assert sorted(first) == sorted(second) == [0, 1, 2, 3, 4] and first != second
-
-
-def test_one_matrix_is_edited_as_told():
-    """Keys of the config go to the descent: steps, rate, longest offset, batch size."""
-    how = Change("rank_one", epochs=3, learning_rate=0.2, max_offset=0.5, batch_size=2, layer=1)
-    found = change_weights(tiny_model(), {"learn": SOME, "keep": OTHERS}, how)
-    descent = Descent(steps=3, learning_rate=0.2, most=0.5, batch_size=2)
-    expected = edit_answers(tiny_model(), SOME, OTHERS, layer=1, how=descent)
-    for one, other in zip(found.parameters(), expected.parameters(), strict=True):
-        assert torch.equal(one, other)
 
 
 def test_a_loss_that_is_not_finite_stops():

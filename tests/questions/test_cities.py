@@ -125,7 +125,7 @@ def prepared():
     """Without groups, and with: of the same facts, which take a while to load."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prepare_atlas.load_facts", cache(load_facts))
-        with_groups = prepare_atlas(**SIZES, groups=SHARES, edits=["tuned", "rank_one"])
+        with_groups = prepare_atlas(**SIZES, groups=SHARES, edits=["tuned", "trained"])
         return prepare_atlas(**SIZES), with_groups
 
 
@@ -203,8 +203,8 @@ def test_an_edit_is_true_at_its_states_alone(grouped):
     by_relation = questions.groupby(facts["relation"])["references"].agg(list)
     for row in questions.index[edited]:
         truths = json.loads(questions.at[row, "truths"])
-        assert list(truths) == ["tuned", "rank_one"]
-        assert truths["tuned"] == truths["rank_one"]
+        assert list(truths) == ["tuned", "trained"]
+        assert truths["tuned"] == truths["trained"]
         assert truths["tuned"] in list(map(list, by_relation[facts.at[row, "relation"]]))
         old = set(map(normalise_answer, questions.at[row, "references"]))
         assert old.isdisjoint(map(normalise_answer, truths["tuned"]))

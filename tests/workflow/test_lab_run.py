@@ -33,7 +33,6 @@ models:
       difference: {change: {epochs: 1}}
       npo: {change: {epochs: 1}}
       edited_tuning: {change: {epochs: 40, learning_rate: 1.0e-2, max_change: 1.0}}
-      rank_one: {change: {epochs: 2}}
 datasets: {atlas: {n_train: 12, n_test: 80, min_contrast: 1, min_city_population: 5000000}}
 decoding: {n_beams: 2, max_new_tokens: 6}
 evaluation: {replicates: 20}
@@ -57,7 +56,7 @@ def answers(folder, state):
 @pytest.mark.slow
 def test_the_same_weights_flip_nothing(folder):
     changes = artifacts.read_csv(folder / "out/changes.csv", artifacts.CHANGES)
-    assert changes["change"].nunique() == 13
+    assert changes["change"].nunique() == 12
     same = changes[changes["change"] == "Control: same weights"]
     assert set(same["estimator"]) == {"self_consistency", "sequence_probability"}
     assert same["questions"].eq(0).all() and same["value"].isna().all()
