@@ -152,7 +152,6 @@ def check_pretraining(config: dict[str, Any], name: str) -> None:
         )
     check_names(f"{key}.datasets", pretraining["datasets"], config["datasets"])
     _check_drift(key, pretraining)
-    _check_worlds(config, name)
 
 
 def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
@@ -175,20 +174,3 @@ def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
                 f"config: {key}.drift.{place}.rare names every set of facts, so none would be "
                 "met more than another; leave one out."
             )
-
-
-def _check_worlds(config: dict[str, Any], name: str) -> None:
-    """Refuse several seeds where one model is meant, or another has the name of one."""
-    seeds = config["models"][name]["pretraining"]["seed"]
-    if not isinstance(seeds, list):
-        return
-    if taken := [f"{name}-{seed}" for seed in seeds if f"{name}-{seed}" in config["models"]]:
-        raise ConfigError(
-            f"config: models.{name}.pretraining.seed makes a model {taken[0]}, but models has "
-            "one of that name; rename it."
-        )
-    if name in [verifier["model"] for verifier in config["verifiers"].values()]:
-        raise ConfigError(
-            f"config: models.{name}.pretraining.seed lists several, but verifiers name the "
-            "model; give it one seed."
-        )

@@ -55,21 +55,6 @@ class Checkpoints:
         verifiers = [verifier["model"] for verifier in self.config["verifiers"].values()]
         return list(dict.fromkeys([*self.chosen["models"], *verifiers]))
 
-    @cached_property
-    def worlds(self) -> dict[str, list[str]]:
-        """The study's models that differ in the seed of their pre-training, by common name."""
-        of: dict[str, list[str]] = {}
-        for model in self.chosen["models"]:
-            if name := self.config["models"][model].get("world_of"):
-                of.setdefault(name, []).append(model)
-        return of
-
-    @cached_property
-    def names_of_worlds(self) -> dict[str, str]:
-        """Display names of the common names of worlds."""
-        models = self.config["models"]
-        return {name: models[worlds[0]]["world_label"] for name, worlds in self.worlds.items()}
-
     def group(self, model: str, name: str) -> list[str]:
         """Return the checkpoints of `model` in a group, in order of training."""
         earlier = self.config["models"][model].get("earlier", [])

@@ -21,6 +21,7 @@ _OWN_EDIT = "edit with a tool of your own and name its folder as repo"
 # Keys and values of earlier versions, and what took their place; `*` stands for any names.
 REMOVED = {
     "evaluation.chance": "flips by chance are no longer estimated",
+    "models.*.pretraining.seed=[[]*": "make a config of each seed",
     "models.*.change.layer": _OWN_EDIT,
     "models.*.change.max_offset": _OWN_EDIT,
     "models.*.change.method=rank_one": _OWN_EDIT,
@@ -83,7 +84,7 @@ def _sentence(error: jsonschema.ValidationError) -> str:
                 f"{LAST_COMPLETE}, which has it."
             )
         return f"config: {where} is not a known key; {_nearest(unknown, known)}"
-    if error.validator == "enum" and (instead := _instead(f"{key}={error.instance}")):
+    if error.validator in ("enum", "type") and (instead := _instead(f"{key}={error.instance}")):
         return (
             f"config: {key} is {error.instance!r}, which is gone: {instead}, or use the tag "
             f"{LAST_COMPLETE}, which has it."

@@ -1,4 +1,4 @@
-"""Further analyses: those of the paper, and confounds and spread over pre-trainings.
+"""Further analyses: those of the paper, and confounds.
 
 Modules
 -------
@@ -11,5 +11,4 @@ headroom: gain of the oracle over an external verifier, and its backbone's error
 transfer: transfer matrices: AUC of adapters trained at one checkpoint and used at each
 variance: variance of hidden states between adapters, and its correlation with training
 weights: cosine similarity of checkpoints' weights, read piece by piece
-worlds: mean and spread of metrics over models that differ in the seed of their pre-training
 """

@@ -31,10 +31,6 @@ _ATTRIBUTES = {
     "answer_length": "Answer: longer",
     "answer_popularity": "Answer: given less often by the checkpoint",
 }
-_OF_WORLDS = {
-    "contrast": ["delta0_balanced", "auc", "brier"],
-    "full": ["auc", "brier", "smece"],
-}
 
 
 def hidden_state_table(
@@ -134,43 +130,6 @@ def agreement_table(
     )
     lines = tabular("lrcccc", [line([escape(head) for head in heads])], groups)
     return floating(lines, caption=caption, label=label)
-
-
-def worlds_table(
-    rows: pd.DataFrame,
-    *,
-    names: Names,
-    datasets: Names,
-    estimators: Names,
-    label: str,
-) -> str:
-    """Return metrics as mean ± standard deviation over worlds, called by their `names`."""
-    columns = [(scope, metric) for scope, of in _OF_WORLDS.items() for metric in of]
-    heads = spanning([(scope.capitalize(), len(of)) for scope, of in _OF_WORLDS.items()])
-    heads.append(line(["Method", *(metric_head(metric) for _, metric in columns)]))
-    sections = []
-    section = ["world_of", "dataset", "train_dataset"]
-    for (name, dataset, trained_on), group in rows.groupby(section, sort=False):
-        text = f"{names[str(name)]}, {datasets[str(dataset)]}"
-        if trained_on != dataset:
-            text += f", trained on {datasets.get(str(trained_on), trained_on)}"
-        lines = title(text, len(columns) + 1)
-        for estimator, of_one in group.groupby("estimator", sort=False):
-            at = {(row["scope"], row["metric"]): row for row in of_one.to_dict("records")}
-            texts = [_spread(at[key]["mean"], at[key]["sd"]) for key in columns]
-            lines.append(line([escape(estimators[str(estimator)]), *texts]))
-        sections.append(lines)
-    n = ", ".join(f"{count}" for count in sorted(rows["n"].unique()))
-    caption = (
-        f"Mean and standard deviation over {n} models that differ in the seed of their "
-        "pre-training: a single model's figures differ by so much."
-    )
-    lines = tabular(f"l{'c' * len(columns)}", heads, sections)
-    return floating(lines, caption=caption, label=label, shrink=True)
-
-
-def _spread(mean: float, sd: float) -> str:
-    return rf"{number(mean)} $\pm$ {number(sd)}" if mean == mean else MISSING
 
 
 def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:

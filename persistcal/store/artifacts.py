@@ -364,15 +364,6 @@ AGREEMENTS = Table.of(
 )
 Agreements = Annotated[pd.DataFrame, AGREEMENTS]
 
-# Over models that differ in the seed of their pre-training; `world_of` is their common name
-WORLDS = Table.of(
-    "worlds",
-    "summarise_worlds",
-    "world_of! dataset! train_dataset! estimator! scope! metric! mean?:real sd?:real "
-    "least?:real greatest?:real n:int",
-)
-Worlds = Annotated[pd.DataFrame, WORLDS]
-
 # Headroom: contrast AUC of the oracle - that of the verifier. Error rate: of the verifier's
 # backbone on the contrast questions. n: questions in a kept contrast set
 HEADROOM = Table.of(

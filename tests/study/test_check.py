@@ -17,13 +17,20 @@ OWN = {
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIG.glob("*.yaml")))
 def test_every_config_that_ships_is_valid_and_read_as_it_looks(name):
     both = ["atlas", "atlas_pretraining"]
-    below = {"atlas_pretraining": both[:1], "atlas_worlds": both, "lab": both}
+    below = {"atlas_pretraining": both[:1], "lab": both}
     check_config(overlaid(*map(shipped, [*below.get(name, []), name])))
     refuse_misread([CONFIG / f"{name}.yaml"])
 
 
 def test_own_predictions_need_no_more_than_this():
     check_config(overlaid(OWN))
+
+
+def test_a_value_that_is_gone_names_the_tag():
+    seeds = {"models": {"atlas": {"pretraining": {"seed": [17, 18]}}}}
+    said = r"pretraining\.seed is \[17, 18\], which is gone: .* use the tag v0\.2-complete"
+    with pytest.raises(ConfigError, match=said):
+        check_config(overlaid(shipped("atlas"), shipped("atlas_pretraining"), seeds))
 
 
 def test_checkpoints_whose_names_make_too_long_a_folder():

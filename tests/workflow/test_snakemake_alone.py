@@ -42,7 +42,7 @@ def alone(tmp_path_factory):
 CONFIGS = [
     [],
     ["config/atlas.yaml"],
-    [f"config/atlas{name}.yaml" for name in ("", "_pretraining", "_worlds")],
+    ["config/atlas.yaml", "config/atlas_pretraining.yaml"],
     ["config/own_answers.yaml"],
     ["config/own_predictions.yaml"],
 ]

@@ -85,23 +85,6 @@ rule measure_agreement:
         "../scripts/analyses/measure_agreement.py"
 
 
-rule summarise_worlds:
-    input:
-        metrics=rules.collect_metrics.output.metrics,
-    output:
-        **reported_table("worlds"),
-    log:
-        f"{LOGS}/summarise_worlds.log",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        worlds=study.worlds,
-        names=study.names_of_worlds,
-        labels={k: study.labels[k] for k in ("datasets", "estimators")},
-    script:
-        "../scripts/analyses/summarise_worlds.py"
-
-
 rule measure_transfer:
     input:
         answers=for_each(study.checkpoints, ANSWERS),

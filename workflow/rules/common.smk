@@ -15,7 +15,6 @@ from study.costs import COSTS
 from study.requests import request, resampling_mb
 from study.needs import file_of
 from study.selection import IMPORTED, Answered, Study
-from study.worlds import expand_worlds
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 
@@ -39,7 +38,6 @@ try:
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
-expand_worlds(config)
 
 # Downloads go to one cache; a cluster's jobs have no connection and find all of it there.
 if config["model_cache"]:

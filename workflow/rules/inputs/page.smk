@@ -26,8 +26,7 @@ def of_weights(pattern, evaluated):
 def tables_shown(names):
     shown = expand(rules.make_table.output.csv, table=names)
     shown += plain_tables(PLAIN_TABLES, "csv")
-    shown += [rules.measure_agreement.output.csv] if AGREED else []
-    return shown + ([rules.summarise_worlds.output.csv] if study.worlds else [])
+    return shown + ([rules.measure_agreement.output.csv] if AGREED else [])
 
 
 def described_tables(wildcards):

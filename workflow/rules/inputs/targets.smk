@@ -22,9 +22,8 @@ def reports():
         drawn.append("distance")
     if study.chosen["predictions"]:
         return plain + figures(drawn)
-    worlds = [rules.summarise_worlds.output.tex] if study.worlds else []
     agreement = [rules.measure_agreement.output.tex] if AGREED else []
-    return [*plain, *figures([*drawn, "accuracy"]), *agreement, *worlds]
+    return [*plain, *figures([*drawn, "accuracy"]), *agreement]
 
 
 def reports_of_analyses():
