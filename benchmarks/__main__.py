@@ -5,8 +5,7 @@ command fails, after all have run. ``python -m benchmarks quick`` is a smoke tes
 in seconds. With ``--to FOLDER`` results go there instead of beside this file.
 
 `benchmarks.judge_label_noise` is about noise, and `benchmarks.gpu` about GPUs: they are not
-run here, and neither are `benchmarks.many_questions`, which takes twenty minutes, and
-`benchmarks.many_checkpoints`, which runs the workflow.
+run here, and neither is `benchmarks.many_checkpoints`, which runs the workflow.
 """
 
 import argparse
@@ -27,10 +26,7 @@ BENCHMARKS = [
     "decoding",
     "trees",
     "adapters",
-    "entailment",
     "bootstrap",
-    "checkpoints",
-    "forked_jobs",
 ]
 PACKAGES = ["torch", "transformers", "peft", "numpy", "scipy", "scikit-learn", "snakemake"]
 

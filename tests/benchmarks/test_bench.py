@@ -38,14 +38,13 @@ def test_every_benchmark_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bench", "quick", "--to", str(tmp_path)])
     bench.main()
     page = (tmp_path / "results.md").read_text()
-    for number in ("questions", "beams", "seeds", "checkpoints", "pairs"):
+    for number in ("questions", "beams", "seeds"):
         assert f"\n| {number} | " in page
     for what in (
         "decoding",
         "scoring",
         "training step",
         "training",
-        "grouping",
         "significance",
     ):
         assert f"\n| {what}" in page
