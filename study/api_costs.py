@@ -4,10 +4,12 @@ from math import ceil
 from typing import NamedTuple
 
 from study.checkpoints import Config
-from study.costs import CANDIDATE_TOKENS, QUESTION_TOKENS, Wildcards, n_questions
+from study.costs import Wildcards, n_questions
 from study.selection import Study
 from study.served import PRICES
 
+QUESTION_TOKENS = 45
+CANDIDATE_TOKENS = 15  # a candidate answer and what follows it
 EXAMPLE_TOKENS = 30  # a question and its answer in a few-shot prompt
 REQUEST_TOKENS = 120  # for a confidence, in words, around question and answer
 

@@ -1,7 +1,7 @@
 """Resources that a job asks a cluster for, from the size of its model.
 
-Time is four times what the job should take, and each further attempt asks for as much
-again as the first, of memory too: the profile's `retries` submit a new job.
+Time is that of the rule (`study.costs`). Each further attempt asks for as much again as the
+first, of memory too: the profile's `retries` submit a new job.
 """
 
 import functools
@@ -17,7 +17,6 @@ BASE_MB = 8000  # Python, torch and the tables
 LOADING = 1.2  # of the weights in main memory before they are on the GPU
 LEAST_MIN = 60
 LONGEST_HEADER = 10**8  # bytes of a file of weights, as in safetensors itself
-MARGIN = 4
 SMALL_MODEL_MB = 2000
 # Of a model on a CPU: a decoding and training one of 135 million weights took 7.2 GB.
 CPU_BYTES_PER_WEIGHT = 40
@@ -64,9 +63,8 @@ def request(config: Config, rule: str, job: Wildcards, attempt: int = 1) -> Requ
     nodes = _nodes(config, cost, rule)
     averaged = _further_parts(config, job) * weights_of(config, job.get("model", ""))
     loaded = LOADING * (cost.loaded + averaged) * BYTES_PER_WEIGHT / nodes / 1e6
-    minutes = max(LEAST_MIN, round(MARGIN * 60 * cost.hours))
     memory = round(BASE_MB + loaded) * attempt
-    return Request(cost.gpus, memory, minutes * attempt, cost.ranks, nodes)
+    return Request(cost.gpus, memory, cost.minutes * attempt, cost.ranks, nodes)
 
 
 def _further_parts(config: Config, job: Wildcards) -> int:

@@ -9,7 +9,7 @@ from persistcal.store.files import exists, last_part, read_text
 
 NAMES = [
     *("model", "other_model", "dataset", "train_dataset", "checkpoint", "earlier", "later"),
-    *("estimator", "recipe", "trained_on", "world_of"),
+    *("estimator", "recipe", "trained_on"),
 ]
 
 
