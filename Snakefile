@@ -17,7 +17,6 @@ min_version("9.25")
 include: "workflow/rules/root.smk"
 
 
-from persistcal.store.provenance import keep_read
 from tools.end_of_run import edited_results, end_of_run
 
 
@@ -55,7 +54,6 @@ include: "workflow/rules/page.smk"
 
 
 rerun_on_edits()
-keep_read(ROOT)  # all rules have asked for their code's digests
 
 if workflow.is_main_process:
     for edited in edited_results(Path(RESULTS)):

@@ -2,16 +2,12 @@
 
 import ast
 import functools
-import json
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from importlib.util import cache_from_source
 from pathlib import Path
 from typing import NamedTuple
 
-from persistcal.store.files import digest, write_whole
+from persistcal.store.files import digest
 
 PACKAGE = "persistcal"
 
@@ -64,59 +60,17 @@ def _files_of(name: str, root: Path) -> set[Path]:
 
 
 class _Code(NamedTuple):
-    """Digest of what a file says, and the dotted names that it may import."""
+    """Digest of a file's code, and the dotted names that it may import."""
 
     meaning: str
     imports: list[str]
 
 
 @functools.cache
-def _this_code() -> bytes:
-    return Path(__file__).read_bytes()
-
-
-def _kept_in(root: Path) -> Path:
-    """Return where `keep_read` writes: beside the bytecode, one file for each Python."""
-    source = root / PACKAGE / "store" / "provenance.py"
-    return Path(cache_from_source(str(source))).with_suffix(".json")
-
-
-@functools.cache
-def _kept(root: Path) -> dict[str, list]:
-    """Return by path the kept digest of a file's text, then its `_Code`."""
-    try:
-        return dict(json.loads(_kept_in(root).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return {}  # not there, or not whole: all is read again
-
-
-def keep_read(root: Path) -> None:
-    """Keep what was read of files, as to parse all takes a fifth of a start of Snakemake.
-
-    As with bytecode, nothing is kept where Python shall write none, or cannot.
-    """
-    kept, path = json.dumps(_kept(root)).encode(), _kept_in(root)
-    if sys.dont_write_bytecode or (path.exists() and path.read_bytes() == kept):
-        return
-    with suppress(OSError):
-        write_whole(path, kept)
-
-
-@functools.cache
 def _read(path: Path, root: Path) -> _Code:
-    text = path.read_bytes()
     inside = path.is_relative_to(root / PACKAGE)
     package = ".".join(path.parent.relative_to(root).parts) if inside else ""
-    name = str(path.relative_to(root) if path.is_relative_to(root) else path)
-    key = digest([_this_code(), package, text])
-    of = _kept(root).get(name)
-    if of is None or of[0] != key:
-        _kept(root)[name] = of = [key, *_parse(text, path, package)]
-    return _Code(*of[1:])
-
-
-def _parse(text: bytes, path: Path, package: str) -> _Code:
-    tree = ast.parse(text, filename=str(path))
+    tree = ast.parse(path.read_bytes(), filename=str(path))
     statements = list(_statements(tree.body))
     imports = sorted(set(_imported(statements, package)))
     _drop_docstrings(tree, statements)

@@ -1,12 +1,11 @@
 import os
-import sys
 from modulefinder import ModuleFinder
 from pathlib import Path
 
 import pytest
 
 from persistcal.store import provenance
-from persistcal.store.provenance import code_digest, imported_files, keep_read
+from persistcal.store.provenance import code_digest, imported_files
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
@@ -61,8 +60,7 @@ UNUSED = {"other", "room/unused"}
 
 
 @pytest.fixture
-def code(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+def code(tmp_path):
     for name, text in MODULES.items():
         path = tmp_path / "persistcal" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,20 +70,11 @@ def code(tmp_path, monkeypatch):
     return tmp_path
 
 
-def forget():
-    """Do as a new process does."""
-    for cached in (code_digest, provenance._read, provenance._files_of, provenance._kept):
-        cached.cache_clear()
-
-
 def digest(code, script="step.py"):
-    """Return the digest as new processes see it: the first reads, others what it kept."""
-    forget()
-    first = code_digest(code / script, code)
-    keep_read(code)
-    forget()
-    assert code_digest(code / script, code) == first
-    return first
+    """Return the digest as a new process computes it."""
+    for cached in (code_digest, provenance._read, provenance._files_of):
+        cached.cache_clear()
+    return code_digest(code / script, code)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -119,42 +108,6 @@ def test_an_edit_undone_restores_the_digest(code):
     assert digest(code) != before
     path.write_text(text)
     assert digest(code) == before
-
-
-def test_files_that_are_as_they_were_are_not_parsed_again(code, monkeypatch):
-    before = digest(code)
-    path = code / "persistcal" / "near.py"
-    path.write_text(path.read_text() + "W = 2\n")
-    parsed, parse = [], provenance._parse
-
-    def watched(text, path, package):
-        parsed.append(path)
-        return parse(text, path, package)
-
-    monkeypatch.setattr(provenance, "_parse", watched)
-    assert digest(code) != before
-    assert parsed == [path]
-
-
-def test_other_rules_for_digests_forget_what_was_read_by_these(code, monkeypatch):
-    digest(code)
-    monkeypatch.setattr(provenance, "_this_code", lambda: b"other")
-    monkeypatch.setattr(provenance, "_parse", lambda *_: provenance._Code("other", []))
-    assert digest(code) != digest(code, "near_only.py")  # by name alone
-    assert not imported_files(code / "step.py", code)
-
-
-@pytest.mark.parametrize("content", [b"", b'{"step.py": ["', b"\xff", b"[1]"])
-def test_what_was_kept_but_is_broken_is_read_again(code, content):
-    before = digest(code)
-    provenance._kept_in(code).write_bytes(content)
-    assert digest(code) == before
-
-
-def test_nothing_is_kept_where_python_writes_no_bytecode(code, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    digest(code)
-    assert not provenance._kept_in(code).exists()
 
 
 def covering():
