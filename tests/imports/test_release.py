@@ -452,7 +452,7 @@ def write_tensor(hostile, path):
     ("file", "write", "message"),
     [
         (f"{BEAM}/beam_group_strs.pkl", write_list, r"beam/beam_group_strs\.pkl: refused"),
-        (f"{FOLDER}/{FILE}", write_tensor, f"{FILE}: refused, it holds code"),
+        (f"{FOLDER}/{FILE}", write_tensor, f"{FILE}: refused, it contains code"),
     ],
 )
 def test_hostile_files_in_an_archive_are_not_run_and_nothing_is_left(
