@@ -11,7 +11,12 @@ from persistcal.command.files import IMPORTED, StudyOfFiles, rows_about
 from persistcal.evaluation.arrange import ABSENT, Series, arrange
 from persistcal.evaluation.relabelling import LaterAnswers, certify_threshold, draw_sheet
 from persistcal.evaluation.selective import selective_metrics
-from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
+from persistcal.evaluation.thresholds import (
+    add_answers,
+    answer_above,
+    check_target,
+    check_thresholds,
+)
 from persistcal.judge.contradictions import same_answers
 from persistcal.report.threshold_views import percent, threshold_sentences
 from persistcal.store import artifacts
@@ -54,19 +59,10 @@ def threshold_tables(
         for name, table in zip(TABLES, tables, strict=True):
             made[name].append(table.assign(model=model, dataset=dataset))
     joined = {name: pd.concat(parts, ignore_index=True) for name, parts in made.items()}
-    joined["confident_regressions"] = _with_texts(joined["confident_regressions"], study)
+    joined["confident_regressions"] = add_answers(
+        joined["confident_regressions"], study.answers
+    )
     return {name: joined[name][table.schema.names] for name, table in TABLES.items()}
-
-
-def _with_texts(regressions: pd.DataFrame, study: StudyOfFiles) -> pd.DataFrame:
-    """Return the confident regressions with both answers, if the files contain answers."""
-    key = ["model", "dataset", "checkpoint", "question_id"]
-    texts = study.answers.set_index(key)["answer"]
-    for end in ("earlier", "later"):
-        places = regressions[["model", "dataset", end, "question_id"]]
-        found = texts.reindex(pd.MultiIndex.from_frame(places.set_axis(key, axis=1)))
-        regressions[f"{end}_answer"] = found.to_numpy()
-    return regressions
 
 
 def threshold_lines(tables: dict[str, pd.DataFrame], labels: dict[str, str]) -> list[str]:

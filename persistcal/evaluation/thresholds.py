@@ -473,6 +473,17 @@ def _compare_at(
     }
 
 
+def add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the table CONFIDENT_REGRESSIONS with both answers, from the table ANSWERS."""
+    key = ["model", "dataset", "checkpoint", "question_id"]
+    texts = answers.set_index(key)["answer"]
+    for end in ("earlier", "later"):
+        places = regressions[["model", "dataset", end, "question_id"]].set_axis(key, axis=1)
+        found = texts.reindex(pd.MultiIndex.from_frame(places)).to_numpy()
+        regressions = regressions.assign(**{f"{end}_answer": found})
+    return regressions
+
+
 def rank_verdicts(verdicts: Sequence[str]) -> str:
     """Return the worst of some verdicts: broken, then undecided, then kept."""
     return next(v for v in (BROKEN, UNDECIDED, KEPT) if v in verdicts)

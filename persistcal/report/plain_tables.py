@@ -29,6 +29,7 @@ from persistcal.report.latex import (
 from persistcal.report.layout import DisplayNames
 from persistcal.report.state_views import corrections as corrections
 from persistcal.report.state_views import states as states
+from persistcal.report.threshold_views import thresholds as thresholds
 
 # By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
 # tokens seen in training are a number, or its digits as text

@@ -1,13 +1,15 @@
-"""Thresholds in sentences, for the terminal, the page and notebooks."""
+"""Thresholds in sentences and as a table, for the terminal, the page and notebooks."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
-from persistcal.report.layout import Names
+from persistcal.report.analysis_tables import chosen_rows, trained_name
+from persistcal.report.latex import MISSING, Printed, escape, floating, line, tabular, title
+from persistcal.report.layout import DisplayNames, Names, place_title
 
 ENDS = ["later_precision_lower_2_5pct", "later_precision_upper_97_5pct"]
 
@@ -65,7 +67,9 @@ def _sentence(rows: list[dict[Hashable, Any]], labels: Names) -> str:
     )
     if len(rows) > 1:
         same = sum(row["verdict"] == verdict for row in selected)
-        promise += f" with {same} of {len(rows)} seeds"
+        promise += f" with {same} of {len(selected)} seeds"
+        if missing := len(rows) - len(selected):
+            promise += f"; {missing} of {len(rows)} seeds have no threshold"
     return f"{promise}. {_regressions(selected)}{_labels_to_decide(selected, verdict)}".strip()
 
 
@@ -117,3 +121,68 @@ def exit_code(thresholds: pd.DataFrame, fail_if: str | None) -> int:
     worst = rank_verdicts([verdict or UNDECIDED for verdict in thresholds["verdict"]])
     codes: Mapping[str, int] = {KEPT: 0, BROKEN: 3, UNDECIDED: 4 if fail_if == UNDECIDED else 0}
     return 0 if fail_if is None else codes[worst]
+
+
+def thresholds(
+    checked: pd.DataFrame,
+    *,
+    only: Sequence[str],
+    checkpoints: DisplayNames,
+    labels: DisplayNames,
+) -> Printed:
+    """Print the threshold of each estimator and pair of checkpoints, with its verdict.
+
+    `only` names the estimators to show. Values over several seeds are ranges.
+    """
+    rows = chosen_rows(checked, only)
+    heads = [
+        "Checkpoints",
+        "Estimator",
+        "Threshold",
+        "Precision",
+        "Coverage",
+        "Verdict",
+        "Lost",
+    ]
+    groups = []
+    for place, in_place in rows.groupby(["model", "dataset"], sort=False):
+        names = checkpoints.get(str(place[0]), {})
+        lines = title(place_title(place, labels), len(heads))
+        for ends, on_pair in in_place.groupby(["earlier", "later"], sort=False):
+            pair = escape(" → ".join(names.get(str(end), str(end)) for end in ends))
+            by_estimator = on_pair.groupby(["train_dataset", "estimator"], sort=False)
+            for number, (_, seeds) in enumerate(by_estimator):
+                cells = _cells(seeds.to_dict("records"), labels)
+                lines.append(line(["" if number else pair, *cells]))
+        groups.append(lines)
+    target = percent(rows["target"].iloc[0]) if len(rows) else "the target"
+    caption = (
+        f"Thresholds with a precision of at least {target} on the earlier checkpoint "
+        "(Learn then Test), and what they reach on the later one: precision with an exact 95 % "
+        "interval, coverage before and after, verdict (one-sided 5 %), and confident answers "
+        "that were right and are wrong now. Ranges are over seeds."
+    ).replace("%", r"\%")
+    body = tabular("llccccr", [line(heads)], groups)
+    return Printed(floating(body, caption=caption, label="thresholds", shrink=True), rows)
+
+
+def _cells(rows: list[dict[Hashable, Any]], labels: DisplayNames) -> list[str]:
+    """Return the cells of one estimator on one pair of checkpoints."""
+    name = escape(trained_name(rows[0], labels))
+    selected = [row for row in rows if row["verdict"]]
+    if not selected:
+        return [name, *[MISSING] * 3, "no threshold", MISSING]
+    verdict = rank_verdicts([row["verdict"] for row in selected])
+    if len(rows) > 1:
+        same = sum(row["verdict"] == verdict for row in selected)
+        verdict += f" ({same} of {len(rows)} seeds)"
+    coverage = (_range(selected, f"{end}_coverage") for end in ("earlier", "later"))
+    lost = sorted({int(row["confident_regressions"]) for row in selected})
+    return [
+        name,
+        _range(selected, "threshold"),
+        escape(_reached(selected)),
+        r" $\to$ ".join(coverage),
+        verdict,
+        "–".join(map(str, dict.fromkeys([lost[0], lost[-1]]))),
+    ]

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import check_thresholds as script
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +24,14 @@ from persistcal.evaluation.thresholds import (
     exact_interval,
     explain_change,
     select_threshold,
+)
+from persistcal.report.threshold_views import thresholds as threshold_table
+from persistcal.store.artifacts import (
+    CONFIDENT_REGRESSIONS,
+    SELECTIVE,
+    THRESHOLD_CELLS,
+    THRESHOLDS,
+    check,
 )
 
 
@@ -268,3 +277,34 @@ def test_prr_is_one_for_the_best_order_and_zero_for_none():
     assert prediction_rejection_ratio(labels * 0.5 + 0.1, labels) == pytest.approx(1)
     assert prediction_rejection_ratio(np.full(5, 0.3), labels) == pytest.approx(0)
     assert np.isnan(prediction_rejection_ratio([0.1, 0.2], [1, 1]))
+
+
+def test_the_script_adds_texts_and_selective_metrics():
+    confidence = [[0.9] * 30 + [0.4] * 10, [0.9] * 32 + [0.4] * 8]
+    correct = [[1] * 29 + [0] * 11, [1] * 24 + [0] * 16]
+    place = {"model": "m", "dataset": "d"}
+    rows = frame(confidence, correct).assign(**place)
+    answers = rows.assign(split="test", probability=0.5, answer="at " + rows["checkpoint"])
+    tables = script.check_thresholds(
+        [rows],
+        answers,
+        checkpoints={"m": ["v1", "v2"]},
+        pairs="all",
+        threshold={"precision": 0.8, "delta": 0.1},
+        n_replicates=200,
+        seed=17,
+    )
+    for table, made in zip(
+        (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS, SELECTIVE), tables, strict=True
+    ):
+        check(made[table.schema.names], table, table.name)
+    assert set(tables[2]["later_answer"]) == {"at v2"}
+    assert set(tables[2]["earlier_answer"]) == {"at v1"}
+    printed = threshold_table(
+        tables[0],
+        only=["mine"],
+        checkpoints={"m": {"v1": "first", "v2": "second"}},
+        labels={"models": {}, "datasets": {}, "estimators": {"mine": "Mine & more"}},
+    ).tex
+    cells = r"Mine \& more & .41 & 75 \% [57, 89] & .75 $\to$ .80 & undecided & 5"
+    assert cells in printed

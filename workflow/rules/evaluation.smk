@@ -126,6 +126,34 @@ rule collect_states:
         "../scripts/evaluation/collect_states.py"
 
 
+rule check_thresholds:
+    input:
+        predictions=of_each(PREDICTIONS, study.evaluated),
+        answers=[
+            ANSWERS.format(model=m, checkpoint=c, dataset=d)
+            for m in MODELS
+            for d in DATASETS
+            for c in study.evaluation(m)
+        ],
+    output:
+        thresholds=f"{RESULTS}/thresholds.csv",
+        threshold_cells=f"{RESULTS}/threshold_cells.csv",
+        confident_regressions=f"{RESULTS}/confident_regressions.csv",
+        selective=f"{RESULTS}/selective.csv",
+    log:
+        f"{LOGS}/check_thresholds.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        checkpoints={model: study.evaluation(model) for model in MODELS},
+        pairs=config["study"]["pairs"],
+        threshold=config["evaluation"]["threshold"],
+        n_replicates=config["evaluation"]["replicates"],
+        seed=config["evaluation"]["seed"],
+    script:
+        "../scripts/evaluation/check_thresholds.py"
+
+
 rule measure_pairs:
     input:
         predictions=of_each(PREDICTIONS, study.evaluated),

@@ -279,6 +279,20 @@ if HAS_STATES:
         "settings": {"checkpoints": CHECKPOINT_LABELS, "labels": EVALUATED_LABELS},
     }
 
+if HAS_PAIRS:
+    PLAIN_TABLES["thresholds"] = {
+        "function": "thresholds",
+        "artifact": "THRESHOLDS",
+        "rows": rules.check_thresholds.output.thresholds,
+        "caption": "Thresholds that reach a precision on the earlier checkpoint, and whether "
+        "they keep it on the later one.",
+        "settings": {
+            "only": MAIN,
+            "checkpoints": CHECKPOINT_LABELS,
+            "labels": EVALUATED_LABELS,
+        },
+    }
+
 ON_CONTRAST_SETS = [
     ("contrast", m) for m in ("delta0_balanced", "auc", "brier", "smece")
 ]

@@ -101,6 +101,7 @@ def compose(study: Contents, origin: Origin) -> str:
         "sentences": [
             *overview.sentences(study),
             *overview.of_states(study),
+            *overview.threshold_texts(study),
             *overview.of_controls(study),
             *overview.of_changes(study),
             *overview.of_audit(study),

@@ -16,6 +16,7 @@ from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import compare, sentence
 from persistcal.report.page.tables import short
 from persistcal.report.state_views import LEVEL, pair_title
+from persistcal.report.threshold_views import threshold_sentences
 
 
 def sentences(study: Contents) -> list[dict[str, str]]:
@@ -81,6 +82,26 @@ def of_states(study: Contents) -> list[dict[str, str]]:
             text += f" {told} of {len(pairs)} pairs of checkpoints differ in accuracy."
         said.append({"about": place_title(place, study.labels), "text": text})
     return said
+
+
+def threshold_texts(study: Contents) -> list[dict[str, str]]:
+    """Return sentences on the thresholds between the first and the last checkpoint."""
+    rows = _rows_of(study, "thresholds")
+    if rows is None:
+        return []
+    texts = []
+    for part in study.parts:
+        subject, stages = part.subject, study.stages[part.subject.model]
+        first, last = part.answers.checkpoints[0], part.answers.checkpoints[-1]
+        key = {"model": subject.model, "dataset": subject.dataset}
+        key |= {"earlier": first, "later": last}
+        here = rows[(rows[list(key)] == list(key.values())).all(axis=1)]
+        named = here.assign(earlier=stages[first].label, later=stages[last].label)
+        texts += [
+            {"about": subject.title(study.labels), "text": text}
+            for text in threshold_sentences(named, study.labels["estimators"])
+        ]
+    return texts
 
 
 def of_controls(study: Contents) -> list[dict[str, str]]:
