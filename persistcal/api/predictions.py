@@ -12,6 +12,7 @@ from persistcal.evaluation import comparisons, contrast, significance
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
+from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.report.layout import EVERY, named_blocks
@@ -123,7 +124,8 @@ class BootstrapComparison(NamedTuple):
         lower_5pct, significant, lower_2_5pct, upper_97_5pct, p_value and p_holm; and over seeds
         and questions n_seeds, seeds_lower_2_5pct, seeds_upper_97_5pct and seeds_p_value.
     intervals : DataFrame
-        Each metric of each estimator with its 95 % interval.
+        Each metric of each estimator with its 95 % interval; of SmoothECE, which has none,
+        `noise_floor` and `p_calibrated` (see `persistcal.evaluation.noise_floor`).
     """
 
     tests: pd.DataFrame
@@ -153,18 +155,24 @@ def compare(
     seed : int, default=17
         Seed of the replicates.
     """
-    names, how = settings(checkpoints, min_contrast, pairs)
-    how |= _bootstrap(n_replicates, seed)
+    names, sets = settings(checkpoints, min_contrast, pairs)
+    how = sets | _bootstrap(n_replicates, seed)
     tests, intervals = [], []
     drawn = [
-        (place, replicate_metrics(rows, names, **how)) for place, rows in blocks(predictions)
+        (
+            place,
+            replicate_metrics(rows, names, **how),
+            noise_floors(rows, names, **sets, seed=how["seed"]),
+        )
+        for place, rows in blocks(predictions)
     ]
-    for place, replicates in drawn:
+    for place, replicates, floors in drawn:
         trained_on = dict.fromkeys(train for train, _ in replicates.estimators)
         everything = [[(train, EVERY)] for train in trained_on]
         compared = named_blocks(everything, replicates.estimators, place["dataset"])
         tests.append(significance.compare_blocks(replicates, compared).assign(**place))
-        intervals.append(significance.intervals(replicates).assign(**place))
+        ends = add_noise_floors(significance.intervals(replicates), floors)
+        intervals.append(ends.assign(**place))
     return BootstrapComparison(_stacked(tests), _stacked(intervals))
 
 

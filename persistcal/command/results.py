@@ -18,6 +18,7 @@ from persistcal.command.files import (
 from persistcal.evaluation import comparisons, contrast, significance
 from persistcal.evaluation.conditioning import CONDITIONINGS
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import (
     digest_of_draws,
     from_table,
@@ -31,7 +32,7 @@ from persistcal.report.layout import EVERY, DisplayNames, named_blocks
 from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import StudyTables, gather
 from persistcal.report.page.facts import about
-from persistcal.report.plain_tables import contrast_set_sizes
+from persistcal.report.plain_tables import calibration, contrast_set_sizes
 from persistcal.report.state_views import states as table_of_states
 from persistcal.store import artifacts
 from persistcal.store.sheets import TableFiles
@@ -112,7 +113,8 @@ def tests_of(
         how = {**settings.sets, **settings.bootstrap}
         found = replicate_metrics(rows, names, conditionings=CONDITIONINGS, **how)
         drawn.append((to_table(found, digest_of_draws(rows, names, **how)), place))
-        ends.append((significance.intervals(found), place))
+        floors = noise_floors(rows, names, **settings.sets, seed=settings.seed)
+        ends.append((add_noise_floors(significance.intervals(found), floors), place))
         step(f"bootstrap, {name or dataset}")
     replicates, sets, tests = as_read(drawn, artifacts.REPLICATES), [], []
     for model, dataset in dict.fromkeys((m, d) for m, d, _ in study.predictions):
@@ -257,6 +259,7 @@ def _tables(
                 min_contrast=settings.min_contrast,
                 **shared,
             )
+    printed["calibration"] = calibration(tests["intervals"], labels=labels)
     if len(tests["states"]):
         printed["states"] = table_of_states(tests["states"], **shared)
     return tables + [

@@ -13,6 +13,8 @@ loops: loops over answers for many replicates at once, compiled by numba
 measures: the names of all metrics: how each is printed, and which direction is better
 metrics: AUC, Brier score, SmoothECE and gaps, weighted, of the full set and of contrast sets
 parts: metrics of each pair of checkpoints, and group of questions
+noise_floor: the noise floor of SmoothECE, and a test of calibration
+parts: metrics of each pair of checkpoints, kind of change, and group of questions
 power: the smallest difference that a study would find, and the questions that it takes
 proportions: shares of questions: their intervals, and two shares of the same questions compared
 question_ids: question identifiers compared between checkpoints, and their other spellings

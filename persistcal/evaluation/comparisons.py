@@ -16,7 +16,7 @@ import pandas as pd
 from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import Pairs, choose_pairs
 from persistcal.evaluation.draws import draw_sequences
-from persistcal.evaluation.measures import names
+from persistcal.evaluation.measures import MEASURES, names
 from persistcal.evaluation.metrics import FULL_METRICS, Array, FullSet, compute, mean_gap
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates
 from persistcal.evaluation.question_ids import shared_by_models
@@ -142,16 +142,23 @@ def compare_checkpoints(
             if kind[2] == ACCURACY:
                 found = compare_accuracies(*right)
             else:
-                drawn = replicated[second] - replicated[first]
+                drawn = _for_claims(kind, replicated[second] - replicated[first])
                 found = compare_replicates(observed[first], observed[second], drawn)
             differences.append((*place, *kind, *found))
     if along:
         centred = np.arange(n) - (n - 1) / 2
         slope, rows = centred / (centred**2).sum(), [states.index(state) for state in along]
         for kind, (observed, replicated) in resampled.items():
-            found = compare_replicates(0.0, slope @ observed[rows], slope @ replicated[rows])
+            drawn = _for_claims(kind, slope @ replicated[rows])
+            found = compare_replicates(0.0, slope @ observed[rows], drawn)
             slopes.append((*kind, n, *found[2:]))
     return pd.DataFrame(differences, columns=STATES), pd.DataFrame(slopes, columns=TRENDS)
+
+
+def _for_claims(kind: Kind, drawn: Array) -> Array:
+    """Return replicates of a difference, or NaN if the metric has no valid interval."""
+    measure = MEASURES.get(kind[2])  # accuracy is none of them
+    return drawn if measure is None or measure.has_interval else np.full_like(drawn, np.nan)
 
 
 def join(one: AnswerArrays, other: AnswerArrays) -> AnswerArrays:

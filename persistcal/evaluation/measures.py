@@ -10,12 +10,17 @@ SCOPES = ("contrast", "full")
 
 
 class Measure(NamedTuple):
-    """A metric as tables and figures name it, in plain text and LaTeX, and its scopes."""
+    """A metric as tables and figures name it, in plain text and LaTeX, and its scopes.
+
+    Without `has_interval` it gets no interval and no test between estimators or checkpoints,
+    because simulated ones are not valid (docs/validation.md).
+    """
 
     heading: str
     latex: str
     scopes: tuple[str, ...] = SCOPES
     lower_is_better: bool = False
+    has_interval: bool = True
 
     @property
     def arrow(self) -> str:
@@ -30,7 +35,7 @@ MEASURES = {
     "delta": Measure("Δ", r"$\Delta$", ("contrast",)),
     "auc": Measure("AUC", "AUC"),
     "brier": Measure("Brier", "BS", lower_is_better=True),
-    "smece": Measure("ECE", "ECE", lower_is_better=True),
+    "smece": Measure("ECE", "ECE", lower_is_better=True, has_interval=False),
 }
 
 

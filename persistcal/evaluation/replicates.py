@@ -18,6 +18,7 @@ from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import draw_sequences, reach, take
 from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
+from persistcal.evaluation.measures import MEASURES
 
 Estimator = tuple[str, str]  # train_dataset and name
 MEMORY = 500_000_000  # bytes that the replicates of a block may take,
@@ -47,6 +48,8 @@ class Replicates(NamedTuple):
         The shape is (n_estimators, n_replicates). The marks in the paper's tables (column
         `lower_5pct`) rest on `replicated` instead.
         """
+        if not MEASURES[key[2]].has_interval:
+            return np.full_like(self.replicated[key], np.nan)
         return self.replicated[key]
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.noise_floor import FLOOR
 from persistcal.evaluation.recipes import BySeed, recipe_interval
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
@@ -27,9 +28,10 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns of the table INTERVALS but for model and dataset; NaN where the metric is
-        undefined. The first interval is of percentiles over questions, the second that of
-        `persistcal.evaluation.recipes`.
+        Columns of the table INTERVALS but for model and dataset. The first interval is of
+        percentiles over questions, the second that of `persistcal.evaluation.recipes`. Both are
+        NaN if the metric is undefined or has no valid interval. The noise floor and
+        `p_calibrated` are left to `persistcal.evaluation.noise_floor`.
     """
     rows = []
     for key, values in replicates.observed.items():
@@ -41,7 +43,8 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
             drawn = replicated[i]
             recipe = recipe_interval(values[i], drawn, of_seeds, noise, BOUNDS.get(key[2]))
             rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3]))
-    return pd.DataFrame(rows, columns=INTERVALS.but("model", "dataset"))
+    columns = [name for name in INTERVALS.but("model", "dataset") if name not in FLOOR]
+    return pd.DataFrame(rows, columns=columns).assign(**dict.fromkeys(FLOOR, np.nan))
 
 
 def compare_blocks(

@@ -28,6 +28,7 @@ COARSEST = 11  # the smallest k whose grid has GRID points, as all wider ones ha
 GRID = 1001
 DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
 CHUNK = 200  # columns at a time, so that their grids stay in the cache; no power of 2
+LARGEST_CHUNK = 2**22  # weights at a time, if that leaves 16 columns
 N_SECANTS = 6  # steps of the search before it halves
 FEW = 8  # answers per distinct answer, from which on equal answers are merged
 
@@ -77,11 +78,12 @@ def smooth_ece(
         [place(stated, values, GRID) for values in (residual, np.ones(len(stated)))]
     )
     values, start = np.empty(distinct.shape[1]), Start(64, -0.5)
-    for first in range(0, len(values), CHUNK):
-        chunk = distinct[:, first : first + CHUNK][order].astype(float)
+    width = int(np.clip(LARGEST_CHUNK // max(1, len(stated)), 16, CHUNK))
+    for first in range(0, len(values), width):
+        chunk = distinct[:, first : first + width][order].astype(float)
         residuals, masses = np.split(np.ascontiguousarray((grids @ chunk).T), [GRID], axis=1)
         weighted = Weighted(stated, residual, chunk, dct(residuals, type=1), masses)
-        values[first : first + CHUNK], start = _search(weighted, start)
+        values[first : first + width], start = _search(weighted, start)
     return values[column].reshape(weight.shape[1:])[()]
 
 

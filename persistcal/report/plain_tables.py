@@ -41,6 +41,39 @@ _EXAMPLES_PER_CATEGORY = 2
 _REFERENCES_PRINTED = 5
 
 
+def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
+    """SmoothECE of each estimator with its noise floor and the test of calibration."""
+    found = intervals[(intervals["metric"] == "smece") & (intervals["conditioning"] == "odds")]
+    shown = ["value", "noise_floor", "p_calibrated"]
+    key = ["model", "dataset", "train_dataset", "estimator"]
+    full, contrast = (
+        found.loc[found["scope"] == scope, [*key, *shown]].rename(
+            columns={name: f"{scope}_{name}" for name in shown}
+        )
+        for scope in ("full", "contrast")
+    )
+    rows = full.merge(contrast, how="left", on=key)
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        name = labels["estimators"].get(row["estimator"], row["estimator"])
+        if row["train_dataset"] != row["dataset"]:
+            name += f" (trained on {row['train_dataset']})"
+        return [escape(name), *(number(row[column]) for column in rows.columns[len(key) :])]
+
+    heads = ["Estimator", *["ECE", "Floor", "$p$"] * 2]
+    scopes = "All questions", "Contrast sets"
+    above = line(["", *(rf"\multicolumn{{3}}{{c}}{{{scope}}}" for scope in scopes)])
+    groups = by_place(rows, cells, span=len(heads), labels=labels)
+    caption = (
+        "SmoothECE beside its noise floor, the mean SmoothECE of a calibrated estimator with "
+        "the same confidences and as many questions, and the p-value of the hypothesis that "
+        "the estimator is calibrated; on contrast sets conditioned by odds. SmoothECE is "
+        "biased upwards and has no valid interval."
+    )
+    body = tabular(f"l{'r' * 6}", [above, line(heads)], groups)
+    return Printed(floating(body, caption=caption, label="calibration"), rows)
+
+
 def contrast_set_sizes(
     sets: pd.DataFrame,
     *,

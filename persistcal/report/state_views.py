@@ -83,8 +83,9 @@ def states(
     caption = (
         "Differences between two checkpoints on the questions that both answered, the later "
         "one minus the earlier one, with 95 % intervals: accuracies, and AUC, Brier score and "
-        "SmoothECE of each estimator on all questions. Bold: told from zero at 5 % (McNemar's "
-        "exact test; paired bootstrap), adjusted by Holm's method for the pairs of a model."
+        "SmoothECE (without an interval) of each estimator on all questions. Bold: told from "
+        "zero at 5 % (McNemar's exact test; paired bootstrap), adjusted by Holm's method for "
+        "the pairs of a model."
     )
     body = tabular(f"ll{'c' * len(METRICS)}", [line(heads)], groups)
     return Printed(floating(body, caption=caption, label="states", shrink=True), rows)

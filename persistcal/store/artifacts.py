@@ -188,9 +188,13 @@ REPLICATES = Table.of(
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
 
-# Value: mean over seeds
+# Value: mean over seeds. SmoothECE has no interval; its noise floor is its mean over labels
+# drawn from the confidences, and p_calibrated is the p-value of calibration
 INTERVALS = Table.of(
-    "intervals", "resample_metrics", f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS}"
+    "intervals",
+    "resample_metrics",
+    f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} noise_floor?:real "
+    "p_calibrated?:real",
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 

@@ -178,3 +178,20 @@ def test_empty_tables_are_refused(tmp_path):
     table = {"function": "checkpoints", "artifact": "ACCURACIES", "settings": settings}
     with pytest.raises(ValueError, match=r"accuracies.csv: no accuracy of a checkpoint"):
         make_plain_table([path], table=table)
+
+
+def test_calibration_has_both_scopes_beside_the_floor():
+    rows = [
+        ("m", "d", "d", "own", "odds", "full", 0.125, 0.0625, 0.004),
+        ("m", "d", "d", "own", "odds", "contrast", 0.25, 0.125, 0.5),
+        ("m", "d", "d", "own", "fitted", "contrast", 0.75, 0.125, 0.5),
+        ("m", "d", "e", "own", "odds", "full", 0.5, 0.25, 0.375),
+    ]
+    names = ["model", "dataset", "train_dataset", "estimator", "conditioning", "scope"]
+    names += ["value", "noise_floor", "p_calibrated"]
+    table = pd.DataFrame(rows, columns=names).assign(metric="smece")
+    labels = {"models": {}, "datasets": {}, "estimators": {"own": "Own"}}
+    made = plain_tables.calibration(table, labels=labels)
+    assert r"Own & 0.125 & 0.062 & 0.004 & 0.250 & 0.125 & 0.500 \\" in made.tex
+    assert r"Own (trained on e) & 0.500 & 0.250 & 0.375 & -- & -- & -- \\" in made.tex
+    assert made.rows["contrast_noise_floor"].iloc[0] == 0.125

@@ -20,7 +20,8 @@ COLLECTED = {
     "measure_subsets": 1,
     "compare_with_paper": 1,
     "make_table": 1,
-    "make_plain_table": 6,  # contrast sets, states, thresholds, pairs, min_contrast, subsets
+    # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
+    "make_plain_table": 7,
     "draw_figure": 2,  # of states, and of the full set against contrast sets
     "make_page": 1,
 }
@@ -95,8 +96,8 @@ SHOWN = {
     "collect_metrics": 1,
     "collect_significance": 1,
     "compare_with_paper": 1,
-    # of the CSV that metrics are collected beside, of states, pairs, min_contrast and subsets
-    "make_plain_table": 6,
+    # of the CSV that metrics are collected beside, and the other six
+    "make_plain_table": 7,
     "measure_pairs": 1,
     "check_thresholds": 1,
     "measure_subsets": 1,
@@ -169,7 +170,7 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
         "count_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
-        "make_plain_table": 7,  # of accuracies too
+        "make_plain_table": 8,  # of accuracies too
         "draw_figure": 3,  # likewise
     }
 
@@ -189,7 +190,7 @@ def test_one_more_checkpoint(study, tmp_path):
         "count_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
-        "make_plain_table": 7,  # of accuracies too
+        "make_plain_table": 8,  # of accuracies too
         "draw_figure": 4,  # of more than four evaluation checkpoints also over their distance
     }
 

@@ -269,6 +269,15 @@ PLAIN_TABLES = {
     for dataset in DATASETS
 }
 
+PLAIN_TABLES["calibration"] = {
+    "function": "calibration",
+    "artifact": "INTERVALS",
+    "rows": rules.collect_significance.output.intervals,
+    "caption": "SmoothECE of each estimator with its noise floor, the value of a calibrated "
+    "estimator with these confidences, and the p-value of calibration.",
+    "settings": {"labels": EVALUATED_LABELS},
+}
+
 if HAS_STATES:
     PLAIN_TABLES["states"] = {
         "function": "states",

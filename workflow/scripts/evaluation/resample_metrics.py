@@ -5,6 +5,7 @@ from typing import Any
 
 from persistcal.evaluation.conditioning import Conditioning
 from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import digest_of_draws, replicate_metrics, to_table
 from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import (
@@ -39,7 +40,15 @@ def resample_metrics(
     how |= {"n_replicates": n_replicates, "seed": seed}
     metrics = replicate_metrics(predictions, checkpoints, conditionings=conditioning, **how)
     drawn = digest_of_draws(predictions, checkpoints, **how)
-    ends = intervals(metrics)
+    floors = noise_floors(
+        predictions,
+        checkpoints,
+        min_contrast=min_contrast,
+        pairs=pairs,
+        conditionings=conditioning,
+        seed=seed,
+    )
+    ends = add_noise_floors(intervals(metrics), floors)
     log.info("%d replicates of %d metrics", n_replicates, len(ends))
     return to_table(metrics, drawn), ends
 

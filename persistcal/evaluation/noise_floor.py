@@ -1,0 +1,137 @@
+"""The noise floor of SmoothECE, and a test of calibration.
+
+SmoothECE of a finite sample is above 0 even if the estimator is calibrated. The noise floor is
+its mean over labels that are drawn from the confidences themselves: the value that a perfectly
+calibrated estimator with these confidences would have at this number of questions. The share of
+draws that are at least as large as the observed value is the p-value of calibration.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation.arrange import arrange
+from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
+from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.evaluate import Key, Prepared, defining, metrics_under, once, prepare
+from persistcal.evaluation.metrics import Array
+from persistcal.evaluation.smooth_ece import smooth_ece
+
+N_DRAWS = 500
+BLOCK = 100  # draws at a time, to save memory
+METRIC = "smece"
+FLOOR = ["noise_floor", "p_calibrated"]
+
+
+class CalibrationTest(NamedTuple):
+    """Noise floor of a SmoothECE, and the p-value of the hypothesis of calibration."""
+
+    noise_floor: float
+    p_calibrated: float
+
+
+def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
+    """Compare a SmoothECE with values of a calibrated estimator, (n_draws,).
+
+    The p-value counts the observed value as one of the draws, so it is never 0. Both are NaN if
+    the value or a draw is undefined.
+
+    >>> compare_with_floor(0.3, np.array([0.1, 0.2, 0.3, 0.4]))  # (1 + 2) / (1 + 4)
+    CalibrationTest(noise_floor=0.25, p_calibrated=0.6)
+    """
+    if np.isnan(value) or np.isnan(drawn).any():
+        return CalibrationTest(np.nan, np.nan)
+    n_larger = int(np.sum(np.round(drawn, 12) >= np.round(value, 12)))
+    return CalibrationTest(float(drawn.mean()), (1 + n_larger) / (1 + len(drawn)))
+
+
+def draw_smooth_ece(confidence: Array, uniform: Array) -> Array:
+    """Return SmoothECE of labels drawn from the confidences, one value per draw.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_answers,)
+    uniform : ndarray of shape (n_answers, n_draws)
+        Numbers from [0, 1); an answer is correct in the draws below its confidence.
+    """
+    correct = uniform < confidence[:, None]
+    return smooth_ece(
+        np.tile(confidence, 2),
+        np.repeat([1, 0], len(confidence)),
+        weights=np.concatenate([correct, ~correct]).astype(np.uint8),
+    )
+
+
+def noise_floors(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    seed: int = 0,
+    conditionings: Sequence[Conditioning] = CONDITIONINGS,
+    pairs: Pairs = "all",
+    n_draws: int = N_DRAWS,
+) -> pd.DataFrame:
+    """Return noise floor and p-value of calibration of each estimator's SmoothECE.
+
+    Parameters are those of `persistcal.evaluation.replicates.replicate_metrics`. On contrast
+    sets the labels are drawn from the conditioned confidences.
+
+    Returns
+    -------
+    DataFrame
+        Columns train_dataset, estimator, conditioning, scope, metric, noise_floor and
+        p_calibrated. Value and draws are means over seeds and over checkpoints or pairs. A draw
+        gives a question the same random number everywhere: answers of one question are right or
+        wrong together as often as the confidences allow, so the test errs towards calibration.
+    """
+    answers = arrange(predictions, checkpoints)
+    sets = contrast_sets(
+        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
+    )
+    data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
+    rng, observed = np.random.default_rng(seed), metrics_under(once, data)
+    blocks = [
+        _draw_runs(data, rng.random((len(answers.questions), min(BLOCK, n_draws - first))))
+        for first in range(0, n_draws, BLOCK)
+    ]
+    rows = []
+    for key in blocks[0]:
+        drawn = np.concatenate([block[key] for block in blocks], axis=1)
+        for member, own in answers.rows.items():
+            value = float(observed[key][own, 0].mean())
+            found = compare_with_floor(value, drawn[own].mean(axis=0))
+            rows.append((*member, *key, *found))
+    columns = ["train_dataset", "estimator", "conditioning", "scope", "metric", *FLOOR]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def add_noise_floors(intervals: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of intervals with the columns of `noise_floors` filled."""
+    return intervals.drop(columns=FLOOR).merge(floors, how="left", validate="one_to_one")
+
+
+def _draw_runs(data: Prepared, uniform: NDArray[np.float64]) -> dict[Key, Array]:
+    """Return SmoothECE of each run under drawn labels, (n_runs, n_draws), by metric."""
+    full = [
+        [
+            draw_smooth_ece(run.confidence[rows], uniform[part.questions])
+            for rows, part in zip(run.checkpoints, data.full, strict=True)
+        ]
+        for run in data.on_full
+    ]
+    drawn: dict[Key, Array] = {("odds", "full", METRIC): np.mean(full, axis=1)}
+    defined = defining(METRIC, data.contrast)
+    for conditioning, by_pair in data.on_contrast.items() if defined else ():
+        on_pairs = [
+            [
+                draw_smooth_ece(run.earlier, uniform[data.contrast[i].questions])
+                for run in by_pair[i]
+            ]
+            for i in defined
+        ]
+        drawn[conditioning, "contrast", METRIC] = np.mean(on_pairs, axis=0)
+    return drawn

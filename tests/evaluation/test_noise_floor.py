@@ -1,0 +1,76 @@
+"""The noise floor of SmoothECE: by drawing labels one by one, and the level of its test."""
+
+import numpy as np
+import pytest
+import relplot
+from scipy.special import expit
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+import persistcal
+from persistcal.evaluation.conditioning import condition
+from persistcal.evaluation.noise_floor import compare_with_floor, draw_smooth_ece, noise_floors
+
+
+def test_draws_are_those_of_labels_one_by_one():
+    rng = np.random.default_rng(0)
+    confidence, uniform = rng.random(40), rng.random((40, 12))
+    expected = [relplot.smECE(confidence, (u < confidence).astype(float)) for u in uniform.T]
+    np.testing.assert_allclose(draw_smooth_ece(confidence, uniform), expected, atol=1e-9)
+
+
+def test_the_p_value_counts_the_observed_value():
+    # two of four draws are at least 0.3, one of them equal but for rounding: (1 + 2) / (1 + 4)
+    found = compare_with_floor(0.3, np.array([0.1, 0.2, 0.3 - 1e-15, 0.4]))
+    assert found == (pytest.approx(0.25), 0.6)
+    assert np.isnan(compare_with_floor(np.nan, np.array([0.1]))).all()
+
+
+def test_floors_of_a_study_are_those_of_rows():
+    predictions = make_predictions(60)
+    rows = predictions[predictions["estimator"] == "own"]
+    how = {"min_contrast": 1, "n_draws": 4, "seed": 3, "pairs": [("a", "b")]}
+    table = noise_floors(rows, CHECKPOINTS, **how)
+    found = table.set_index(["conditioning", "scope"])["noise_floor"]
+    wide = rows.pivot_table(index="question_id", columns="checkpoint", values="confidence")
+    right = rows.pivot_table(index="question_id", columns="checkpoint", values="correct")
+    uniform = np.random.default_rng(3).random((len(wide), 4))
+    full = [
+        np.mean([relplot.smECE(p, (u < p).astype(float)) for u in uniform.T])
+        for p in wide[list(CHECKPOINTS)].to_numpy().T
+    ]
+    assert found["odds", "full"] == pytest.approx(np.mean(full), abs=1e-9)
+    changed = (right["a"] != right["b"]).to_numpy()
+    earlier, later = wide[changed][["a", "b"]].to_numpy().T
+    p = condition(earlier, later, right[changed]["b"].to_numpy() == 1, "odds").earlier
+    contrast = [relplot.smECE(p, (u < p).astype(float)) for u in uniform[changed].T]
+    assert found["odds", "contrast"] == pytest.approx(np.mean(contrast), abs=1e-9)
+
+
+def test_calibration_is_seldom_refused_and_overconfidence_found():
+    rng, refused = np.random.default_rng(0), {1.0: 0, 2.5: 0}
+    for _ in range(40):
+        logit = 1.5 * rng.normal(size=200)
+        correct, uniform = rng.random(200) < expit(logit), rng.random((200, 60))
+        for sharpness in refused:
+            stated = expit(sharpness * logit)
+            value = float(persistcal.smooth_ece(stated, correct))
+            found = compare_with_floor(value, draw_smooth_ece(stated, uniform))
+            refused[sharpness] += found.p_calibrated <= 0.05
+    assert refused[1.0] <= 6  # P(more) is below .01 at a level of 5 %
+    assert refused[2.5] >= 36
+
+
+def test_smooth_ece_has_a_floor_and_no_interval():
+    predictions = make_predictions(60).assign(dataset="quiz")
+    found = persistcal.compare(predictions, CHECKPOINTS, min_contrast=1, n_replicates=20)
+    is_smece = found.intervals["metric"] == "smece"
+    floor, ends = ["noise_floor", "p_calibrated"], ["lower_2_5pct", "seeds_upper_97_5pct"]
+    assert found.intervals.loc[is_smece, ends].isna().all(axis=None)
+    assert found.intervals.loc[is_smece, floor].notna().all(axis=None)
+    assert found.intervals.loc[~is_smece, floor].isna().all(axis=None)
+    tests = found.tests[found.tests["metric"] == "smece"]
+    assert tests[["lower_2_5pct", "p_value", "p_holm"]].isna().all(axis=None)
+    assert tests["lower_5pct"].notna().any()  # of the paper's marks
+    states = persistcal.compare_states(predictions, CHECKPOINTS, n_replicates=20).states
+    states = states[states["metric"] == "smece"]
+    assert states["difference"].notna().all() and states["lower_2_5pct"].isna().all()
