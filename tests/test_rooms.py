@@ -6,9 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 import persistcal
 from persistcal.store.provenance import imported_files
+from persistcal.store.table import Table
+from tools import outputs_page
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "persistcal"
@@ -84,3 +87,30 @@ def test_scripts_are_named_like_their_functions_and_rules():
         ]
         assert path.stem in functions, path
         assert f"{path.parent.name}/{path.name}" in rules or path.stem == "run_rank", path
+
+
+def test_the_page_of_columns_is_that_of_the_schemas():
+    assert outputs_page.PAGE.read_text(encoding="utf-8") == outputs_page.page(), (
+        "run `make outputs`"
+    )
+    tables = outputs_page.all_tables()
+    known = {name for table in tables for name in (*table.about, *table.schema.names)}
+    known |= {
+        f"{table.name}.{name}"
+        for table in tables
+        for name in (*table.about, *table.schema.names)
+    }
+    meanings = yaml.safe_load(outputs_page.MEANINGS.read_text(encoding="utf-8"))
+    assert not set(meanings) - known
+
+
+def test_a_column_without_a_meaning_is_refused():
+    table = Table.of("rooms", "build", "door! width:real")
+    with pytest.raises(
+        KeyError, match=r"'width' of table 'rooms' has no meaning.*make outputs"
+    ):
+        outputs_page.lines_of(table, {"door": "a door"})
+    lines = outputs_page.lines_of(
+        table, {"door": "a door", "width": "in m", "rooms.door": "its number"}
+    )
+    assert lines[-3:-1] == ["| `door` | text, key | its number |", "| `width` | real | in m |"]

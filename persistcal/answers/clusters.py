@@ -88,8 +88,8 @@ def cluster_answers(
     -------
     list of list of Cluster
         The clusters of each question by probability, the highest first; of two
-        equal ones the one with the better beam first. Empty when no beam holds
-        an answer.
+        equal ones the one with the better beam, or with the first drawn sample,
+        first. Empty if no beam contains an answer.
 
     Notes
     -----
@@ -105,7 +105,7 @@ def cluster_answers(
     [('Paris', 0.7), ('Lyon', 0.2)]
     """
     ranked = [_rank(beams, weighting) for beams in answered]
-    distinct = [list(dict.fromkeys(text for text, _ in beams)) for beams in ranked]
+    distinct = [list(dict.fromkeys(one.text for one in beams)) for beams in ranked]
     asked = [(beams.question, texts) for beams, texts in zip(answered, distinct, strict=True)]
     return [
         _gather(beams, dict(zip(texts, groups, strict=True)))
@@ -139,10 +139,18 @@ def cluster_table(
     return table
 
 
-def _rank(beams: QuestionBeams, weighting: str) -> list[tuple[str, float]]:
-    """Answers with their weights, best beam first; empty ones left out.
+class Ranked(NamedTuple):
+    """The text of a beam or sample, its weight and its place: by score, or in drawing order."""
 
-    Of samples, whose log-probabilities need not be known, the most frequent text is first.
+    text: str
+    weight: float
+    place: int
+
+
+def _rank(beams: QuestionBeams, weighting: str) -> list[Ranked]:
+    """Rank answers, best beam first; empty ones are left out.
+
+    Log-probabilities of samples need not be known: their most frequent text is first.
     """
     weights = beam_weights(beams.logprobs, weighting=weighting)
     texts = [text.strip() for text in beams.texts]
@@ -151,17 +159,26 @@ def _rank(beams: QuestionBeams, weighting: str) -> list[tuple[str, float]]:
         rank = np.array([-drawn[text] for text in texts], dtype=float)
     else:
         rank = -np.asarray(beams.logprobs, dtype=float)
-    answers = [(texts[beam], float(weights[beam])) for beam in np.argsort(rank, kind="stable")]
-    return [(text, weight) for text, weight in answers if normalise(text)]
+    order = np.argsort(rank, kind="stable").tolist()
+    places = order if weighting == "equal" else range(len(order))
+    ranked = [
+        Ranked(texts[beam], float(weights[beam]), place)
+        for beam, place in zip(order, places, strict=True)
+    ]
+    return [one for one in ranked if normalise(one.text)]
 
 
-def _gather(beams: list[tuple[str, float]], group_of: dict[str, int]) -> list[Cluster]:
-    groups: dict[int, list[tuple[str, float]]] = {}
-    for text, weight in beams:
-        groups.setdefault(group_of[text], []).append((text, weight))
-    clusters = []
+def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
+    """Return the clusters by probability; of equal ones, the one with the first place first.
+
+    The spelling of samples moves texts within a cluster, and not clusters.
+    """
+    groups: dict[int, list[Ranked]] = {}
+    for beam in beams:
+        groups.setdefault(group_of[beam.text], []).append(beam)
+    found = []
     for members in groups.values():
-        texts, weights = zip(*members, strict=True)
-        clusters.append(Cluster(texts[0], sum(weights), list(dict.fromkeys(texts))))
-    # Stable, and the groups are in the order of their best beams.
-    return sorted(clusters, key=lambda cluster: -cluster.probability)
+        texts = list(dict.fromkeys(beam.text for beam in members))
+        cluster = Cluster(texts[0], sum(beam.weight for beam in members), texts)
+        found.append((-cluster.probability, min(beam.place for beam in members), cluster))
+    return [cluster for _, _, cluster in sorted(found)]

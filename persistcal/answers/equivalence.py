@@ -19,7 +19,7 @@ class Pair(NamedTuple):
 
 PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
 
-FULL_STOP = re.compile(r"\.(?!\d)")
+FULL_STOP = re.compile(r"\.(?!\d)|(?<=[^\W\d_])\.")
 # Soft hyphen, zero-width characters, marks of direction, byte order mark
 UNSEEN = dict.fromkeys(
     [0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF]
@@ -35,24 +35,15 @@ def one_form(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(UNSEEN))
 
 
-def label_key(answer: str) -> str:
-    """Return what counts as one answer where labels are given: `normalise` that keeps points.
-
-    >>> label_key("U.S.A."), label_key("3.5")
-    ('usa', '3.5')
-    """
-    return " ".join(FULL_STOP.sub("", one_form(answer).lower()).split())
-
-
 def normalise(answer: str) -> str:
     """Lower-case `answer` without full stops, in one form: what counts as identical.
 
-    The protocol makes no exception of decimal points.
+    A point before a digit is no full stop, unless it is after a letter.
 
-    >>> normalise(" U.S.A. ")
-    'usa'
+    >>> [normalise(answer) for answer in (" U.S.A. ", "3.5", "-.5", "No.5")]
+    ['usa', '3.5', '-.5', 'no5']
     """
-    return " ".join(label_key(answer).replace(".", "").split())
+    return " ".join(FULL_STOP.sub("", one_form(answer).lower()).split())
 
 
 def identical(pairs: Sequence[Pair]) -> list[bool]:

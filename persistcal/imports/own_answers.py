@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from persistcal.answers.equivalence import label_key
+from persistcal.answers.equivalence import normalise
 from persistcal.imports.user_tables import (
     UserTableError,
     check_columns,
@@ -232,7 +232,7 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
     decimal point is no full stop.
     """
     given = rows[rows["label"] != ""]
-    given = given.assign(answer=given["answer"].map(label_key))
+    given = given.assign(answer=given["answer"].map(normalise))
     empty = given["answer"] == ""
     check_rows(
         given,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
 
-from persistcal.answers.equivalence import label_key
+from persistcal.answers.equivalence import normalise
 from persistcal.answers.options import has_options, option_labels
 from persistcal.answers.predictions import (
     label_predictions,
@@ -90,7 +90,7 @@ def given_labels(clusters: pd.DataFrame, given: pd.DataFrame) -> list[str | None
     """Return the label that each cluster's answer came with, None where it has none."""
     keys = zip(given["question_id"], given["answer"], strict=True)
     labels = dict(zip(keys, given["label"], strict=True))
-    answers = zip(clusters["question_id"], map(label_key, clusters["answer"]), strict=True)
+    answers = zip(clusters["question_id"], map(normalise, clusters["answer"]), strict=True)
     return [labels.get(key) for key in answers]
 
 

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -72,6 +73,22 @@ def test_samples_count_equally_and_the_most_frequent_text_stands_for_them():
     assert cluster_answers(texts, weighed, weighting="equal") == drawn
     two = cluster_answers(["b", "a", "a", "b"], [math.nan] * 4, weighting="equal")
     assert [c.answer for c in two] == ["b", "a"]  # of equals the first one drawn
+
+
+@pytest.mark.parametrize("n", [2, 4, 6])
+def test_spelling_does_not_decide_between_equally_frequent_answers(n):
+    # half of the samples are a, the first one too, half b; spellings differ in any way
+    drawn = ["a", "b"] * (n // 2)
+    for marks in itertools.product(["", "."], repeat=n):
+        texts = [text + mark for text, mark in zip(drawn, marks, strict=True)]
+        clusters = cluster_answers(texts, [math.nan] * n, weighting="equal")
+        assert [c.answer.rstrip(".") for c in clusters] == ["a", "b"]
+        assert [c.probability for c in clusters] == [0.5, 0.5]
+
+
+def test_numbers_with_a_decimal_point_are_answers_of_their_own():
+    clusters = cluster_answers(["3.5", "35", "3.5."], [math.nan] * 3, weighting="equal")
+    assert [(c.answer, len(c.members)) for c in clusters] == [("3.5", 2), ("35", 1)]
 
 
 def test_unknown_weighting_names_the_choices():
