@@ -44,8 +44,9 @@ STUDY = {
     "measure_subsets": 9,
     "compute_accuracies": 1,
     "make_table": 1,
-    # checkpoints, calibration, states, thresholds, pairs, min_contrast, subsets; contrast sets
-    "make_plain_table": 7 + 3,
+    # checkpoints, calibration, states, thresholds, pairs, min_contrast, subsets, by_answer;
+    # contrast sets
+    "make_plain_table": 8 + 3,
     "compare_with_paper": 1,
     "draw_figure": 3,  # of states, accuracy, and the full set against contrast sets
     "make_page": 1,
@@ -101,7 +102,7 @@ ALL = {
     "draw_figure": 3 + 2 + 1,  # two transfer matrices, and the headroom of the verifier
     "compare_weights": 3,
     # also similarities of weights, Jeopardy's categories, BioASQ's examples
-    "make_plain_table": 10 + 3,
+    "make_plain_table": 11 + 3,
     "draw_audit": 1,
     "make_full_page": 1,
 }
