@@ -5,11 +5,13 @@ true chances, which differ from the confidences as a law of the table below stat
 SmoothECE is that of a million answers. Printed are, in per cent of the worlds,
 
 1. how often p_calibrated is at most 5 %, with SmoothECE and its noise floor;
-2. how often 95 % intervals of SmoothECE contain the truth: of percentiles, basic (mirrored at
-   the value), and of percentiles with the noise floor subtracted;
+2. how often 95 % intervals of SmoothECE contain the truth: percentiles, basic (mirrored at the
+   value), and percentiles with the noise floor subtracted;
 3. how often the percentile interval of a difference contains the true difference, and how
-   often it leaves out zero: of two estimators of the same answers, and of the same or another
-   estimator at two checkpoints, whose labels are drawn apart.
+   often it leaves out zero: between two estimators of the same answers, and between two
+   checkpoints with labels that are drawn apart;
+4. how often p_calibrated of a study of four checkpoints is at most 5 %, on all questions and on
+   contrast sets, where each value is a mean over checkpoints or pairs.
 
 Run in the root of the repository; the tables are in docs/validation.md:
 
@@ -31,7 +33,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from persistcal.evaluation.noise_floor import compare_with_floor, draw_smooth_ece
+from benchmarks.checkpoint_tests import GAIN, simulate_answers
+from persistcal.evaluation.noise_floor import (
+    compare_with_floor,
+    draw_smooth_ece,
+    noise_floors,
+)
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]
@@ -53,7 +60,7 @@ def simulate(rng: np.random.Generator, n: int) -> tuple[dict[str, Array], NDArra
     logit = 1.5 * rng.normal(size=n)
     chance = expit(logit)
     stated = {name: expit(law(logit)) for name, law in LAWS.items()}
-    # knows only the sign of the log-odds; 0.7342 is the mean chance of the upper half
+    # depends only on the sign of the log-odds; 0.7342 is the mean chance of the upper half
     stated["calibrated, blunt"] = np.where(logit > 0, 0.7342, 1 - 0.7342)
     return stated, rng.random(n) < chance
 
@@ -78,7 +85,7 @@ World = dict[str, LawInWorld]
 
 
 def simulate_world(seed: int, n: int) -> World:
-    """Return what is computed of each law in one world."""
+    """Compute the values of each law in one world."""
     rng = np.random.default_rng([seed, n])
     stated, correct = simulate(rng, n)
     other_correct = rng.random(n) < stated["calibrated"]
@@ -145,6 +152,33 @@ def difference_table(worlds: list[World]) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
+def study_table(n_worlds: int, n: int) -> pd.DataFrame:
+    """Return the fourth table, a row per estimator of `benchmarks.checkpoint_tests`."""
+    found = []
+    for world in range(n_worlds):
+        answers = simulate_answers(np.random.default_rng([world, n]), n, GAIN)
+        rows = [
+            pd.DataFrame(
+                {
+                    "checkpoint": checkpoint,
+                    "question_id": answers.questions,
+                    "train_dataset": "quiz",
+                    "estimator": series.estimator,
+                    "seed": 0,
+                    "confidence": run[k],
+                    "correct": answers.correct[k],
+                }
+            )
+            for series, run in answers.confidence.items()
+            for k, checkpoint in enumerate(answers.checkpoints)
+        ]
+        how = {"min_contrast": 1, "conditionings": ["odds"], "n_draws": N_DRAWS}
+        found.append(noise_floors(pd.concat(rows), answers.checkpoints, seed=world, **how))
+    tests = pd.concat(found)
+    is_found = 100 * (tests["p_calibrated"] <= 0.05)
+    return is_found.groupby([tests["estimator"], tests["scope"]], sort=False).mean().unstack()
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -156,6 +190,7 @@ def main() -> None:
         print(f"\n{n} questions, {size.worlds} worlds")
         print(single_table(worlds).round(3).to_string())
         print(difference_table(worlds).round(3).to_string(), flush=True)
+        print(study_table(size.worlds, n).round(1).to_string(), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ In each world four checkpoints answer the same questions. They are exchangeable:
 differs between them but by chance, so a test at 5 % should find a difference in 5 % of worlds.
 Tested are the first two checkpoints, the trend over all four, and the first checkpoint against
 that of another model. Confidences are calibrated, overconfident, or the same for all answers.
-A last kind of world has a later checkpoint that knows more; its interval should contain the
-true difference in 95 % of worlds.
+In further worlds each checkpoint answers more questions correctly than the one before. There
+the interval should contain the true difference in 95 % of worlds.
 
 Run in the root of the repository; the table is in docs/validation.md:
 
@@ -31,7 +31,7 @@ from persistcal.evaluation.metrics import auc, squared_error
 Array = NDArray[np.float64]
 N_CHECKPOINTS = 4
 N_LARGE = 400_000  # questions that give the true metrics
-GAIN = 0.5  # log-odds that the later checkpoint knows more
+GAIN = 0.5  # log-odds of a right answer that each further checkpoint gains
 CONFIDENCES: dict[str, Callable[[Array], Array]] = {
     "calibrated": expit,
     "overconfident": lambda logit: expit(0.3 * logit + 2),
@@ -58,7 +58,7 @@ def simulate_answers(rng: np.random.Generator, n_questions: int, gain: float) ->
 
 
 def true_differences(gain: float) -> dict[tuple[str, str], float]:
-    """Return by estimator and metric what the second checkpoint has more than the first."""
+    """Return the true difference of the first two checkpoints by estimator and metric."""
     answers = simulate_answers(np.random.default_rng(1), N_LARGE, gain)
     found = {}
     for series, run in answers.confidence.items():

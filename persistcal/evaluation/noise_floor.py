@@ -2,8 +2,8 @@
 
 SmoothECE of a finite sample is above 0 even if the estimator is calibrated. The noise floor is
 its mean over labels that are drawn from the confidences themselves: the value that a perfectly
-calibrated estimator with these confidences would have at this number of questions. The share of
-draws that are at least as large as the observed value is the p-value of calibration.
+calibrated estimator with these confidences would have at this number of questions. The p-value
+of calibration is the share of draws that reach the observed value.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class CalibrationTest(NamedTuple):
 def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
     """Compare a SmoothECE with values of a calibrated estimator, (n_draws,).
 
-    The p-value counts the observed value as one of the draws, so it is never 0. Both are NaN if
+    The p-value counts the observed value among the draws, so it is never 0. Both are NaN if
     the value or a draw is undefined.
 
     >>> compare_with_floor(0.3, np.array([0.1, 0.2, 0.3, 0.4]))  # (1 + 2) / (1 + 4)

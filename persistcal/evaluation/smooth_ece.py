@@ -30,7 +30,7 @@ DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
 CHUNK = 200  # columns at a time, so that their grids stay in the cache; no power of 2
 LARGEST_CHUNK = 2**22  # weights at a time, if that leaves 16 columns
 N_SECANTS = 6  # steps of the search before it halves
-FEW = 8  # answers per distinct answer, from which on equal answers are merged
+FEW = 8  # equal answers are merged if there are more answers than this per distinct answer
 
 
 def smooth_ece(
@@ -171,7 +171,7 @@ def _search(weighted: Weighted, start: Start) -> tuple[Array, Start]:
             slope[open_] = secant.clip(-20, 0.2)
         value[open_], at[open_] = found, k
         # Smoothing wider lowers SmoothECE but for truncation and grids, which raise it by less
-        # than a quarter per unit: so it equals the bandwidth between sigma and `bound`.
+        # than a quarter per unit. The bandwidth that it equals is between sigma and `bound`.
         bound = found + (found - sigma) / 3
         above = np.ceil(N_BANDWIDTHS * np.maximum(sigma, bound)).astype(int)
         below = np.floor(N_BANDWIDTHS * np.minimum(sigma, bound)).astype(int)

@@ -118,8 +118,8 @@ def test_a_table_is_a_function_and_an_entry(tmp_path):
         command += ["--directory", study, "--profile", ROOT / "profiles/laptop", *words]
         return python(*command, "--configfile", study / "config.yaml")
 
-    # with sizes of contrast sets, calibration, states, pairs and min_contrast
-    assert planned(run("-n"))["make_plain_table"] == 6
+    # contrast sets, calibration, states, thresholds, pairs, min_contrast, and changes
+    assert planned(run("-n"))["make_plain_table"] == 7
     run("--cores", "2", "out/tables/changes.tex")
     sizes = pd.read_csv(study / "out/contrast_sets.csv")["size"].tolist()
     assert pd.read_csv(study / "out/tables/changes.csv")["size"].tolist() == sizes
