@@ -112,11 +112,14 @@ def read_samples(said: Any, body: Body, served: Served, section: str) -> SampleR
     n = body.get("n", 1)
     try:
         choices = {c["index"]: _read(c, served.one_line) for c in said["choices"]}
+        n_given = len(said["choices"])
         model, fingerprint = (said.get(key) or "" for key in ("model", "system_fingerprint"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
         raise BadReplyError("not a completion with its log-probabilities in order") from None
     if not isinstance(model, str) or not isinstance(fingerprint, str):
         raise BadReplyError("a model or system_fingerprint that is no text")
+    if len(choices) < n_given:
+        raise BadReplyError("two choices with the same index")
     few = 0 < len(choices) < n
     if sorted(choices) != list(range(len(choices) if few else n)):
         raise BadReplyError(f"{len(choices)} samples instead of {n}")

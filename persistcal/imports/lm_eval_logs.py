@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -60,12 +60,21 @@ def _lines_of(log: pd.DataFrame) -> list[dict[str, Any]]:
 def _requests(line: Mapping[str, Any]) -> list[list[Any]]:
     """Return the arguments of each request of a line; older versions write them as lists."""
     requests = line["arguments"]
-    requests = list(requests.values()) if isinstance(requests, dict) else requests
+    requests = _in_order(requests) if isinstance(requests, dict) else requests
     if not isinstance(requests, list) or not requests:
         return [[]]
     # By name: arg_0 is the prompt, and arg_1 what is asked of it.
-    every = [[of[n] for n in sorted(of)] if isinstance(of, dict) else of for of in requests]
+    every = [_in_order(of) if isinstance(of, dict) else of for of in requests]
     return [of if isinstance(of, list) else [] for of in every]
+
+
+def _in_order(named: Mapping[str, Any]) -> list[Any]:
+    """Return values by the number that their names end with: arg_10 is after arg_2.
+
+    >>> _in_order({"arg_10": "c", "arg_2": "b", "arg_0": "a"})
+    ['a', 'b', 'c']
+    """
+    return [named[name] for name in sorted(named, key=lambda name: (len(name), name))]
 
 
 def _refuse_choices(line: dict[str, Any]) -> None:
@@ -177,7 +186,7 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
         metrics = sorted(there - _BESIDE_SCORES - {"row", "metrics"})
     name = "exact_match" if "exact_match" in metrics else ", ".join(metrics)
     try:
-        return {0.0: INCORRECT, 1.0: CORRECT}[float(line[name])]
+        return {0.0: INCORRECT, 1.0: CORRECT}[number_of(line[name])]
     except (KeyError, TypeError, ValueError):
         raise UserTableError(
             f"row {row} has the scores {', '.join(f'{m}: {line.get(m)}' for m in metrics)!r}, "
@@ -194,9 +203,7 @@ def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
     """
     lines = _one_per_document(_lines_of(log), None, labelled=False)
     requests = [_scored(line) for line in lines]
-    # The delimiter of the task; an option may begin with white space of its own.
-    said = [text for line in requests for _, text in line]
-    delimiter = min((text[: len(text) - len(text.lstrip())] for text in said), key=len)
+    delimiter = _delimiter(lines, requests, normalisation)
     rows = []
     for line, asked in zip(lines, requests, strict=True):
         logprobs = _logprobs(line, len(asked))
@@ -224,6 +231,52 @@ def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
         )
     gold = _gold(lines, rows)
     return pd.DataFrame(rows, dtype=object).assign(gold=pd.Series(gold, dtype=object))
+
+
+def _delimiter(
+    lines: Sequence[Mapping[str, Any]],
+    requests: Sequence[Sequence[tuple[str, str]]],
+    normalisation: str,
+) -> str:
+    """Return the delimiter that the task puts before each option, which the log does not name.
+
+    It is the beginning that all options share and without which each is a text of its document.
+    Otherwise it is the white space that they share: an option's length is not known then.
+    """
+    said = [text for line in requests for _, text in line]
+    first, last = min(said), max(said)
+    shared = next(
+        (first[:n] for n in range(len(first), 0, -1) if last.startswith(first[:n])), ""
+    )
+    documents = [set(_leaves(line["doc"])) for line in lines]
+    fitting = [
+        shared[:n]
+        for n in range(len(shared) + 1)
+        if all(
+            text[n:] in leaves
+            for line, leaves in zip(requests, documents, strict=True)
+            for _, text in line
+        )
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if normalisation == "per_character" and shared:
+        raise UserTableError(
+            f"all options begin with {_shortened(shared)}, and the documents do not show how "
+            "much of it is the task's delimiter, so the numbers of characters are unknown; set "
+            "decoding.normalisation to another one, or write the scores into a file of your "
+            "own with option_characters (docs/own_answers.md)"
+        )
+    return shared[: len(shared) - len(shared.lstrip())]
+
+
+def _leaves(value: object) -> Iterator[str]:
+    """Yield the texts in a document."""
+    if isinstance(value, str):
+        yield value
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, dict | list) else ():
+        yield from _leaves(part)
 
 
 def _scored(line: Mapping[str, Any]) -> list[tuple[str, str]]:

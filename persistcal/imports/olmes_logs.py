@@ -5,11 +5,12 @@ from typing import Any
 
 import pandas as pd
 
+from persistcal.imports.own_answers import number_of
 from persistcal.imports.user_files import read_file
 from persistcal.imports.user_tables import UserTableError
 
 KEYS = {"doc_id", "native_id", "model_output", "label"}  # of every line
-_REQUEST_KEYS = {"doc_id", "doc", "request", "idx"}
+_REQUEST_KEYS = {"doc_id", "request", "idx"}
 # The log's own accuracy, by normalisation
 ACCURACY = {
     "none": "acc_raw",
@@ -102,12 +103,36 @@ def _texts(requests: str) -> dict[str, dict[str, Any]]:
             f"{requests} holds no requests; give the -requests.jsonl beside the predictions"
         )
     texts: dict[str, dict[str, Any]] = {}
-    for line in lines.to_dict("records"):
-        doc, request = line["doc"], line["request"]
-        question = {"question": doc.get("query") or request["context"], "options": []}
-        of_doc = texts.setdefault(str(line["doc_id"]), question)
-        if isinstance(doc.get("choices"), list):
-            of_doc["options"] = doc["choices"]
-        else:
-            of_doc["options"].append(request["continuation"])
+    continuations: dict[str, dict[float, object]] = {}
+    for number, line in enumerate(lines.to_dict("records"), start=1):
+        name, place = str(line["doc_id"]), number_of(line["idx"])
+        doc, request = (
+            part if isinstance(part, dict) else {}
+            for part in (line.get("doc"), line["request"])
+        )
+        question = {"question": doc.get("query") or request.get("context")}
+        question["options"] = doc.get("choices")
+        if not question["question"]:
+            raise UserTableError(
+                f"{requests}: row {number} has neither a query in doc nor a context in "
+                "request; give the requests as OLMES writes them"
+            )
+        texts.setdefault(name, question)
+        if isinstance(question["options"], list):
+            continue
+        of_doc = continuations.setdefault(name, {})
+        if place in of_doc or place != place:
+            raise UserTableError(
+                f"{requests}: row {number} has the idx {line['idx']!r}, which another option "
+                f"of document {name} has, or which is no number; number options from 0"
+            )
+        of_doc[place] = request.get("continuation")
+    for name, of_doc in continuations.items():
+        ordered = [of_doc.get(float(place)) for place in range(len(of_doc))]
+        if None in ordered:
+            raise UserTableError(
+                f"{requests}: document {name} lacks the continuation of option "
+                f"{ordered.index(None)}; give one request for each option, with idx from 0"
+            )
+        texts[name]["options"] = ordered
     return texts

@@ -32,7 +32,9 @@ OPTIONAL = ("sample", "logprob", "token_logprobs", "label", "split")
 KNOWN = (*NEEDED, *OPTIONAL)
 LISTS = ("references", "token_logprobs")  # what a CSV file gives as a JSON list
 CHOICES = {"label": (LABELS, ""), "split": (("train", "test"), "test")}  # and the default
-_SAMPLE = re.compile(r"\d{1,18}")  # what a column of whole numbers can hold
+_SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # what a column of whole numbers can hold
+# Without the underscores, and the digits of other scripts, that Python's float takes
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 ROUNDING = 1e-5  # by which a sum of log-probabilities may pass 0
 UNEQUAL = 1e-3  # relative; more is no rounding of a sum
 
@@ -128,13 +130,15 @@ def _samples(tidy: pd.DataFrame, values: Sequence[Any]) -> list[int | None]:
 
 
 def number_of(value: object) -> float:
-    """Return a number that is given as one or as text; NaN for what is none."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return np.nan
-    try:
-        return float(value)
-    except ValueError:
-        return np.nan
+    """Return a number that is given as a number or as text; NaN for anything else.
+
+    >>> [number_of(value) for value in ("-1.5", "2e-1", 7, "1_0", "\uff11", True)]
+    [-1.5, 0.2, 7.0, nan, nan, nan]
+    """
+    if isinstance(value, str):
+        return float(value) if _NUMBER.fullmatch(value.strip()) else np.nan
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else np.nan
 
 
 def _is_logprob(value: float) -> bool:

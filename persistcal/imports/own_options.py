@@ -23,6 +23,7 @@ from persistcal.imports.answer_checks import (
 )
 from persistcal.imports.own_answers import NAMES, ROUNDING, add_choice, named_rows, number_of
 from persistcal.imports.user_tables import (
+    TRUTHS,
     UserTableError,
     check_columns,
     check_copy,
@@ -92,13 +93,16 @@ def _options(tidy: pd.DataFrame, values: list[Any]) -> list[list[str]]:
 def distinct(options: list[str]) -> tuple[str, ...]:
     """Return texts of which later ones that are there already are numbered.
 
-    >>> distinct(["yes", "no", "yes"])
-    ('yes', 'no', 'yes [3]')
+    >>> distinct(["yes", "no", "yes"]), distinct(["a", "a [3]", "a"])
+    (('yes', 'no', 'yes [3]'), ('a', 'a [3]', 'a [3] [3]'))
     """
-    told_apart: list[str] = []
+    found: list[str] = []
     for number, text in enumerate(options, start=1):
-        told_apart.append(f"{text} [{number}]" if text in told_apart else text)
-    return tuple(told_apart)
+        name = text
+        while name in found or (name != text and name in options):
+            name += f" [{number}]"
+        found.append(name)
+    return tuple(found)
 
 
 def _add_gold(tidy: pd.DataFrame, values: list[Any], n_options: list[int]) -> None:
@@ -154,14 +158,14 @@ def _add_scores(
 def _check_correct(tidy: pd.DataFrame, values: list[Any]) -> None:
     """Refuse rows whose best option is right while the log's own score says it is wrong."""
     best = np.array([int(np.argmax(scores)) for scores in tidy["scores"]])
-    said = [float(value) if isinstance(value, bool) else value for value in values]
-    differs = [
-        value not in (None, "") and value == value and number_of(value) != right
-        for value, right in zip(said, best == tidy["gold"], strict=True)
-    ]
+    given = np.array([value is not None and value != "" and value == value for value in values])
+    said = np.array([TRUTHS.get(str(value).strip().lower(), np.nan) for value in values])
+    shown = tidy.assign(correct=values)
+    wrong = given & np.isnan(said)
+    check_rows(shown, wrong, "correct is not valid", "correct", "give 1 or 0, or nothing")
     what = "the score of the log is not that of its best option"
     remedy = "the log was made with other options or another gold than it shows"
-    check_rows(tidy.assign(correct=values), differs, what, "correct", remedy)
+    check_rows(shown, given & (said != (best == tidy["gold"])), what, "correct", remedy)
 
 
 class Scored(NamedTuple):

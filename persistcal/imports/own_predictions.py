@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.question_ids import partly_shared, spelling_error
 from persistcal.evaluation.ties import round_narrow
 from persistcal.imports import user_tables
-from persistcal.imports.user_tables import UserTableError, check_copy, refuse
+from persistcal.imports.user_tables import TRUTHS, UserTableError, check_copy, refuse
 from persistcal.store.artifacts import ANSWERS
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
 OPTIONAL = ("train_dataset",)  # the dataset itself where it is not given
 KNOWN = (*NAMES, "seed", "confidence", "correct")
-_LABELS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
 
 
 def check_columns(columns: Sequence[str]) -> None:
@@ -138,7 +137,7 @@ def _numbers(batch: pa.RecordBatch, row: NDArray[np.int64]) -> dict[str, NDArray
     else:
         words: dict[str, int] = {}
         codes = _codes(batch, "correct", words)
-        values = [_LABELS.get(word.strip().lower(), np.nan) for word in words]
+        values = [TRUTHS.get(word.strip().lower(), np.nan) for word in words]
         correct = np.array([*values, np.nan])[codes]
     for name, wrong, remedy in (
         ("seed", ~((seed == np.floor(seed)) & (np.abs(seed) < 2**53)), "give a whole number"),

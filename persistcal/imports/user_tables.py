@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 # What lists of texts and of numbers look like as text: ["UK"], ['a' 'b'], [-2,7], []
 _LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
+# Labels as they are written in files
+TRUTHS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
 
 
 class UserTableError(ValueError):

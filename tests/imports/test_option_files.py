@@ -153,6 +153,18 @@ def test_options_of_one_text_are_numbered(tmp_path):
     assert list(tables["questions"]["options"][0]) == ["no", "yes", "no [3]"]
 
 
+def test_a_number_makes_no_option_another_one(tmp_path):
+    """Of -1, -2, -3 and -1.5 each is the score of its own option, and the first is right."""
+    said = {"options": ["a", "a [3]", "a", "b"], "option_logprobs": [-1, -2, -3, -1.5]}
+    tables = run(
+        tmp_path, [write(tmp_path, [row | said for row in good(2, "a")])], checkpoints="a"
+    )
+    options = ["a", "a [3]", "a [3] [3]", "b"]
+    assert list(tables["a"]["questions"]["options"][0]) == options
+    assert chances(tables["a"], 4) == pytest.approx(softmax([-1, -2, -3, -1.5]) * 2)
+    assert tables["a"]["answers"]["correct"].tolist() == [True, False]  # gold is 0, then 1
+
+
 def test_splits_in_files_of_their_own(tmp_path):
     """Of which a checkpoint may have one alone."""
     of_train = {"split": "train", "question_id": "t", "question": "T?"}
@@ -310,6 +322,49 @@ def logged(i=0, **changes):
     }
 
 
+def test_more_than_ten_options_go_by_number(tmp_path):
+    """As in a log whose keys were sorted: gen_args_10 is before gen_args_2."""
+    texts = [f"option {k}" for k in range(12)]
+    named = {f"gen_args_{k}": {"arg_0": "Q", "arg_1": f" {x}"} for k, x in enumerate(texts)}
+    line = logged(doc={"question": "Q", "choices": texts}, target="option 3")
+    line["arguments"] = {name: named[name] for name in sorted(named)}
+    line["resps"] = [[[str(-abs(k - 3)), "False"]] for k in range(12)]
+    rows = read_log(tmp_path, [line | {"acc": 1.0}])
+    assert rows["options"][0] == tuple(texts)
+    assert rows["gold"].tolist() == [3] == [int(np.argmax(rows["scores"][0]))]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "choices", "document"),
+    [
+        (
+            " -> ",
+            ["Oslo", "Rome a"],
+            {"choices": {"text": ["Oslo", "Rome a"], "label": ["A", "B"]}},
+        ),
+        ("", [" A", " BB"], {"options": [" A", " BB"]}),
+        (" ", ["A", "BB"], {"sol1": "A", "sol2": "BB"}),
+        (" ", ["the cat", "the ox"], {"endings": ["the cat", "the ox"]}),
+        ("", ["A", "BB"], {"premise": "?"}),  # they share no beginning
+    ],
+)
+def test_the_delimiter_is_what_the_document_lacks(tmp_path, delimiter, choices, document):
+    arguments = {
+        f"gen_args_{k}": {"arg_0": "Q", "arg_1": f"{delimiter}{text}"}
+        for k, text in enumerate(choices)
+    }
+    line = {"doc": {"question": "Q", **document}, "target": choices[0], "arguments": arguments}
+    line |= {"resps": [[["-4.0", "False"]], [["-9.0", "False"]]]}
+    rows = read_log(tmp_path, [logged(**line)], "per_character")
+    assert rows["scores"][0].tolist() == [-4 / len(choices[0]), -9 / len(choices[1])]
+
+
+def test_characters_are_not_guessed_where_the_delimiter_is_unknown(tmp_path):
+    assert len(read_log(tmp_path, [logged()])) == 1
+    with pytest.raises(UserTableError, match="so the numbers of characters are unknown"):
+        read_log(tmp_path, [logged()], "per_character")
+
+
 def read_log(folder, lines, normalisation="none"):
     return read_options({"file": write(folder, lines), **ONE}, normalisation)
 
@@ -319,9 +374,8 @@ def test_the_accuracy_tells_a_place_from_a_text(tmp_path):
     rows = read_log(tmp_path, [logged(0), logged(1)])
     assert rows["gold"].tolist() == [0, 0]
     assert rows["question"].tolist() == ["Q: 0?\nA:", "Q: 1?\nA:"]
-    rows = read_log(tmp_path, [logged(0, acc=0.0), logged(1, acc=0.0)], "per_character")
+    rows = read_log(tmp_path, [logged(0, acc=0.0), logged(1, acc=0.0)])
     assert rows["gold"].tolist() == [2, 2]
-    assert rows["scores"][0].tolist() == [-1, -2, -3]  # of one character each
 
 
 @pytest.mark.parametrize(
@@ -340,11 +394,15 @@ def test_only_options_again_without_a_prompt_are_unconditional(
 
 def test_a_score_may_be_true_or_missing(tmp_path):
     right, wrong, *_ = good(2, "a")  # -2 and gold 0, then -2.5 and gold 1
-    for said in ("", None, True):
+    for said in ("", None, True, "true"):
         rows = [{**right, "correct": True}, {**wrong, "correct": said}]
         assert len(read_options({"file": write(tmp_path, rows)}, "none")) == 2
     with pytest.raises(UserTableError, match="score of the log is not that"):
-        read_options({"file": write(tmp_path, [{**right, "correct": False}])}, "none")
+        read_options({"file": write(tmp_path, [{**right, "correct": "false"}])}, "none")
+    with pytest.raises(
+        UserTableError, match=r"correct is not valid \(row 1: 'maybe'\); give 1"
+    ):
+        read_options({"file": write(tmp_path, [{**right, "correct": "maybe"}])}, "none")
 
 
 CONTEXTS = {f"gen_args_{k}": {"arg_0": f"The {k}", "arg_1": " fell"} for k in range(3)}
@@ -424,6 +482,21 @@ def test_texts_of_olmes_are_in_its_requests(tmp_path):
         tables = run(tmp_path, [entry], checkpoints="a")["a"]
         assert tables["questions"]["question"].tolist() == ["Question: 0?", "Question: 1?"]
         assert tables["beams"]["text"].tolist() == ["x", "y", "z"] * 2
+    entry["requests"] = write(tmp_path, lines[::-1], name="requests")  # by idx, not by line
+    assert (
+        run(tmp_path, [entry], checkpoints="a")["a"]["beams"]["text"].tolist()
+        == ["x", "y", "z"] * 2
+    )
+    for change, message in (
+        ({"idx": 0}, "row 2 has the idx '0', which another"),
+        ({"idx": 5}, "document 0 lacks the continuation of option 1"),
+        ({"request": None}, "row 2 has neither a query in doc nor a context"),
+        ({"request": {"context": "Q"}}, "document 0 lacks the continuation of option 1"),
+    ):
+        other = [lines[0], {**lines[1], "doc": None, **change}, *lines[2:]]
+        entry["requests"] = write(tmp_path, other, name="requests")
+        with pytest.raises(UserTableError, match=rf"requests\.jsonl: {message}"):
+            run(tmp_path, [entry], checkpoints="a")
     entry["requests"] = write(tmp_path, lines[:4], name="requests")
     with pytest.raises(UserTableError, match=r"row 2 has 3 options of document 1, but .*req"):
         run(tmp_path, [entry], checkpoints="a")
