@@ -9,11 +9,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
+import click
 import pandas as pd
 import pyarrow as pa
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from persistcal.command import plan as planning
 from persistcal.command.files import ESTIMATORS, StudyOfFiles, read_study
@@ -74,11 +76,29 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 Step = Callable[[str], None]
 
 
+class AnswersCommand(TyperCommand):
+    """A command with the options --beams and --samples, which are in its context."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        """Add the options to those of the function, which has the most parameters already."""
+        super().__init__(*args, **options)
+        how = TyperOption(
+            param_decls=["--beams/--samples"],
+            default=None,
+            expose_value=False,
+            callback=lambda context, _, value: context.ensure_object(dict).update(beams=value),
+            help="Whether several answers to a question are beams, which weigh by their "
+            "log-probability, or samples, which weigh equally.",
+        )
+        self.params.append(how)
+
+
 @app.command(
+    cls=AnswersCommand,
     epilog="For example:\n\n"
     "`persistcal compare early.jsonl late.jsonl`\n\n"
     "`persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log`\n\n"
-    "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n"
+    "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n",
 )
 def compare(
     files: Files,
@@ -108,7 +128,10 @@ def compare(
     typer.echo(f"Tables: {', '.join(inside(out, f'{n}.csv') for n in named)}")
 
 
-@app.command(epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n")
+@app.command(
+    cls=AnswersCommand,
+    epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n",
+)
 def metrics(
     files: Files,
     min_contrast: MinContrast = 20,
@@ -127,7 +150,8 @@ def metrics(
 
 
 @app.command(
-    epilog="For example:\n\n`persistcal page early.jsonl late.jsonl --out page.html`\n\n"
+    cls=AnswersCommand,
+    epilog="For example:\n\n`persistcal page early.jsonl late.jsonl --out page.html`\n\n",
 )
 def page(
     files: Files,
@@ -190,10 +214,11 @@ def plan(
 
 
 @app.command(
+    cls=AnswersCommand,
     epilog="For example:\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
+    "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n",
 )
 def threshold(
     files: Files,
@@ -268,9 +293,15 @@ def _read(
         raise typer.BadParameter(f"--labels is {labels!r}, and may be 'log'.")
     given = {"labels": labels, "filter": filtered}
     from_logs = {key: value for key, value in given.items() if value}
+    beams = click.get_current_context().obj["beams"]
+    strategy = "" if beams is None else "beams" if beams else "sample"
     with _with_input(files) as names:
         return read_study(
-            names, from_logs=from_logs, estimators=estimators or [], unlabelled=unlabelled
+            names,
+            from_logs=from_logs,
+            estimators=estimators or [],
+            unlabelled=unlabelled,
+            strategy=strategy,
         )
 
 

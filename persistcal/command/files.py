@@ -1,6 +1,6 @@
 """Users' files as the predictions of a study, and what the command took for granted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,13 @@ import pyarrow as pa
 
 from persistcal.answers.clusters import cluster_table
 from persistcal.answers.equivalence import identical
-from persistcal.confidence.estimate import AnswerTables, Estimation, estimate, find_estimator
+from persistcal.confidence.estimate import (
+    NEITHER,
+    AnswerTables,
+    Estimation,
+    estimate,
+    find_estimator,
+)
 from persistcal.confidence.gathering import RATED, join_predictions
 from persistcal.confidence.needs import check_needs
 from persistcal.imports import answer_checks, own_answers, own_predictions
@@ -17,6 +23,7 @@ from persistcal.imports.answer_files import read_answers
 from persistcal.imports.own_answers import beam_table, label_table, question_table
 from persistcal.imports.own_predictions import imported_answers
 from persistcal.imports.user_files import columns_of, kind_of, naming, read_batches
+from persistcal.imports.user_tables import UserTableError
 from persistcal.judge.run import label_answers, lexical_labels
 from persistcal.store import artifacts
 from persistcal.store.files import exists, folder_of, last_part
@@ -105,41 +112,65 @@ def read_study(
     from_logs: Mapping[str, str],
     estimators: Sequence[str],
     unlabelled: str | None = None,
+    strategy: str = "",
 ) -> StudyOfFiles:
     """Read files of answers or of predictions; the columns say which.
 
     `from_logs` has keys of `answer_files.OF_LOGS`; without `estimators`, those of `USUAL` whose
-    needs are met rate answers, and all estimators in files of predictions are read. The file
-    `unlabelled` can lack the column `correct`: its answers then count as incorrect.
+    needs are met, and all that the answers state, rate answers, and all estimators in files of
+    predictions are read. The file `unlabelled` can lack the column `correct`: its answers then
+    count as incorrect. The `strategy` that made the answers is beams or sample; without one,
+    answers that could be beams are refused.
     """
     if lacking := [file for file in files if not exists(file)]:
         raise ValueError(f"{lacking[0]}: there is no such file; correct its name.")
     if len(set(files)) < len(files):
         raise ValueError(f"{', '.join(files)}: a file is given twice; name each once.")
-    of_predictions = []
+    of_predictions, unnamed = [], []
     for file in files:
         with naming(file):
             there = [] if kind_of(file) == ".eval" else columns_of(file, known=KNOWN)
-            of_predictions.append("confidence" in there)
+            of_predictions.append("confidence" in there and "answer" not in there)
+            unnamed += [] if "checkpoint" in there else [file]
     names = names_of_checkpoints(files)
     if not any(of_predictions):
-        return _from_answers(dict(zip(files, names, strict=True)), from_logs, estimators)
+        named = dict(zip(files, names, strict=True))
+        return _from_answers(named, unnamed, from_logs, estimators, strategy)
     if not all(of_predictions):
         other = files[of_predictions.index(False)]
         raise ValueError(
-            f"{other}: has no column 'confidence' and another file has; give only answers or "
+            f"{other}: contains answers and another file predictions; give only answers or "
             "only predictions."
         )
-    if from_logs:
+    if unused := [*sorted(from_logs), *filter(None, [strategy])]:
         raise ValueError(
-            f"{files[0]}: predictions have labels of their own, so {min(from_logs)} has no "
+            f"{files[0]}: predictions have labels of their own, so {unused[0]} has no "
             "meaning; leave it out."
         )
-    return _from_predictions(dict(zip(files, names, strict=True)), estimators, unlabelled)
+    named = dict(zip(files, names, strict=True))
+    return _from_predictions(named, unnamed, estimators, unlabelled)
+
+
+def _check_names(
+    names: Mapping[str, str], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
+) -> None:
+    """Refuse a file without a column checkpoint whose name another file has in its column."""
+    for file, rows in zip(names, frames, strict=True):
+        known = set() if file in unnamed else set(rows["checkpoint"].astype(str))
+        for other in unnamed:
+            if names[other] in known:
+                raise ValueError(
+                    f"{other}: has no column 'checkpoint', so its checkpoint is called "
+                    f"{names[other]!r}, and {file} has another checkpoint of this name; add "
+                    "the column, or rename the file."
+                )
 
 
 def _from_predictions(
-    files: Mapping[str, str], estimators: Sequence[str], unlabelled: str | None
+    files: Mapping[str, str],
+    unnamed: Collection[str],
+    estimators: Sequence[str],
+    unlabelled: str | None,
 ) -> StudyOfFiles:
     frames = []
     for file, name in files.items():
@@ -150,6 +181,7 @@ def _from_predictions(
         if len(files) > 1:
             frame["row"] = [f"{row} of {file}" for row in frame["row"]]
         frames.append(frame)
+    _check_names(files, unnamed, frames)
     rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     for name in own_predictions.NAMES:
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
@@ -194,45 +226,79 @@ def _filled(file: str, given: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
 
 def _from_answers(
     files: Mapping[str, str],
+    unnamed: Collection[str],
     from_logs: Mapping[str, str],
     estimators: Sequence[str],
+    strategy: str,
 ) -> StudyOfFiles:
     parts = []
     for file, name in files.items():
         otherwise = {"model": "model", "checkpoint": name, "dataset": "dataset"}
         entry = {"file": file, **from_logs}
         parts.append(read_answers(entry, several=len(files) > 1, otherwise=otherwise))
-    rows = pd.concat(parts, ignore_index=True)
-    rows = rows[rows["split"] == "test"]
+    _check_names(files, unnamed, parts)
+    every = pd.concat(parts, ignore_index=True)
+    rows = every[every["split"] == "test"]
     checkpoints = _checkpoints(rows)
     with naming(*files):
+        if rows.empty:
+            raise UserTableError("no row has the split test; only these are evaluated")
+        weighting = _weighting(rows, strategy)
         beams = beam_table(rows)
         known = {model: dict.fromkeys(names, False) for model, names in checkpoints.items()}
         needed = {m: {c: {"test": "evaluation"} for c in names} for m, names in known.items()}
         answer_checks.check_answers(rows, known=known, needed=needed)
         questions, given = question_table(rows), label_table(rows)
-        chosen, left_out = _rating(beams, estimators)
-    tables = _label(beams, questions, given)
-    study = StudyOfFiles(
-        checkpoints, {}, **tables, notes=_notes(tables["labels"], chosen) + left_out
-    )
+        own_answers.check_stated(rows, ESTIMATORS)
+        stated = own_answers.stated_names(rows)
+        chosen, left_out = _rating(beams, estimators, stated)
+    tables = _label(beams, questions, given, weighting)
+    notes = [_WEIGHED[weighting], *_notes(tables["labels"], chosen), *left_out]
+    if others := len(every) - len(rows):
+        notes.append(
+            f"Left out: {others:,} answers of the split train, which is not evaluated."
+        )
+    study = StudyOfFiles(checkpoints, {}, **tables, notes=notes)
     for model, dataset in _distinct(rows, ["model", "dataset"]):
         for name in chosen:
             about = {"model": model, "dataset": dataset}
-            rated = _rate(name, study, beams, about)
+            function = "stated" if name in stated else name
+            rated = _rate((name, function), study, beams, about, weighting)
             study.predictions[model, dataset, name] = as_read(
                 [(rated, about)], artifacts.PREDICTIONS
             )
     return study
 
 
-def _rating(beams: pd.DataFrame, asked: Sequence[str]) -> tuple[list[str], list[str]]:
+_WEIGHED = {
+    "equal": "Answers are samples: every answer to a question counts equally.",
+    "softmax": "Answers are beams: they weigh by the softmax of their log-probabilities.",
+}
+
+
+def _weighting(rows: pd.DataFrame, strategy: str) -> str:
+    """Return how answers weigh; refuse answers that can be beams unless a strategy is given."""
+    several = rows.duplicated([*answer_checks.PLACE, "question_id"]).any()
+    if not strategy and several and answer_checks.can_be_beams(rows):
+        raise UserTableError(
+            "the answers to each question differ and their probabilities sum to at most 1, as "
+            "in a beam search; give --beams if they are beams, which weigh by their "
+            "log-probability, or --samples if they were drawn at random and weigh equally"
+        )
+    answer_checks.check_weights(rows, strategy)
+    return "softmax" if strategy == "beams" else "equal"
+
+
+def _rating(
+    beams: pd.DataFrame, asked: Sequence[str], stated: Sequence[str]
+) -> tuple[list[str], list[str]]:
     """Return the estimators that rate the answers, and why others of `USUAL` do not."""
-    if unknown := [name for name in asked if name not in ESTIMATORS]:
-        raise ValueError(f"no estimator is {unknown[0]!r}; there are {', '.join(ESTIMATORS)}")
+    if unknown := [name for name in asked if name not in {*ESTIMATORS, *stated}]:
+        names = ", ".join([*ESTIMATORS, *stated])
+        raise ValueError(f"no estimator is {unknown[0]!r}; there are {names}")
     chosen, left_out = [], []
-    for name in asked or USUAL:
-        needs = find_estimator(name)[1]
+    for name in asked or [*USUAL, *stated]:
+        needs = find_estimator("stated" if name in stated else name)[1]
         try:
             for _, answers in beams.groupby(list(artifacts.BEAMS.about), sort=False):
                 check_needs(name, needs, answers)
@@ -245,7 +311,7 @@ def _rating(beams: pd.DataFrame, asked: Sequence[str]) -> tuple[list[str], list[
 
 
 def _label(
-    beams: pd.DataFrame, questions: pd.DataFrame, given: pd.DataFrame
+    beams: pd.DataFrame, questions: pd.DataFrame, given: pd.DataFrame, weighting: str
 ) -> dict[str, pd.DataFrame]:
     """Group and label the answers of each checkpoint; return tables by name."""
     tables = {
@@ -261,7 +327,7 @@ def _label(
     for place, rows in beams.groupby(list(artifacts.BEAMS.about), sort=False):
         about = dict(zip(artifacts.BEAMS.about, map(str, place), strict=True))
         here = asked[about["dataset"]]
-        grouped = cluster_table(here, rows, identical, weighting="equal")
+        grouped = cluster_table(here, rows, identical, weighting=weighting)
         clusters = as_read([(grouped, about)], artifacts.CLUSTERS)
         known = given[given["dataset"] == about["dataset"]]
         labels, answers = label_answers(here, clusters, known, lexical_labels)
@@ -275,9 +341,16 @@ def _label(
 
 
 def _rate(
-    estimator: str, study: StudyOfFiles, beams: pd.DataFrame, about: Mapping[str, str]
+    estimator: tuple[str, str],
+    study: StudyOfFiles,
+    beams: pd.DataFrame,
+    about: Mapping[str, str],
+    weighting: str,
 ) -> pd.DataFrame:
-    """Return the predictions of one model and dataset with an estimator's confidences."""
+    """Return the predictions of one model and dataset with an estimator's confidences.
+
+    The estimator is given by its name and its function. Missing confidences are noted.
+    """
     questions = study.questions[study.questions["dataset"] == about["dataset"]]
     names = study.checkpoints[about["model"]]
     asked = rows_about(beams, about).groupby("checkpoint", sort=False)
@@ -289,17 +362,22 @@ def _rate(
         rows_about(study.answers, about),
     )
     how = Estimation(
-        estimator,
-        estimator,
+        *estimator,
         about["dataset"],
         read=names,
         earlier=[],
         evaluation=names,
         equivalence={"backend": "lexical"},
-        sampled=True,
+        sampled=weighting == "equal",
     )
     rated = estimate(how, tables)
-    return join_predictions(tables.predictions(names, "test"), rated[RATED], estimator)
+    lacking = rated[rated["unsaid"]].groupby("checkpoint", sort=False).size()
+    study.notes += [
+        f"{estimator[0]}: {n:,} answers of {about['model']}, {name} to {about['dataset']} "
+        f"state no confidence and count as {NEITHER:g}."
+        for name, n in lacking.items()
+    ]
+    return join_predictions(tables.predictions(names, "test"), rated[RATED], estimator[0])
 
 
 def _notes(labels: pd.DataFrame, chosen: Sequence[str]) -> list[str]:

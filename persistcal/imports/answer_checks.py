@@ -190,6 +190,17 @@ def _check_distinct(
         check_copy(f"answers to {dataset}", *names, other, known[names[0]], seen=seen)
 
 
+def can_be_beams(rows: pd.DataFrame) -> bool:
+    """Return whether the answers of some checkpoint to a dataset could be beams."""
+    for _, part in rows.groupby(PLACE, sort=False):
+        try:
+            check_weights(part, "beams")
+        except UserTableError:
+            continue
+        return True
+    return False
+
+
 def check_weights(rows: pd.DataFrame, strategy: str) -> None:
     """Refuse what cannot be beams, where the study's strategy is that they are.
 
@@ -198,7 +209,10 @@ def check_weights(rows: pd.DataFrame, strategy: str) -> None:
     """
     if strategy != "beams":
         return
-    remedy = "set decoding.strategy to sample if the answers were drawn at random"
+    remedy = (
+        "set decoding.strategy to sample (in the command, --samples) if the answers were drawn "
+        "at random"
+    )
     what = "decoding.strategy is beams, which weigh by their log-probability, but logprob is "
     check_rows(rows, rows["logprob"].isna(), f"{what}missing", None, f"add it, or {remedy}")
     question = [*PLACE, "question_id"]

@@ -206,6 +206,11 @@ def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
     return beams.reindex(columns=[*BEAMS.about, *BEAMS.schema.names])
 
 
+def stated_names(rows: pd.DataFrame) -> list[str]:
+    """Return the estimators whose confidences came with the answers."""
+    return sorted({name for text in rows["stated"].dropna() for name in json.loads(text)})
+
+
 def check_stated(
     rows: pd.DataFrame, computed: Collection[str], needed: Collection[str] = ()
 ) -> None:
@@ -213,7 +218,7 @@ def check_stated(
 
     The lack at one of several checkpoints is refused by the estimator itself.
     """
-    named = {name for text in rows["stated"].dropna() for name in json.loads(text)}
+    named = set(stated_names(rows))
     if clash := sorted(named & set(computed)):
         raise UserTableError(
             f"column 'confidence_{clash[0]}' is named like estimators.{clash[0]}, which is "

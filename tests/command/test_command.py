@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import shutil
 import sys
 from pathlib import Path
@@ -148,6 +149,85 @@ def test_answers_of_another_dataset_are_not_taken_for_the_same(tmp_path):
     sets = pd.read_csv(tmp_path / "out/contrast_sets.csv").set_index("dataset")
     assert sets["size"].to_dict() == {"quiz": 1, "other": 0}
     assert sets["same_answers"].to_dict() == {"quiz": 0, "other": 0}
+
+
+def beams_of(checkpoint):
+    """Four questions with two meanings each: x of .5, and y of .2 twice."""
+    said = [("x", 0.5), ("y", 0.2), ("Y.", 0.2)]
+    return [
+        {"checkpoint": checkpoint, "question_id": f"q{i}", "question": f"{i}?"}
+        | {"references": "x", "answer": text, "logprob": math.log(share)}
+        for i in range(4)
+        for text, share in said
+    ]
+
+
+def test_answers_that_can_be_beams_need_a_word(tmp_path, capsys):
+    rows = pd.DataFrame(beams_of("a") + beams_of("b"))
+    rows.loc[rows["checkpoint"] == "b", "logprob"] -= 0.1  # other answers than those of a
+    path = tmp_path / "own.csv"
+    rows.to_csv(path, index=False)
+    assert run("metrics", path) == 1
+    assert "give --beams if they are beams" in capsys.readouterr().err
+    how = {"from_logs": {}, "estimators": ["self_consistency"]}
+    shares = {}
+    for strategy, answer in (("beams", "x"), ("sample", "y")):
+        study = read_study([str(path)], **how, strategy=strategy)
+        assert set(study.answers["answer"]) == {answer}
+        shares[strategy] = study.predictions["model", "dataset", "self_consistency"]
+        assert study.notes[0].startswith(f"Answers are {strategy.removesuffix('s')}s: ")
+    # x has .5 of .9, as softmax weighs; y and Y. are two of three samples
+    assert shares["beams"]["confidence"].tolist() == pytest.approx([5 / 9] * 8)
+    assert shares["sample"]["confidence"].tolist() == pytest.approx([2 / 3] * 8)
+    assert shares["beams"]["correct"].all() and not shares["sample"]["correct"].any()
+    alike = rows.assign(answer="x", logprob=-0.1)  # as samples repeat themselves
+    alike.loc[0, "answer"] = "z"
+    alike.to_csv(path, index=False)
+    assert len(read_study([str(path)], **how).answers) == 8
+    with pytest.raises(ValueError, match=r"is there 2 times .*in the command, --samples"):
+        read_study([str(path)], **how, strategy="beams")
+
+
+def test_stated_confidences_rate_answers(tmp_path, capsys):
+    """Of b the mean of two is .3, and q1 states nothing."""
+    path = tmp_path / "own.csv"
+    rows = [
+        {"checkpoint": c, "question_id": f"q{i}", "question": f"{i}?", "references": "x"}
+        | {"answer": "x" if i == (c == "b") else "z", "confidence": 0.2, "confidence_words": w}
+        | {"split": "test"}
+        for c, words in (("a", (0.5, 0.6)), ("b", (0.3, "")))
+        for i, w in enumerate(words)
+    ]
+    train = {"split": "train", "question_id": "t", "question": "T?"}
+    pd.DataFrame([*rows, rows[0] | train]).to_csv(path, index=False)
+    study = read_study([str(path)], from_logs={}, estimators=[])
+    found = {
+        name: rows["confidence"].tolist() for (*_, name), rows in study.predictions.items()
+    }
+    assert found["stated"] == [0.2] * 4 and found["words"] == [0.5, 0.6, 0.3, 0.5]
+    said = " ".join(study.notes)
+    assert (
+        "words: 1 answers of model, b to dataset state no confidence and count as 0.5" in said
+    )
+    assert "Left out: 1 answers of the split train" in said
+    chosen = read_study([str(path)], from_logs={}, estimators=["words"])
+    assert [name for *_, name in chosen.predictions] == ["words"]
+    assert run("metrics", path, "--estimator", "word") == 1
+    assert "no estimator is 'word'; there are end_correct" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("column", ["confidence", "answer"])
+def test_a_file_is_not_merged_into_a_checkpoint_of_its_name(tmp_path, capsys, column):
+    rows = {"question_id": ["1", "2"], "question": ["1?", "2?"], "references": ["x", "x"]}
+    rows |= {"answer": ["x", "y"]}
+    if column == "confidence":
+        rows = {"question_id": ["1", "2"], "confidence": [0.5, 0.6], "correct": [1, 0]}
+    files = [tmp_path / "late.csv", tmp_path / "other.csv"]
+    pd.DataFrame(rows).to_csv(files[0], index=False)
+    pd.DataFrame(rows).assign(checkpoint="late").to_csv(files[1], index=False)
+    assert run("metrics", *files) == 1
+    said = capsys.readouterr().err
+    assert "so its checkpoint is called 'late', and" in said and "other.csv has another" in said
 
 
 @pytest.mark.parametrize(
