@@ -12,6 +12,7 @@ from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import scoring, verbalised
 from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
 from persistcal.models.load import load_model, load_tokenizer
+from persistcal.questions.templates import check_fields
 from persistcal.store.files import write_whole
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
@@ -117,6 +118,7 @@ def score_answers(
     ndarray of shape (n_answers,)
         In (0, 1): the expected digit, in ninths.
     """
+    check_fields(prompt, "prompt", ["question", "answer"])
     model, tokenizer = checkpoint
     texts = zip(answers["question"], answers["answer"], strict=True)
     tokens = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
@@ -166,6 +168,7 @@ def train_adapter(
     DataFrame
         A row per step: step, loss, lr and seconds.
     """
+    check_fields(prompt, "prompt", ["question", "answer"])
     rows = _training_rows(answers, checkpoints)
     first, *others = checkpoints.values()
     words = first.tokenizer.get_vocab()

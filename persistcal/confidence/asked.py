@@ -12,6 +12,7 @@ from persistcal.answers.few_shot import chat_prompt, chat_turns
 from persistcal.answers.predictions import take_predictions
 from persistcal.answers.server_samples import SampleDraws, Served, sample_requests
 from persistcal.confidence.prompts import confidence_prompt
+from persistcal.questions.templates import check_fields
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -96,8 +97,8 @@ def ask_about_answers(
 
     `questions` are QUESTIONS as the checkpoint is asked them.
     """
-    if "{question}" not in how.prompt:
-        raise ValueError("The prompt has no {question}; add it to the estimator's prompt.")
+    optional = ["answer", "scale"] if how.scale else ["answer"]
+    check_fields(how.prompt, "The estimator's prompt", ["question"], optional)
     template = how.prompt.replace("{scale}", ", ".join(how.scale))
     asked = take_predictions(questions.sort_values("index"), clusters, split=split)
     pairs = zip(asked["question"], asked["answer"], strict=True)

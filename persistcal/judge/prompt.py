@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from persistcal.judge.labels import JudgeError
+from persistcal.questions.templates import check_fields
 from persistcal.server.spending import LIMITS, Body, Budget
 
 PLACES = ("{question}", "{references}")
@@ -134,7 +135,7 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
         limit = max(4 * len(candidates) - 1 + 3, 16)
         return {"input": [message], "max_output_tokens": limit, **fields}
     place = TOGETHER if settings.together else ONE
-    system, user = split_prompt(settings.prompt, place)
+    system, user = split_prompt(settings.prompt, (), place)
     values = {
         "{question}": question,
         "{references}": "\n".join(f"- {reference}" for reference in references),
@@ -148,30 +149,28 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     return {"messages": messages, **fields, **limits}
 
 
-def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
+def split_prompt(prompt: str, above: Sequence[str], place: str = ONE) -> tuple[str, str]:
     """Split a prompt file at its line ``---``: by default into system and user message.
 
-    The second part names each of ``{question}``, ``{references}`` and `place`, which is
-    ``{answer}`` or ``{answers}``.
+    The first part has the fields `above`, the second one ``{question}``, ``{references}`` and
+    `place`, which is ``{answer}`` or ``{answers}``.
     """
-    above, line, below = prompt.partition("\n---\n")
+    first, line, second = prompt.partition("\n---\n")
     if not line:
         raise JudgeError("The judge's prompt has no line '---' between its two parts; add it.")
-    _check_places(below, "below", place)
-    return above.strip(), below.strip()
-
-
-def _check_places(text: str, where: str, place: str) -> None:
-    for name in (*PLACES, place):
-        if name not in text:
-            raise JudgeError(f"The judge's prompt lacks {name} {where} its line '---'; add it.")
+    try:
+        for text, where, fields in ((first, "above", above), (second, "below", PLACES)):
+            needed = [name.strip("{}") for name in (*fields, *([place] if fields else ()))]
+            check_fields(text, f"The judge's prompt {where} its line '---'", needed)
+    except ValueError as error:
+        raise JudgeError(f"{error}.") from error
+    return first.strip(), second.strip()
 
 
 def _released_message(
     prompt: str, question: str, references: Sequence[str], listed: str
 ) -> dict[str, str]:
-    one, several = split_prompt(prompt, TOGETHER)
-    _check_places(one, "above", TOGETHER)
+    one, several = split_prompt(prompt, PLACES, TOGETHER)
     many = len(references) > 1
     values = {
         "{question}": question,

@@ -13,5 +13,6 @@ jeopardy: Jeopardy as the paper asks it: clues of factual categories that occur 
 own: a user's questions as the table QUESTIONS
 question_list: a dataset's canonical question list: unique questions, indices, splits and
     counts
+templates: check the fields of prompts, such as {question}, before anybody is asked
 triviaqa: TriviaQA as the paper asks it: `rc.nocontext`, shuffled, without repetitions
 """

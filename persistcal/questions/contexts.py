@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from persistcal.imports.user_tables import UserTableError, check_columns, texts
+from persistcal.questions.templates import check_fields
 from persistcal.store.artifacts import QUESTIONS
 
 NEEDED = ("question_id", "passage")
@@ -20,8 +21,7 @@ def with_passages(
     several. Questions of these `splits` need a passage; others have one where there is a row.
     """
     check_columns(list(rows.columns), NEEDED, ["dataset"], unknown=f"known are {KNOWN}")
-    if lacking := [place for place in ("{passage}", "{question}") if place not in prompt]:
-        raise UserTableError(f"the context's prompt has no {lacking[0]}; add it")
+    check_fields(prompt, "the context's prompt", ["passage", "question"])
     given = pd.DataFrame({name: texts(rows, name, one_line=False) for name in KNOWN})
     if "dataset" in rows:
         given = given[given["dataset"].isin(questions["dataset"])]

@@ -360,5 +360,5 @@ def test_a_chat_is_asked_in_a_message_with_the_scale(tmp_path, monkeypatch):
         ask_about_answers(QUESTIONS, CLUSTERS, asks, asked, "test")
         said = {body["messages"][-1]["content"] for body in fake.bodies}
         assert said == {f"Fact {i}? a, b" for i in range(N)}
-        with pytest.raises(ValueError, match=r"has no \{question\}"):
+        with pytest.raises(ValueError, match=r"lacks the field \{question\}"):
             ask_about_answers(QUESTIONS, CLUSTERS, asks, how(prompt="{answer}"), "test")

@@ -57,7 +57,7 @@ def test_the_request_about_several_answers():
     assert (body["max_completion_tokens"], body["seed"]) == (32, 3)
     # "s": 1 + 8 tokens; 36 bytes: 12 + 8 tokens
     assert estimate([body], price_input=0, price_output=0)[:3] == (1, 29, 32)
-    with pytest.raises(JudgeError, match=r"lacks \{answers\}"):
+    with pytest.raises(JudgeError, match=r"below .* has the unknown field \{answer\}"):
         body_of(answers_to(["a"], "x"), PROMPT, together=True)
 
 
@@ -65,13 +65,18 @@ def test_places_of_the_prompt_are_filled_in_one_pass():
     candidate = candidate_of("What is {answer}?", ["{question}", "b", "b"], " 4  2 ")
     body = body_of([candidate], "s\n---\n{question}|{references}|{answer}")
     assert body["messages"][1]["content"] == "What is {answer}?|- {question}\n- b|4 2"
-    system, user = split_prompt(PROMPT)
+    system, user = split_prompt(PROMPT, ())
     assert "any one of them is enough" in system
     assert user.endswith("Label:")
     with pytest.raises(JudgeError, match="line '---'"):
-        split_prompt("{question}{references}{answer}")
-    with pytest.raises(JudgeError, match=r"lacks \{references\}"):
-        split_prompt("s\n---\n{question}{answer}")
+        split_prompt("{question}{references}{answer}", ())
+    for prompt, said in (
+        ("s\n---\n{question}{answer}", r"below its line '---' lacks the field \{references\}"),
+        (f"{{question}}{PROMPT}", r"above its line '---' has the unknown field \{question\}"),
+        (f"{PROMPT}{{answer}}", r"below its line '---' has the field \{answer\} 2 times"),
+    ):
+        with pytest.raises(JudgeError, match=said):
+            split_prompt(prompt, ())
 
 
 def test_replies_that_were_paid_one_by_one_keep_their_keys():
@@ -125,7 +130,7 @@ def test_the_prompt_has_a_wording_for_one_reference_and_one_for_several():
         for place in ("above", "below"):
             parts = RELEASED.split("\n---\n")
             parts[place == "below"] = parts[place == "below"].replace(lacks, "")
-            with pytest.raises(JudgeError, match=rf"lacks \{lacks} {place} its line"):
+            with pytest.raises(JudgeError, match=rf"{place} its line .* lacks .* \{lacks}"):
                 released(["a"], "x", prompt="\n---\n".join(parts))
     with pytest.raises(JudgeError, match="no line '---'"):
         released(["a"], "x", prompt="{question}{references}{answers}")

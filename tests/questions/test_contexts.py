@@ -68,8 +68,10 @@ def test_rows_of_another_dataset_are_left_out(tmp_path):
         ([*ROWS, "z,Z"], PROMPT, "question 'z' is none of the dataset's; remove it, or add a"),
         ([*ROWS, "a,B"], PROMPT, "question 'a' is there twice; keep one"),
         (["question_id,text", "a,A"], PROMPT, "unknown column 'text'"),
-        (ROWS, "{question}", r"the context's prompt has no \{passage\}; add it"),
-        (ROWS, "{passage}", r"the context's prompt has no \{question\}; add it"),
+        (ROWS, "{question}", r"the context's prompt lacks the field \{passage\}; add it"),
+        (ROWS, "{passage}", r"the context's prompt lacks the field \{question\}; add it"),
+        (ROWS, PROMPT + "{question}", r"has the field \{question\} 2 times; keep one"),
+        (ROWS, PROMPT + "{qestion}", r"has the unknown field \{qestion\}; known are \{pass"),
     ],
 )
 def test_a_file_that_cannot_be_right_is_refused(tmp_path, lines, prompt, said):

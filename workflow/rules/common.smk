@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 
+from persistcal.questions.templates import check_fields
 from persistcal.store.files import Digests
 from persistcal.store.provenance import code_digest
 from snakemake.exceptions import WorkflowError
@@ -167,12 +168,24 @@ def contents_of(*paths):
     return [known.of(Path(path)) for path in paths if Path(path).exists()]
 
 
-def read_prompt(path, key):
-    """Return the text of the prompt that the config names under `key`."""
+def read_prompt(path, key, *parts):
+    """Return the text of the prompt that the config names under `key`.
+
+    Its parts are separated by lines ---; each has needed and optional fields.
+    """
     found = Path(find_file(path))
     if not found.exists():
         raise WorkflowError(f"config: {key} is {path}, and there is no such file.")
-    return found.read_text(encoding="utf-8")
+    prompt = found.read_text(encoding="utf-8")
+    texts = prompt.split("\n---\n", len(parts) - 1)
+    if len(texts) < len(parts):
+        raise WorkflowError(f"config: {key} ({path}) has no line ---; add it.")
+    for text, (needed, optional) in zip(texts, parts):
+        try:
+            check_fields(text, f"config: {key} ({path})", needed, optional)
+        except ValueError as error:
+            raise WorkflowError(f"{error}.") from None
+    return prompt
 
 
 def shard_of(path, step):
@@ -219,7 +232,10 @@ def ranks(wildcards, rulename):
 ON_GPU = {"gpu": gpus, "mem_mb": memory, "runtime": runtime}
 
 
-CONFIDENCE_PROMPT = read_prompt(config["prompts"]["confidence"], "prompts.confidence")
+RATED = (["question", "answer"], [])  # fields of a prompt about an answer
+CONFIDENCE_PROMPT = read_prompt(
+    config["prompts"]["confidence"], "prompts.confidence", RATED
+)
 
 
 def confidence_prompt(wildcards):

@@ -22,9 +22,18 @@ if config["judge"]["backend"] != "lexical":
     PROMPT = "judge_together" if config["judge"].get("together") else "judge"
     if config["judge"].get("form") == "released":
         PROMPT = "judge_released"
+    FIELDS = (
+        ["question", "references", "answer" if PROMPT == "judge" else "answers"],
+        [],
+    )
     ASKED = {
         "model": config["judge"]["model"],
-        "prompt": read_prompt(config["prompts"][PROMPT], f"prompts.{PROMPT}"),
+        "prompt": read_prompt(
+            config["prompts"][PROMPT],
+            f"prompts.{PROMPT}",
+            FIELDS if PROMPT == "judge_released" else ([], []),
+            FIELDS,
+        ),
         "request": config["judge"].get("request", {}),
     }
 

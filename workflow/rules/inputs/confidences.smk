@@ -75,7 +75,9 @@ def verifier_files(wildcards):
 
 def verifier_prompt(wildcards):
     verifier = config["verifiers"][wildcards.verifier]
-    template = read_prompt(verifier["prompt"], f"verifiers.{wildcards.verifier}.prompt")
+    template = read_prompt(
+        verifier["prompt"], f"verifiers.{wildcards.verifier}.prompt", RATED
+    )
     asked = {key: verifier[key] for key in ("chat_template", "word")}
     return {"template": template, **asked}
 
@@ -113,9 +115,14 @@ def estimator_digest(wildcards):
 
 
 def estimator_prompt(wildcards):
-    prompt = ESTIMATORS[wildcards.estimator].get("prompt")
-    key = f"estimators.{wildcards.estimator}.prompt"
-    return read_prompt(prompt, key) if prompt else CONFIDENCE_PROMPT
+    about = ESTIMATORS[wildcards.estimator]
+    if "prompt" not in about:
+        return CONFIDENCE_PROMPT
+    optional = ["answer", "scale"] if "scale" in about else ["answer"]
+    fields = (["question"], optional) if "asks" in about else RATED
+    return read_prompt(
+        about["prompt"], f"estimators.{wildcards.estimator}.prompt", fields
+    )
 
 
 def estimation(wildcards, **checkpoints):

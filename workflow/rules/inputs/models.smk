@@ -35,7 +35,7 @@ def previous_weights(wildcards):
 def pretraining_prompt(wildcards):
     """Prompt whose format the pre-training shows: a verifier's own, or for confidence."""
     own = study.pretraining(wildcards.model).get("prompt")
-    return read_prompt(own, "pretraining.prompt") if own else CONFIDENCE_PROMPT
+    return read_prompt(own, "pretraining.prompt", RATED) if own else CONFIDENCE_PROMPT
 
 
 def local_files(wildcards):

@@ -32,4 +32,5 @@ def contents_of_context(model, checkpoint):
 
 def context_prompt(wildcards):
     state = ask(study.state)(wildcards)
-    return read_prompt(state["context"]["prompt"], "a context's prompt")
+    key = "models.{model}.checkpoints.{checkpoint}.context.prompt".format(**wildcards)
+    return read_prompt(state["context"]["prompt"], key, (["passage", "question"], []))
