@@ -57,6 +57,10 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
     for name in [*NAMES, "seed", "confidence", "correct"]:
         if list(predictions.columns).count(name) > 1:
             raise ValueError(f"The predictions have the column {name!r} twice; keep one.")
+    if indexed := [name for name in predictions.index.names if name in [*NAMES, "seed"]]:
+        raise ValueError(
+            f"The predictions have {indexed[0]!r} in their index; call reset_index() first."
+        )
     if predictions.empty:
         raise ValueError("The predictions hold no row: give one for each answer.")
     own_dataset = predictions.get("dataset", "dataset")

@@ -4,18 +4,18 @@ Exit codes: 0 for a result, 1 for files or numbers that cannot be right, with on
 and 2 for a command that is not understood.
 """
 
+import inspect
 import logging
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-import click
 import pandas as pd
 import pyarrow as pa
 import typer
-from typer.core import TyperCommand, TyperOption
 
 from persistcal.command import plan as planning
 from persistcal.command.files import ESTIMATORS, StudyOfFiles, read_study
@@ -38,7 +38,7 @@ from persistcal.evaluation.power import MOST_QUESTIONS, Guess
 from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
 from persistcal.report.threshold_views import exit_code
 from persistcal.store import artifacts
-from persistcal.store.files import inside, make_folder, write_whole
+from persistcal.store.files import check_writable, folder_of, inside, make_folder, write_whole
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -71,44 +71,60 @@ Estimators = Annotated[
     list[str] | None,
     typer.Option("--estimator", help="Who rates answers; may be given several times."),
 ]
+Beams = Annotated[
+    bool | None,
+    typer.Option(
+        "--beams/--samples",
+        help="Whether several answers to a question are beams, which weigh by their "
+        "log-probability, or samples, which weigh equally.",
+    ),
+]
 Replicates = Annotated[int, typer.Option(min=1, help="Bootstrap replicates.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 Step = Callable[[str], None]
 
 
-class AnswersCommand(TyperCommand):
-    """A command with the options --beams and --samples, which are in its context."""
+@dataclass(frozen=True)
+class Reading:
+    """Options about the content of files, which all commands that read files share."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
-        """Add the options to those of the function, which has the most parameters already."""
-        super().__init__(*args, **options)
-        how = TyperOption(
-            param_decls=["--beams/--samples"],
-            default=None,
-            expose_value=False,
-            callback=lambda context, _, value: context.ensure_object(dict).update(beams=value),
-            help="Whether several answers to a question are beams, which weigh by their "
-            "log-probability, or samples, which weigh equally.",
-        )
-        self.params.append(how)
+    filter: Filter = None
+    estimator: Estimators = None
+    beams: Beams = None
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Reading`, which it gets as its parameter `reading`."""
+    own = inspect.signature(command).parameters.values()
+    shared = inspect.signature(Reading).parameters.values()
+    asked = [one.replace(kind=one.KEYWORD_ONLY) for one in (*own, *shared)]
+
+    def call(**given: Any) -> None:  # noqa: ANN401
+        reading = Reading(**{one.name: given.pop(one.name) for one in shared})
+        command(reading=reading, **given)
+
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    kept = [one for one in asked if one.name != "reading"]
+    call.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in kept}
+    return call
 
 
 @app.command(
-    cls=AnswersCommand,
     epilog="For example:\n\n"
     "`persistcal compare early.jsonl late.jsonl`\n\n"
     "`persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log`\n\n"
     "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n",
 )
+@reads_files
 def compare(
     files: Files,
+    reading: Reading,
     out: Annotated[str, typer.Option(help="Folder of the results.")] = "comparison",
     min_contrast: MinContrast = 20,
     replicates: Replicates = 10_000,
     seed: Seed = 17,
     labels: Labels = None,
-    filter: Filter = None,
-    estimator: Estimators = None,
 ) -> None:
     """Compare checkpoints and estimators: metrics, tests and the page.
 
@@ -116,7 +132,8 @@ def compare(
     states.csv, trends.csv and report/index.html.
     """
     settings = Settings(min_contrast, replicates, seed)
-    study = _read(files, labels, filter, estimator)
+    _check_out(out, out)
+    study = _read(files, labels, reading)
     named, page, said = _page_and_tables(study, settings)
     make_folder(out)
     for name, frame in named.items():
@@ -129,19 +146,18 @@ def compare(
 
 
 @app.command(
-    cls=AnswersCommand,
     epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n",
 )
+@reads_files
 def metrics(
     files: Files,
+    reading: Reading,
     min_contrast: MinContrast = 20,
     labels: Labels = None,
-    filter: Filter = None,
-    estimator: Estimators = None,
 ) -> None:
     """Print every metric as CSV: what `compare` writes to metrics.csv, without its tests."""
     settings = Settings(min_contrast, 0, 0)
-    study = _read(files, labels, filter, estimator)
+    study = _read(files, labels, reading)
     with _bar(len(study.predictions)) as step:
         found = metrics_of(study, settings, step)
     for line in sentences_of(study, settings):
@@ -150,22 +166,22 @@ def metrics(
 
 
 @app.command(
-    cls=AnswersCommand,
     epilog="For example:\n\n`persistcal page early.jsonl late.jsonl --out page.html`\n\n",
 )
+@reads_files
 def page(
     files: Files,
+    reading: Reading,
     out: Annotated[str, typer.Option(help="The page, one HTML file.")] = "page.html",
     min_contrast: MinContrast = 20,
     replicates: Replicates = 10_000,
     seed: Seed = 17,
     labels: Labels = None,
-    filter: Filter = None,
-    estimator: Estimators = None,
 ) -> None:
     """Write the page alone: findings, charts, and every answer behind them."""
     settings = Settings(min_contrast, replicates, seed)
-    study = _read(files, labels, filter, estimator)
+    _check_out(out, folder_of(out))
+    study = _read(files, labels, reading)
     _, made, _ = _page_and_tables(study, settings)
     write_whole(out, made)
     typer.echo("\n".join([*sentences_of(study, settings), f"Page: {out}"]))
@@ -214,14 +230,15 @@ def plan(
 
 
 @app.command(
-    cls=AnswersCommand,
     epilog="For example:\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
     "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n",
 )
+@reads_files
 def threshold(
     files: Files,
+    reading: Reading,
     precision: Annotated[
         float, typer.Option(help="Share of correct answers above the threshold, such as 0.9.")
     ] = 0.9,
@@ -247,7 +264,6 @@ def threshold(
             "for compare."
         ),
     ] = None,
-    estimator: Estimators = None,
 ) -> None:
     """Select a threshold on each earlier checkpoint, and check it on the later ones.
 
@@ -257,15 +273,17 @@ def threshold(
     if fail_if not in (None, BROKEN, UNDECIDED):
         raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
     filled = None if labels in (None, "log") else labels
+    if not filled:
+        _check_out(out, out)
     rows = read_sheet(filled) if filled else None
     later_only = files[-1] if sheet or filled else None
-    study = _read(files, None if filled else labels, None, estimator, unlabelled=later_only)
+    study = _read(files, None if filled else labels, reading, unlabelled=later_only)
     if filled and rows is not None:
-        later = Later(study, estimator or [])
+        later = Later(study, reading.estimator or [])
         typer.echo(later.certify(rows, filled, precision=precision, delta=delta))
         return
     if sheet:
-        drawn = Later(study, estimator or []).sheet(sheet).to_csv(index=False)
+        drawn = Later(study, reading.estimator or []).sheet(sheet).to_csv(index=False)
         path = inside(make_folder(out), "sheet.csv")
         write_whole(path, drawn)
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
@@ -281,25 +299,26 @@ def threshold(
         raise typer.Exit(code)
 
 
+def _check_out(out: str, folder: str) -> None:
+    """Refuse an empty `--out`, and a folder that cannot be written, before anything is read."""
+    if not out.strip():
+        raise typer.BadParameter("--out is empty; give a name.")
+    check_writable(folder)
+
+
 def _read(
-    files: list[str],
-    labels: str | None,
-    filtered: str | None,
-    estimators: list[str] | None,
-    *,
-    unlabelled: str | None = None,
+    files: list[str], labels: str | None, reading: Reading, *, unlabelled: str | None = None
 ) -> StudyOfFiles:
     if labels not in (None, "log"):
         raise typer.BadParameter(f"--labels is {labels!r}, and may be 'log'.")
-    given = {"labels": labels, "filter": filtered}
+    given = {"labels": labels, "filter": reading.filter}
     from_logs = {key: value for key, value in given.items() if value}
-    beams = click.get_current_context().obj["beams"]
-    strategy = "" if beams is None else "beams" if beams else "sample"
+    strategy = {None: "", True: "beams", False: "sample"}[reading.beams]
     with _with_input(files) as names:
         return read_study(
             names,
             from_logs=from_logs,
-            estimators=estimators or [],
+            estimators=reading.estimator or [],
             unlabelled=unlabelled,
             strategy=strategy,
         )

@@ -26,7 +26,7 @@ from persistcal.imports.user_files import columns_of, kind_of, naming, read_batc
 from persistcal.imports.user_tables import UserTableError
 from persistcal.judge.run import label_answers, lexical_labels
 from persistcal.store import artifacts
-from persistcal.store.files import exists, folder_of, last_part
+from persistcal.store.files import exists, folder_of, is_file, last_part
 
 # Display names of the estimators that need nothing but a checkpoint's own answers, as in the
 # config of the workflow, and those that rate unless others are asked for
@@ -124,6 +124,10 @@ def read_study(
     """
     if lacking := [file for file in files if not exists(file)]:
         raise ValueError(f"{lacking[0]}: there is no such file; correct its name.")
+    if unfit := [file for file in files if not is_file(file)]:
+        raise ValueError(
+            f"{unfit[0]}: is a folder or a pipe; give a file, or - for standard input."
+        )
     if len(set(files)) < len(files):
         raise ValueError(f"{', '.join(files)}: a file is given twice; name each once.")
     of_predictions, unnamed = [], []

@@ -148,6 +148,8 @@ def on_scale(reply: str, scale: Mapping[str, float]) -> float | None:
     """
     first = next(iter(answer_part(reply).casefold().splitlines()), "")
     by_word = {word.strip().casefold(): value for word, value in scale.items()}
+    if not by_word or "" in by_word:
+        raise ValueError("scale is empty or has an empty expression; give several expressions")
     longest_first = sorted(by_word, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
     stated = {by_word[match[0]] for match in pattern.finditer(first)}

@@ -119,6 +119,11 @@ def check_answers(
         _check_distinct(part, str(dataset), known)
         for (model, checkpoint), splits in part.groupby(CHECKPOINT, sort=False)["split"]:
             what = f"answers of model {model}, checkpoint {checkpoint} to"
+            if (part.loc[splits.index, "answer"] == "").all():
+                raise UserTableError(
+                    f"all {len(splits)} answers of model {model}, checkpoint {checkpoint} to "
+                    f"{dataset} are empty, so nothing is evaluated; correct the column answer"
+                )
             of_checkpoint = needed[str(model)][str(checkpoint)]
             check_splits(set(splits), of_checkpoint, what, str(dataset))
 

@@ -96,7 +96,7 @@ def _row(
         "sample": str(number),
         "answer": choice.message.text,
         "token_logprobs": None if tokens is None else [token.logprob for token in tokens],
-        "confidence": stated.as_float() if stated else None,
+        "confidence": stated.value if stated else None,
         "label": _label(sample) if labelled else "",
     }
 

@@ -274,8 +274,9 @@ def _leaves(value: object) -> Iterator[str]:
     """Yield the texts in a document."""
     if isinstance(value, str):
         yield value
-    parts = value.values() if isinstance(value, dict) else value
-    for part in parts if isinstance(value, dict | list) else ():
+    if isinstance(value, dict):
+        value = list(value.values())
+    for part in value if isinstance(value, list) else ():
         yield from _leaves(part)
 
 

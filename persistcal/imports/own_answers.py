@@ -137,8 +137,9 @@ def number_of(value: object) -> float:
     """
     if isinstance(value, str):
         return float(value) if _NUMBER.fullmatch(value.strip()) else np.nan
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else np.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return np.nan
+    return float(value)
 
 
 def _is_logprob(value: float) -> bool:

@@ -28,6 +28,8 @@ from persistcal.store.files import sha256
 MOST_UNZIPPED = 2**31  # bytes: a file of some megabytes may hold a thousand times as many
 BATCH = 1 << 17  # rows
 
+EMPTY = "is empty; give a heading and a row for each answer"
+
 log = logging.getLogger(__name__)
 
 
@@ -80,6 +82,8 @@ def read_rows(
     that begins with ``[`` is a JSON list. What cannot be read with certainty is a ValueError.
     """
     content = _unzipped(content)
+    if not content.strip():
+        raise ValueError(EMPTY)
     if kind == ".parquet":
         return _parquet(content)
     if kind == ".csv":
@@ -104,6 +108,8 @@ def _heading(path: str, known: Collection[str]) -> tuple[str, str, list[str]]:
     with pa.input_stream(path) as file:  # unzips what ends in .gz
         beginning = file.read(1 << 16)
     text = decode(beginning, whole=False).lstrip("\r\n")
+    if not text.strip():
+        raise ValueError(EMPTY)
     delimiter = delimiter_of(text, known)
     first = re.split("[\r\n]", text, maxsplit=1)
     encoding = encoding_of(beginning).removesuffix("-sig")

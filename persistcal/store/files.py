@@ -37,6 +37,23 @@ def is_folder(path: FilePath) -> bool:
     return Path(path).is_dir()
 
 
+def is_file(path: FilePath) -> bool:
+    """Return whether there is a regular file at `path`: no folder, and no pipe."""
+    return Path(path).is_file()
+
+
+def check_writable(folder: FilePath) -> None:
+    """Raise an OSError if no file can be written to `folder`, which need not exist yet."""
+    path = Path(folder).absolute()
+    there = next(one for one in (path, *path.parents) if one.exists())
+    try:
+        with TemporaryDirectory(dir=there):
+            pass
+    except OSError as error:
+        error.filename = str(folder)
+        raise
+
+
 def size(path: FilePath) -> int:
     """Return how many bytes a file has."""
     return Path(path).stat().st_size
@@ -114,6 +131,9 @@ def written_whole(path: FilePath) -> Iterator[Path]:
         with part.open("rb") as file:
             os.fsync(file.fileno())  # a rename may reach the disk before what it names
         part.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # of a full disk, which names no file
+        raise
     finally:
         part.unlink(missing_ok=True)
 

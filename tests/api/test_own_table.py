@@ -206,6 +206,13 @@ def test_a_question_has_one_name_at_all_checkpoints(predictions, usual, other):
         evaluate(predictions.assign(question_id=spelt), CHECKPOINTS, **HOW)
 
 
+def test_columns_in_the_index_are_refused(predictions):
+    both = predictions.assign(model="m")
+    both.index = pd.Index(both["model"])
+    with pytest.raises(ValueError, match=r"'model' in their index; call reset_index\(\)"):
+        evaluate(both, CHECKPOINTS, **HOW)
+
+
 def test_a_question_has_one_name_at_all_models(predictions):
     """60 ids of n are those of m, and 20 are spelt otherwise."""
     number = predictions["question_id"].str[1:].astype(int)

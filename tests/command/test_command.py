@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -151,6 +152,40 @@ def test_answers_of_another_dataset_are_not_taken_for_the_same(tmp_path):
     assert sets["same_answers"].to_dict() == {"quiz": 0, "other": 0}
 
 
+def test_results_that_cannot_be_written_stop_before_anything_is_read(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert run("compare", "nowhere.csv", "--out", "") == 2
+    assert run("page", "nowhere.csv", "--out", " ") == 2
+    assert "--out is empty" in capsys.readouterr().err
+    out = tmp_path / "file" / "out"
+    path = tmp_path / "a.csv"
+    path.write_text("question_id,confidence,correct\n1,x,1\n")
+    assert run("compare", path, "--out", out) == 1
+    assert f"persistcal: {out}: Not a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "a.csv: is empty; give a heading and a row"),
+        ("\n", "a.csv: is empty"),
+        ("question_id,question,references,answer,split\n1,?,x,x,train\n", "has the split test"),
+        ("question_id,question,references,answer\n1,?,x,\n", "all 1 answers of model model"),
+    ],
+)
+def test_files_without_anything_to_evaluate(tmp_path, content, message):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_study([str(tmp_path / "a.csv")], from_logs={}, estimators=[])
+
+
+def test_a_pipe_or_a_folder_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path, tmp_path / "pipe.csv"):
+        with pytest.raises(ValueError, match="is a folder or a pipe; give a file, or - for"):
+            read_study([str(path)], from_logs={}, estimators=[])
+
+
 def beams_of(checkpoint):
     """Four questions with two meanings each: x of .5, and y of .2 twice."""
     said = [("x", 0.5), ("y", 0.2), ("Y.", 0.2)]
@@ -180,6 +215,9 @@ def test_answers_that_can_be_beams_need_a_word(tmp_path, capsys):
     assert shares["beams"]["confidence"].tolist() == pytest.approx([5 / 9] * 8)
     assert shares["sample"]["confidence"].tolist() == pytest.approx([2 / 3] * 8)
     assert shares["beams"]["correct"].all() and not shares["sample"]["correct"].any()
+    for option in ("--beams", "--samples"):
+        assert run("metrics", path, option, "--estimator", "self_consistency") == 0
+        assert f"Answers are {option[2:]}: " in capsys.readouterr().err
     alike = rows.assign(answer="x", logprob=-0.1)  # as samples repeat themselves
     alike.loc[0, "answer"] = "z"
     alike.to_csv(path, index=False)

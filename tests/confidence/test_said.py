@@ -212,6 +212,12 @@ def test_an_expression_is_on_the_scale_or_nothing_is(reply, value):
     assert on_scale(reply, SCALE) == value
 
 
+def test_an_empty_scale_is_refused():
+    for scale in ({}, {" ": 0.5}):
+        with pytest.raises(ValueError, match="scale is empty or has an empty expression"):
+            on_scale("likely", scale)
+
+
 # From replies to confidences -------------------------------------------------------------
 
 N = 4

@@ -1,3 +1,4 @@
+import errno
 import re
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pandas as pd
 import pytest
 
 from persistcal.store import artifacts
+from persistcal.store.files import written_whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,3 +76,11 @@ def test_whole_numbers_of_which_one_is_missing_are_whole_in_a_csv(tmp_path):
     assert [line.split(",")[-1] for line in lines] == ["same_answers", "1", ""]
     back = artifacts.read_csv(tmp_path / "sets.csv", artifacts.CONTRAST_SETS)
     assert back["same_answers"].isna().tolist() == [False, True]
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    path = tmp_path / "table.csv"
+    with pytest.raises(OSError, match="No space left") as raised, written_whole(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert raised.value.filename == str(path)
+    assert not list(tmp_path.iterdir())

@@ -273,9 +273,11 @@ def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
         ]
     for table in study.tables:
         if table.description is not None and (lost := int(table.rows["value"].isna().sum())):
+            lacking = table.rows.loc[table.rows["value"].isna(), "estimator"]
+            names = ", ".join(study.labels["estimators"].get(e, e) for e in lacking.unique())
             lines.append(
                 f"Table {table.files.name}: {lost:,} of {len(table.rows):,} cells have no "
-                "value; the log of make_table names the estimators."
+                f"value, of {names}."
             )
     return [*lines, *absent_analyses(study.made, study.asked)]
 
