@@ -1,7 +1,7 @@
 """Time of the main table's significance tests, at the paper's size.
 
 Made-up predictions: 6 model x dataset blocks of 4,960 questions at 4 checkpoints
-(6 contrast sets), 5 estimators of which 2 have 3 seeds, all ten metrics, 10,000
+(6 contrast sets), 5 estimators of which 2 have 3 seeds, all eleven metrics, 10,000
 replicates; one block at a time in each of 2 processes of one thread. Then the obvious way,
 on one replicate at a time in each of these: repeat its rows and call scikit-learn and relplot.
 Run `python -m benchmarks.bootstrap` in the root of the repository.
@@ -166,6 +166,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
                 "brier": brier_score_loss(label, both),
                 "smece": relplot.smECE(earlier, 1.0 - improved),
                 "delta": gap.mean(),
+                "change_auc": roc_auc_score(improved, said.change[at]),
                 "delta_balanced": (gap[improved].mean() + gap[~improved].mean()) / 2,
                 "delta0": sign.mean(),
                 "delta0_balanced": (sign[improved].mean() + sign[~improved].mean()) / 2,

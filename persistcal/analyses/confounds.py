@@ -83,6 +83,7 @@ def measure_confounds(
     *,
     min_contrast: int,
     pairs: Pairs,
+    min_direction: int,
     n_replicates: int,
     seed: int,
 ) -> pd.DataFrame:
@@ -114,6 +115,7 @@ def measure_confounds(
         checkpoints,
         min_contrast=min_contrast,
         pairs=pairs,
+        min_direction=min_direction,
         n_replicates=n_replicates,
         seed=seed,
         conditionings=["odds"],

@@ -11,9 +11,10 @@ from persistcal.api.inputs import PLACE, blocks, settings, whole_number
 from persistcal.evaluation import comparisons, contrast, significance
 from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.directions import MIN_DIRECTION
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
 from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
-from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.replicates import MIN_REPLICATES, replicate_metrics
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.report.layout import EVERY, named_blocks
 from persistcal.store.artifacts import STATES, TRENDS
@@ -138,6 +139,7 @@ def compare(
     *,
     min_contrast: int = MIN_CONTRAST,
     pairs: Pairs = "all",
+    min_direction: int = MIN_DIRECTION,
     n_replicates: int = 10_000,
     seed: int = 17,
 ) -> BootstrapComparison:
@@ -150,13 +152,17 @@ def compare(
     ----------
     predictions, checkpoints, min_contrast, pairs
         As for `evaluate`.
+    min_direction : int, default=5
+        Questions that each pair needs to gain, and to lose, for an interval and a test of the
+        metrics that rest on both: Δ₀ᵇ, Δᵇ and the change AUC.
     n_replicates : int, default=10000
-        Bootstrap replicates; all estimators are evaluated on the same ones.
+        Bootstrap replicates, at least 200; all estimators are evaluated on the same ones.
     seed : int, default=17
         Seed of the replicates.
     """
     names, sets = settings(checkpoints, min_contrast, pairs)
     how = sets | _bootstrap(n_replicates, seed)
+    how["min_direction"] = whole_number("min_direction", min_direction)
     tests, intervals = [], []
     drawn = [
         (
@@ -237,7 +243,7 @@ def compare_states(
 
 def _bootstrap(n_replicates: int, seed: int) -> dict[str, int]:
     return {
-        "n_replicates": whole_number("n_replicates", n_replicates),
+        "n_replicates": whole_number("n_replicates", n_replicates, least=MIN_REPLICATES),
         "seed": whole_number("seed", seed, least=0),
     }
 

@@ -34,7 +34,9 @@ from persistcal.command.thresholds import (
     threshold_lines,
     threshold_tables,
 )
+from persistcal.evaluation.directions import MIN_DIRECTION
 from persistcal.evaluation.power import MOST_QUESTIONS, Guess
+from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
 from persistcal.report.threshold_views import exit_code
 from persistcal.store import artifacts
@@ -79,7 +81,15 @@ Beams = Annotated[
         "log-probability, or samples, which weigh equally.",
     ),
 ]
-Replicates = Annotated[int, typer.Option(min=1, help="Bootstrap replicates.")]
+MinDirection = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Questions that a pair needs to gain, and to lose, for intervals of metrics that "
+        "rest on both.",
+    ),
+]
+Replicates = Annotated[int, typer.Option(min=MIN_REPLICATES, help="Bootstrap replicates.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 Step = Callable[[str], None]
 
@@ -122,6 +132,7 @@ def compare(
     reading: Reading,
     out: Annotated[str, typer.Option(help="Folder of the results.")] = "comparison",
     min_contrast: MinContrast = 20,
+    min_direction: MinDirection = MIN_DIRECTION,
     replicates: Replicates = 10_000,
     seed: Seed = 17,
     labels: Labels = None,
@@ -131,7 +142,7 @@ def compare(
     Into the folder `--out` go metrics.csv, significance.csv, intervals.csv, contrast_sets.csv,
     states.csv, trends.csv and report/index.html.
     """
-    settings = Settings(min_contrast, replicates, seed)
+    settings = Settings(min_contrast, min_direction, replicates, seed)
     _check_out(out, out)
     study = _read(files, labels, reading)
     named, page, said = _page_and_tables(study, settings)
@@ -156,7 +167,7 @@ def metrics(
     labels: Labels = None,
 ) -> None:
     """Print every metric as CSV: what `compare` writes to metrics.csv, without its tests."""
-    settings = Settings(min_contrast, 0, 0)
+    settings = Settings(min_contrast, MIN_DIRECTION, 0, 0)
     study = _read(files, labels, reading)
     with _bar(len(study.predictions)) as step:
         found = metrics_of(study, settings, step)
@@ -174,12 +185,13 @@ def page(
     reading: Reading,
     out: Annotated[str, typer.Option(help="The page, one HTML file.")] = "page.html",
     min_contrast: MinContrast = 20,
+    min_direction: MinDirection = MIN_DIRECTION,
     replicates: Replicates = 10_000,
     seed: Seed = 17,
     labels: Labels = None,
 ) -> None:
     """Write the page alone: findings, charts, and every answer behind them."""
-    settings = Settings(min_contrast, replicates, seed)
+    settings = Settings(min_contrast, min_direction, replicates, seed)
     _check_out(out, folder_of(out))
     study = _read(files, labels, reading)
     _, made, _ = _page_and_tables(study, settings)

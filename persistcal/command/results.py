@@ -46,6 +46,7 @@ ALL_ESTIMATORS: dict[str, Any] = {
     "columns": {
         "contrast": [
             "delta0_balanced",
+            "change_auc",
             "delta0",
             "delta_balanced",
             "delta",
@@ -64,6 +65,7 @@ class Settings:
     """What the commands let a user choose of an evaluation."""
 
     min_contrast: int
+    min_direction: int
     replicates: int
     seed: int
 
@@ -110,7 +112,7 @@ def tests_of(
     drawn, ends = [], []
     for (model, dataset, name), rows in study.predictions.items():
         names, place = study.checkpoints[model], {"model": model, "dataset": dataset}
-        how = {**settings.sets, **settings.bootstrap}
+        how = {**settings.sets, **settings.bootstrap, "min_direction": settings.min_direction}
         found = replicate_metrics(rows, names, conditionings=CONDITIONINGS, **how)
         drawn.append((to_table(found, digest_of_draws(rows, names, **how)), place))
         floors = noise_floors(rows, names, **settings.sets, seed=settings.seed)
@@ -224,7 +226,11 @@ def _config(study: StudyOfFiles, settings: Settings, labels: DisplayNames) -> di
             "datasets": [*labels["datasets"]],
         },
         "judge": judge if given else {"backend": "lexical"},
-        "evaluation": {"replicates": settings.replicates, "seed": settings.seed},
+        "evaluation": {
+            "replicates": settings.replicates,
+            "min_direction": settings.min_direction,
+            "seed": settings.seed,
+        },
         "analyses": {},
     }
 

@@ -7,6 +7,7 @@ changes: metrics of named kinds of change, and how far they are above those of a
 comparisons: states against each other: two checkpoints of a model, two models, and trends
 conditioning: confidences in the two answers to a question, given that exactly one is right
 contrast: the questions that exactly one of two checkpoints answers correctly
+directions: replicates of the metrics that rest on gained and on lost questions alike
 draws: paired, class-stratified bootstrap draws of questions, as multiplicities
 evaluate: all metrics of one model and dataset, under any counts of the questions
 loops: loops over answers for many replicates at once, compiled by numba

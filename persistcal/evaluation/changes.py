@@ -28,7 +28,7 @@ ABOVE = [
     "above_seeds_upper_97_5pct",
 ]
 LEAST_FLIPS = 5  # in each direction of each pair, for a difference from the control
-OF_CHANGES = ("delta0_balanced", "auc")  # what is told of a kind of change
+OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # what is told of a kind of change
 
 
 class Kind(NamedTuple):
@@ -44,10 +44,11 @@ def metrics_of_changes(
     changes: Mapping[str, Sequence[Sequence[str]]],
     *,
     controls: Mapping[str, str],
+    min_direction: int,
     n_replicates: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return Δ₀ᵇ and contrast AUC (by odds) of each kind of change, with intervals.
+    """Return Δ₀ᵇ, change AUC and contrast AUC (by odds) of each kind of change, with intervals.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def metrics_of_changes(
         for change, listed in changes.items()
         if (pairs := _pairs_in(model, checkpoints[model], listed))
     }
-    how = _How(named, order, n_replicates, seed)
+    how = _How(named, order, min_direction, n_replicates, seed)
     tables = []
     for kind, pairs in kinds.items():
         control = _control(kind, controls.get(kind.change, ""), kinds)
@@ -112,6 +113,7 @@ class _How(NamedTuple):
 
     predictions: pd.DataFrame
     order: Sequence[str]
+    min_direction: int
     n_replicates: int
     seed: int
 
@@ -129,6 +131,7 @@ class _How(NamedTuple):
             rows,
             ends,
             min_contrast=1,
+            min_direction=self.min_direction,
             n_replicates=self.n_replicates,
             seed=self.seed,
             conditionings=["odds"],

@@ -17,18 +17,19 @@ from persistcal.evaluation.conditioning import (
 )
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import Component, Counts, component
+from persistcal.evaluation.measures import MEASURES
 from persistcal.evaluation.metrics import (
     CONTRAST_METRICS,
     FULL_METRICS,
     Array,
     FullSet,
-    Mean,
     OnContrastSet,
     compute,
 )
 
 log = logging.getLogger(__name__)
 
+DECIMALS = 12
 Key = tuple[str, str, str]  # conditioning, scope, metric
 
 
@@ -87,12 +88,12 @@ def on_contrast_set(
     first, second = confidence[[[pair.earlier], [pair.later]], pair.questions]
     folds = question_folds(confidence.shape[1])[pair.questions]
     conditioned = condition(first, second, pair.improvement, conditioning, folds)
-    sign = np.where(pair.improvement, 1.0, -1.0) * np.sign(second - first)
+    change = np.round(second - first, DECIMALS)  # equal but for rounding is equal
     in_order = np.argsort(~pair.improvement, kind="stable")
     return OnContrastSet(
         conditioned.earlier[in_order],
         conditioned.later[in_order],
-        sign[in_order],
+        change[in_order],
         np.arange(len(in_order)) < part.n_first,
     )
 
@@ -139,9 +140,8 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
 
 
 def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
-    """Return which contrast sets define a metric: balanced ones need both classes."""
-    of = CONTRAST_METRICS[metric]
-    needed = 2 if isinstance(of, Mean) and of.balanced else 1
+    """Return which contrast sets define a metric: some need gained and lost questions."""
+    needed = 2 if MEASURES[metric].both_directions else 1
     there = [(0 < part.n_first) + (part.n_first < len(part.questions)) for part in contrast]
     return [number for number, classes in enumerate(there) if classes >= needed]
 

@@ -13,7 +13,8 @@ class Measure(NamedTuple):
     """A metric as tables and figures name it, in plain text and LaTeX, and its scopes.
 
     Without `has_interval` it gets no interval and no test between estimators or checkpoints,
-    because simulated ones are not valid (docs/validation.md).
+    because simulated ones are not valid (docs/validation.md). One of `both_directions` rests on
+    gained and on lost questions alike, and needs both.
     """
 
     heading: str
@@ -21,6 +22,7 @@ class Measure(NamedTuple):
     scopes: tuple[str, ...] = SCOPES
     lower_is_better: bool = False
     has_interval: bool = True
+    both_directions: bool = False
 
     @property
     def arrow(self) -> str:
@@ -29,10 +31,11 @@ class Measure(NamedTuple):
 
 
 MEASURES = {
-    "delta0_balanced": Measure("Δ₀ᵇ", r"$\Delta_0^b$", ("contrast",)),
+    "delta0_balanced": Measure("Δ₀ᵇ", r"$\Delta_0^b$", ("contrast",), both_directions=True),
     "delta0": Measure("Δ₀", r"$\Delta_0$", ("contrast",)),
-    "delta_balanced": Measure("Δᵇ", r"$\Delta^b$", ("contrast",)),
+    "delta_balanced": Measure("Δᵇ", r"$\Delta^b$", ("contrast",), both_directions=True),
     "delta": Measure("Δ", r"$\Delta$", ("contrast",)),
+    "change_auc": Measure("Change AUC", "Change AUC", ("contrast",), both_directions=True),
     "auc": Measure("AUC", "AUC"),
     "brier": Measure("Brier", "BS", lower_is_better=True),
     "smece": Measure("ECE", "ECE", lower_is_better=True, has_interval=False),

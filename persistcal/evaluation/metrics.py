@@ -162,14 +162,19 @@ class FullSet(NamedTuple):
 class OnContrastSet(NamedTuple):
     """Confidences of one run in the answers to a contrast set, (n_questions,) each.
 
-    Those in the two checkpoints' answers are conditioned; `sign` is that of the confidence in
-    the correct answer minus that in the incorrect one before conditioning: −1, 0 or 1.
+    Those in the two checkpoints' answers are conditioned; `change` is the later confidence
+    minus the earlier one before conditioning.
     """
 
     earlier: Array
     later: Array
-    sign: Array
+    change: Array
     improvement: NDArray[np.bool_]
+
+    @property
+    def sign(self) -> Array:
+        """Return 1 if the confidence follows the change, −1 if it moves against it, else 0."""
+        return np.where(self.improvement, 1.0, -1.0) * np.sign(self.change)
 
     @property
     def gap(self) -> Array:
@@ -228,6 +233,24 @@ def contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
         weights=weights,
         rows=np.tile(np.arange(len(run.earlier)), 2),
     )
+
+
+def contrast_change_auc(run: OnContrastSet, weights: NDArray) -> Array:
+    """AUC with which the confidence's change separates gained from lost questions.
+
+    A constant that the later checkpoint adds to every confidence leaves it as it is, but not
+    Δ₀ᵇ: it compares changes with each other, and not with 0.
+
+    Examples
+    --------
+    Both gained questions rise more than the lost one, although all of them rise:
+
+    >>> change = np.array([0.5, 0.25, 0.125])
+    >>> run = OnContrastSet(np.zeros(3), change, change, np.array([True, True, False]))
+    >>> float(contrast_change_auc(run, np.ones(3)))
+    1.0
+    """
+    return auc(run.change, run.improvement, weights=weights)
 
 
 def contrast_smece(run: OnContrastSet, weights: NDArray) -> Array:

@@ -40,13 +40,14 @@ def metrics_of_pairs(
     ):
         size, part = len(pair.questions), component(pair.questions, pair.improvement)
         place = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
+        counts = size, part.n_first, size - part.n_first, pair.kept
         for estimator, seeds in answers.estimators.items():
             values = {metric: np.array([np.nan]) for metric in CONTRAST_METRICS}
             if size:
                 runs = [on_contrast_set(run, pair, part, "odds") for run in seeds]
                 values = compute(CONTRAST_METRICS, runs, once(part))
             for metric, of_seeds in values.items():
-                rows.append((*estimator, *place, size, pair.kept, metric, of_seeds.mean()))
+                rows.append((*estimator, *place, *counts, metric, of_seeds.mean()))
     return pd.DataFrame(rows, columns=PAIRS.but("model", "dataset"))
 
 
@@ -68,7 +69,10 @@ def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
             defined = of["value"].dropna()
             kept = ", ".join(f"{a}–{b}" for a, b in of[["earlier", "later"]].to_numpy())
             said = f"{len(defined)} of {len(of)}"
-            rows.append((*series, least, kept, said, defined.mean(), least == ours))
+            counts = of[["improvement", "regression"]].sum()
+            rows.append(
+                (*series, least, *map(int, counts), kept, said, defined.mean(), least == ours)
+            )
     return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))
 
 

@@ -93,15 +93,29 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
     )
 
 
+def two_sided_p(replicates: NDArray[np.float64]) -> float:
+    """Return the two-sided p-value of a difference that is 0, from its replicates.
+
+    Twice the share of replicates on the rarer side of 0, each share counted with the data
+    themselves, so that it is never 0. Replicates at 0 are on both sides.
+
+    Of 3 replicates one is below 0: 2 (1 + 1) / (1 + 3)
+
+    >>> two_sided_p(np.array([-0.1, 0.2, 0.3]))
+    1.0
+    """
+    rarer = min(np.sum(replicates <= 0), np.sum(replicates >= 0))
+    return float(min(1.0, 2 * (1 + rarer) / (1 + len(replicates))))
+
+
 def compare_replicates(
     earlier: float, later: float, replicates: NDArray[np.float64]
 ) -> StateDifference:
     """Compare two values by the replicates of their difference: a percentile interval.
 
-    The p-value is two-sided: twice the share of replicates on the rarer side of zero, each
-    share counted with the data themselves, so that it is never 0. Interval and p-value are NaN
-    if a replicate is undefined, or if the interval has no width: replicates that do not vary
-    do not tell how much other questions would change.
+    The p-value is that of `two_sided_p`. Interval and p-value are NaN if a replicate is
+    undefined, or if the interval has no width: replicates that do not vary do not tell how much
+    other questions would change.
     """
     difference = round(later - earlier, DECIMALS) + 0.0  # which turns -0 to 0
     drawn = np.round(replicates, DECIMALS)
@@ -110,6 +124,5 @@ def compare_replicates(
     low, high = np.quantile(drawn, [0.025, 0.975])
     if low == high:
         return StateDifference(earlier, later, difference, np.nan, np.nan, np.nan)
-    rarer = min(np.sum(drawn <= 0), np.sum(drawn >= 0))
-    p = min(1.0, 2 * (1 + rarer) / (1 + len(drawn)))
-    return StateDifference(earlier, later, difference, float(low), float(high), float(p))
+    p = two_sided_p(drawn)
+    return StateDifference(earlier, later, difference, float(low), float(high), p)

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import t
 
+from persistcal.evaluation.proportions import two_sided_p
+
 BySeed = Mapping[int, float]  # the metric of each seed on the data
 
 
@@ -31,8 +33,8 @@ class RecipeInterval(NamedTuple):
     """A 95 % interval over seeds and questions.
 
     `n_seeds` is the fewest of an estimator that has seeds, 0 where none has; with a single one,
-    of which nothing is learnt about others, the ends are NaN. `p_value` is one-sided, of a
-    value that is not above 0.
+    of which nothing is learnt about others, the ends are NaN. `p_value` is two-sided, of a
+    value of 0; NaN without any variance.
     """
 
     n_seeds: int
@@ -89,8 +91,7 @@ def recipe_interval(
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
     if not trained:
         low, high = np.quantile(replicates, [0.025, 0.975])
-        p = (1 + np.sum(replicates <= 0)) / (1 + len(replicates))
-        return RecipeInterval(0, float(low), float(high), float(p))
+        return RecipeInterval(0, float(low), float(high), two_sided_p(replicates))
     runs = [np.array(list(side.values())) for side in trained]
     if len(trained) == 2 and trained[0].keys() == trained[1].keys():
         runs = [np.array([one - trained[1][seed] for seed, one in trained[0].items()])]
@@ -99,11 +100,11 @@ def recipe_interval(
     of_noise = noise / min(map(len, runs))
     variance = replicates.var(ddof=1) + max(0.0, parts.sum() - of_noise)
     if variance == 0:
-        return RecipeInterval(n_seeds, value, value, float(value <= 0))
+        return RecipeInterval(n_seeds, value, value, np.nan)
     of_seeds = np.sum(parts**2 / freedom)
     df = variance**2 / of_seeds if of_seeds > 0 else np.inf
     reach = t.ppf(0.975, df) * np.sqrt(variance)
-    p_value = float(t.sf(value / np.sqrt(variance), df))
+    p_value = float(2 * t.sf(abs(value) / np.sqrt(variance), df))
     if bounds is None or value in bounds:
         return RecipeInterval(n_seeds, value - reach, value + reach, p_value)
     low, high = bounds

@@ -5,8 +5,10 @@ drawn from the same answers with the same seed; a digest of these says so.
 """
 
 import hashlib
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +18,43 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import AnswerArrays, arrange
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.directions import (
+    MIN_DIRECTION,
+    PSEUDO,
+    PSEUDO_AUC,
+    pseudo_weights,
+    question_weights,
+    replicate_run,
+)
 from persistcal.evaluation.draws import draw_sequences, reach, take
-from persistcal.evaluation.evaluate import Key, Prepared, metrics_under, once, prepare
+from persistcal.evaluation.evaluate import (
+    Key,
+    Prepared,
+    defining,
+    metrics_under,
+    once,
+    prepare,
+)
 from persistcal.evaluation.measures import MEASURES
 
+log = logging.getLogger(__name__)
+
 Estimator = tuple[str, str]  # train_dataset and name
+MIN_REPLICATES = 200  # that an interval or a test takes
 MEMORY = 500_000_000  # bytes that the replicates of a block may take,
 LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
 KEY = ["conditioning", "scope", "metric"]
-VALUES = ["value", "replicates", "drawn", "seeds", "by_seed", "noise"]
+VALUES = [
+    "value",
+    "replicates",
+    "claims",
+    "improvement",
+    "regression",
+    "drawn",
+    "seeds",
+    "by_seed",
+    "noise",
+]
 
 
 class Replicates(NamedTuple):
@@ -34,6 +64,10 @@ class Replicates(NamedTuple):
     replicates, (n_estimators, n_replicates); of each estimator the metric on the data by seed;
     and the `noise`, the variance between its seeds that comes from the questions: how much
     larger it is on replicates than on the data. 0 of a single seed.
+
+    Metrics that rest on gained and on lost questions have more `claims`, replicates like
+    `replicated` from `persistcal.evaluation.directions`, and `fewest`: the numbers of gained
+    and lost questions in the pair that has fewest of the rarer kind.
     """
 
     estimators: list[Estimator]
@@ -41,16 +75,19 @@ class Replicates(NamedTuple):
     replicated: dict[Key, NDArray[np.float64]]
     by_seed: dict[Key, list[dict[int, float]]]
     noise: dict[Key, NDArray[np.float64]]
+    claims: Mapping[Key, NDArray[np.float64]] = MappingProxyType({})
+    fewest: Mapping[Key, tuple[int, int]] = MappingProxyType({})
 
     def for_claims(self, key: Key) -> NDArray[np.float64]:
         """Return the replicates of a metric for intervals, two-sided p-values and claims.
 
-        The shape is (n_estimators, n_replicates). The marks in the paper's tables (column
-        `lower_5pct`) rest on `replicated` instead.
+        The shape is (n_estimators, n_replicates). All are NaN if a pair has too few gained or
+        lost questions for the metric. The marks in the paper's tables (column `lower_5pct`)
+        rest on `replicated` instead.
         """
         if not MEASURES[key[2]].has_interval:
             return np.full_like(self.replicated[key], np.nan)
-        return self.replicated[key]
+        return self.claims.get(key, self.replicated[key])
 
 
 def replicate_metrics(
@@ -58,11 +95,11 @@ def replicate_metrics(
     checkpoints: Sequence[str],
     *,
     min_contrast: int,
+    min_direction: int = MIN_DIRECTION,
     n_replicates: int = 10_000,
     seed: int = 0,
     conditionings: Sequence[Conditioning] = CONDITIONINGS,
     pairs: Pairs = "all",
-    memory: int = MEMORY,
 ) -> Replicates:
     """Evaluate every estimator on the same bootstrap replicates.
 
@@ -70,8 +107,9 @@ def replicate_metrics(
     ----------
     predictions, checkpoints, min_contrast, conditionings, pairs
         As for `persistcal.evaluation.evaluate.evaluate`.
-    memory : int
-        Bytes that the replicates of a block may take. What comes out does not depend on it.
+    min_direction : int
+        Questions that each pair needs to gain, and to lose, for claims on metrics that rest on
+        both. With fewer in a pair the claims are NaN, and a warning names the pair.
     """
     answers = arrange(predictions, checkpoints)
     sets = contrast_sets(
@@ -83,7 +121,7 @@ def replicate_metrics(
     spread = {key: np.zeros(len(answers.estimators)) for key in observed}
     parts = [*data.full, *data.contrast]
     far = reach(parts, len(answers.questions))
-    size = replicates_at_once(data, len(answers.questions), far, memory=memory)
+    size = replicates_at_once(data, len(answers.questions), far, memory=MEMORY)
     for start in range(0, n_replicates, size):
         block = range(start, min(start + size, n_replicates))
         sequences = draw_sequences(len(answers.questions), block, seed=seed, reach=far)
@@ -91,6 +129,7 @@ def replicate_metrics(
         for key, of_runs in values.items():
             replicated[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
             spread[key] += _between_seeds(of_runs, answers).sum(axis=1) / n_replicates
+    claims, fewest = _directions(answers, data, min_direction, n_replicates, seed)
     return Replicates(
         list(answers.estimators),
         {key: mean_over_seeds(of_runs, answers)[:, 0] for key, of_runs in observed.items()},
@@ -100,7 +139,61 @@ def replicate_metrics(
             key: np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
             for key, of_runs in observed.items()
         },
+        claims,
+        fewest,
     )
+
+
+def _directions(
+    answers: AnswerArrays, data: Prepared, min_direction: int, n_replicates: int, seed: int
+) -> tuple[dict[Key, NDArray[np.float64]], dict[Key, tuple[int, int]]]:
+    """Return the claims and the fewest questions of metrics that rest on both directions."""
+    metrics = [name for name, measure in MEASURES.items() if measure.both_directions]
+    kept = defining(metrics[0], data.contrast)  # alike for all of them
+    keys: list[Key] = [(c, "contrast", metric) for c in data.on_contrast for metric in metrics]
+    shape = (len(answers.estimators), n_replicates)
+    if not kept:
+        return {key: np.full(shape, np.nan) for key in keys}, {}
+    parts = {number: data.contrast[number] for number in kept}
+    counts = [(part.n_first, len(part.questions) - part.n_first) for part in parts.values()]
+    fewest = min(counts, key=min)
+    if min(fewest) < min_direction:
+        log.warning(
+            "A pair of checkpoints gains %d and loses %d questions: fewer than %d of either "
+            "give no interval and no test of %s. Ask more questions.",
+            *fewest,
+            min_direction,
+            ", ".join(MEASURES[metric].heading for metric in metrics),
+        )
+        return {key: np.full(shape, np.nan) for key in keys}, dict.fromkeys(keys, fewest)
+    claims = {key: np.zeros(shape) for key in keys}
+    asked = np.unique(np.concatenate([part.questions for part in parts.values()]))
+    largest = max(len(part.questions) for part in parts.values())
+    sets = f"{counts} {asked.tolist()}"
+    bytes_each = 8 * (3 * len(asked) + 2 * largest)
+    size = min(LARGEST_BLOCK, max(1, MEMORY // bytes_each))
+    pseudo = [
+        [
+            pseudo_weights((*member, sets), n_replicates, seed=seed, expected=expected)
+            for expected in (PSEUDO, PSEUDO_AUC)
+        ]
+        for member in answers.estimators
+    ]
+    for start in range(0, n_replicates, size):
+        block = range(start, min(start + size, n_replicates))
+        columns = slice(block.start, block.stop)
+        weights = question_weights(len(answers.questions), asked, block, seed=seed)
+        for number, part in parts.items():
+            own = weights[np.searchsorted(asked, part.questions)]
+            for conditioning, by_pair in data.on_contrast.items():
+                for row, some in enumerate(answers.rows.values()):
+                    runs = [by_pair[number][i] for i in some]
+                    for metric, values in replicate_run(
+                        runs, part, own, [one[:, columns] for one in pseudo[row]]
+                    ):
+                        mean = values.mean(axis=0) / len(parts)
+                        claims[conditioning, "contrast", metric][row, columns] += mean
+    return claims, dict.fromkeys(keys, fewest)
 
 
 def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: int) -> int:
@@ -139,6 +232,7 @@ def digest_of_draws(
     checkpoints: Sequence[str],
     *,
     min_contrast: int,
+    min_direction: int,
     n_replicates: int,
     seed: int,
     pairs: Pairs,
@@ -146,7 +240,7 @@ def digest_of_draws(
     """Return a digest of all that decides which questions are drawn, and nothing else."""
     answers = predictions[["checkpoint", "question_id", "correct"]].drop_duplicates()
     rows = answers.sort_values(["checkpoint", "question_id"]).to_csv(index=False)
-    settings = [*checkpoints, min_contrast, n_replicates, seed, pairs]
+    settings = [*checkpoints, min_contrast, min_direction, n_replicates, seed, pairs]
     return hashlib.sha256(f"{settings}\n{rows}".encode()).hexdigest()[:16]
 
 
@@ -158,7 +252,9 @@ def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
             by_seed = replicates.by_seed[key][i]
             value = replicates.observed[key][i]
             seeds = [*by_seed], [*by_seed.values()], replicates.noise[key][i]
-            rows.append((*estimator, *key, value, columns[i], drawn, *seeds))
+            claims = replicates.claims[key][i] if key in replicates.claims else []
+            counts = replicates.fewest.get(key, (None, None))
+            rows.append((*estimator, *key, value, columns[i], claims, *counts, drawn, *seeds))
     return pd.DataFrame(rows, columns=["train_dataset", "estimator", *KEY, *VALUES])
 
 
@@ -183,6 +279,8 @@ def from_table(table: pd.DataFrame) -> Replicates:
     replicated: dict[Any, NDArray[np.float64]] = {}
     by_seed: dict[Any, list[dict[int, float]]] = {}
     noise: dict[Any, NDArray[np.float64]] = {}
+    claims: dict[Any, NDArray[np.float64]] = {}
+    fewest: dict[Any, tuple[int, int]] = {}
     for key, rows in table.groupby(KEY, sort=False):
         of = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
         observed[key] = of["value"].to_numpy()
@@ -190,4 +288,9 @@ def from_table(table: pd.DataFrame) -> Replicates:
         both = zip(of["seeds"], of["by_seed"], strict=True)
         by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in both]
         noise[key] = of["noise"].to_numpy()
-    return Replicates(estimators, observed, replicated, by_seed, noise)
+        if MEASURES[rows["metric"].iloc[0]].both_directions:
+            claims[key] = np.stack(of["claims"].to_list())
+            counts = of[["improvement", "regression"]].iloc[0]
+            if counts.notna().all():
+                fewest[key] = int(counts["improvement"]), int(counts["regression"])
+    return Replicates(estimators, observed, replicated, by_seed, noise, claims, fewest)

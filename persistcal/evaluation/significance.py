@@ -17,7 +17,7 @@ from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 log = logging.getLogger(__name__)
 
 DECIMALS = 12
-BOUNDS = {"auc": (0.0, 1.0)} | dict.fromkeys(
+BOUNDS = dict.fromkeys(["auc", "change_auc"], (0.0, 1.0)) | dict.fromkeys(
     ["delta0_balanced", "delta0", "delta_balanced", "delta"], (-1.0, 1.0)
 )
 
@@ -30,11 +30,13 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     DataFrame
         Columns of the table INTERVALS but for model and dataset. The first interval is of
         percentiles over questions, the second that of `persistcal.evaluation.recipes`. Both are
-        NaN if the metric is undefined or has no valid interval. The noise floor and
-        `p_calibrated` are left to `persistcal.evaluation.noise_floor`.
+        NaN if the metric is undefined or has no valid interval, or if a pair gains or loses too
+        few questions for it. The noise floor and `p_calibrated` are left to
+        `persistcal.evaluation.noise_floor`.
     """
     rows = []
     for key, values in replicates.observed.items():
+        counts = replicates.fewest.get(key, (None, None))
         replicated = replicates.for_claims(key)
         low, high = np.quantile(replicated, [0.025, 0.975], axis=1)
         for i, member in enumerate(replicates.estimators):
@@ -42,9 +44,10 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
             noise = replicates.noise[key][i]
             drawn = replicated[i]
             recipe = recipe_interval(values[i], drawn, of_seeds, noise, BOUNDS.get(key[2]))
-            rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3]))
+            rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3], *counts))
     columns = [name for name in INTERVALS.but("model", "dataset") if name not in FLOOR]
-    return pd.DataFrame(rows, columns=columns).assign(**dict.fromkeys(FLOOR, np.nan))
+    table = pd.DataFrame(rows, columns=columns).assign(**dict.fromkeys(FLOOR, np.nan))
+    return table.astype({"improvement": "Int64", "regression": "Int64"})
 
 
 def compare_blocks(

@@ -235,8 +235,8 @@ def _values(weights: Array, runs: Sequence[Array]) -> dict[str, float]:
     on_set = []
     for earlier, later in runs:
         conditioned = condition(earlier[rows], later[rows], improvement, "odds")
-        sign = np.where(improvement, 1.0, -1.0) * np.sign(later[rows] - earlier[rows])
-        on_set.append(OnContrastSet(*conditioned, sign, improvement))
+        change = later[rows] - earlier[rows]
+        on_set.append(OnContrastSet(*conditioned, change, improvement))
     values = compute(METRICS, on_set, weight[:, None])
     return {name: float(of[:, 0].mean()) for name, of in values.items()}
 

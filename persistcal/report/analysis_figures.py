@@ -167,7 +167,7 @@ def headroom_figure(
 
 @house_style()
 def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) -> Figure:
-    """Draw Δ₀ᵇ and AUC over the distance between checkpoints: a row of panels per model.
+    """Draw metrics of change over the distance between checkpoints: a row of panels per model.
 
     Lines are means over the pairs of a distance and the datasets, bands one standard
     deviation to either side where a distance has several pairs. Pairs that are not kept are
@@ -181,7 +181,7 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
     names = in_legend_order(set(own["estimator"]), estimators)
     styles = looks(names)
     rows = [model for model in models if model in set(own["model"])]
-    titles = {"delta0_balanced": "Δ₀ᵇ", "auc": "Contrast AUC"}
+    titles = {"delta0_balanced": "Δ₀ᵇ", "change_auc": "Change AUC", "auc": "Contrast AUC"}
     figure, panels = grid(len(rows), len(titles), width=3.2, height=2.5, share_y=False)
     for line, model in zip(panels, rows, strict=True):
         for axes, (metric, title) in zip(line, titles.items(), strict=True):

@@ -39,7 +39,7 @@ PLACE = ["model", "dataset"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
 ABOVE = ["above_lower_2_5pct", "above_upper_97_5pct"]
 # Of each metric its value where confidence follows nothing
-METRICS = {"delta0_balanced": 0.0, "auc": 0.5}
+METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5, "auc": 0.5}
 
 
 def _shown(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
@@ -63,7 +63,7 @@ def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
 
 
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
-    """Δ₀ᵇ and contrast AUC of each estimator on each kind of change, with intervals."""
+    """Tabulate `METRICS` of each estimator on each kind of change, with intervals."""
     rows = _shown(measured, only)
     has_control = rows["control"].ne("").any()
     columns = [("value", ENDS)] + ([("above_control", ABOVE)] if has_control else [])
@@ -94,9 +94,11 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         groups.append(lines)
     caption = (
         "Kinds of change, with the questions that the later checkpoints gained and lost, and "
-        "whether confidence follows each: balanced sign of its change and AUC on these "
-        "questions alone, with 95 % intervals over questions, and over seeds where an "
-        "estimator has them; and its mean in the answers to what is lost, before and after."
+        "whether confidence follows each: balanced sign of its change, AUC with which the "
+        "change separates gained from lost questions, and AUC on these questions alone, with "
+        "95 % intervals over questions, and over seeds where an estimator has them (none if a "
+        "pair gains or loses too few questions); and its mean in the answers to what is lost, "
+        "before and after."
     )
     if has_control:
         controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
@@ -112,7 +114,9 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
 def _cell(row: Mapping[Hashable, Any], value: str, ends: Sequence[str]) -> str:
     if row[value] != row[value]:
         return MISSING
-    return f"{number(row[value])} {interval(*(row[end] for end in ends))}"
+    shown = number(row[value])
+    low, high = (row[end] for end in ends)
+    return shown if low != low else f"{shown} {interval(low, high)}"
 
 
 def _in_lost(row: Mapping[Hashable, Any]) -> str:
@@ -123,7 +127,7 @@ def _in_lost(row: Mapping[Hashable, Any]) -> str:
 
 @house_style()
 def changes_figure(measured: pd.DataFrame, *, only: Sequence[str], **labels: Names) -> Figure:
-    """Draw Δ₀ᵇ and contrast AUC of each kind of change: a row each, a marker per estimator.
+    """Draw `METRICS` of each kind of change: a row each, a marker per estimator.
 
     Of an estimator that was trained on several datasets, the first is drawn.
     """

@@ -177,24 +177,29 @@ SIGNIFICANCE = Table.of(
 )
 Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
-# Value: on the data, mean over seeds; by seed: likewise of each. Drawn: digest of the draws;
-# replicates are paired where it is equal
+# Value: on the data, mean over seeds; by seed: likewise of each. Claims: the replicates
+# on which intervals rest, for metrics of gained and lost questions alike, else empty; all NaN
+# if there are too few. Improvement, regression: questions of the pair that has fewest
+# of the rarer kind. Drawn: digest of the draws; replicates are paired where it is equal
 REPLICATES = Table.of(
     "replicates",
     "resample_metrics",
-    f"train_dataset! estimator! {MEASURE} value?:real replicates:reals drawn "
+    f"train_dataset! estimator! {MEASURE} value?:real replicates:reals claims:reals "
+    "improvement?:int regression?:int drawn "
     "seeds:ints by_seed:reals noise?:real",
     about="model dataset",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
 
 # Value: mean over seeds. SmoothECE has no interval; its noise floor is its mean over labels
-# drawn from the confidences, and p_calibrated is the p-value of calibration
+# drawn from the confidences, and p_calibrated is the p-value of calibration. Improvement,
+# regression: questions of the pair that has fewest of the rarer kind, for metrics that rest on
+# both; too few give no interval
 INTERVALS = Table.of(
     "intervals",
     "resample_metrics",
-    f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} noise_floor?:real "
-    "p_calibrated?:real",
+    f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
+    "noise_floor?:real p_calibrated?:real",
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 
@@ -318,7 +323,8 @@ Confounds = Annotated[pd.DataFrame, CONFOUNDS]
 PAIRS = Table.of(
     "pairs",
     "measure_pairs",
-    f"{CELL} earlier! later! distance:int size:int kept:flag metric! value?:real",
+    f"{CELL} earlier! later! distance:int size:int improvement:int "
+    "regression:int kept:flag metric! value?:real",
 )
 Pairs = Annotated[pd.DataFrame, PAIRS]
 
@@ -336,12 +342,14 @@ CHANGES = Table.of(
 )
 Changes = Annotated[pd.DataFrame, CHANGES]
 
-# Min contrast: questions of the smallest contrast set that is kept. Kept: the pairs. Pairs:
+# Min contrast: questions of the smallest contrast set that is kept. Improvement, regression:
+# questions of the kept pairs together. Kept: the pairs. Pairs:
 # those that define the metric, "1 of 3". Chosen: whether the study keeps the same
 MIN_CONTRAST = Table.of(
     "min_contrast",
     "measure_pairs",
-    f"{CELL} metric! min_contrast!:int kept pairs value?:real chosen:flag",
+    f"{CELL} metric! min_contrast!:int improvement:int regression:int kept pairs value?:real "
+    "chosen:flag",
 )
 MinContrast = Annotated[pd.DataFrame, MIN_CONTRAST]
 

@@ -27,7 +27,7 @@ IDS = sorted(set(ANSWERS["question_id"]))
 KNOWN = pd.DataFrame(
     {"category": [name.split("-")[1] for name in IDS], "length": "1"}, index=IDS
 )
-HOW = {"pairs": "all", "n_replicates": 50, "seed": 1}
+HOW = {"pairs": "all", "n_replicates": 200, "min_direction": 5, "seed": 1}
 
 
 def measured(answers=ANSWERS, known=KNOWN):

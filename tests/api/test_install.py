@@ -98,7 +98,7 @@ def test_the_command_runs_where_only_the_wheel_is_installed(tmp_path):
         "[one] = every(group='console_scripts', name='persistcal'); one.load()()"
     )
     file = ROOT / "config/example_answers.csv"
-    how = ("--min-contrast", "10", "--replicates", "50", "--out", "out")
+    how = ("--min-contrast", "10", "--replicates", "200", "--out", "out")
     done = run(command, "compare", file, *how)
     assert done.returncode == 0, done.stderr
     assert "Self-consistency" in done.stdout and "Answers were grouped lexically" in done.stdout

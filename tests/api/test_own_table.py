@@ -95,7 +95,7 @@ def test_estimators_of_several_training_sets_have_a_block_each(predictions):
     elsewhere = predictions.assign(train_dataset="exam")
     both = pd.concat([predictions, elsewhere]).assign(dataset="quiz")
     metrics = evaluate(both, CHECKPOINTS, **HOW)
-    tests, _ = compare(both, CHECKPOINTS, **HOW, n_replicates=100)
+    tests, _ = compare(both, CHECKPOINTS, **HOW, n_replicates=200)
     assert tests["block"].nunique() == 2
     found = table(metrics, tests).data.index.get_level_values("train_dataset")
     assert list(found.unique()) == ["exam", "quiz"]
@@ -168,7 +168,7 @@ def test_checkpoints_may_be_numbers(predictions):
         ({"checkpoints": "abc"}, "is the text 'abc'"),
         ({"checkpoints": ["a", "b", "b"]}, "each evaluation checkpoint once"),
         ({"checkpoints": []}, "each evaluation checkpoint once"),
-        ({"n_replicates": 0}, "n_replicates is 0; give a whole number of at least 1"),
+        ({"n_replicates": 199}, "n_replicates is 199; give a whole number of at least 200"),
         ({"n_replicates": 10.5}, "n_replicates is 10.5"),
         ({"seed": -1}, "seed is -1; give a whole number of at least 0"),
     ],
@@ -240,7 +240,7 @@ def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions,
 
 
 def test_tests_of_other_predictions_are_refused(predictions):
-    how = {**HOW, "n_replicates": 20}
+    how = {**HOW, "n_replicates": 200}
     metrics = evaluate(predictions, CHECKPOINTS, **HOW)
     more = predictions.assign(model="model"), make_predictions(n=60).assign(model="more")
     for others in (

@@ -20,7 +20,7 @@ from persistcal.imports.own_predictions import KNOWN
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = ROOT / "config" / "example_answers.csv"
-FAST = ("--replicates", "30", "--min-contrast", "5")
+FAST = ("--replicates", "200", "--min-contrast", "5")
 
 
 def run(*words):
@@ -125,7 +125,7 @@ def test_logs_have_the_names_of_their_folders_and_labels_of_their_own(tmp_path, 
     made = capsys.readouterr()
     assert "Of 8 groups of answers 0 were labelled lexically" in made.err
     assert "model,dataset,dataset,end_correct,odds,contrast,auc,mean" in made.out
-    assert run("page", *files, "--out", out, "--replicates", "20", "--min-contrast", "1") == 0
+    assert run("page", *files, "--out", out, "--replicates", "200", "--min-contrast", "1") == 0
     said = capsys.readouterr().out
     assert "model: step1 → step2" in said and "Answers were grouped lexically" in said
     assert "Left out: estimators.self_consistency needs several answers" in said
@@ -145,7 +145,7 @@ def test_answers_of_another_dataset_are_not_taken_for_the_same(tmp_path):
     references = rows["dataset"].map({"quiz": "Oslo", "other": "Paris"})
     rows = rows.assign(question_id="q1", question=rows["dataset"], references=references)
     rows.to_csv(tmp_path / "own.csv", index=False)
-    how = ("--replicates", "20", "--min-contrast", "1")
+    how = ("--replicates", "200", "--min-contrast", "1")
     assert run("compare", tmp_path / "own.csv", "--out", tmp_path / "out", *how) == 0
     sets = pd.read_csv(tmp_path / "out/contrast_sets.csv").set_index("dataset")
     assert sets["size"].to_dict() == {"quiz": 1, "other": 0}

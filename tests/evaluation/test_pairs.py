@@ -131,7 +131,7 @@ def test_the_figure_has_a_line_for_each_estimator_and_metric():
     pairs = metrics_of_pairs(predictions(), CHECKPOINTS, min_contrast=1)
     rows = pairs.assign(model="m", dataset="quiz")
     figure = distance_figure(rows, **LABELS)
-    for axes, metric in zip(figure.axes, ("delta0_balanced", "auc"), strict=True):
+    for axes, metric in zip(figure.axes, ("delta0_balanced", "change_auc", "auc"), strict=True):
         lines = [line for line in axes.lines if len(line.get_xdata()) == 3]
         assert len(lines) == 2
         of_oracle = rows[(rows["estimator"] == "oracle") & (rows["metric"] == metric)]

@@ -25,7 +25,7 @@ def test_seeds_and_questions_by_hand():
     assert n == 3
     reach = 2.037 / 75**0.5
     assert (low, high) == pytest.approx((0.2 - reach, 0.2 + reach), abs=1e-4)
-    assert p == pytest.approx(0.0464, abs=1e-4)  # of 0.2 √75 = 1.732
+    assert p == pytest.approx(2 * 0.0464, abs=1e-4)  # of ±0.2 √75 = ±1.732
     # An estimator that is not random adds nothing, and equal seeds are paired: 0 in all three.
     assert recipe_interval(0.2, DRAWN, [one, {0: 0.5}]) == (n, low, high, p)
     paired = recipe_interval(0.0, DRAWN - 0.2, [one, one])
@@ -70,7 +70,7 @@ def test_what_has_no_seeds_and_what_has_one():
     drawn = np.linspace(-0.1, 0.3, 41)
     n, low, high, p = recipe_interval(0.1, drawn, [{0: 0.3}, {0: 0.2}])
     assert (n, low, high) == pytest.approx((0, -0.09, 0.29))
-    assert p == (1 + 11) / (1 + 41)
+    assert p == 2 * (1 + 11) / (1 + 41)
     for sides in ([{17: 0.3}], [{17: 0.3}, {17: 0.1, 18: 0.2}]):
         found = recipe_interval(0.1, drawn, sides)
         assert found.n_seeds == 1

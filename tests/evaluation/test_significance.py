@@ -38,25 +38,26 @@ def tests(replicates):
 
 def test_is_the_significance_table(tests):
     artifacts.check(tests.assign(model="m", dataset="quiz"), artifacts.SIGNIFICANCE, "here")
-    # 3 others for each of 7 contrast metrics under 2 conditionings and 3 full metrics
-    assert len(tests) == 3 * (2 * 7 + 3)
+    # 3 others for each of 8 contrast metrics under 2 conditionings and 3 full metrics
+    assert len(tests) == 3 * (2 * 8 + 3)
 
 
 def test_quantiles_are_those_of_the_replicates(replicates, tests):
     """Whose values are those of rows that are really repeated, see test_bootstrap."""
     for row in tests.itertuples():
         sign = -1 if MEASURES[row.metric].lower_is_better else 1
-        drawn = replicates.replicated[row.conditioning, row.scope, row.metric]
-        best, other = (
-            drawn[replicates.estimators.index(("quiz", name))] for name in (row.best, row.other)
+        key = row.conditioning, row.scope, row.metric
+        best, other = (replicates.estimators.index(("quiz", n)) for n in (row.best, row.other))
+        stratified, difference = (
+            sign * (drawn[best] - drawn[other])
+            for drawn in (replicates.replicated[key], replicates.for_claims(key))
         )
-        difference = sign * (best - other)
-        expected = np.quantile(difference, [0.05, 0.025, 0.975])
+        assert row.lower_5pct == pytest.approx(np.quantile(stratified, 0.05), abs=1e-11)
         if row.metric == "smece":  # which has the paper's mark alone
-            assert row.lower_5pct == pytest.approx(expected[0], abs=1e-11)
             assert np.isnan([row.lower_2_5pct, row.upper_97_5pct, row.p_value]).all()
             continue
-        interval = [row.lower_5pct, row.lower_2_5pct, row.upper_97_5pct]
+        expected = np.quantile(difference, [0.025, 0.975])
+        interval = [row.lower_2_5pct, row.upper_97_5pct]
         np.testing.assert_allclose(interval, expected, atol=1e-11)
         assert row.p_value == pytest.approx((1 + (difference <= 1e-9).sum()) / 41, abs=1e-9)
         assert row.significant == (row.lower_5pct > 0)
@@ -98,7 +99,7 @@ def test_better_by_construction_is_significant_and_equal_is_not():
     tests = tests.drop("smece", level="metric")  # which has no p-value
     assert (tests.loc["worse", "p_value"] == 1 / 301).all()
     assert not tests.loc["same", "significant"].any()
-    assert (tests.loc["same", "p_value"] == 1).all()
+    assert (tests.loc["same", "p_value"] > 0.2).all()
     assert (tests.loc["worse", "p_holm"] == 2 / 301).all()
 
 
@@ -120,7 +121,7 @@ def test_estimators_that_are_equal_but_for_rounding_are_not_significant():
     for metric in ("delta0_balanced", "delta_balanced"):
         assert tests.loc[metric, "best"] == "end_correct"
         assert tests.loc[metric, "lower_5pct"] == 0 and not tests.loc[metric, "significant"]
-        assert tests.loc[metric, "p_value"] == 1
+        assert tests.loc[metric, "p_value"] > 0.2
 
 
 def test_blocks_share_draws_and_name_training_datasets(predictions):
@@ -131,6 +132,9 @@ def test_blocks_share_draws_and_name_training_datasets(predictions):
     tests = compare(both, CHECKPOINTS, blocks=blocks, n_replicates=20, **how)
     x, y = (tests[tests["block"] == name].reset_index(drop=True) for name in "xy")
     drop = ["block", "train_dataset"]
+    # pseudo-questions are an estimator's own
+    claims = ["delta0_balanced", "delta_balanced", "change_auc"]
+    x, y = (one[~one["metric"].isin(claims)].reset_index(drop=True) for one in (x, y))
     pd.testing.assert_frame_equal(x.drop(columns=drop), y.drop(columns=drop))
     assert set(y["train_dataset"]) <= {"quiz", "other"}
     with pytest.raises(PredictionsError, match="'x' has several training datasets"):
@@ -169,11 +173,12 @@ def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(replicates
         assert row["value"] == pytest.approx(replicates.observed[key][number])
 
 
-def test_replicates_do_not_depend_on_the_size_of_blocks(predictions):
+def test_replicates_do_not_depend_on_the_size_of_blocks(predictions, monkeypatch):
     settings = {"min_contrast": 5, "n_replicates": 7, "seed": 5, "conditionings": ["odds"]}
     whole = replicate_metrics(predictions, CHECKPOINTS, **settings)
     for memory in (1, 50_000):  # one replicate at a time, and some
-        parts = replicate_metrics(predictions, CHECKPOINTS, memory=memory, **settings)
+        monkeypatch.setattr("persistcal.evaluation.replicates.MEMORY", memory)
+        parts = replicate_metrics(predictions, CHECKPOINTS, **settings)
         for key, replicated in whole.replicated.items():
             np.testing.assert_allclose(parts.replicated[key], replicated, rtol=0, atol=1e-9)
             np.testing.assert_array_equal(parts.observed[key], whole.observed[key])

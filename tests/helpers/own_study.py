@@ -52,7 +52,7 @@ def lexical_study(folder, models, estimators, /, datasets=None, study=None, **fu
         "datasets": {name: {"min_contrast": 1, **about} for name, about in datasets.items()},
         "equivalence": {"backend": "lexical"},
         "judge": {"backend": "lexical"},
-        "evaluation": {"replicates": 50},
+        "evaluation": {"replicates": 200},
         "study": {**chosen, **(study or {})},
         **further,
     }

@@ -30,7 +30,7 @@ def walk(part, n_questions, seed, replicate):
 
 
 def resampled_metrics(answers, pairs, conditioning, replicate):
-    """All ten metrics of a replicate, from rows that are really repeated."""
+    """All eleven metrics of a replicate, from rows that are really repeated."""
     full, contrast, *_ = prepare(answers, pairs, [])
     taken_full = [walk(part, len(answers.questions), SEED, replicate) for part in full]
     taken_pairs = [walk(part, len(answers.questions), SEED, replicate) for part in contrast]
@@ -68,6 +68,7 @@ def resampled_metrics(answers, pairs, conditioning, replicate):
                         "delta0": sign.mean(),
                         "delta_balanced": (gap[improved].mean() + gap[~improved].mean()) / 2,
                         "delta": gap.mean(),
+                        "change_auc": roc_auc_score(improved, np.round(raw[1] - raw[0], 12)),
                         "auc": roc_auc_score(label, both),
                         "brier": brier_score_loss(label, both),
                         "smece": relplot.smECE(earlier, 1.0 - improved),

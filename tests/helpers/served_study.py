@@ -13,7 +13,7 @@ STUDY = {
     "datasets": {"quiz": {"min_contrast": 1}},
     "equivalence": {"backend": "lexical"},
     "judge": {"backend": "lexical"},
-    "evaluation": {"replicates": 50},
+    "evaluation": {"replicates": 200},
 }
 METRICS = ["out/metrics.csv", "--cores", "1"]
 ESTIMATORS = ["self_consistency", "perplexity"]

@@ -135,7 +135,7 @@ def invent(
         "datasets": {dataset: {"min_contrast": min_contrast}},
         "analyses": {},
         "judge": {"backend": "lexical"},
-        "evaluation": {"seed": 17, "replicates": 50},
+        "evaluation": {"seed": 17, "replicates": 200},
     }
     return {
         "made": study_tables(**made),

@@ -37,7 +37,7 @@ made = made[made["metric"] == "closeness"]
 predictions = study["made"].predictions
 kept = {"checkpoints": ["c2", "c3", "c4"], "min_contrast": 5}
 metrics = persistcal.evaluate(predictions, **kept)
-tests = persistcal.compare(predictions, **kept, n_replicates=50).tests
+tests = persistcal.compare(predictions, **kept, n_replicates=200).tests
 persistcal.table(metrics, tests).to_html("notebook.html")
 tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
 assert tables["columns"]["properties"]["contrast"]["items"]["enum"][0] == "closeness"

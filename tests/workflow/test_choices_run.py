@@ -19,7 +19,7 @@ HOW = {
     "study": {"tables": ["all_estimators"]},
     "prompts": {"few_shot": 2},
     "training": {"seeds": [17], "rank": 2},
-    "evaluation": {"replicates": 50},
+    "evaluation": {"replicates": 200},
 }
 
 

@@ -50,7 +50,7 @@ def test_the_example_runs_to_metrics_tables_figures_and_page(
 ):
     (tmp_path / "config").symlink_to(ROOT / "config")
     (tmp_path / "resources").symlink_to(ROOT / "resources")
-    (tmp_path / "fast.yaml").write_text("evaluation: {replicates: 100}\n")
+    (tmp_path / "fast.yaml").write_text("evaluation: {replicates: 200}\n")
     words = [ROOT / "tools" / "fork_jobs.py", "--snakefile", ROOT / "Snakefile"]
     words += ["--directory", tmp_path, "--profile", ROOT / "profiles" / "laptop"]
     words += ["--cores", "2", "--configfile", ROOT / "config" / f"{example}.yaml"]
@@ -69,7 +69,7 @@ def test_the_example_runs_to_metrics_tables_figures_and_page(
 
     # The command makes the same of the same file, to the last bit.
     words = [ROOT / "config" / f"{example.replace('own', 'example')}.csv"]
-    words += ["--out", tmp_path / "by_command", "--replicates", "100"]
+    words += ["--out", tmp_path / "by_command", "--replicates", "200"]
     words += ["--min-contrast", str(min_contrast)]
     python("-m", "persistcal", "compare", *words, folder=ROOT, **environment)
     made = sorted((tmp_path / "by_command").glob("*.csv"))

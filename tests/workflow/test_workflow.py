@@ -146,7 +146,7 @@ def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path):
         "models": described,
         "datasets": {name: {"min_contrast": 2, **d} for name, d in DATASETS.items()},
         "study": {"source": "release", "archive": str(archive), **chosen},
-        "evaluation": {"replicates": 50},
+        "evaluation": {"replicates": 200},
         "tables": {
             "methods_vs_ablations_abridged": {"datasets": ["triv"]},
             "multi_vs_single_abridged": {"datasets": ["triv"]},

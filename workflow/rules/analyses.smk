@@ -46,8 +46,11 @@ rule measure_confounds:
             d: config["datasets"][d]["min_contrast"] for d in DATASETS_CONFOUNDED
         },
         pairs=config["study"]["pairs"],
-        n_replicates=config["evaluation"]["replicates"],
-        seed=config["evaluation"]["seed"],
+        bootstrap={
+            "min_direction": config["evaluation"]["min_direction"],
+            "n_replicates": config["evaluation"]["replicates"],
+            "seed": config["evaluation"]["seed"],
+        },
         labels=PLACES,
     script:
         "../scripts/analyses/measure_confounds.py"

@@ -67,6 +67,7 @@ rule resample_metrics:
         min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
         conditioning=config["evaluation"]["conditioning"],
+        min_direction=config["evaluation"]["min_direction"],
         n_replicates=config["evaluation"]["replicates"],
         seed=config["evaluation"]["seed"],
     script:
@@ -193,6 +194,7 @@ if NAMED_PAIRS:
             checkpoints={model: study.evaluation(model) for model in MODELS},
             changes=NAMED_PAIRS,
             controls=study.controls,
+            min_direction=config["evaluation"]["min_direction"],
             n_replicates=config["evaluation"]["replicates"],
             seed=config["evaluation"]["seed"],
         script:

@@ -303,7 +303,7 @@ if HAS_PAIRS:
     }
 
 ON_CONTRAST_SETS = [
-    ("contrast", m) for m in ("delta0_balanced", "auc", "brier", "smece")
+    ("contrast", m) for m in ("delta0_balanced", "change_auc", "auc", "brier", "smece")
 ]
 if HAS_PAIRS:
     PLAIN_TABLES |= parts_table(
@@ -312,7 +312,13 @@ if HAS_PAIRS:
         "PAIRS",
         "Metrics on the contrast set of each pair of checkpoints, conditioned by odds, and "
         "whether it is large enough for the means over pairs.",
-        {"earlier": "Earlier", "later": "Later", "size": "Size", "kept": "Kept"},
+        {
+            "earlier": "Earlier",
+            "later": "Later",
+            "improvement": "Gained",
+            "regression": "Lost",
+            "kept": "Kept",
+        },
         ON_CONTRAST_SETS,
         MAIN,
     )
@@ -322,7 +328,13 @@ if HAS_PAIRS:
         "MIN_CONTRAST",
         "Means over the pairs whose contrast sets have at least so many questions, for each "
         "size of a contrast set. Chosen: the pairs that the study keeps.",
-        {"min_contrast": "At least", "kept": "Pairs", "chosen": "Chosen"},
+        {
+            "min_contrast": "At least",
+            "kept": "Pairs",
+            "improvement": "Gained",
+            "regression": "Lost",
+            "chosen": "Chosen",
+        },
         ON_CONTRAST_SETS,
         MAIN,
     )
@@ -336,7 +348,7 @@ if NAMED_PAIRS:
         "settings": {"only": MAIN, "labels": EVALUATED_LABELS},
     }
 
-ON_SUBSETS = [("contrast", "delta0_balanced"), ("contrast", "auc")]
+ON_SUBSETS = [("contrast", m) for m in ("delta0_balanced", "change_auc", "auc")]
 ON_SUBSETS += [("full", m) for m in ("auc", "brier", "smece")]
 if not study.chosen["predictions"]:
     PLAIN_TABLES |= parts_table(
@@ -353,6 +365,8 @@ if not study.chosen["predictions"]:
             "n_answers": "Answers",
             "accuracy": "Accuracy",
             "n_contrast": "Contrast",
+            "improvement": "Gained",
+            "regression": "Lost",
             "flips": "Flips",
         },
         ON_SUBSETS,
@@ -394,6 +408,8 @@ if not study.chosen["predictions"]:
                 "n_answers": "Answers",
                 "accuracy": "Accuracy",
                 "n_contrast": "Contrast",
+                "improvement": "Gained",
+                "regression": "Lost",
                 "flips": "Flips",
             },
             ON_SUBSETS,

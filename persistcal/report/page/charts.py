@@ -90,9 +90,9 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
 
 
 def pair_metrics(part: Part) -> dict[tuple[str, str], list[dict[str, float | None]]]:
-    """Return by (train_dataset, estimator) Δ₀ᵇ and AUC on every contrast set, small ones too.
+    """Return by (train_dataset, estimator) the metrics of each contrast set, small ones too.
 
-    They are means over seeds, and None where undefined.
+    Δ₀ᵇ, change AUC and contrast AUC are means over seeds, and None where undefined.
     """
     return {
         member: [_on_pair(runs, pair) for pair in part.pairs]
@@ -101,7 +101,9 @@ def pair_metrics(part: Part) -> dict[tuple[str, str], list[dict[str, float | Non
 
 
 def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str, float | None]:
-    metrics = {name: CONTRAST_METRICS[name] for name in ("delta0_balanced", "auc")}
+    metrics = {
+        name: CONTRAST_METRICS[name] for name in ("delta0_balanced", "change_auc", "auc")
+    }
     if len(np.unique(pair.improvement)) < 2:
         return dict.fromkeys(metrics)
     part = component(pair.questions, pair.improvement)

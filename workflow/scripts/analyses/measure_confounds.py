@@ -19,13 +19,14 @@ def measure_confounds(
     *,
     min_contrast: Mapping[str, int],
     pairs: Pairs,
-    n_replicates: int,
-    seed: int,
+    bootstrap: Mapping[str, int],
     labels: Mapping[str, Mapping[str, str]],
 ) -> tuple[str, Confounds]:
     """Return the scores of each attribute of a question and answer, as LaTeX and as rows.
 
-    `min_contrast` is by dataset; the `facts` are those that questions ask for, if any.
+    `min_contrast` is by dataset; `bootstrap` are settings of
+    `persistcal.analyses.confounds.measure_confounds`; the `facts` are those that questions ask
+    for, if any.
     """
     parts = []
     for place, given in answers.groupby(["model", "dataset"], sort=False):
@@ -43,8 +44,7 @@ def measure_confounds(
                 list(given["checkpoint"].unique()),
                 min_contrast=min_contrast[dataset],
                 pairs=pairs,
-                n_replicates=n_replicates,
-                seed=seed,
+                **bootstrap,
             )
         except ValueError as error:
             raise ValueError(

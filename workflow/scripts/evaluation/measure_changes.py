@@ -15,6 +15,7 @@ def measure_changes(
     checkpoints: Mapping[str, Sequence[str]],
     changes: Mapping[str, Sequence[Sequence[str]]],
     controls: Mapping[str, str],
+    min_direction: int,
     n_replicates: int,
     seed: int,
 ) -> Changes:
@@ -22,7 +23,7 @@ def measure_changes(
 
     The settings are those of `persistcal.evaluation.changes.metrics_of_changes`.
     """
-    how = {"n_replicates": n_replicates, "seed": seed}
+    how = {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
     tables = []
     together = pd.concat(predictions)
     for place, rows in together.groupby(["dataset", "train_dataset", "estimator"], sort=False):

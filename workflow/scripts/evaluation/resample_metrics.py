@@ -24,6 +24,7 @@ def resample_metrics(
     *,
     checkpoints: Sequence[str],
     min_contrast: int,
+    min_direction: int,
     conditioning: Sequence[Conditioning],
     n_replicates: int,
     seed: int,
@@ -37,7 +38,7 @@ def resample_metrics(
         log.warning("There are no predictions, so nothing to resample")
         return empty(REPLICATES), empty(INTERVALS)
     how: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs}
-    how |= {"n_replicates": n_replicates, "seed": seed}
+    how |= {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
     metrics = replicate_metrics(predictions, checkpoints, conditionings=conditioning, **how)
     drawn = digest_of_draws(predictions, checkpoints, **how)
     floors = noise_floors(

@@ -236,7 +236,7 @@ function pairPanel(label, look, dots, value, names, open) {
   const share = (some, good) => (some.length ? percent(some.filter(good).length / some.length) : '–');
   const ups = share(dots.filter((d) => d.up), (d) => d.after > d.before), downs = share(dots.filter((d) => !d.up), (d) => d.after < d.before);
   return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)),
-    h('p', { class: 'value' }, `Δ₀ᵇ ${short(value.delta0_balanced)} · ${ups} of ▲ above, ${downs} of ▼ below`), chart(draw, `${label}: confidence at ${names[1]} against ${names[0]}`));
+    h('p', { class: 'value' }, `Δ₀ᵇ ${short(value.delta0_balanced)} · change AUC ${short(value.change_auc)} · ${ups} of ▲ above, ${downs} of ▼ below`), chart(draw, `${label}: confidence at ${names[1]} against ${names[0]}`));
 }
 
 // A table of values as a heat map: rows and columns are checkpoints.

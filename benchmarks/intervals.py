@@ -1,0 +1,234 @@
+"""Coverage of the intervals of Δ₀ᵇ, Δᵇ and the change AUC in worlds with known truth.
+
+A world is a study with G gained and L lost questions, drawn from a truth. The table lists the
+share of worlds whose 95 % interval contains the truth, for the replicates of
+`persistcal.evaluation.directions` and for the class-stratified bootstrap. Differences are of
+two independent estimators with the same truth (so that 1 − coverage is the share of false
+claims), of two that agree on four questions in five, and to a constant estimator. A second
+table is of three checkpoints, whose three pairs share questions. The stratified bootstrap is
+tried in every fifth world.
+
+    python -m benchmarks.intervals [--worlds 1000] [--replicates 500] [--lost 1 2 5 …]
+
+prints the table of docs/validation.md in Markdown.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from persistcal.evaluation.directions import (
+    PSEUDO,
+    PSEUDO_AUC,
+    balanced_replicates,
+    change_auc_replicates,
+)
+from persistcal.evaluation.metrics import auc
+
+Array = NDArray[np.float64]
+KINDS = ("sign", "tied sign", "gap", "small gap", "change AUC")
+TRUTHS = (0.0, 0.3, 0.7, 0.9)
+LOST = (1, 2, 3, 5, 10, 20, 50)
+RATIOS = (1, 3, 8)
+NOISE = np.random.default_rng(0).normal(size=100_000)
+SHIFTS = {
+    truth: brentq(lambda a, t=truth: np.tanh(a + NOISE).mean() - t, -9, 9) for truth in TRUTHS
+}
+
+
+class World(NamedTuple):
+    """Values of four estimators, (4, n), the directions of questions, and the true metric.
+
+    The second estimator is independent of the first one, the third agrees with it on four
+    questions in five, and the fourth is constant.
+    """
+
+    values: Array
+    improvement: NDArray[np.bool_]
+    truth: float
+
+
+def values_of(
+    kind: str, truth: float, shape: tuple[int, ...], rng: np.random.Generator
+) -> Array:
+    """Draw values of a kind with a mean of `truth`; of small gaps a twentieth of it."""
+    if kind == "sign":
+        return np.where(rng.random(shape) < (1 + truth) / 2, 1.0, -1.0)
+    if kind == "tied sign":  # 60 % ties, or as many as the truth allows
+        ties = min(0.6, (1 - truth) * 0.8)
+        chance = rng.random(shape)
+        up = (1 - ties + truth) / 2
+        return np.where(chance < up, 1.0, np.where(chance < 1 - ties, -1.0, 0.0))
+    if kind == "gap":
+        return np.tanh(SHIFTS[truth] + rng.normal(size=shape))
+    return truth / 20 + 0.05 * rng.normal(size=shape)
+
+
+def draw_world(
+    kind: str, truth: float, sizes: tuple[int, int], rng: np.random.Generator
+) -> World:
+    """Draw a world of `sizes`, the numbers of gained and of lost questions."""
+    improvement = np.arange(sum(sizes)) < sizes[0]
+    shape = (3, sum(sizes))
+    if kind == "change AUC":
+        apart = np.sqrt(2) * norm.ppf((1 + truth) / 2)
+        values = rng.normal(size=shape) + apart * improvement
+        true = (1 + truth) / 2
+    else:
+        values = values_of(kind, truth, shape, rng)
+        true = truth / 20 if kind == "small gap" else truth
+    values[2] = np.where(rng.random(shape[1]) < 0.8, values[0], values[2])
+    return World(np.vstack([values, np.zeros(shape[1])]), improvement, true)
+
+
+def replicates_of(world: World, kind: str, rng: np.random.Generator, n: int) -> Array:
+    """Replicate the metric of the estimators as in a study: (4, n)."""
+    weights = rng.standard_exponential((world.values.shape[1], n))
+    made = []
+    for values in world.values:
+        if kind == "change AUC":
+            pseudo = rng.standard_gamma(PSEUDO_AUC, (4, n))
+            made.append(change_auc_replicates(values, world.improvement, weights, pseudo))
+        else:
+            pseudo = rng.standard_gamma(PSEUDO, (4, n))
+            made += [*balanced_replicates(values[None], world.improvement, weights, pseudo)]
+    return np.array(made)
+
+
+def stratified_of(world: World, kind: str, rng: np.random.Generator, n: int) -> Array:
+    """Replicate the metric of the estimators with each class resampled by itself: (4, n)."""
+    rows = [np.flatnonzero(world.improvement), np.flatnonzero(~world.improvement)]
+    counts = np.zeros((len(world.improvement), n), np.uint8)
+    for some in rows:
+        counts[some] = rng.multinomial(len(some), np.full(len(some), 1 / len(some)), n).T
+    if kind == "change AUC":
+        return np.array([auc(v, world.improvement, weights=counts) for v in world.values])
+    means = [world.values[:, some] @ counts[some].astype(float) / len(some) for some in rows]
+    return np.asarray((means[0] + means[1]) / 2)
+
+
+def contains(replicates: Array, truth: float) -> bool:
+    """Return whether the 95 % percentile interval contains the truth, but for rounding."""
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    return bool(low - 1e-9 <= truth <= high + 1e-9)
+
+
+def cell(
+    kind: str, truth: float, sizes: tuple[int, int], *, worlds: int, replicates: int, seed: int
+) -> dict[str, float]:
+    """Return the coverage of single values and of differences, now and stratified."""
+    rng = np.random.default_rng([seed, KINDS.index(kind), int(100 * truth), *sizes])
+    held: dict[str, list[bool]] = {}
+    nothing = 0.5 if kind == "change AUC" else 0.0  # what a constant estimator has
+    for number in range(worlds):
+        world = draw_world(kind, truth, sizes, rng)
+        methods = {"": replicates_of}
+        if number % 5 == 0:
+            methods[" before"] = stratified_of
+        for name, draw in methods.items():
+            made = draw(world, kind, rng, replicates)
+            targets = {
+                "alone": (made[0], world.truth),
+                "independent": (made[0] - made[1], 0.0),
+                "correlated": (made[0] - made[2], 0.0),
+                "constant": (made[0] - made[3], world.truth - nothing),
+            }
+            for label, (drawn, target) in targets.items():
+                held.setdefault(f"{label}{name}", []).append(contains(drawn, target))
+    return {name: float(np.mean(found)) for name, found in held.items()}
+
+
+def pairs_cell(
+    truth: float, n: int, *, worlds: int, replicates: int, seed: int
+) -> dict[str, float]:
+    """Return the coverage of the mean over three pairs of checkpoints that share questions.
+
+    A third of 3n questions is right at the first of three checkpoints alone, or at the second,
+    or at the third, so that each pair gains n and loses n, and shares n with each other pair. A
+    confidence is normal, higher by a constant if the answer is right.
+    """
+    rng = np.random.default_rng([seed, 99, int(100 * truth), n])
+    right = np.repeat(np.eye(3, dtype=bool), n, axis=1)
+    apart = np.sqrt(2) * norm.ppf((1 + truth) / 2)
+    true_auc = norm.cdf(apart)  # changes of ±apart with a variance of 2 each
+    held: dict[str, list[bool]] = {"Δ₀ᵇ": [], "Δ₀ᵇ difference": [], "change AUC": []}
+    for _ in range(worlds):
+        weights = rng.standard_exponential((3 * n, replicates))
+        made = np.zeros((2, replicates))
+        areas = np.zeros(replicates)
+        stated = rng.normal(size=(2, 3, 3 * n)) + apart * right
+        pseudo = rng.standard_gamma(PSEUDO, (2, 4, replicates))
+        of_auc = rng.standard_gamma(PSEUDO_AUC, (4, replicates))
+        for earlier, later in ((0, 1), (0, 2), (1, 2)):
+            asked = right[earlier] != right[later]
+            gained = right[later, asked]
+            change = stated[:, later, asked] - stated[:, earlier, asked]
+            for i in range(2):
+                follows = np.where(gained, 1, -1) * np.sign(change[i])
+                made[i] += balanced_replicates(
+                    follows[None], gained, weights[asked], pseudo[i]
+                )[0]
+            areas += change_auc_replicates(change[0], gained, weights[asked], of_auc)
+        held["Δ₀ᵇ"].append(contains(made[0] / 3, truth))
+        held["Δ₀ᵇ difference"].append(contains(made[0] - made[1], 0))
+        held["change AUC"].append(contains(areas / 3, float(true_auc)))
+    return {name: float(np.mean(found)) for name, found in held.items()}
+
+
+def one_pair(
+    kinds: Sequence[str], lost: Sequence[int], *, worlds: int, replicates: int, seed: int
+) -> Iterator[dict[str, object]]:
+    """Yield a row of coverage per kind, truth and numbers of questions."""
+    how = {"worlds": worlds, "replicates": replicates, "seed": seed}
+    for kind in kinds:
+        for few in lost:
+            for gained in sorted({*(ratio * few for ratio in RATIOS), 40}):
+                for truth in TRUTHS:
+                    found = cell(kind, truth, (gained, few), **how)
+                    yield {"kind": kind, "lost": few, "gained": gained, "truth": truth, **found}
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the least and the largest coverage per kind and number of lost questions."""
+    names = [c for c in rows if c not in ("kind", "lost", "gained", "truth")]
+    grouped = rows.groupby(["kind", "lost"], sort=False)[names]
+    low, high = grouped.min(), grouped.max()
+    shown = {
+        name: [f"{a:.3f}–{b:.3f}" for a, b in zip(low[name], high[name], strict=True)]
+        for name in names
+    }
+    return pd.DataFrame(shown, index=low.index).reset_index()
+
+
+def main() -> None:
+    """Print the tables in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=1000)
+    parser.add_argument("--replicates", type=int, default=500)
+    parser.add_argument("--lost", type=int, nargs="+", default=LOST)
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--pairs", action="store_true", help="only the pairs that share questions"
+    )
+    given = parser.parse_args()
+    how = {"worlds": given.worlds, "replicates": given.replicates, "seed": given.seed}
+    if not given.pairs:
+        rows = pd.DataFrame(one_pair(given.kinds, given.lost, **how))
+        print(summary(rows).to_markdown(index=False), "\n", flush=True)
+    shared = [
+        {"each direction": n, "truth": truth, **pairs_cell(truth, n, **how)}
+        for n in given.lost
+        for truth in TRUTHS
+    ]
+    print(pd.DataFrame(shared).to_markdown(index=False, floatfmt=".3f"))
+
+
+if __name__ == "__main__":
+    main()
