@@ -68,7 +68,7 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
     assert "<html" in (tmp_path / "several/report/index.html").read_text()
 
     backwards = read_study([*map(str, files[::-1])], from_logs={}, estimators=[])
-    tests = results.tests_of(backwards, results.Settings(5, 30, 17), lambda _: None)
+    tests = results.tests_of(backwards, results.Settings(5, 1, 30, 17), lambda _: None)
     states = pd.read_csv(tmp_path / "several/states.csv"), tests["states"]
     forth, back = (rows.query("metric == 'accuracy'") for rows in states)
     there = {(row.earlier, row.later): row.difference for row in forth.itertuples()}

@@ -62,7 +62,7 @@ def test_shape_means_and_conditionings():
     metrics = evaluate(make_predictions(), CHECKPOINTS, min_contrast=10)
     sets = sets_of(make_predictions(), CHECKPOINTS, min_contrast=10)
     assert len(sets) == 3 and sets["kept"].all()
-    # per estimator: seeds and their mean, 7 contrast metrics twice and 3 full ones
+    # per estimator: seeds and their mean, 8 contrast metrics twice and 3 full ones
     n_series = (3 + 1) + 3 * (1 + 1)
     assert len(metrics) == n_series * (2 * len(CONTRAST_METRICS) + len(FULL_METRICS))
     assert not metrics["value"].isna().any()
