@@ -22,7 +22,10 @@ def changes(folder, control=""):
         (*first, "oracle", "delta0_balanced", 0.2, 0.1, 0.3, 3, 0.0, 0.4),
         (*first, "verbalised", "auc", 0.5, 0.4, 0.6, 0, 0.4, 0.6),
         (*first, "verbalised", "delta0_balanced", 0.1, 0, 0.2, 1, None, None),
+        (*first, "oracle", "change_auc", 0.8, 0.7, 0.9, 3, None, None),
+        (*first, "verbalised", "change_auc", 0.9, None, None, 0, None, None),
         (*none, "oracle", "auc", None, None, None, 3, None, None),
+        (*none, "oracle", "change_auc", None, None, None, 3, None, None),
         (*none, "oracle", "delta0_balanced", None, None, None, 3, None, None),
     ]
     place = {"model": "m", "dataset": "d", "train_dataset": "d"}
@@ -32,7 +35,7 @@ def changes(folder, control=""):
     ]
     missing = ("", "", *[None] * 5)
     added = [above[0]] * 2 + [above[1]] * 2 if control else [missing] * 4
-    rows = [(*row, *more) for row, more in zip(rows, [*added, missing, missing], strict=True)]
+    rows = [(*row, *more) for row, more in zip(rows, [*added, *[missing] * 5], strict=True)]
     columns = [name for name in artifacts.CHANGES.schema.names if name not in place]
     columns.insert(7, columns.pop(columns.index("estimator")))
     table = pd.DataFrame(rows, columns=columns).assign(**place)
@@ -46,16 +49,22 @@ def test_table_has_the_wider_interval_and_says_what_is_undefined(tmp_path):
     described = {"function": "by_change", "artifact": "CHANGES", "settings": settings}
     tex, csv = make_plain_table([str(tmp_path / "changes.csv")], table=described)
     lost = r" & 0.600 $\to$ 0.750 \\"
-    first = r"Fine-tuning & 6 & 3 & Oracle & 0.200 [0.000, 0.400] & 0.700 [0.500, 0.900]"
+    first = (
+        r"Fine-tuning & 6 & 3 & Oracle & 0.200 [0.000, 0.400] & 0.800 [0.700, 0.900] & 0.700 "
+    )
+    first += "[0.500, 0.900]"
     assert first + lost in tex
-    assert r" &  &  & No adapter & 0.100 [0.000, 0.200] & 0.500 [0.400, 0.600]" + lost in tex
-    assert r"Same & 0 & 0 & Oracle & -- & -- & -- \\" in tex
-    assert r"Model, R\&D" in tex and csv.count("\n") == 7
+    assert (
+        r" &  &  & No adapter & 0.100 [0.000, 0.200] & 0.900 & 0.500 [0.400, 0.600]" + lost
+        in tex
+    )
+    assert r"Same & 0 & 0 & Oracle & -- & -- & -- & -- \\" in tex
+    assert r"Model, R\&D" in tex and csv.count("\n") == 10
 
 
 def test_figure_has_a_row_per_kind_and_markers_that_differ(tmp_path):
     figure = changes_figure(changes(tmp_path), only=[], **LABELS)
-    delta, auc = figure.axes
+    delta, _, auc = figure.axes
     assert [label.get_text() for label in delta.get_yticklabels()] == [
         "Fine-tuning\n+6 −3",
         "Same\n+0 −0",
