@@ -20,6 +20,9 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, whe
 _OWN_EDIT = "edit with a tool of your own and name its folder as repo"
 # Keys and values of earlier versions, and what took their place; `*` stands for any names.
 REMOVED = {
+    "training.random_streams": "draws depend on no library's defaults",
+    "recipes.*.random_streams": "draws depend on no library's defaults",
+    "estimators.*.recipe.random_streams": "draws depend on no library's defaults",
     "evaluation.chance": "flips by chance are no longer estimated",
     "models.*.pretraining.seed=[[]*": "make a config of each seed",
     "models.*.change.layer": _OWN_EDIT,

@@ -6,13 +6,13 @@ are the judge's; `recipe_data` turns that into one list of questions each.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from persistcal.confidence.prompts import confidence_prompt
 from persistcal.questions.at_checkpoint import asked_by
-from persistcal.training.schedule import Streams, random_labels
+from persistcal.training.schedule import random_labels
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,10 @@ def pool_sources(sources: Sequence[Questions]) -> Questions:
     }
 
 
-def randomise_labels(
-    source: Questions, *, checkpoint: str, seed: int, streams: Streams = "own"
-) -> Questions:
+def randomise_labels(source: Questions, *, checkpoint: str, seed: int) -> Questions:
     """Return `source` with independent fair coin flips as labels."""
     n = sum(len(question.labels) for question in source.values())
-    flips = iter(random_labels(n, checkpoint, seed, streams).tolist())
+    flips = iter(random_labels(n, checkpoint, seed).tolist())
     return {
         question_id: question._replace(labels=tuple(next(flips) for _ in question.labels))
         for question_id, question in source.items()
@@ -166,7 +164,6 @@ def recipe_data(
     data: str,
     labels: str,
     seed: int,
-    streams: Streams = "own",
 ) -> dict[str, Questions]:
     """Return the questions that each training checkpoint sees.
 
@@ -180,7 +177,7 @@ def recipe_data(
         Its own answers, those of the first source for all, or those of all sources.
     labels : {"judged", "random_later"}
         "random_later" replaces the labels of the last checkpoint by coin flips.
-    seed, streams : int, str
+    seed : int
         Of the coin flips; see `persistcal.training.schedule`.
     """
     if data == "own":
@@ -197,8 +194,7 @@ def recipe_data(
         raise ValueError(f"A recipe's data must be own, first or pooled, not {data!r}.")
     if labels == "random_later":
         later = checkpoints[-1]
-        how: dict[str, Any] = {"checkpoint": later, "seed": seed, "streams": streams}
-        seen[later] = randomise_labels(seen[later], **how)
+        seen[later] = randomise_labels(seen[later], checkpoint=later, seed=seed)
     elif labels != "judged":
         raise ValueError(f"A recipe's labels must be judged or random_later, not {labels!r}.")
     return seen

@@ -22,7 +22,6 @@ from persistcal.models import checks
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, CheckpointError
 from persistcal.store.files import FilePath, inside, read_text
 from persistcal.store.sealed import read_sealed, seal
-from persistcal.training.schedule import Streams
 
 
 class Adapter(dict[str, nn.Parameter]):
@@ -111,17 +110,12 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
 
 
 @torch.no_grad()
-def initialise(
-    adapter: Mapping[str, nn.Parameter], seed: int, streams: Streams = "own"
-) -> None:
+def initialise(adapter: Mapping[str, nn.Parameter], seed: int) -> None:
     r"""Set A to draws from U(-1/√n, 1/√n), n the layer's inputs, and B to zero.
 
-    The distribution is peft's default. With `own` streams the draws depend on seed and
-    parameter's name alone; with `released` ones they are those of peft after
-    ``torch.manual_seed(seed)``; never on the models or torch's global generator.
+    The distribution is peft's default. The draws depend on seed and parameter's name alone,
+    never on the models or torch's global generator.
     """
-    if streams == "released":
-        return _initialise_like_peft(adapter, seed)
     for name, parameter in adapter.items():
         if name.endswith("lora_B"):
             parameter.zero_()
@@ -129,23 +123,6 @@ def initialise(
         generator = np.random.default_rng([seed, *name.encode()])
         bound = 1 / math.sqrt(parameter.shape[1])
         parameter.copy_(torch.from_numpy(generator.uniform(-bound, bound, parameter.shape)))
-
-
-def _initialise_like_peft(adapter: Mapping[str, nn.Parameter], seed: int) -> None:
-    """Draw as peft does: layer by layer on the CPU, A and B as linear layers, then A anew."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def draw(parameter: Tensor) -> Tensor:
-        empty = torch.empty(parameter.shape)
-        return nn.init.kaiming_uniform_(empty, a=math.sqrt(5), generator=generator)
-
-    layers = [name.removesuffix(".lora_A") for name in adapter if name.endswith(".lora_A")]
-    for layer in layers:
-        first, second = adapter[f"{layer}.lora_A"], adapter[f"{layer}.lora_B"]
-        draw(first)
-        draw(second)
-        first.copy_(draw(first))
-        second.zero_()
 
 
 def adapter_files(

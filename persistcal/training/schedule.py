@@ -1,35 +1,21 @@
-"""What a seed draws for a training, the order of its questions, and its learning rates.
-
-Like the initial adapters (`persistcal.training.lora.initialise`), orders and random labels come
-from the project's `own` streams, or from those of the paper's `released` code, to retrace its
-adapters.
-"""
+"""What a seed draws for a training, the order of its questions, and its learning rates."""
 
 import math
 from collections.abc import Container, Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Streams = Literal["own", "released"]
-RANDOM_LABELS = 0x5EED5EED  # added to the seed in the released code
 
-
-def question_order(n: int, seed: int, streams: Streams) -> NDArray[np.intp]:
+def question_order(n: int, seed: int) -> NDArray[np.intp]:
     """Return in which order an epoch visits `n` questions."""
-    if streams == "own":
-        return np.random.default_rng(seed).permutation(n)
-    return np.random.RandomState(seed).permutation(n)
+    return np.random.default_rng(seed).permutation(n)
 
 
-def random_labels(n: int, checkpoint: str, seed: int, streams: Streams) -> NDArray[np.float64]:
+def random_labels(n: int, checkpoint: str, seed: int) -> NDArray[np.float64]:
     """Return `n` fair coin flips, in the order of questions and their candidates."""
-    if streams == "own":
-        flips = np.random.default_rng([seed, *checkpoint.encode()])
-        return flips.integers(0, 2, n).astype(float)
-    released = np.random.RandomState((seed + RANDOM_LABELS) % 2**32)
-    return released.binomial(1, 0.5, size=n).astype(float)
+    flips = np.random.default_rng([seed, *checkpoint.encode()])
+    return flips.integers(0, 2, n).astype(float)
 
 
 def learning_rate(step: int, n_steps: int, peak: float) -> float:
@@ -57,7 +43,6 @@ def question_batches(
     seed: int,
     epochs: int,
     batch_size: int,
-    streams: Streams = "own",
 ) -> list[list[str]]:
     """Return the questions of every step, epoch after epoch.
 
@@ -74,7 +59,7 @@ def question_batches(
     """
     batches = []
     for epoch in range(epochs):
-        order = question_order(len(question_ids), seed + epoch, streams)
+        order = question_order(len(question_ids), seed + epoch)
         visited = [question_ids[i] for i in order if question_ids[i] in answered]
         batches += [
             visited[start : start + batch_size] for start in range(0, len(visited), batch_size)

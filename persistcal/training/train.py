@@ -22,7 +22,7 @@ from persistcal.training.data import Questions
 from persistcal.training.lora import Adapter, initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient
 from persistcal.training.ranks import check_equal, copy_from_first, index
-from persistcal.training.schedule import Streams, learning_rate, question_batches
+from persistcal.training.schedule import learning_rate, question_batches
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,6 @@ class Optimisation:
     epochs: int
     batch_size: int  # questions of a step
     micro_batch: int  # candidates in a forward pass at most; halved where memory is too small
-    streams: Streams = "own"  # see `persistcal.training.schedule`
 
 
 def prepare(
@@ -127,11 +126,10 @@ def train_adapter(
         seed=seed,
         epochs=how.epochs,
         batch_size=how.batch_size,
-        streams=how.streams,
     )
     if not batches:
         raise ValueError("No training question has an answer; check the split and the beams.")
-    initialise(trainee.adapter, seed, how.streams)
+    initialise(trainee.adapter, seed)
     optimizer = AdamW(
         trainee.adapter.whole, lr=how.lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
     )

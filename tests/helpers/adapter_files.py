@@ -58,7 +58,6 @@ def training_job(folder, names, to, seeds=SEEDS, **changes):
             "epochs": 2,
             "batch_size": 5,
             "micro_batch": 32,
-            "streams": "own",
         },
     }
     for record in records.values():

@@ -184,6 +184,8 @@ resutls: x
 > config: resutls is not a known key; did you mean 'results'
 evaluation: {chance: true}
 > evaluation\.chance is no longer a key: .* use the tag v0\.2-complete
+training: {random_streams: own}
+> training\.random_streams is no longer a key: .* use the tag v0\.2-complete
 study: {models: [olmo3-7B]}
 > study\.models names 'olmo3-7B'.*'olmo3-7b'
 study: {datasets: [trivia]}

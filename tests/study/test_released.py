@@ -26,7 +26,6 @@ def test_the_overlay_is_a_config_of_the_papers_study_and_changes_what_is_documen
         "judge.form",
         "judge.request.reasoning_effort",
         "judge.request.max_completion_tokens",
-        "training.random_streams",
         "scoring.head",
     }
 

@@ -3,14 +3,12 @@
 import math
 from itertools import chain
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from persistcal.training.data import (
     TrainingQuestion,
     pool_sources,
-    randomise_labels,
     recipe_data,
     training_ids,
     training_questions,
@@ -138,34 +136,6 @@ def test_random_labels_of_the_later_checkpoint():
     assert labels(17) == drawn
     assert labels(18) != drawn
     assert labels(17, later="later") != drawn
-
-
-def test_released_random_labels_are_those_of_the_released_generator():
-    """One draw for all of the later checkpoint's candidates, question by question."""
-    many = {
-        f"q{i}": TrainingQuestion(("a",) * (1 + i % 2), (), (1.0,) * (1 + i % 2))
-        for i in range(40)
-    }
-    how = {"data": "own", "labels": "random_later", "streams": "released"}
-    seen = recipe_data({"a": many, "b": many}, ["a", "b"], seed=17, **how)
-    # 0x5EED5EED is 1592614637, and 17 more
-    flips = np.random.RandomState(1592614637 + 17).binomial(1, 0.5, size=60)
-    assert [label for q in seen["b"].values() for label in q.labels] == flips.tolist()
-    assert seen["a"] == many
-    assert recipe_data({"a": many, "b": many}, ["a", "b"], seed=18, **how) != seen
-    largest = 2**32 - 1  # beyond which NumPy takes no seed
-    randomise_labels(many, checkpoint="b", seed=largest, streams="released")
-
-
-def test_released_order_of_questions_is_that_of_the_released_generator():
-    ids = [f"q{i}" for i in range(37)]
-    how = {"seed": 17, "epochs": 2, "batch_size": 16, "streams": "released"}
-    batches = question_batches(ids, ids, **how)
-    for epoch, seed in enumerate((17, 18)):
-        shuffled = list(range(37))
-        np.random.RandomState(seed).shuffle(shuffled)
-        visited = chain(*batches[3 * epoch : 3 * epoch + 3])
-        assert list(visited) == [ids[i] for i in shuffled]
 
 
 def test_learning_rate_has_three_stages():

@@ -120,24 +120,6 @@ def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind):
     assert max(p.grad.abs().max() for p in trainee.adapter.values()) > 1e-3
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("olmo3", 17), ("llama", 18)])
-def test_released_streams_draw_the_adapter_that_peft_does(kind, seed):
-    """After torch.manual_seed, as the released code makes the first checkpoint's adapter."""
-    model = tiny_model(kind)
-    torch.manual_seed(seed)
-    _, drawn = adapted_by_peft(model)
-    adapter = share_adapter([tiny_model(kind, s) for s in range(2)], **SIZE)
-    before = torch.get_rng_state()
-    initialise(adapter, seed, "released")
-    assert torch.equal(torch.get_rng_state(), before)
-    assert adapter.keys() == drawn.keys()
-    for name, parameter in adapter.items():
-        assert torch.equal(parameter, drawn[name]), name
-    assert any(name.endswith("lora_A") and p.abs().min() > 0 for name, p in adapter.items())
-    initialise(adapter, seed)
-    assert not any(torch.equal(p, drawn[n]) for n, p in adapter.items() if "lora_A" in n)
-
-
 @pytest.mark.parametrize("head", ["float32", "model"])
 def test_the_loss_is_that_of_the_logits_of_the_head(head):
     model, data = tiny_model(dtype=torch.bfloat16), toy_data(3)

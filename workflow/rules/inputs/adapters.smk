@@ -55,6 +55,5 @@ def optimisation(wildcards):
     recipe = study.recipe(wildcards.recipe)
     return {
         "lr": recipe["learning_rate"],
-        "streams": recipe["random_streams"],
         **{key: recipe[key] for key in ("epochs", "batch_size", "micro_batch")},
     }

@@ -49,10 +49,10 @@ def train_adapters(
     ids = training_ids(asked_by(questions, None))
     files, histories = [], []
     for seed in plan.seeds:
-        drawn: dict[str, Any] = {"seed": seed, "streams": optimisation.streams}
+        chosen: dict[str, Any] = {"data": plan.data, "labels": plan.labels, "seed": seed}
         seen: dict[str, Any] = {}
         for names, own in read:
-            of = recipe_data(own, plan.checkpoints, data=plan.data, labels=plan.labels, **drawn)
+            of = recipe_data(own, plan.checkpoints, **chosen)
             seen |= {name: of[name] for name in names}
         seen = {name: seen[name] for name in plan.checkpoints}
         history = train.train_adapter(
