@@ -77,7 +77,7 @@ rule study:
         rules.collect_significance.output,
         rules.collect_states.output,
         rules.measure_pairs.output,
-        rules.compare_with_paper.output,
+        rules.compare_with_paper.output if OF_PAPER else [],
         tables_made(TABLES),
         reports(),
         rules.make_page.output.page,
@@ -104,7 +104,7 @@ rule all:
             [
                 rules.collect_all_metrics.output,
                 rules.collect_all_significance.output,
-                rules.compare_all_with_paper.output,
+                rules.compare_all_with_paper.output if OF_PAPER else [],
                 reports_of_analyses(),
                 rules.make_full_page.output.page,
             ]

@@ -1,5 +1,6 @@
 """The choices by which the paper, its released code and a study can differ."""
 
+import csv
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,6 +28,17 @@ def settings_compared(config: Mapping[str, Any], project: Path) -> str:
     if study["source"] == "release":
         chosen = {place: value for place, value in chosen.items() if "posthoc" in place}
     return "; ".join(f"{'.'.join(at)}: {json.dumps(value)}" for at, value in chosen.items())
+
+
+def shares_cells(labels: Mapping[str, Mapping[str, str]], printed: Path) -> bool:
+    """Return whether the paper has `printed` a number about a model and dataset of a study.
+
+    Both go by their display names, `labels`.
+    """
+    known = set(labels["models"].values()), set(labels["datasets"].values())
+    with printed.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        return any(row["model"] in known[0] and row["eval_dataset"] in known[1] for row in rows)
 
 
 def _places(node: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

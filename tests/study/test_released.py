@@ -5,7 +5,7 @@ from configs import overlaid, shipped
 from workflow_runs import ROOT
 
 from study.check import check_config
-from study.released import settings_compared
+from study.released import settings_compared, shares_cells
 
 
 @pytest.fixture
@@ -50,3 +50,11 @@ def test_of_what_was_made_elsewhere_only_the_choices_made_here_are_named(config)
     )
     config["study"]["predictions"] = "mine.csv"
     assert settings_compared(config, ROOT) == "study.predictions: mine.csv"
+
+
+def test_only_studies_of_the_papers_models_and_datasets_are_compared():
+    paper = ROOT / "resources/paper/results.csv"
+    labels = {"models": {"mine": "Olmo 3 7B"}, "datasets": {"own": "TriviaQA", "two": "Quiz"}}
+    assert shares_cells(labels, paper)
+    assert not shares_cells({**labels, "datasets": {"two": "Quiz"}}, paper)
+    assert not shares_cells({**labels, "models": {"olmo3-7b": "Atlas"}}, paper)

@@ -18,7 +18,6 @@ COLLECTED = {
     "measure_pairs": 1,
     "check_thresholds": 1,
     "measure_subsets": 1,
-    "compare_with_paper": 1,
     "make_table": 1,
     # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
     "make_plain_table": 8,
@@ -95,7 +94,6 @@ def chosen_with(*estimators):
 SHOWN = {
     "collect_metrics": 1,
     "collect_significance": 1,
-    "compare_with_paper": 1,
     # of the CSV that metrics are collected beside, and the other six
     "make_plain_table": 8,
     "measure_pairs": 1,
@@ -149,7 +147,6 @@ def test_one_more_table_costs_only_itself(study, tmp_path):
         "make_table": 1,
         # which collects its tests, and the intervals beside them
         "collect_significance": 1,
-        "compare_with_paper": 1,
         "draw_figure": 1,
         "make_page": 1,
     }

@@ -4,7 +4,7 @@
 include: "inputs/report.smk"
 
 
-from study.released import settings_compared
+from study.released import settings_compared, shares_cells
 
 EVALUATED_LABELS = {
     **study.labels,
@@ -36,11 +36,14 @@ rule make_table:
         "../scripts/report/make_table.py"
 
 
+PRINTED = find_file("resources/paper/results.csv")
+
+
 rule compare_with_paper:
     input:
         intervals=rules.collect_significance.output.intervals,
         tables=expand(rules.make_table.output.csv, table=TABLES),
-        paper=find_file("resources/paper/results.csv"),
+        paper=PRINTED,
     output:
         comparison=f"{RESULTS}/paper_comparison.csv",
     log:
@@ -60,12 +63,15 @@ use rule compare_with_paper as compare_all_with_paper with:
         tables=expand(
             rules.make_table.output.csv, table=[*TABLES, *study.further_tables]
         ),
-        paper=find_file("resources/paper/results.csv"),
+        paper=PRINTED,
     output:
         comparison=f"{RESULTS}/all/paper_comparison.csv",
     log:
         f"{LOGS}/compare_all_with_paper.log",
 
+
+# Studies that share no model and dataset with the paper have nothing to compare.
+OF_PAPER = shares_cells(study.labels, Path(PRINTED))
 
 CHECKPOINT_LABELS = {
     m: {c: study.labels_of(m).get(c, c) for c in study.evaluation(m)} for m in MODELS
