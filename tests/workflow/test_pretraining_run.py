@@ -37,6 +37,9 @@ def test_confounds_are_of_every_attribute(folder):
         "popularity",
         "first_letter",
         "length",
+        "answer_length",
+        "answer_popularity",
+        "answer_rarity",
     }
 
 
