@@ -3,6 +3,7 @@
 No text becomes a number or moves to another column on the way.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -22,10 +23,9 @@ import pyarrow.parquet as pq
 
 from persistcal.evaluation.ties import round_narrow
 from persistcal.imports.user_tables import UserTableError
-from persistcal.store.csv_text import decode, delimiter_of, encoding_of
 from persistcal.store.files import sha256
 
-MOST_UNZIPPED = 2**31  # bytes: a file of some megabytes may hold a thousand times as many
+DELIMITERS = ",;\t"
 BATCH = 1 << 17  # rows
 
 EMPTY = "is empty; give a heading and a row for each answer"
@@ -87,9 +87,9 @@ def read_rows(
     if kind == ".parquet":
         return _parquet(content)
     if kind == ".csv":
-        return _csv(decode(content), known, lists)
+        return _csv(_decode(content), known, lists)
     if kind == ".jsonl":
-        return pd.DataFrame(_json_objects(decode(content)), dtype=object)
+        return pd.DataFrame(_json_objects(_decode(content)), dtype=object)
     raise ValueError(f"files of kind {kind!r} are not read; give .jsonl, .csv or .parquet")
 
 
@@ -97,23 +97,48 @@ def columns_of(path: str, *, known: Collection[str]) -> list[str]:
     """Return the names of a file's columns; those of JSON lines are found by reading all."""
     kind = kind_of(path)
     if kind == ".csv":
-        return _heading(path, known)[2]
+        return _heading(path, known)[1]
     if kind == ".parquet":
         return pq.read_schema(path).names
     return list(read_file(path, known=known).columns)
 
 
-def _heading(path: str, known: Collection[str]) -> tuple[str, str, list[str]]:
-    """Return encoding and delimiter of a CSV file, and the names of its columns."""
+def _decode(content: bytes, *, whole: bool = True) -> str:
+    """Return the UTF-8 text of a file, or of its beginning where it is not the `whole`."""
+    if b"\0" in content:
+        raise ValueError("holds zero bytes, as UTF-16 does; save it as UTF-8")
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(content, final=whole)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = f"byte 0x{content[error.start]:02X} in line {line}"
+        raise ValueError(f"is not UTF-8 text ({byte}); save it as UTF-8") from error
+
+
+def delimiter_of(text: str, known: Collection[str]) -> str:
+    r"""Return the delimiter that parts the heading of `text` into `known` names, else a comma.
+
+    >>> delimiter_of("question;answers\nWhy?;So, and so", {"question", "answers"})
+    ';'
+    """
+    heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
+    for delimiter in DELIMITERS:
+        names = next(csv.reader([heading], delimiter=delimiter), [])
+        if len(names) > 1 and set(names) <= set(known):
+            return delimiter
+    return ","
+
+
+def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
+    """Return the delimiter of a CSV file, and the names of its columns."""
     with pa.input_stream(path) as file:  # unzips what ends in .gz
         beginning = file.read(1 << 16)
-    text = decode(beginning, whole=False).lstrip("\r\n")
+    text = _decode(beginning, whole=False).lstrip("\r\n")
     if not text.strip():
         raise ValueError(EMPTY)
     delimiter = delimiter_of(text, known)
     first = re.split("[\r\n]", text, maxsplit=1)
-    encoding = encoding_of(beginning).removesuffix("-sig")
-    return encoding, delimiter, next(csv.reader(first, delimiter=delimiter), [])
+    return delimiter, next(csv.reader(first, delimiter=delimiter), [])
 
 
 def read_batches(
@@ -139,11 +164,11 @@ def read_batches(
         return
     if kind != ".csv":
         raise ValueError("is no .csv, .jsonl or .parquet file; save it as one")
-    encoding, delimiter, columns = _heading(path, known)
+    delimiter, columns = _heading(path, known)
     check(columns)
     with pyarrow.csv.open_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(use_threads=False, encoding=encoding),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
         # As text, so that a wrong value is met with its row and not by the reader.
         convert_options=pyarrow.csv.ConvertOptions(
@@ -166,14 +191,6 @@ def _unzipped(content: bytes) -> bytes:
     if not content.startswith(b"\x1f\x8b"):
         return content
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            size = 0  # measured before it is kept
-            while part := file.read(2**20):
-                if (size := size + len(part)) > MOST_UNZIPPED:
-                    raise ValueError(
-                        f"unpacks to more than {MOST_UNZIPPED:,} bytes; split it, or give it "
-                        "unpacked"
-                    )
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error

@@ -3,7 +3,6 @@
 Modules
 -------
 artifacts: the tables that rules hand to each other, and their names in annotations
-csv_text: encoding and delimiter of a user's text file, where the file makes them certain
 figures: figures as files, whole or not at all
 entailment_cache: answers of an entailment model on disk, shared by all jobs
 files: files by their paths: read, written whole or not at all, and known by a digest

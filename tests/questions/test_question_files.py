@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import logging
-import tracemalloc
 
 import pandas as pd
 import pytest
@@ -54,7 +53,7 @@ ANSWERS = TEXTS.filter(bool)
     st.lists(st.tuples(*[TEXTS] * 5), min_size=1, max_size=5),
     st.sampled_from(",;\t"),
     st.sampled_from(["\n", "\r\n", "\r"]),
-    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),
+    st.sampled_from(["utf-8", "utf-8-sig"]),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     st.booleans(),
 )
@@ -234,7 +233,7 @@ def test_the_digest_of_the_file_goes_with_the_table_and_to_the_log(tmp_path, cap
 
 CUT = gzip.compress(b"question,answers\n" * 9, mtime=0)[:-9]
 CSV = {
-    b"question,answers\nWhy?,caf\xe9\n": r"is not utf-8 text \(byte 0xE9 in line 2\), .* UTF-8",
+    b"question,answers\nWhy?,caf\xe9\n": r"UTF-8 text \(byte 0xE9 in line 2\); save it as",
     b"question,answers,answers\na,b,c\n": "column 'answers' is there twice",
     b'question,answers,split\nWhy?,"[""a"", ""b""]",test\n': "'answers' of row 1 is",
     b"question,answers,split\nWhy?,\"['a', 'b']\",test\n": "is the text of a list",
@@ -264,7 +263,7 @@ JSONL = {  # after a split
     b'"question": "a", "answers": "b\\rc"}': "row 1 has a line break, which",
 }
 OTHER = [
-    ("q.jsonl", "{}".encode("utf-16-le"), "holds zero bytes, as UTF-16 without"),
+    ("q.jsonl", "{}".encode("utf-16"), "holds zero bytes, as UTF-16 does; save"),
     ("q.jsonl", b"[" * 100_000, "line 1 is not JSON .maximum recursion depth"),
     ("q.csv.gz", CUT, "is not a whole gzip file"),
     ("q.xz", b"", r"files of kind '\.xz' are not read; give \.jsonl, \.csv or"),
@@ -283,20 +282,6 @@ def test_what_is_not_certain_is_one_sentence(tmp_path, name, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         read(tmp_path / name, content)
     assert str(caught.value).startswith(f"{tmp_path / name}: ")
-
-
-def test_what_unpacks_to_more_than_is_read_takes_no_memory(monkeypatch):
-    """A megabyte of zeros is a kilobyte of gzip."""
-    monkeypatch.setattr("persistcal.imports.user_files.MOST_UNZIPPED", 2**22)
-    content = gzip.compress(bytes(2**26), mtime=0)
-    assert len(content) < 2**17
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match="unpacks to more than 4,194,304 bytes; split it"):
-            rows_of(content)
-        assert tracemalloc.get_traced_memory()[1] < 2**23
-    finally:
-        tracemalloc.stop()
 
 
 CHOICE = [
