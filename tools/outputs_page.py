@@ -1,6 +1,6 @@
 """Write docs/outputs.md, the columns of every table, from the schemas and their meanings.
 
-`make outputs` runs it; a test holds the page to it.
+`make outputs` runs it; a test compares the page with it.
 """
 
 from pathlib import Path

@@ -5,7 +5,7 @@ Modules
 accuracy: accuracy of each checkpoint
 adapter_variance: variance of hidden states over the adapters of several seeds
 agreement: agreement of two states in which questions became wrong since a third one
-answer_baselines: baselines that know the text of an answer only
+answer_baselines: baselines from the text of an answer only
 confounds: scores of baselines that know each checkpoint's accuracy on groups of questions only
 headroom: gain of the oracle over an external verifier, and its backbone's error rate
 transfer: transfer matrices: AUC of adapters trained at one checkpoint and used at each

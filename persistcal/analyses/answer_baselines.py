@@ -1,8 +1,8 @@
-"""Baselines that know the text of an answer, but neither the question nor the checkpoint.
+"""Baselines from the text of an answer, without the question and the checkpoint.
 
-An answer's rarity or length can tell right from wrong answers. Its change between two
-checkpoints then follows the change of correctness, without any look at a checkpoint. So does an
-outside verifier. An estimator that is not above these baselines need not know more.
+Wrong answers can be more common or shorter than right ones. The change of such an attribute
+between two checkpoints then follows the change of correctness. An estimator that is not above
+these baselines need not contain more.
 """
 
 from collections import Counter

@@ -3,7 +3,7 @@
 Modules
 -------
 arrange: the predictions of one model and dataset as arrays, or why they cannot be arranged
-changes: metrics of named kinds of change, and how far they are above those of a control
+changes: metrics of named kinds of change, and their differences from a control
 comparisons: states against each other: two checkpoints of a model, two models, and trends
 conditioning: confidences in the two answers to a question, given that exactly one is right
 contrast: the questions that exactly one of two checkpoints answers correctly

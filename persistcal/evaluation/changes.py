@@ -1,4 +1,4 @@
-"""Metrics of named kinds of change, and how far they are above those of a control."""
+"""Metrics of named kinds of change, and their differences from a control."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -27,8 +27,7 @@ ABOVE = [
     "above_seeds_lower_2_5pct",
     "above_seeds_upper_97_5pct",
 ]
-LEAST_FLIPS = 5  # in each direction of each pair, for a difference from the control
-OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # what is told of a kind of change
+OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # the metrics of a kind of change
 
 
 class Kind(NamedTuple):
@@ -60,8 +59,7 @@ def metrics_of_changes(
         Pairs of checkpoints, the earlier one first, by the kind of change between them.
         Kinds without a pair among a model's checkpoints are skipped.
     controls : mapping of str to str
-        The kind that is the control of a kind. It is the control in the same model, or else in
-        the only other model that has it.
+        The control of each kind, in the same model or else in the only other model that has it.
 
     Returns
     -------
@@ -71,7 +69,7 @@ def metrics_of_changes(
         are mean confidences in the answers to the questions that are lost, of the earlier
         checkpoint, which are right, and of the later one. `above_control` is the value minus
         the control's; its interval uses the same replicates of questions and the same seeds.
-        It is NaN if a pair of either kind has fewer than `LEAST_FLIPS` gained or lost
+        It is NaN if a pair of either kind has fewer than `min_direction` gained or lost
         questions.
     """
     named = predictions.assign(
@@ -98,7 +96,7 @@ def metrics_of_changes(
         above = pd.DataFrame(columns=[*MEMBER, "metric", *ABOVE])
         if control:
             other, others, _ = how.draw(of_control, beside=pairs)
-            if all(map(_has_enough, [*sets, *others])):
+            if all(min(_flips(pair)) >= min_direction for pair in (*sets, *others)):
                 above = _above(drawn, other)
         found = found.merge(above.astype(dict.fromkeys(ABOVE, float)), how="left")
         about = {**kind._asdict(), "control": control.change if control else ""}
@@ -109,7 +107,7 @@ def metrics_of_changes(
 
 
 class _How(NamedTuple):
-    """What the replicates of all kinds of change are made of."""
+    """Predictions and settings that the replicates of all kinds of change share."""
 
     predictions: pd.DataFrame
     order: Sequence[str]
@@ -171,12 +169,13 @@ def _of_changes(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["scope"] == "contrast") & rows["metric"].isin(OF_CHANGES)]
 
 
-def _has_enough(pair: ContrastSet) -> bool:
-    return min(pair.improvement.sum(), (~pair.improvement).sum()) >= LEAST_FLIPS
+def _flips(pair: ContrastSet) -> tuple[int, int]:
+    """Return the numbers of gained and lost questions."""
+    return int(pair.improvement.sum()), int((~pair.improvement).sum())
 
 
 def _above(drawn: Replicates, control: Replicates) -> pd.DataFrame:
-    """Return how far the metrics of a change are above those of its control."""
+    """Return the metrics of a change minus the metrics of its control, with intervals."""
     rows = []
     for metric in OF_CHANGES:
         key = "odds", "contrast", metric

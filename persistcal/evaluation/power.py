@@ -14,6 +14,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom, multivariate_normal, norm
 
+from persistcal.evaluation.directions import MIN_DIRECTION
+
 LEVEL, POWER = 0.05, 0.8
 MOST_QUESTIONS = 10_000_000
 
@@ -126,8 +128,10 @@ def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
     """Return the smallest difference of two Δ₀ᵇ that n questions find; NaN if there is none.
 
     The largest difference is 2 (1 − agreement): one estimator is right about each question
-    where the two disagree.
+    where the two disagree. With fewer than 5 gained or lost questions there is none.
     """
+    if n < _questions_at_least(flips):
+        return float("nan")
     error = delta0_error(flips, n, agreement)
     # d = m √(error² − d² s / 4), where s is 1 / gained + 1 / lost
     of_difference = error**2 / (4 * (1 - agreement))
@@ -146,7 +150,13 @@ def delta0_questions(flips: Flips, difference: float, agreement: float) -> int |
     """
     if difference > 2 * (1 - agreement):
         return None
-    return _questions(difference, delta0_error(flips, 1, agreement, difference), 1)
+    needed = _questions(difference, delta0_error(flips, 1, agreement, difference), 1)
+    return max(needed, _questions_at_least(flips))
+
+
+def _questions_at_least(flips: Flips) -> int:
+    """Return how many questions have enough gained and lost ones among them."""
+    return int(np.ceil(MIN_DIRECTION / min(flips) - 1e-9))
 
 
 def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:

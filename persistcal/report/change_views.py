@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from persistcal.evaluation.changes import LEAST_FLIPS
 from persistcal.evaluation.measures import MEASURES
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.drawing import (
@@ -105,7 +104,7 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         caption += (
             f" The control ({controls}) changes answers, but no knowledge. Differences from it "
             "have paired intervals; they are missing if a pair of the change or of the control "
-            f"has fewer than {LEAST_FLIPS} gained or lost questions."
+            "has too few gained or lost questions (`evaluation.min_direction`)."
         )
     body = tabular("lrrl" + "c" * (len(heads) - 4), [line(heads)], groups)
     return Printed(floating(body, caption=caption, label="by-change", shrink=True), rows)

@@ -122,7 +122,7 @@ def against_control(*frames, replicates=200):
         frame["model"].iloc[0]: [c for c in STATES if c in set(frame["checkpoint"])]
         for frame in frames
     }
-    how = {"min_direction": 1, "n_replicates": replicates, "seed": 1}
+    how = {"min_direction": 5, "n_replicates": replicates, "seed": 1}
     how |= {"controls": {"Change": "Control"}}
     return measure_changes([pd.concat(frames)], checkpoints=models, changes=PAIRS, **how)
 
@@ -211,7 +211,7 @@ def claims_of_equal_effects(seed, worlds, n=60):
             confidence[state] = np.where(gains == follows, 0.6, 0.4)
         as_numbers = {state: values.astype(int) for state, values in correct.items()}
         frames.append(of_states(as_numbers, confidence).assign(estimator=f"e{world}"))
-    how = {"min_direction": 1, "n_replicates": 100, "seed": 1}
+    how = {"min_direction": 5, "n_replicates": 100, "seed": 1}
     how |= {"controls": {"Change": "Control"}}
     rows = metrics_of_changes(pd.concat(frames), {"m": STATES}, PAIRS, **how)
     rows = rows[(rows["change"] == "Change") & (rows["metric"] == "delta0_balanced")]

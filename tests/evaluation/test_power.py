@@ -69,6 +69,12 @@ def test_questions_and_differences_of_delta0_agree():
     # 220 gained and 38 lost of 2,000, agreement .7, for .1: the variance of a difference of
     # signs is 4 x .3 - .01 = 1.19, (2.8016 / .1)² x 1.19 / 4 x (1 / .11 + 1 / .019)
     assert delta0_questions(Flips(0.11, 0.019), 0.1, 0.7) == 14413
+    # .5 takes (2.8016 / .5)² x .95 / 4 x (1 / .4 + 1 / .01) = 764.3 questions, of which 7 are
+    # lost; 1.9 would take 20, of which none is, so that it takes the 500 with 5 lost ones
+    assert delta0_questions(Flips(0.4, 0.01), 0.5, 0.7) == 765
+    assert delta0_questions(Flips(0.4, 0.01), 1.9, 0.01) == 500
+    assert np.isnan(delta0_difference(Flips(0.4, 0.01), 499, 0.01))
+    assert delta0_difference(Flips(0.4, 0.01), 500, 0.01) < 2
     # estimators that agree on .7 of the signs differ by 2 x .3 at most
     assert delta0_questions(FLIPS, 0.61, 0.7) is None
     assert np.isnan(delta0_difference(Flips(0.02, 0.0025), 2000, 0.7))
