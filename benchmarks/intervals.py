@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from persistcal.evaluation.directions import (
     PSEUDO,
@@ -144,6 +144,22 @@ def cell(
     return {name: float(np.mean(found)) for name, found in held.items()}
 
 
+def exact_cell(truth: float, sizes: tuple[int, int], *, draws: int = 8000) -> float:
+    """Return the coverage of Δ₀ᵇ of one estimator without ties, over all possible counts."""
+    rng, drawn, chance = np.random.default_rng(1), [], []
+    for n in sizes:
+        followed = np.arange(n + 1)[:, None]
+        share = rng.beta(followed + PSEUDO, n - followed + PSEUDO, (n + 1, draws))
+        centre = (followed + PSEUDO) / (n + 2 * PSEUDO)
+        drawn.append(2 * np.clip(centre + np.sqrt((n + 2) / n) * (share - centre), 0, 1) - 1)
+        chance.append(binom.pmf(followed[:, 0], n, (1 + truth) / 2))
+    covered = 0.0
+    for lost, its_chance in zip(drawn[1], chance[1], strict=True):
+        low, high = np.quantile((drawn[0] + lost) / 2, [0.025, 0.975], axis=1)
+        covered += its_chance * float(chance[0] @ ((low <= truth) & (truth <= high)))
+    return covered
+
+
 def pairs_cell(
     truth: float, n: int, *, worlds: int, replicates: int, seed: int
 ) -> dict[str, float]:
@@ -217,7 +233,14 @@ def main() -> None:
     parser.add_argument(
         "--pairs", action="store_true", help="only the pairs that share questions"
     )
+    parser.add_argument("--exact", action="store_true", help="Δ₀ᵇ alone, over all counts")
     given = parser.parse_args()
+    if given.exact:
+        for few in given.lost:
+            sizes = [(gained, few) for gained in (few, 3 * few, 8 * few, 40)]
+            found = [exact_cell(truth, both) for both in sizes for truth in TRUTHS]
+            print(f"| {few} | {min(found):.3f}–{max(found):.3f} |", flush=True)
+        return
     how = {"worlds": given.worlds, "replicates": given.replicates, "seed": given.seed}
     if not given.pairs:
         rows = pd.DataFrame(one_pair(given.kinds, given.lost, **how))
