@@ -1,25 +1,56 @@
-"""Write what each estimator scored in a study into docs/estimators.md, and show its figure.
+"""Write the scores of each estimator of a study into docs/estimators.md, and copy its figure.
 
 `python -m tools.leaderboard results/atlas atlas` takes both from what its target `all` made.
 """
 
 import shutil
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.replicates import Replicates, from_table
+from persistcal.evaluation.simultaneous import compare_estimators
 from persistcal.store import artifacts
 from study.config_files import over_defaults
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "estimators.md"
+COLUMNS = [("full", "auc"), ("contrast", "auc"), ("contrast", "delta0_balanced")]
+Best = Mapping[tuple[str, str], tuple[str, set[str]]]  # by scope and metric
 FIGURE = ROOT / "docs" / "images" / "leaderboard.png"
 BEGIN, END = "<!-- scores -->\n", "<!-- end of scores -->\n"
+LEGEND = (
+    "**Bold**: best of its column. \\*: cannot be distinguished from the best, by simultaneous "
+    "95 %\nintervals of all pairs of these estimators.\n\n"
+)
 HEAD = "| estimator | full AUC | contrast AUC | falls by | Δ₀ᵇ |\n|---|--:|--:|--:|--:|\n"
 
 
-def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
+def best_sets(replicates: Replicates, dataset: str, labels: Collection[str]) -> Best:
+    """Return the best estimator of each column, and those that are not distinguished from it.
+
+    Only estimators of `labels` that were trained on `dataset` are compared.
+    """
+    chosen = {
+        i: name
+        for i, (trained_on, name) in enumerate(replicates.estimators)
+        if trained_on == dataset and name in labels
+    }
+    found = {}
+    for scope, metric in COLUMNS:
+        key = ("odds", scope, metric)
+        compared = compare_estimators(replicates, list(chosen), key)
+        best = np.nanargmax(replicates.observed[key][list(chosen)])
+        names = list(chosen.values())
+        near = {name for name, kept in zip(names, compared.in_best_set, strict=True) if kept}
+        found[scope, metric] = names[best], near
+    return found
+
+
+def rows(intervals: pd.DataFrame, labels: dict[str, str], best: Best) -> str:
     """Return a Markdown row for each estimator of `labels`, the highest contrast AUC first.
 
     Those that were trained on another dataset than the evaluated one are left out.
@@ -32,7 +63,10 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str]) -> str:
     def cell(scope: str, metric: str, name: str) -> tuple[float, str]:
         row = scores[scope, metric, name]
         ends = f"[{row['lower_2_5pct']:.3f}, {row['upper_97_5pct']:.3f}]"
-        return row["value"], f"{row['value']:.3f} {ends}"
+        first, near = best[scope, metric]
+        value = f"{row['value']:.3f}"
+        value = f"**{value}**" if name == first else value + r"\*" * (name in near)
+        return row["value"], f"{value} {ends}"
 
     lines = []
     for name in own["estimator"].unique():
@@ -51,11 +85,16 @@ def main(results: str, dataset: str) -> None:
     named = [row["estimator"] for block in blocks for row in block["rows"]]
     labels = {name: config["estimators"][name]["label"] for name in named}
     chosen = intervals[intervals["dataset"] == dataset]
+    [model] = chosen["model"].unique()  # of one model the estimators are paired
+    files = sorted((Path(results) / "replicates" / model / dataset).glob("*.parquet"))
+    drawn = from_table(artifacts.read_about(list(map(str, files)), artifacts.REPLICATES))
+    best = best_sets(drawn, dataset, labels)
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     PAGE.write_text(
-        before + BEGIN + HEAD + rows(chosen, labels) + END + after, encoding="utf-8"
+        before + BEGIN + LEGEND + HEAD + rows(chosen, labels, best) + END + after,
+        encoding="utf-8",
     )
     shutil.copy(Path(results) / "figures" / FIGURE.name, FIGURE)
 

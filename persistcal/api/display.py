@@ -8,7 +8,7 @@ from pandas.io.formats.style import Styler
 from persistcal.api.inputs import PLACE
 from persistcal.evaluation.measures import MEASURES
 from persistcal.report.figures import full_vs_contrast_figure
-from persistcal.report.grid import Cell, fill_cells, lay_out
+from persistcal.report.grid import BEST_SET, Cell, fill_cells, lay_out
 
 BLOCK = [*PLACE, "train_dataset"]
 
@@ -26,8 +26,9 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
     Returns
     -------
     pandas Styler
-        A row per estimator and a column per metric; the best is bold, and what is not
-        significantly worse underlined. `.data` holds the numbers.
+        A row per estimator and a column per metric. The best value is bold; values that cannot
+        be distinguished from it by the simultaneous intervals of `compare` are underlined.
+        `.data` contains the numbers.
     """
     if conditioning not in set(metrics["conditioning"]):
         raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
@@ -46,6 +47,7 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
                 "columns": columns,
                 "blocks": [{}],
                 "conditioning": conditioning,
+                "marks": BEST_SET,
                 "transfer": trained_on != dataset,
             },
             models=[model],

@@ -122,8 +122,11 @@ class BootstrapComparison(NamedTuple):
     tests : DataFrame
         A row per metric and estimator that is not the best: model, dataset,
         train_dataset, block, conditioning, scope, metric, best, other, difference,
-        lower_5pct, significant, lower_2_5pct, upper_97_5pct, p_value and p_holm; and over seeds
-        and questions n_seeds, seeds_lower_2_5pct, seeds_upper_97_5pct and seeds_p_value.
+        lower_5pct and significant (the paper's one-sided test), lower_2_5pct, upper_97_5pct,
+        p_value and p_holm (two-sided); simultaneous_lower, simultaneous_upper, p_adjusted and
+        in_best_set (all pairs of the block together, so that the best can be chosen from the
+        same data); and over seeds and questions n_seeds, seeds_lower_2_5pct,
+        seeds_upper_97_5pct and seeds_p_value.
     intervals : DataFrame
         Each metric of each estimator with its 95 % interval; of SmoothECE, which has none,
         `noise_floor` and `p_calibrated` (see `persistcal.evaluation.noise_floor`).

@@ -39,8 +39,10 @@ from persistcal.store.sheets import TableFiles
 
 # The table of that name of the workflow
 ALL_ESTIMATORS: dict[str, Any] = {
-    "caption": "All metrics of every estimator. Bold: best of the block; underlined: not "
-    "significantly worse (paired bootstrap, α = 0.05).",
+    "caption": "All metrics of every estimator. Bold: best of the block; underlined: cannot be "
+    "distinguished from the best (simultaneous 95 % intervals of all pairs, bootstrap of "
+    "questions).",
+    "marks": "best_set",
     "layout": "models_as_blocks",
     "conditioning": "odds",
     "columns": {

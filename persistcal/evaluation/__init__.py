@@ -25,6 +25,8 @@ reliability: accuracy as a smooth function of confidence, with a bootstrap band
 replicates: bootstrap replicates of metrics, and the table that keeps them
 selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
 significance: estimators that the best one of a comparison block significantly outperforms
+significance: the best estimator of each comparison block against the others, on each metric
+simultaneous: all pairs of estimators compared at once, by the bootstrap of the maximum
 smooth_ece: smoothECE with automatic bandwidth, for many weightings of answers at once
 thresholds: select a threshold on one checkpoint, and check it on a later one
 ties: numbers that would be equal but for rounding are made equal

@@ -28,6 +28,11 @@ class ContrastSet(NamedTuple):
     improvement: NDArray[np.bool_]
     kept: bool
 
+    @property
+    def has_both_directions(self) -> bool:
+        """Whether some questions were gained and some were lost."""
+        return bool(self.improvement.any() and not self.improvement.all())
+
     def only(self, these: NDArray[np.bool_]) -> "ContrastSet":
         """Return the part of the set with these of its questions."""
         questions, improvement = self.questions[these], self.improvement[these]

@@ -26,7 +26,7 @@ from persistcal.evaluation.directions import (
     question_weights,
     replicate_run,
 )
-from persistcal.evaluation.draws import draw_sequences, reach, take
+from persistcal.evaluation.draws import Component, draw_sequences, reach, take
 from persistcal.evaluation.evaluate import (
     Key,
     Prepared,
@@ -54,6 +54,7 @@ VALUES = [
     "seeds",
     "by_seed",
     "noise",
+    "n_effective",
 ]
 
 
@@ -63,7 +64,8 @@ class Replicates(NamedTuple):
     By (conditioning, scope, metric): means over seeds on the data, (n_estimators,), and on
     replicates, (n_estimators, n_replicates); of each estimator the metric on the data by seed;
     and the `noise`, the variance between its seeds that comes from the questions: how much
-    larger it is on replicates than on the data. 0 of a single seed.
+    larger it is on replicates than on the data. 0 of a single seed. `n_effective` is the number
+    of questions that a metric rests on, see `effective_questions`.
 
     Metrics that rest on gained and on lost questions have more `claims`, replicates like
     `replicated` from `persistcal.evaluation.directions`, and `fewest`: the numbers of gained
@@ -75,6 +77,7 @@ class Replicates(NamedTuple):
     replicated: dict[Key, NDArray[np.float64]]
     by_seed: dict[Key, list[dict[int, float]]]
     noise: dict[Key, NDArray[np.float64]]
+    n_effective: dict[Key, float]
     claims: Mapping[Key, NDArray[np.float64]] = MappingProxyType({})
     fewest: Mapping[Key, tuple[int, int]] = MappingProxyType({})
 
@@ -139,9 +142,38 @@ def replicate_metrics(
             key: np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
             for key, of_runs in observed.items()
         },
+        {
+            (conditioning, scope, metric): effective_questions(
+                data.full
+                if scope == "full"
+                else [data.contrast[number] for number in defining(metric, data.contrast)],
+                balanced=MEASURES[metric].both_directions,
+            )
+            for conditioning, scope, metric in observed
+        },
         claims,
         fewest,
     )
+
+
+def effective_questions(parts: Sequence[Component], *, balanced: bool) -> float:
+    """Return how many questions a mean over components rests on.
+
+    It is the number of questions if all weighed as much as the heaviest one. Components share
+    questions. If both classes count alike (`balanced`), questions of the smaller one are heavy.
+
+    >>> pair = Component(np.arange(50), n_first=40)
+    >>> round(effective_questions([pair], balanced=False))
+    50
+    >>> round(effective_questions([pair], balanced=True))
+    10
+    """
+    weight = np.zeros(1 + max((part.questions.max(initial=0) for part in parts), default=0))
+    for part in parts:
+        n, n_first = len(part.questions), part.n_first
+        sizes = [n_first, n - n_first] if balanced else [n, n]
+        weight[part.questions] += 1 / np.repeat(sizes, [n_first, n - n_first])
+    return float(len(parts) / weight.max()) if weight.any() else 0.0
 
 
 def _directions(
@@ -254,7 +286,8 @@ def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
             seeds = [*by_seed], [*by_seed.values()], replicates.noise[key][i]
             claims = replicates.claims[key][i] if key in replicates.claims else []
             counts = replicates.fewest.get(key, (None, None))
-            rows.append((*estimator, *key, value, columns[i], claims, *counts, drawn, *seeds))
+            about = (claims, *counts, drawn, *seeds, replicates.n_effective[key])
+            rows.append((*estimator, *key, value, columns[i], *about))
     return pd.DataFrame(rows, columns=["train_dataset", "estimator", *KEY, *VALUES])
 
 
@@ -281,6 +314,7 @@ def from_table(table: pd.DataFrame) -> Replicates:
     noise: dict[Any, NDArray[np.float64]] = {}
     claims: dict[Any, NDArray[np.float64]] = {}
     fewest: dict[Any, tuple[int, int]] = {}
+    n_effective: dict[Any, float] = {}
     for key, rows in table.groupby(KEY, sort=False):
         of = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
         observed[key] = of["value"].to_numpy()
@@ -293,4 +327,6 @@ def from_table(table: pd.DataFrame) -> Replicates:
             counts = of[["improvement", "regression"]].iloc[0]
             if counts.notna().all():
                 fewest[key] = int(counts["improvement"]), int(counts["regression"])
-    return Replicates(estimators, observed, replicated, by_seed, noise, claims, fewest)
+        n_effective[key] = float(of["n_effective"].iloc[0])
+    made = (estimators, observed, replicated, by_seed, noise, n_effective, claims, fewest)
+    return Replicates(*made)

@@ -1,4 +1,4 @@
-"""Estimators that the best one of a comparison block significantly outperforms."""
+"""The best estimator of each comparison block against the others, on each metric."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.measures import MEASURES
 from persistcal.evaluation.noise_floor import FLOOR
+from persistcal.evaluation.proportions import compare_replicates
 from persistcal.evaluation.recipes import BySeed, recipe_interval
 from persistcal.evaluation.replicates import Estimator, Replicates
+from persistcal.evaluation.simultaneous import compare_estimators
 from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 
 log = logging.getLogger(__name__)
@@ -67,13 +69,17 @@ def compare_blocks(
         Columns of the table SIGNIFICANCE but for model and dataset; a row per block, metric and
         estimator that is not the best; the train_dataset is that of `other`. With d = best −
         other, or other − best where lower is better (Brier score, SmoothECE), `difference` is
-        the observed d, `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d over
-        replicates, `significant` says that `lower_5pct` is above 0, `p_value` is (1 + number of
-        replicates with d ≤ 0) / (1 + number of replicates), and `p_holm` adjusts it for the
-        comparisons of the same block, conditioning, scope and metric. `n_seeds` and the columns
-        that begin with `seeds` are those of `persistcal.evaluation.recipes`: with other seeds,
-        too. The first of several best is taken. A metric that is undefined for all of a block
-        has no rows, and a warning; one that is undefined for `other`, NaN.
+        the observed d, and `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d
+        over replicates. `significant` is whether `lower_5pct` is above 0: the paper's one-sided
+        test, for the marks in its tables. `p_value` is two-sided, and `p_holm` adjusts it for
+        the rows of the same block, conditioning, scope and metric. These columns do not take
+        into account that the best was chosen from the same data. The others do, see
+        `persistcal.evaluation.simultaneous`: the simultaneous interval of d, `p_adjusted`, and
+        `in_best_set`, whether no estimator of the block is above `other`; it is missing without
+        a test. `n_seeds` and the columns that begin with `seeds` include the variation between
+        training seeds, see `persistcal.evaluation.recipes`. The first of several best is taken.
+        A metric that is undefined for the whole block has no rows, and a warning; the columns
+        of an undefined `other` are NaN.
     """
     rows = []
     for block, members in blocks.items():
@@ -115,6 +121,8 @@ def compare_blocks(
                 for i in others
             ]
             adjusted = holm([test["p_value"] for test in tests])
+            together = compare_estimators(replicates, index, key)
+            is_tested = ~np.isnan(together.difference)
             rows += [
                 {
                     "train_dataset": names[i][0],
@@ -126,6 +134,12 @@ def compare_blocks(
                     "other": names[i][1],
                     **test,
                     "p_holm": p,
+                    "simultaneous_lower": together.lower[best, i],
+                    "simultaneous_upper": together.upper[best, i],
+                    "p_adjusted": together.p_adjusted[best, i],
+                    "in_best_set": bool(together.in_best_set[i])
+                    if is_tested[best, i]
+                    else None,
                 }
                 for i, test, p in zip(others, tests, adjusted, strict=True)
             ]
@@ -152,12 +166,12 @@ def _compare(
     sides: Sequence[BySeed],
     noise: float,
 ) -> dict[str, float | bool]:
-    lower = low = high = p = np.nan
+    lower = low = high = np.nan
     if not np.isnan(stratified).any():
         lower = np.quantile(stratified, 0.05)
     if not np.isnan(claimed).any():
         low, high = np.quantile(claimed, [0.025, 0.975])
-        p = (1 + np.sum(claimed <= 0)) / (1 + len(claimed))
+    p = compare_replicates(0.0, difference, claimed).p_value
     recipe = recipe_interval(difference, claimed, sides, noise)
     return {
         "difference": difference,

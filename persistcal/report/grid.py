@@ -21,6 +21,7 @@ from persistcal.report.layout import (
 
 NAN = float("nan")
 TIE = 1e-5  # values as close as this are equal, as in the paper
+PAPER, BEST_SET = "paper", "best_set"  # how a table marks what is near the best
 _COLUMN = ["conditioning", "scope", "metric"]
 _CELL = [*Section._fields, "estimator", *_COLUMN]
 
@@ -62,7 +63,8 @@ def fill_cells(
             shown = members(block, section) if "rows" in block else compared
             for column in columns(table):
                 of = {member: values.get((*member, *column), NAN) for member in shown}
-                marks = _marks(of, column[2], _not_significant(tested, column))
+                near = _near_the_best(tested, column, table.get("marks", PAPER))
+                marks = _marks(of, column[2], near)
                 cells += [
                     {
                         **section._asdict(),
@@ -111,18 +113,24 @@ def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
     }
 
 
-def _not_significant(tests: pd.DataFrame | None, column: Sequence[str]) -> set[tuple[str, str]]:
-    """Return the pairs (best, other) of a block that may be equal in `column`."""
+def _near_the_best(
+    tests: pd.DataFrame | None, column: Sequence[str], by: str
+) -> set[tuple[str, str]]:
+    """Return the pairs (best, other) of a block that can be equal in `column`.
+
+    `by` is "paper", for the paper's one-sided test, or "best_set", for simultaneous intervals.
+    """
     if tests is None:
         return set()
-    rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & ~tests["significant"]]
+    near = ~tests["significant"] if by == PAPER else tests["in_best_set"].ne(False)
+    rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near]
     return set(zip(rows["best"], rows["other"], strict=True))
 
 
 def _marks(
     values: Mapping[Member, float], metric: str, close: Collection[tuple[str, str]]
 ) -> dict[Member, tuple[bool, bool]]:
-    """Return which values are bold, as the best, and underlined, as not significantly worse.
+    """Return which values are bold, as the best, and underlined, as near the best.
 
     The unrounded values decide; those within `TIE` of the best are all bold, and those
     of them that the test did not take for the best may be underlined as well, as in the
@@ -150,7 +158,7 @@ def as_csv(cells: pd.DataFrame, name: str) -> str:
 class Cell(NamedTuple):
     """One value with the ends of its 95 % interval; NaN where one is missing.
 
-    It may be the best of its block, not significantly worse (`underlined`), or both. `pairs`
+    It may be the best of its block, not shown to be worse (`underlined`), or both. `pairs`
     says over how many pairs it is a mean, "1 of 3", where not all define it.
     """
 

@@ -14,6 +14,10 @@ layout
     ``models_as_columns`` (one section per dataset, models side by side).
 conditioning
     ``odds`` or ``fitted``: of the contrast metrics.
+marks
+    What is underlined: ``paper``, values not significantly worse than the best by the paper's
+    one-sided test, or ``best_set``, values that simultaneous intervals of all pairs of the
+    block cannot distinguish from the best.
 models, datasets, transfer, per_dataset
     Restrictions to some of the study's models and datasets; whether the table is
     about datasets whose estimators are trained elsewhere; whether there is one such

@@ -167,13 +167,18 @@ ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 METRICS = Table.of("metrics", "compute_metrics", f"{CELL} {MEASURE} seed! value?:real pairs")
 Metrics = Annotated[pd.DataFrame, METRICS]
 
-# Seeds: the interval and test over seeds and questions, n_seeds of an estimator that has them
+# Lower_5pct, significant: the paper's one-sided test, for the marks in its tables. P-values are
+# two-sided. Simultaneous interval, p_adjusted, in_best_set: of all pairs of the block together,
+# so that the best can be chosen from the same data; in_best_set is whether `other` cannot be
+# distinguished from the best. Seeds: the interval and test over seeds and questions, n_seeds of
+# an estimator that has them
 SIGNIFICANCE = Table.of(
     "significance",
     "compare_estimators",
     f"model! dataset! train_dataset! block! {MEASURE} best! other! difference?:real "
-    f"lower_5pct?:real significant:flag {INTERVAL} p_value?:real p_holm?:real {OVER_SEEDS} "
-    "seeds_p_value?:real",
+    f"lower_5pct?:real significant:flag {INTERVAL} p_value?:real p_holm?:real "
+    "simultaneous_lower?:real simultaneous_upper?:real p_adjusted?:real in_best_set?:flag "
+    f"{OVER_SEEDS} seeds_p_value?:real",
 )
 Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
@@ -186,7 +191,7 @@ REPLICATES = Table.of(
     "resample_metrics",
     f"train_dataset! estimator! {MEASURE} value?:real replicates:reals claims:reals "
     "improvement?:int regression?:int drawn "
-    "seeds:ints by_seed:reals noise?:real",
+    "seeds:ints by_seed:reals noise?:real n_effective:real",
     about="model dataset",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]

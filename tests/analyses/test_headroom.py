@@ -29,6 +29,7 @@ def replicates(verifier, oracle):
         {key: of_both[:, 1:], **{k: np.zeros((2, n)) for k in others}},
         {k: [{0: 0.5}] * 2 for k in [key, *others]},
         {k: np.zeros(2) for k in [key, *others]},
+        dict.fromkeys([key, *others], np.inf),
     )
 
 

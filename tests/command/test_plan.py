@@ -33,7 +33,8 @@ def test_from_a_guess(capsys):
 def test_from_a_small_study(tmp_path, capsys):
     row = ("m", "d", "d", "x", "odds", "contrast", "auc", "a", "b", 0.1, 0.02, True, 0.0, 0.196)
     names = SIGNIFICANCE.schema.names
-    table = pd.DataFrame([(*row, 0.05, 0.05, 0, 0.0, 0.2, 0.05)], columns=names)
+    together, seeds = (0.0, 0.2, 0.05, True), (0, 0.0, 0.2, 0.05)
+    table = pd.DataFrame([(*row, 0.05, 0.05, *together, *seeds)], columns=names)
     write_csv(table, str(tmp_path / "significance.csv"), SIGNIFICANCE)
     assert plan(f"--questions 400 --results {tmp_path} 100 --difference 0.14") == 0
     # a standard error of 0.196 / 3.92 = 0.05 on 100 questions is 0.025 on 400

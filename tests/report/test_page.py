@@ -13,7 +13,9 @@ import pandas as pd
 import pytest
 from synthetic_study import NAMES, invent, study_tables, write_page
 
+from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.replicates import Replicates
+from persistcal.evaluation.simultaneous import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
@@ -21,7 +23,7 @@ from persistcal.report.page.contents import Subject, Texts, arrange_part, gather
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.facts import config_of_study, jobs_of
 from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
-from persistcal.report.page.sentences import compare, sentence
+from persistcal.report.page.sentences import Standings, compare, count_questions, sentence
 from persistcal.report.page.tables import (
     about,
     group_heads,
@@ -52,68 +54,112 @@ def compared(names, **drawn):
     observed = {key: np.median(rows, axis=1) for key, rows in replicated.items()}
     by_seed = {key: [{0: 0.5}] * len(names) for key in observed}
     noise = {key: np.zeros(len(names)) for key in observed}
-    return compare(Replicates(members, observed, replicated, by_seed, noise), members)
+    effective = dict.fromkeys(observed, np.inf)
+    return compare(
+        Replicates(members, observed, replicated, by_seed, noise, effective), members
+    )
+
+
+QUESTIONS = "220 gained and 38 lost questions"
 
 
 def standings(**values):
-    """Estimators with a Δ₀ᵇ of their own and replicates one hundredth about it."""
-    spread = np.linspace(-0.01, 0.01, 101)
-    # independent of each other: every second one is turned round
-    return compared(
-        values, delta=[v + spread * (-1) ** i for i, v in enumerate(values.values())]
+    """Estimators with a Δ₀ᵇ of their own; all simultaneous intervals reach 0.02."""
+    names, value = list(values), np.array(list(values.values()))
+    difference = value[:, None] - value
+    error = np.where(np.eye(len(value)), np.nan, 0.01)
+    p = np.where(np.abs(difference) > 0.02, 0.01, 0.5)
+    spread = np.linspace(-0.01, 0.01, 101)  # every second one is turned round
+    drawn = {name: v + spread * (-1) ** i for i, (name, v) in enumerate(values.items())}
+    return Standings(
+        "contrast",
+        "delta0_balanced",
+        values,
+        drawn,
+        by_seed={name: {0: 0.5} for name in names},
+        noise=dict.fromkeys(names, 0.0),
+        compared=Simultaneous(difference, error, 2.0, p),
     )
 
 
 def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
     found = standings(oracle=0.3, non_oracle=0.1)
     several = {"oracle": {17: 0.1, 18: 0.3, 19: 0.5}, "non_oracle": {17: 0.1, 18: 0.1, 19: 0.1}}
-    said = sentence(found._replace(by_seed=several), LABELS)
+    text = sentence(found._replace(by_seed=several), LABELS)
     # of the differences 0, 0.2 and 0.4, and of replicates with a standard deviation of 0.0117:
     # 0.2 ± t √(0.04 / 3 + 0.0117²) with t of 2.04 degrees of freedom, 4.224
-    assert said.endswith(
-        "by .200 [.181, .219] in Δ₀ᵇ. That holds for these adapters; for their recipe it may "
-        "be zero: [−.290, .690] over 3 seeds and the questions."
+    assert text.endswith(
+        "by .200 [.180, .220] in Δ₀ᵇ. This holds for these adapters. Trained with other seeds, "
+        "the difference can be zero: [−.290, .690] over 3 seeds and the questions."
     )
-    said = sentence(found._replace(by_seed={**several, "oracle": {17: 0.3}}), LABELS)
-    assert said.endswith("One seed says nothing of what training again would give.")
+    text = sentence(found._replace(by_seed={**several, "oracle": {17: 0.3}}), LABELS)
+    assert text.endswith("One seed cannot show what training again would give.")
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "text"),
     [
-        (  # turned round, the difference is 0.2 ± 0.02; its 2.5 % and 97.5 % quantiles ± 0.019
+        (  # 0.2 ± 2 · 0.01
             {"oracle": 0.3, "non_oracle": 0.1, "gcm": 0.5},
-            "Oracle training (.300) is above non-oracle training (.100) by .200 [.181, .219] "
-            "in Δ₀ᵇ; GCM (.500) is above both.",
+            "Oracle training (.300) is above non-oracle training (.100) by .200 [.180, .220] "
+            f"in Δ₀ᵇ, on {QUESTIONS}; GCM (.500) is above both.",
         ),
-        (  # the interval holds zero
+        (  # −0.005 ± 0.02: as much as 0.025 below, or 0.015 above
             {"oracle": 0.1, "non_oracle": 0.105},
-            "Oracle training (.100) cannot be told from non-oracle training (.105): the "
-            "difference of −.005 [−.024, .014] may be zero in Δ₀ᵇ. "
-            # 2.80 standard deviations of replicates, which are 0.0117
-            "A difference of .033 would be found in 80 % of such studies.",
+            "Oracle training (.100) cannot be distinguished from non-oracle training (.105) in "
+            f"Δ₀ᵇ, on {QUESTIONS}: the data allow a difference of up to .025.",
         ),
         (  # bad news
-            {"oracle": 0.1, "non_oracle": 0.2, "gcm": 0.15, "mine": 0.2, "low": 0.0},
-            "Oracle training (.100) is below non-oracle training (.200) by .100 [.081, .119] "
-            "in Δ₀ᵇ; mine (.200) cannot be told from non-oracle training (.200); GCM (.150) is "
-            "between the two; low (.000) is below both.",
+            {"oracle": 0.1, "non_oracle": 0.2, "gcm": 0.15, "mine": 0.21, "low": 0.0},
+            "Oracle training (.100) is below non-oracle training (.200) by .100 [.080, .120] "
+            f"in Δ₀ᵇ, on {QUESTIONS}; mine (.210) cannot be distinguished from non-oracle "
+            "training (.200) (difference of up to .030); GCM (.150) is between the two; low "
+            "(.000) is below both.",
         ),
         (  # names keep the capitals that are theirs
             {"gcm": 0.5, "cocoa": 0.3, "oracle": 0.1},
-            "GCM (.500) is above CoCoA (.300) by .200 [.181, .219] in Δ₀ᵇ; oracle training "
-            "(.100) is below both.",
+            "GCM (.500) is above CoCoA (.300) by .200 [.180, .220] in Δ₀ᵇ, on "
+            f"{QUESTIONS}; oracle training (.100) is below both.",
         ),
         (  # without an oracle the best two are compared
             {"gcm": 0.1, "mine": 0.3, "other": 0.2, "third": 0.1},
-            "mine (.300) is above other (.200) by .100 [.081, .119] in Δ₀ᵇ; GCM (.100) and "
-            "third (.100) are below both.",
+            "mine (.300) is above other (.200) by .100 [.080, .120] in Δ₀ᵇ, on "
+            f"{QUESTIONS}; GCM (.100) and third (.100) are below both.",
         ),
-        ({"gcm": 0.1}, "GCM (.100) is the only estimator with a Δ₀ᵇ."),
+        (
+            {"mine": 0.3, "other": 0.29, "third": 0.295, "cocoa": 0.3},
+            "mine (.300) cannot be distinguished from CoCoA (.300) in Δ₀ᵇ, on "
+            f"{QUESTIONS}: the data allow a difference of up to .020; third (.295) and other "
+            "(.290) cannot be distinguished from either (difference of up to .025 and .030).",
+        ),
+        ({"gcm": 0.1}, f"GCM (.100) is the only estimator with a Δ₀ᵇ, on {QUESTIONS}."),
     ],
 )
-def test_a_sentence_names_the_difference_and_places_the_others(values, said):
-    assert sentence(standings(**values), LABELS) == said
+def test_a_sentence_names_the_difference_and_places_the_others(values, text):
+    assert sentence(standings(**values), LABELS, QUESTIONS) == text
+
+
+def test_estimators_with_equal_order_are_said_to_rank_the_answers_identically():
+    row = 0.5 + 0.1 * np.cos(np.arange(100))
+    other = 0.1 + 0.1 * np.sin(np.arange(100))
+    found = compared(["gcm", "mine", "cocoa"], delta=[row, row, other])
+    text = sentence(found, LABELS)
+    assert text.startswith("GCM (.500) is above CoCoA (.101) by .399 [")
+    assert text.endswith("] in Δ₀ᵇ; mine (.500) ranks the answers as GCM (.500) does.")
+    assert sentence(compared(["gcm", "mine"], delta=[row, row]), LABELS) == (
+        "GCM (.500) and mine (.500) rank the answers identically: equal Δ₀ᵇ."
+    )
+    never = np.zeros((2, 100))  # whatever is asked
+    assert sentence(compared(["gcm", "mine"], delta=never), LABELS) == (
+        "GCM (.000) and mine (.000) have equal Δ₀ᵇ, for any questions."
+    )
+
+
+def test_questions_are_counted_by_direction():
+    first = ContrastSet(0, 1, np.arange(3), np.array([True, True, False]), True)
+    assert count_questions([first]) == "2 gained and 1 lost question"
+    both = [first, ContrastSet(0, 2, np.arange(3), np.array([True, False, False]), True)]
+    assert count_questions(both) == "3 gained and 3 lost questions in 2 pairs of checkpoints"
 
 
 def test_where_no_contrast_metric_is_defined_the_full_set_speaks():

@@ -142,8 +142,9 @@ FIGURES = {
         "label": "every kind of confidence",
         "caption": "Every kind of confidence, the one that follows knowledge best on top: Δ₀ᵇ "
         "and AUC on questions whose correctness changes between checkpoints (contrast sets), "
-        "and AUC on all questions (full set). Bars are 95 % bootstrap intervals; colours are "
-        "families; on the dashed lines, confidence follows nothing.",
+        "and AUC on all questions (full set). Bars are 95 % bootstrap intervals of single "
+        "estimators: the table of the same name marks those that cannot be distinguished from "
+        "the best. Colours are families; on the dashed lines, confidence follows nothing.",
     },
 }
 

@@ -27,6 +27,7 @@ from persistcal.report.page.tables import (
     as_number,
     group_heads,
     heading,
+    mark_best_sets,
     marks,
     plain_grid,
     plain_text,
@@ -123,9 +124,17 @@ def summary(study: Contents) -> str:
     lines = [fill(text, WIDTH) for text in said]
     table = next((t for t in study.tables if t.description is not None), None)
     if table is not None and table.description is not None:
-        grids = lay_out(table.rows, table.description, labels=study.labels)
+        bootstraps = {
+            (part.subject.model, part.subject.dataset): replicates
+            for part, replicates in zip(study.parts, study.replicates, strict=True)
+        }
+        rows = mark_best_sets(table.rows, bootstraps)
+        grids = lay_out(rows, table.description, labels=study.labels)
         lines += [plain_text(grid) for grid in grids]
-        lines.append("* best, ~ not significantly worse (by block)")
+        lines.append(
+            "* best of its block, ~ cannot be distinguished from the best (simultaneous 95 % "
+            "intervals)"
+        )
     absent = overview.missing(study, [True] * len(study.parts))
     lines += [fill(f"Left out: {line}", WIDTH, subsequent_indent="  ") for line in absent]
     return "\n\n".join(lines) + "\n"

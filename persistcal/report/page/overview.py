@@ -13,7 +13,7 @@ from persistcal.evaluation.question_ids import partly_shared, shared_by_models
 from persistcal.report.analysis_tables import trained_name
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
-from persistcal.report.page.sentences import compare, sentence
+from persistcal.report.page.sentences import compare, count_questions, sentence
 from persistcal.report.page.tables import short
 from persistcal.report.state_views import LEVEL, pair_title
 from persistcal.report.threshold_views import threshold_sentences
@@ -40,7 +40,9 @@ def sentences(study: Contents) -> list[dict[str, str]]:
                 about += f", trained on {name}"
             text = "Nothing can be said: no measure is defined."
             if compared:
-                text = sentence(compared, study.labels["estimators"])
+                both = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
+                questions = count_questions(both) if both else ""
+                text = sentence(compared, study.labels["estimators"], questions)
             if compared and compared.scope == "full":
                 text += " No contrast set is large enough to say whether it follows knowledge."
             said.append({"about": about, "text": text})
@@ -315,7 +317,7 @@ def _missing_of(part: Part) -> list[str]:
             f"of the contrast metrics: {', '.join(small)}."
         )
     large = [pair for pair in part.pairs if pair.kept]
-    if single := [named(p) for p in large if p.improvement.all() or not p.improvement.any()]:
+    if single := [named(p) for p in large if not p.has_both_directions]:
         lines.append(
             f"Δ₀ᵇ and Δᵇ are means over {len(large) - len(single)} of {len(large)} pairs: "
             f"{', '.join(single)} hold improvements or regressions alone. With more questions "

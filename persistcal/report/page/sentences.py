@@ -1,7 +1,7 @@
-"""Sentences about a study, which are true of its numbers.
+"""Sentences about a study, which claim no more than its numbers support.
 
-"Above" and "below" are said only where the 95 % interval of the paired bootstrap of
-the difference leaves out zero.
+One estimator is "above" or "below" another only if the simultaneous 95 % interval of their
+difference excludes 0, see `persistcal.evaluation.simultaneous`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,32 +10,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.directions import MIN_DIRECTION
 from persistcal.evaluation.measures import MEASURES
-from persistcal.evaluation.power import multiple
 from persistcal.evaluation.recipes import BySeed, recipe_interval
 from persistcal.evaluation.replicates import Estimator, Replicates
+from persistcal.evaluation.simultaneous import TINY, Simultaneous, compare_estimators
 from persistcal.report.page.tables import short
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
 _PLACES = {2: "above both", 0: "between the two", -2: "below both"}  # by the sum of signs
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
-
-
-class Difference(NamedTuple):
-    """A difference between two estimators, with its 95 % bootstrap interval."""
-
-    value: float
-    lower: float
-    upper: float
-
-    @property
-    def sign(self) -> int:
-        """1: above; -1: below; 0: not told apart."""
-        return int(self.lower > 0) - int(self.upper < 0)
+_OPEN = "cannot be distinguished from"
 
 
 class Standings(NamedTuple):
-    """Estimators' values of one measure, and the same on bootstrap replicates."""
+    """Estimators' values of one measure, on bootstrap replicates too, and all pairs compared.
+
+    `compared` has the estimators in the order of `value`. `constant` are estimators with the
+    same value on all samples of questions. `fewest` are the gained and lost questions of the
+    pair that has fewest of the rarer kind.
+    """
 
     scope: str
     metric: str
@@ -43,68 +38,95 @@ class Standings(NamedTuple):
     replicated: dict[str, NDArray[np.float64]]
     by_seed: dict[str, BySeed]
     noise: dict[str, float]
+    compared: Simultaneous
+    constant: frozenset[str] = frozenset()
+    fewest: tuple[int, int] | None = None
 
-    def drawn(self, one: str, other: str) -> NDArray[np.float64]:
-        """Return how far `one` is above `other` on each replicate."""
-        return self.replicated[one] - self.replicated[other]
+    def pair(self, one: str, other: str) -> tuple[int, int]:
+        """Return the positions of two estimators."""
+        names = list(self.value)
+        return names.index(one), names.index(other)
 
-    def difference(self, one: str, other: str) -> Difference:
-        """Return how far `one` is above `other`."""
-        low, high = np.quantile(self.drawn(one, other), [0.025, 0.975])
-        return Difference(self.value[one] - self.value[other], float(low), float(high))
+    def sign(self, one: str, other: str) -> int:
+        """Return 1 if `one` is above `other`, −1 if it is below, else 0."""
+        pair = self.pair(one, other)
+        return int(self.compared.above[pair]) - int(self.compared.above[pair[::-1]])
 
-    def power(self, one: str, other: str) -> str:
-        """Say which difference would have been told."""
-        found = short(multiple() * float(self.drawn(one, other).std(ddof=1)))
-        return f" A difference of {found} would be found in 80 % of such studies."
+    def is_tied(self, one: str, other: str) -> bool:
+        """Return whether two estimators are equal on all samples of questions."""
+        return bool(self.compared.tied[self.pair(one, other)])
 
-    def of_recipes(self, one: str, other: str) -> str:
-        """Say where a difference holds for these adapters, but may not for their recipe."""
+    def interval(self, one: str, other: str) -> tuple[float, float]:
+        """Return the simultaneous interval of how far `one` is above `other`."""
+        pair = self.pair(one, other)
+        return float(self.compared.lower[pair]), float(self.compared.upper[pair])
+
+    def allowed(self, one: str, other: str) -> float:
+        """Return the largest difference, in either direction, that the data allow."""
+        return max(map(abs, self.interval(one, other)))
+
+    def recipe_note(self, one: str, other: str) -> str:
+        """Return a sentence if a difference is not shown for other training seeds."""
         difference = self.value[one] - self.value[other]
         sides = [self.by_seed[one], self.by_seed[other]]
         noise = max(self.noise[one], self.noise[other])
-        n, low, high, _ = recipe_interval(difference, self.drawn(one, other), sides, noise)
+        drawn = self.replicated[one] - self.replicated[other]
+        n, low, high, _ = recipe_interval(difference, drawn, sides, noise)
         if n == 1:
-            return " One seed says nothing of what training again would give."
+            return " One seed cannot show what training again would give."
         if low <= 0 <= high:
             return (
-                f" That holds for these adapters; for their recipe it may be zero: "
-                f"[{short(low)}, {short(high)}] over {n} seeds and the questions."
+                " This holds for these adapters. Trained with other seeds, the difference can "
+                f"be zero: [{short(low)}, {short(high)}] over {n} seeds and the questions."
             )
         return ""
 
 
 def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standings | None:
-    """Compare estimators, no two of one name, on the first measure that some of them define.
+    """Compare estimators with distinct names on the first measure that any of them defines.
 
     `replicates` are the study's bootstrap of one model and dataset.
     """
     place = {member: i for i, member in enumerate(replicates.estimators)}
-    chosen = [(member[1], place[member]) for member in estimators]
     for scope, metric in _TRIED:
-        values = replicates.observed["odds", scope, metric]
-        drawn = replicates.replicated["odds", scope, metric]
-        by_seed = replicates.by_seed["odds", scope, metric]
-        noise = replicates.noise["odds", scope, metric]
-        defined = ~np.isnan(values) & ~np.isnan(drawn).any(axis=1)
-        there = {name: i for name, i in chosen if defined[i]}
-        if there:
+        key = ("odds", scope, metric)
+        values, drawn = replicates.observed[key], replicates.for_claims(key)
+        by_seed, noise = replicates.by_seed[key], replicates.noise[key]
+        index = {e[1]: place[e] for e in estimators if not np.isnan(values[place[e]])}
+        if index:
+            rows = list(index.values())
             return Standings(
                 scope,
                 metric,
-                {name: float(values[i]) for name, i in there.items()},
-                {name: drawn[i] for name, i in there.items()},
-                {name: by_seed[i] for name, i in there.items()},
-                {name: float(noise[i]) for name, i in there.items()},
+                {name: float(values[i]) for name, i in index.items()},
+                {name: drawn[i] for name, i in index.items()},
+                {name: by_seed[i] for name, i in index.items()},
+                {name: float(noise[i]) for name, i in index.items()},
+                compare_estimators(replicates, rows, key),
+                frozenset(
+                    name
+                    for name, i in index.items()
+                    if replicates.replicated[key][i].std() <= TINY
+                ),
+                replicates.fewest.get(key),
             )
     return None
 
 
-def sentence(standings: Standings, labels: Mapping[str, str]) -> str:
+def count_questions(pairs: Sequence[ContrastSet]) -> str:
+    """Return how many questions the contrast sets of some pairs contain, by direction."""
+    gained = sum(int(pair.improvement.sum()) for pair in pairs)
+    lost = sum(int((~pair.improvement).sum()) for pair in pairs)
+    among = f" in {len(pairs)} pairs of checkpoints" if len(pairs) > 1 else ""
+    return f"{gained:,} gained and {lost:,} lost question{'' if lost == 1 else 's'}{among}"
+
+
+def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "") -> str:
     """Return one sentence about the estimators of a standings.
 
-    Oracle against non-oracle training is the axis where the study has both; else it
-    is the best estimator against the next. The others are placed beside these two.
+    Two estimators are compared: oracle and non-oracle training if the study has both, else the
+    best one and the next one that differs from it. The others are placed relative to these two.
+    `questions` describes how many gained and lost questions a contrast metric rests on.
     """
     values = standings.value
     measure = MEASURES[standings.metric].heading
@@ -112,6 +134,7 @@ def sentence(standings: Standings, labels: Mapping[str, str]) -> str:
         measure = f"{measure} over all questions"
     elif standings.metric == "auc":
         measure = f"{measure} on contrast sets"
+    basis = f", on {questions}" if questions and standings.scope == "contrast" else ""
     ranked = sorted(values, key=lambda name: -values[name])
 
     def name(estimator: str, first: bool = False) -> str:
@@ -122,40 +145,77 @@ def sentence(standings: Standings, labels: Mapping[str, str]) -> str:
         return f"{label} ({short(values[estimator])})"
 
     if len(ranked) == 1:
-        return f"{name(ranked[0], True)} is the only estimator with a {measure}."
-    one, other = ranked[:2]
+        return f"{name(ranked[0], True)} is the only estimator with a {measure}{basis}."
+    one = ranked[0]
+    other = next((e for e in ranked[1:] if not standings.is_tied(one, e)), ranked[1])
     if {ORACLE, NON_ORACLE} <= values.keys():
         one, other = ORACLE, NON_ORACLE
-    gap = standings.difference(one, other)
-    low, high = sorted([abs(gap.lower), abs(gap.upper)])
-    interval = f"{short(abs(gap.value))} [{short(low)}, {short(high)}]"
-    relation = {
-        1: f"is above {name(other)} by {interval}",
-        -1: f"is below {name(other)} by {interval}",
-        0: f"cannot be told from {name(other)}: the difference of "
-        f"{short(gap.value)} [{short(gap.lower)}, {short(gap.upper)}] may be zero",
-    }[gap.sign]
-    text = f"{name(one, True)} {relation} in {measure}"
-    others = [estimator for estimator in ranked if estimator not in (one, other)]
-    # Neighbours in rank share a clause.
-    places: dict[str, list[str]] = {}
-    for estimator in others:
-        signs = {e: standings.difference(estimator, e).sign for e in (one, other)}
-        untold = [e for e, sign in signs.items() if sign == 0]
-        if len(untold) == 2:
-            place = "cannot be told from either"
-        elif untold:
-            place = f"cannot be told from {name(untold[0])}"
+    text = _headline(standings, (one, other), (name(one, True), name(other)), measure + basis)
+    # Estimators in the same place share a clause.
+    places: dict[str, list[tuple[str, float]]] = {}
+    for estimator in [e for e in ranked if e not in (one, other)]:
+        signs = {e: standings.sign(estimator, e) for e in (one, other)}
+        tied = [e for e in signs if standings.is_tied(estimator, e)]
+        open_to = [e for e, sign in signs.items() if sign == 0]
+        if tied and tied[0] in standings.constant:
+            place = f"equal to {name(tied[0])} for any questions"
+        elif tied:
+            place = f"as {name(tied[0])}"
+        elif open_to:
+            place = f"{_OPEN} {'either' if len(open_to) == 2 else name(open_to[0])}"
         else:
             place = _PLACES[sum(signs.values())]
-        places.setdefault(place, []).append(name(estimator))
-    clauses = [text, *(_clause(names, place) for place, names in places.items())]
-    note = standings.of_recipes(one, other) if gap.sign else standings.power(one, other)
+        allowed = max((standings.allowed(estimator, e) for e in open_to), default=0.0)
+        places.setdefault(place, []).append((name(estimator), allowed))
+    clauses = [text, *(_clause(members, place) for place, members in places.items())]
+    note = standings.recipe_note(one, other) if standings.sign(one, other) else ""
     return "; ".join(clauses) + "." + note
 
 
-def _clause(names: Sequence[str], place: str) -> str:
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    if place.startswith("cannot"):
-        return f"{listed} {place}"
+def _headline(
+    standings: Standings, pair: tuple[str, str], names: tuple[str, str], measure: str
+) -> str:
+    """Return the clause on two estimators with their display names."""
+    (one, other), sign = pair, standings.sign(*pair)
+    if sign:
+        low, high = sorted(map(abs, standings.interval(one, other)))
+        gap = abs(standings.value[one] - standings.value[other])
+        relation = "above" if sign > 0 else "below"
+        interval = f"{short(gap)} [{short(low)}, {short(high)}]"
+        return f"{names[0]} is {relation} {names[1]} by {interval} in {measure}"
+    if standings.is_tied(one, other):
+        if one in standings.constant:
+            return f"{names[0]} and {names[1]} have equal {measure}, for any questions"
+        return f"{names[0]} and {names[1]} rank the answers identically: equal {measure}"
+    text = f"{names[0]} {_OPEN} {names[1]} in {measure}"
+    allowed = standings.allowed(one, other)
+    if np.isfinite(allowed):
+        return f"{text}: the data allow a difference of up to {short(allowed)}"
+    if standings.fewest and np.isnan(standings.replicated[one]).any():
+        gained, lost = standings.fewest
+        return (
+            f"{text}: a pair with {gained:,} gained and {lost:,} lost questions has too few "
+            f"for an interval, which needs {MIN_DIRECTION} of each by default"
+        )
+    return f"{text}: the data give no interval of their difference"
+
+
+def _clause(members: Sequence[tuple[str, float]], place: str) -> str:
+    names, allowed = zip(*members, strict=True)
+    listed = _join(names)
+    if place.startswith("as "):
+        return f"{listed} {'ranks' if len(names) == 1 else 'rank'} the answers {place} does"
+    if place.startswith(_OPEN):
+        if not np.isfinite(allowed).all():
+            return f"{listed} {place}"
+        return f"{listed} {place} (difference of up to {_join([*map(short, allowed)])})"
     return f"{listed} {'is' if len(names) == 1 else 'are'} {place}"
+
+
+def _join(words: Sequence[str]) -> str:
+    """Return words in one list.
+
+    >>> _join("abc")
+    'a, b and c'
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

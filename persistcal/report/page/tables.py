@@ -1,14 +1,17 @@
 """The study's tables as the page and its summary show them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from persistcal.evaluation.replicates import KEY, Replicates
+from persistcal.evaluation.simultaneous import compare_estimators
 from persistcal.report.grid import Cell, Grid
 from persistcal.report.layout import DisplayNames
 
 SCOPES = {"contrast": "Contrast sets", "full": "All questions"}
+Place = tuple[str, str]  # model and dataset
 MOST_ROWS = 300  # of a table that is no table of results: the CSV has the rest
 
 
@@ -53,6 +56,32 @@ def about(cell: Cell) -> str:
     known = cell.lower == cell.lower and cell.upper == cell.upper
     interval = f"95 % interval {short(cell.lower)} to {short(cell.upper)}" if known else ""
     return "; ".join(filter(None, [interval, f"{cell.pairs} pairs" if cell.pairs else ""]))
+
+
+def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) -> pd.DataFrame:
+    """Return cells of a table of results, underlined if they are not shown to be worse.
+
+    `bootstraps` are the replicates of each model and dataset. Estimators of a block and column
+    are compared by simultaneous intervals, whatever marks the table has.
+    """
+    marked = cells.assign(underline=False)
+    section, shown = ["model", "dataset", "train_dataset"], marked[marked["value"].notna()]
+    for _, rows in shown.groupby([*section, "block", *KEY], sort=False):
+        about = {name: str(rows[name].iloc[0]) for name in (*section, *KEY)}
+        drawn = bootstraps[about["model"], about["dataset"]]
+        # an estimator that no training touches is stored under the dataset itself
+        place = {
+            name: i
+            for dataset in (about["dataset"], about["train_dataset"])
+            for i, (trained_on, name) in enumerate(drawn.estimators)
+            if trained_on == dataset
+        }
+        index = [place[name] for name in rows["estimator"]]
+        key = about["conditioning"], about["scope"], about["metric"]
+        compared = compare_estimators(drawn, index, key)
+        if len(rows) > 1:
+            marked.loc[rows.index, "underline"] = compared.in_best_set
+    return marked
 
 
 def plain_text(grid: Grid) -> str:

@@ -1,0 +1,210 @@
+"""Level and power of comparisons of several estimators, in worlds with known truth.
+
+Estimators are equally good by construction, or one is better. Each world has new questions, new
+confidences and its own bootstrap. Printed are Markdown tables, in per cent of the worlds:
+
+- *simultaneous*: worlds with a claim about any pair of equal estimators, by
+  `persistcal.evaluation.simultaneous`,
+- *coverage*: worlds in which all simultaneous intervals contain the true differences,
+- *paper's marks*: worlds in which the paper's one-sided test calls an equal estimator
+  significantly worse than the best,
+- *Holm*: the same with the one-sided p-values after Holm's method, as in version 0.1,
+- *power*: worlds in which the better estimator is above all others, or above at least one.
+
+    python -m benchmarks.simultaneous --worlds 2000
+    python -m benchmarks.simultaneous --worlds 200 --metrics auc --estimators 2 3
+"""
+
+import argparse
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from persistcal.evaluation.draws import Component, component, draw_sequences, reach, take
+from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
+from persistcal.evaluation.replicates import effective_questions
+from persistcal.evaluation.significance import holm
+from persistcal.evaluation.simultaneous import LEVEL, Array, compare_all
+
+N_QUESTIONS, GAINED, LOST = 400, 220, 38
+DRAWN_ANEW = 10  # worlds that share their draws of contrast questions
+
+
+class EstimatorWorld(NamedTuple):
+    """How estimators err: a metric, and what their errors have in common."""
+
+    metric: str
+    dependence: str
+
+    @property
+    def name(self) -> str:
+        """Metric and dependence, for the table."""
+        return f"{METRICS[self.metric]}, {self.dependence}"
+
+
+METRICS = {
+    "delta0_balanced": f"Δ₀ᵇ, {GAINED} gained and {LOST} lost",
+    "auc": f"AUC, {N_QUESTIONS} questions",
+    "auc_near_1": "AUC about .98",
+    "brier": "Brier score",
+    "brier_biased": "Brier score, half over- and half underconfident",
+}
+INDEPENDENT, CORRELATED, COPIES = "independent", "correlated", "each one twice"
+SHARED = {INDEPENDENT: 0.0, CORRELATED: 0.8, COPIES: 0.5}  # share of the errors' variance
+BETTER = {"delta0_balanced": 0.5, "auc": 0.6, "auc_near_1": 3.0, "brier": 0.6}  # quality added
+
+
+def errors(rng: np.random.Generator, world: EstimatorWorld, m: int, n: int) -> Array:
+    """Return the errors of `m` estimators in `n` answers, of variance 1."""
+    shared, distinct = SHARED[world.dependence], m
+    if world.dependence == COPIES:
+        distinct = (m + 1) // 2
+    own = rng.normal(size=(distinct, n))
+    made = np.sqrt(shared) * rng.normal(size=n) + np.sqrt(1 - shared) * own
+    return np.repeat(made, 2, axis=0)[:m] if world.dependence == COPIES else made
+
+
+def draw_world(
+    rng: np.random.Generator, world: EstimatorWorld, quality: Array
+) -> tuple[np.ndarray, Array]:
+    """Return a label per question and what estimators of some quality say, (m, n)."""
+    m = len(quality)
+    if world.metric == "delta0_balanced":
+        gained = np.arange(GAINED + LOST) < GAINED
+        felt = 0.3 + quality[:, None] + errors(rng, world, m, len(gained))
+        return gained, np.sign(felt) * (np.abs(felt) > 0.2)  # some do not change
+    known = rng.normal(size=N_QUESTIONS)
+    noise = errors(rng, world, m, N_QUESTIONS)
+    if world.metric == "auc_near_1":
+        return known > 0, expit((4 + quality[:, None]) * known + 0.5 * noise)
+    right = rng.random(N_QUESTIONS) < expit(2 * known)
+    felt = (1 + quality[:, None]) * known + noise
+    if world.metric == "brier_biased":
+        felt += np.where(np.arange(m) % 2, 1.0, -1.0)[:, None]
+    return right, expit(felt)
+
+
+def measure(
+    world: EstimatorWorld, labels: np.ndarray, said: Array, weights: np.ndarray
+) -> Array:
+    """Return the metric of each estimator under each column of weights, larger is better."""
+    if world.metric == "delta0_balanced":
+        return np.asarray(balanced_gap(said, labels, weights=weights))
+    if world.metric.startswith("auc"):
+        return np.array([auc(one, labels, weights=weights) for one in said])
+    return -np.asarray(mean_gap(squared_error(said, labels), weights=weights))
+
+
+def counts_of(part: Component, n: int, n_replicates: int, seed: int) -> np.ndarray:
+    """Return bootstrap counts of the questions in their own order."""
+    sequences = draw_sequences(n, range(n_replicates), seed=seed, reach=reach([part], n))
+    counts = np.empty((n, n_replicates), np.uint8)
+    counts[part.questions] = take(part, sequences)
+    return counts
+
+
+def simulate(
+    world: EstimatorWorld, quality: Array, n_worlds: int, n_replicates: int, seed: int = 0
+) -> Iterator[tuple[Array, Array, float]]:
+    """Yield the metric of each estimator on the data and on replicates, world by world.
+
+    The third value is the effective number of questions.
+    """
+    rng = np.random.default_rng(seed)
+    counts = np.empty((0, 0), np.uint8)
+    for number in range(n_worlds):
+        labels, said = draw_world(rng, world, quality)
+        if number % DRAWN_ANEW == 0 or world.metric != "delta0_balanced":
+            part = component(np.arange(len(labels)), labels)
+            counts = counts_of(part, len(labels), n_replicates, int(rng.integers(2**31)))
+        once = np.ones((len(labels), 1), np.uint8)
+        values = measure(world, labels, said, once)[:, 0]
+        n = effective_questions([part], balanced=world.metric == "delta0_balanced")
+        yield values, measure(world, labels, said, counts), n
+
+
+def marks(values: Array, drawn: Array) -> tuple[bool, bool]:
+    """Return whether the paper's test marks an estimator, and whether its Holm p-values do."""
+    best = int(np.argmax(values))
+    gaps = np.delete(drawn[best] - drawn, best, axis=0)
+    lower = np.quantile(gaps.round(12), LEVEL, axis=1)
+    p = (1 + (gaps.round(12) <= 0).sum(axis=1)) / (1 + drawn.shape[1])
+    return bool((lower > 0).any()), bool((holm(p.tolist()) <= LEVEL).any())
+
+
+def level(world: EstimatorWorld, m: int, n_worlds: int, n_replicates: int) -> dict[str, float]:
+    """Return shares of worlds with false claims about `m` equal estimators."""
+    found = []
+    for values, drawn, n in simulate(world, np.zeros(m), n_worlds, n_replicates):
+        made = compare_all(values, drawn, n)
+        found.append((made.above.any(), *marks(values, drawn)))
+    shares = np.mean(found, axis=0)
+    return dict(zip(["simultaneous", "marks", "holm"], map(float, shares), strict=True))
+
+
+def power(world: EstimatorWorld, m: int, n_worlds: int, n_replicates: int) -> dict[str, float]:
+    """Return shares of worlds in which a better estimator is found, and kept in the set."""
+    quality = np.zeros(m)
+    quality[0] = BETTER[world.metric]
+    truth = np.mean(
+        [values for values, _, _ in simulate(world, quality, 4000, 1, seed=1)], axis=0
+    )
+    true_difference = truth[:, None] - truth
+    others = ~np.eye(m, dtype=bool)
+    found = []
+    for values, drawn, n in simulate(world, quality, n_worlds, n_replicates):
+        made = compare_all(values, drawn, n)
+        inside = (made.lower <= true_difference) & (true_difference <= made.upper)
+        alone, some = made.above[0, 1:].all(), made.above[0, 1:].any()
+        covered = (inside | ~others | made.tied).all()
+        found.append((alone, some, made.in_best_set[0], covered))
+    shares = map(float, np.mean(found, axis=0))
+    names = ["above all", "above some", "in the set", "coverage"]
+    return {"difference": true_difference[0, -1], **dict(zip(names, shares, strict=True))}
+
+
+def table(title: str, rows: Iterator[tuple[str, dict[str, float]]]) -> None:
+    """Print rows of shares as Markdown, in per cent, each as soon as it is known."""
+    for number, (name, shares) in enumerate(rows):
+        if number == 0:
+            print(f"\n| {title} | {' | '.join(shares)} |\n|---|{'--:|' * len(shares)}")
+        cells = [
+            f"{value:.3f}" if head == "difference" else f"{100 * value:.1f}"
+            for head, value in shares.items()
+        ]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    """Print the tables of level and power."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--worlds", type=int, default=1000)
+    parser.add_argument("--replicates", type=int, default=999)
+    parser.add_argument("--estimators", type=int, nargs="+", default=[2, 3, 10, 25])
+    parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(METRICS))
+    asked = parser.parse_args()
+    worlds = [EstimatorWorld(metric, how) for metric in asked.metrics for how in SHARED]
+    how = {"n_worlds": asked.worlds, "n_replicates": asked.replicates}
+    table(
+        "equal estimators",
+        (
+            (f"{m} × {world.name}", level(world, m, **how))
+            for world in worlds
+            for m in asked.estimators
+        ),
+    )
+    table(
+        "one is better",
+        (
+            (f"{m} × {world.name}", power(world, m, **how))
+            for world in worlds
+            if world.metric in BETTER and world.dependence == CORRELATED
+            for m in asked.estimators
+        ),
+    )
+
+
+if __name__ == "__main__":
+    main()
