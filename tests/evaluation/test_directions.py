@@ -182,6 +182,6 @@ def test_claims_are_means_over_pairs_and_seeds():
 @pytest.mark.parametrize(("kind", "truth"), [("sign", 0.0), ("gap", 0.7), ("change AUC", 0.3)])
 def test_intervals_contain_the_truth(kind, truth):
     """docs/validation.md has the whole table. Of 200 worlds 95 % is 190, ± 3 by chance."""
-    found = cell(kind, truth, (40, 5), worlds=200, replicates=200, seed=1)
+    found = cell(kind, truth, (40, 2), worlds=200, replicates=200, seed=1)
     assert min(found["alone"], found["independent"], found["constant"]) >= 0.92
     assert found["alone before"] < 0.9
