@@ -150,7 +150,7 @@ def test_from_a_repository_by_name(own, tmp_path):
         "study",
         "tools",
         "workflow",
-        "resources",
+        "resources/paper",  # those of atlas are large
     ):
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
