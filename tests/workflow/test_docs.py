@@ -33,8 +33,8 @@ def test_files_and_targets_that_the_documentation_names_are_there():
     named = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets, page
-        if page.name != "CHANGELOG.md":  # which also names what was there before
+        if page.name != "CHANGELOG.md":  # it also names removed files and targets
+            assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets, page
             named += re.findall(rf"`((?:{folders})/[\w./-]+)`", text)
     assert len(named) > 100
     assert not [file for file in named if not (ROOT / file).exists()]
