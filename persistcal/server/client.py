@@ -162,10 +162,10 @@ class ModelServer:
     ) -> None:
         check_key(api_key, how.api_key_env, section=section)
         self._address = redact(public_address(base_url), api_key)
-        if "@" in urllib.parse.urlsplit(base_url).netloc:
+        if set(base_url) & set("@?#"):
             raise ServerError(
-                f"{section}.base_url ({self._address}) holds a user name or password; remove "
-                f"it and put the key into the variable that {section}.api_key_env names."
+                f"{section}.base_url ({self._address}) holds a password, query or fragment; "
+                f"remove it and put the key into the variable that {section}.api_key_env names."
             )
         for library in ("httpcore2", "httpx2", "openai"):  # they log addresses and headers
             logging.getLogger(library).setLevel(logging.WARNING)

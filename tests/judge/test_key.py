@@ -76,10 +76,11 @@ def test_a_server_that_names_its_batch_by_the_key_is_not_followed(fake):
     assert not [text for text in fake.written() if b"SECRET" in text]
 
 
-def test_a_password_in_the_address_is_refused_and_not_told(fake):
-    address = "http://user:hunter22@judge.example:8000/v1?key=hunter22"
+@pytest.mark.parametrize("address", ["user:hunter22@{}", "{}?key=hunter22", "{}#hunter22"])
+def test_a_password_in_the_address_is_refused_and_not_told(fake, address):
+    address = f"http://{address.format('judge.example:8000/v1')}"
     with pytest.raises(
-        JudgeError, match=r"http://judge.example:8000/v1\) holds a user"
+        JudgeError, match=r"http://judge.example:8000/v1\) holds a password, query or fragment"
     ) as raised:
         fake.ask(candidates(1), base_url=address)
     assert "hunter22" not in str(raised.value)
@@ -93,7 +94,8 @@ def paper():
 
 
 @pytest.mark.parametrize(
-    "address", ["http://user:hunter22@h/v1", "https://h/v1?key=hunter22", 22]
+    "address",
+    ["http://user:hunter22@h/v1", "https://h/v1?key=hunter22", "https://h/v1#hunter22", 22],
 )
 def test_a_config_with_a_password_in_the_address_is_refused_and_not_told(paper, address):
     config = {**paper, "judge": {**paper["judge"], "base_url": address}}

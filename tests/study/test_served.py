@@ -89,6 +89,7 @@ PASSAGES = {"file": "passages.csv", "prompt": "passage.txt"}
     ("change", "said"),
     [
         (at("a", base_url="https://me:secret@a/v1"), "s.checkpoints.a.api.base_url is not as"),
+        (at("a", base_url="https://a/v1#secret"), "s.checkpoints.a.api.base_url is not as"),
         (at("a", model=""), "checkpoints.a.api.model"),
         (at("a", modle="x"), "modle is not a known key; did you mean 'model'"),
         (at("a", samples_per_request=0), "samples_per_request"),
