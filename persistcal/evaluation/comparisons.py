@@ -59,8 +59,9 @@ def resample_states(
 ) -> dict[Kind, Resampled]:
     """Evaluate states on the same bootstrap replicates.
 
-    The full-set metrics of each series and, with seed "mean", their means over seeds; and with
-    an empty estimator the accuracy. A metric is NaN in a replicate that lacks a class.
+    The full-set metrics of each series that all states have and, with seed "mean", each state's
+    mean over its own seeds; and with an empty estimator the accuracy. A metric is NaN in a
+    replicate that lacks a class.
     """
     n_questions = len(answers.questions)
     series = list(answers.confidence)
@@ -69,12 +70,21 @@ def resample_states(
         answers.correct[state.checkpoint, chosen] == 1
         for state, chosen in zip(states, questions, strict=True)
     ]
+    has = [
+        [
+            number
+            for number, run in enumerate(answers.confidence.values())
+            if not np.isnan(run[state.checkpoint, chosen]).any()
+        ]
+        for state, chosen in zip(states, questions, strict=True)
+    ]
     runs = [
         [
-            FullSet(run[state.checkpoint, chosen], right, [slice(0, len(right))])
-            for run in answers.confidence.values()
+            FullSet(answers.confidence[series[i]][state.checkpoint, chosen], right, whole)
+            for i in present
         ]
-        for state, chosen, right in zip(states, questions, labels, strict=True)
+        for state, chosen, right, present in zip(states, questions, labels, has, strict=True)
+        for whole in [[slice(0, len(right))]]
     ]
     shape = (len(states), n_replicates + 1)  # the data are in the first column
     values = {(name, i): np.empty(shape) for name in FULL_METRICS for i in range(len(series))}
@@ -93,13 +103,17 @@ def resample_states(
             accuracy[row, columns] = mean_gap(right.astype(float), weights=counts)
             if series:
                 for name, of_runs in compute(FULL_METRICS, runs[row], counts).items():
-                    for i, of_run in enumerate(of_runs):
+                    for i, of_run in zip(has[row], of_runs, strict=True):
                         values[name, i][row, columns] = of_run
     made = {("", "", ACCURACY, ""): Resampled(accuracy[:, 0], accuracy[:, 1:])}
     for member, own in answers.rows.items():
         for name in names("full"):
-            by_seed = {str(series[i].seed): values[name, i] for i in own}
-            by_seed[MEAN] = np.mean([values[name, i] for i in own], axis=0)
+            everywhere = [i for i in own if all(i in present for present in has)]
+            by_seed = {str(series[i].seed): values[name, i] for i in everywhere}
+            by_seed[MEAN] = np.empty(shape)
+            for row, present in enumerate(has):
+                runs_there = [values[name, i][row] for i in own if i in present]
+                by_seed[MEAN][row] = np.mean(runs_there, axis=0)
             for number, one in by_seed.items():
                 made[(*member, name, number)] = Resampled(one[:, 0], one[:, 1:])
     return made
@@ -164,7 +178,8 @@ def _for_claims(kind: Kind, drawn: Array) -> Array:
 def join(one: AnswerArrays, other: AnswerArrays) -> AnswerArrays:
     """Put the last checkpoints of two models side by side, as if they were of one.
 
-    The questions that both know are kept, and the series that both have.
+    The questions that both know are kept, and the estimators that both have; the confidence is
+    NaN for a seed that a model lacks.
     """
     questions, *places = np.intersect1d(one.questions, other.questions, return_indices=True)
     sides = list(zip((one, other), places, strict=True))
@@ -173,9 +188,16 @@ def join(one: AnswerArrays, other: AnswerArrays) -> AnswerArrays:
         questions,
         np.stack([side.correct[-1, place] for side, place in sides]),
         {
-            series: np.stack([side.confidence[series][-1, place] for side, place in sides])
-            for series in one.confidence
-            if series in other.confidence
+            series: np.stack(
+                [
+                    side.confidence[series][-1, place]
+                    if series in side.confidence
+                    else np.full(len(questions), np.nan)
+                    for side, place in sides
+                ]
+            )
+            for series in sorted({*one.confidence, *other.confidence})
+            if series[:2] in one.rows and series[:2] in other.rows
         },
     )
 

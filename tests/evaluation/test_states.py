@@ -170,6 +170,26 @@ def test_all_states_of_a_study(caplog):
     assert "own (trained on quiz)" in set(elsewhere["estimator"])
 
 
+def test_the_mean_of_each_model_is_over_its_own_seeds():
+    one, other = (make_predictions(80, seed=s).assign(model=m) for s, m in enumerate("mn"))
+    both = pd.concat([one, other[other["seed"] != 19]])
+    settings = {"checkpoints": {"m": CHECKPOINTS, "n": CHECKPOINTS}, "pairs": "all", **HOW}
+    states, _ = compare_states(both, dataset="quiz", **settings)
+    rows = states[(states["other_model"] == "n") & (states["estimator"] == "learnt")]
+    rows = rows[rows["metric"] == "auc"].set_index("seed")
+    assert set(rows.index) == {"17", "18", "mean"}
+    last = both[(both["checkpoint"] == "c") & (both["estimator"] == "learnt")]
+    aucs = {
+        key: roc_auc_score(runs["correct"], runs["confidence"])
+        for key, runs in last.groupby(["model", "seed"])
+    }
+    assert rows.loc["18", "later_value"] == pytest.approx(aucs["n", 18])
+    means = rows.loc["mean", ["earlier_value", "later_value"]].tolist()
+    of_m, of_n = ([aucs[key] for key in aucs if key[0] == model] for model in "mn")
+    assert (len(of_m), len(of_n)) == (3, 2)
+    assert means == pytest.approx([np.mean(of_m), np.mean(of_n)])
+
+
 def test_nothing_in_common_is_a_sentence_and_no_number(caplog):
     predictions = make_predictions(60).query("estimator == 'own'")
     first, late = predictions["checkpoint"] == "a", predictions["question_id"] > "q0029"
