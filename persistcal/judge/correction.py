@@ -34,7 +34,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from persistcal.evaluation.arrange import arrange
+from persistcal.evaluation.arrange import ABSENT, arrange
 from persistcal.evaluation.conditioning import condition
 from persistcal.evaluation.metrics import CONTRAST_METRICS, Array, OnContrastSet, compute
 from persistcal.judge.audit import AuditError
@@ -96,7 +96,15 @@ def correct_results(
     here = predictions[predictions["checkpoint"].isin(checkpoints)]
     if len(here):
         answers = arrange(here, checkpoints)
-        places = pd.Index(answers.questions).get_indexer(pd.Index(states["question_id"]))
+        asked = states["question_id"]
+        places = pd.Index(answers.questions).get_indexer(pd.Index(asked))
+        lacking = (places < 0) | (answers.correct[:, places] == ABSENT).any(axis=0)
+        if lacking.any():
+            raise AuditError(
+                f"{lacking.sum()} of {len(asked)} questions that {' and '.join(checkpoints)} "
+                f"answered have no prediction of both (first: {asked[lacking].iloc[0]!r}); "
+                "evaluate the same answers again, then correct them."
+            )
         for member, runs in answers.estimators.items():
             made[member] = correct_metrics(audited, [run[:, places] for run in runs])
     rows = [

@@ -175,6 +175,16 @@ def test_the_rule_reads_a_sheet(tmp_path):
         correct_results(str(tmp_path / "filled.csv"), rows, predictions, **how)
 
 
+@pytest.mark.parametrize("checkpoints", [CHECKPOINTS, CHECKPOINTS[:1]], ids=["all", "one"])
+def test_a_question_without_predictions_is_refused(checkpoints):
+    rows, predictions, sheet = answered()
+    states = states_of_sheet(sheet, *rows, draws=DRAWS, seed=5)
+    lost = predictions["question_id"].isin(["q0003", "q0007"])
+    rest = predictions[~(lost & predictions["checkpoint"].isin(checkpoints))]
+    with pytest.raises(AuditError, match=r"2 of 200 questions that a and b .*'q0003'"):
+        correction.correct_results(states, rest, CHECKPOINTS[:2])
+
+
 def test_a_sheet_that_was_not_drawn_is_refused():
     rows, _, sheet = answered()
     with pytest.raises(AuditError, match=r"'q\d+' is not on the sheet that analyses.audit"):
