@@ -176,7 +176,7 @@ def _ask(
         bodies,
         ask_one,
         lambda key, reply: kept.keep(key, reply, bodies[key]),
-        stop=server.stop,
+        server=server,
         budget=Budget(served.model, *prices, *limits, "api", f"Asking {reach.section}"),
         ledger=ledger,
         concurrency=reach.concurrency,

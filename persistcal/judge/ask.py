@@ -39,7 +39,7 @@ def _ask_one_by_one(
                 missing,
                 partial(_ask_one, server),
                 incoming.keep,
-                stop=server.stop,
+                server=server,
                 budget=settings.budget,
                 ledger=Ledger(f"{folder}/spending.csv"),
                 concurrency=settings.concurrency,

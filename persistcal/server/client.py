@@ -7,7 +7,6 @@ import logging
 import math
 import threading
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -31,12 +30,14 @@ from persistcal.server.errors import (
     public_address,
     redact,
 )
+from persistcal.server.spending import Bookings
 
 LONGEST_BACKOFF_S = 60
 LONGEST_RETRY_AFTER_S = 600
 LONGEST_TRANSFER_S = 3600  # of the files of a batch
 LARGEST_REPLY = 10_000_000  # bytes
 LARGEST_RESULTS = 500_000_000  # of a batch of 50,000
+UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 LONGEST_QUOTE = 500  # characters of a server's words that are worth keeping
 
 Result = TypeVar("Result")
@@ -176,8 +177,11 @@ class ModelServer:
             max_retries=0,
             # Uncompressed, so that a bound on bytes is one on memory.
             default_headers={"Accept-Encoding": "identity"},
-            http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._bound]}),
+            http_client=openai.DefaultHttpxClient(
+                event_hooks={"request": [self._count], "response": [self._bound]}
+            ),
         )
+        self.bookings: Bookings | None = None  # of requests that are paid one by one
         self._api_key = api_key
         self._timeout_s = how.timeout_s
         self._retries = how.retries
@@ -186,6 +190,10 @@ class ModelServer:
         )
         self._stop = threading.Event()
         self._section, self._kept = section, kept
+
+    def _count(self, _: httpx2.Request) -> None:
+        if self.bookings:
+            self.bookings.take()
 
     def _bound(self, response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -223,8 +231,25 @@ class ModelServer:
         `method` is get or post, `content` as for `openai.OpenAI.post`; `read` raises
         BadReplyError for what is no such reply.
         """
-        ask = getattr(self._client, method)
-        return read(ask(path, cast_to=httpx2.Response, **content).content)
+        ask, options = getattr(self._client, method), content.pop("options", {})
+        # A file of a batch may be elsewhere; prompts go to no other address.
+        options = {"follow_redirects": method == "get", **options}  # type: ignore[dict-item]
+        try:
+            reply = ask(path, cast_to=httpx2.Response, options=options, **content)
+        except openai.APIConnectionError as error:
+            if self.bookings and isinstance(error.__cause__, UNSENT):
+                self.bookings.give_back()
+            raise
+        except openai.APIStatusError as error:
+            if error.response.is_redirect:
+                address = public_address(error.response.headers["location"])
+                raise ServerError(
+                    f"The {self._section}'s server at {self._address} redirects requests to "
+                    f"{self.quote(address)}, and prompts go to no other address; if they "
+                    f"should, set {self._section}.base_url to the new one."
+                ) from None
+            raise
+        return read(reply.content)
 
     def stop(self) -> None:
         """Repeat nothing any more."""
@@ -248,7 +273,9 @@ class ModelServer:
                 return _within(longest_s or self._timeout_s, request)
             except openai.APIConnectionError as error:
                 cause = error.__cause__
-                raise cause if isinstance(cause, BadReplyError) else error from None
+                raise (
+                    cause if isinstance(cause, BadReplyError | ServerError) else error
+                ) from None
 
         kind = ServerError
         try:

@@ -1,10 +1,11 @@
 """Requests to OpenAI-compatible servers: their cost, a ceiling on it, several asked at once."""
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from persistcal.server.errors import ServerError
 from persistcal.store.paid import Ledger
@@ -108,27 +109,75 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
     return Estimate(requests, input_tokens, output_tokens, cost)
 
 
+class Bookings:
+    """The requests of a job in a ledger: booked ahead, and again each time one is repeated."""
+
+    def __init__(self, budget: Budget, ledger: Ledger, bodies: Collection[Body]) -> None:
+        self._cost = budget.plan(bodies, ledger)
+        self._budget, self._ledger, self._ahead = budget, ledger, len(bodies)
+        self._lock = threading.Lock()
+        ledger.add(budget.model, len(bodies), self._cost * len(bodies), "asked")
+
+    def take(self) -> None:
+        """Count one request as sent; refuse one that exceeds a ceiling."""
+        with self._lock:
+            if self._ahead:
+                self._ahead -= 1
+                return
+            requests, cost = self._ledger.total()
+            for key, limit, needed in (
+                ("max_requests", self._budget.max_requests, requests + 1),
+                ("max_cost", self._budget.max_cost, cost + self._cost),
+            ):
+                if not needed <= limit:
+                    raise ServerError(
+                        f"{self._budget.doing} has sent {requests} requests (cost about "
+                        f"{cost:.2f}), and one that failed cannot be repeated within "
+                        f"{self._budget.section}.{key} {limit:g}; raise it and run again."
+                    )
+            self._ledger.add(self._budget.model, 1, self._cost, "asked again")
+
+    def give_back(self) -> None:
+        """Count one request less: it did not reach the server."""
+        with self._lock:
+            self._ahead += 1
+
+    def close(self) -> None:
+        """Take what was not sent out of the ledger."""
+        self._ledger.add(
+            self._budget.model, -self._ahead, -self._cost * self._ahead, "not sent"
+        )
+
+
+class Server(Protocol):
+    """What sends requests, and counts them in its `bookings`."""
+
+    bookings: Bookings | None
+
+    def stop(self) -> None:
+        """Repeat nothing any more."""
+
+
 def ask_at_once(
     bodies: Mapping[str, Body],
     ask_one: Callable[[str, Body], Reply],
     keep: Callable[[str, Reply], None],
     *,
-    stop: Callable[[], None],
+    server: Server,
     budget: Budget,
     ledger: Ledger,
     concurrency: int,
 ) -> None:
     """Pass the reply of `ask_one` to each of `bodies` to `keep` as they come.
 
-    All are booked before the first is sent. After a failure, of the server or of `keep`,
-    nothing new is asked and `stop` is called, but replies on their way are still kept
-    before it is raised: they are paid for. `keep` is called in the thread that got the
-    reply, so not even an interrupt of the main thread comes in between.
+    All are booked before the first is sent, and `server` books those that it repeats. After a
+    failure, of the server or of `keep`, nothing new is asked or repeated, but replies on their
+    way are still kept before it is raised: they are paid for. `keep` is called in the thread
+    that got the reply, so not even an interrupt of the main thread comes in between.
     """
     if not bodies:
         return
-    cost = budget.plan(bodies.values(), ledger)
-    ledger.add(budget.model, len(bodies), cost * len(bodies), "asked")
+    server.bookings = bookings = Bookings(budget, ledger, bodies.values())
     replied: list[str] = []
 
     def ask_and_keep(key: str, body: Body) -> None:
@@ -137,7 +186,7 @@ def ask_at_once(
         keep(key, reply)
 
     def give_up() -> None:
-        stop()
+        server.stop()
         for future in asked:
             future.cancel()
 
@@ -156,6 +205,5 @@ def ask_at_once(
         if failure:
             raise failure
     finally:
-        lost = len(bodies) - len(replied)
-        ledger.add(budget.model, -lost, -cost * lost, "not answered")
+        bookings.close()
         log.info("%s replied to %d of %d requests", budget.model, len(replied), len(bodies))

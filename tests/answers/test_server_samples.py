@@ -1,6 +1,7 @@
 """A model behind HTTP, asked for samples: what is asked, kept, read and refused."""
 
 import json
+import socket
 from dataclasses import replace
 
 import pytest
@@ -251,7 +252,7 @@ def test_a_server_that_does_not_do_what_it_should_is_refused_with_the_key(fake, 
     fake.next_replies = [{"choices": [chosen({"prompt": ""}, "x")]}]
     with pytest.raises(ServerError, match=rf"c\.api\.{message}"):
         fake.sample(prompts(1), **asked)
-    assert len(fake.bodies) == 1 and fake.kept == 0
+    assert len(fake.bodies) == fake.booked == 1 and fake.kept == 0
 
 
 def test_a_refusal_has_no_log_probability_and_is_an_answer(fake):
@@ -332,7 +333,8 @@ def test_storms_cuts_and_garbage_pass(fake):
         as_json({"choices": [chosen({"prompt": ""}, "x")], "model": ["m1"]}),
     ]
     said = texts(fake.sample(prompts(6), reach={"retries": 20}))
-    assert set(fake.asked.values()) == {1} and fake.kept == fake.booked == 6
+    assert set(fake.asked.values()) == {1} and fake.kept == 6
+    assert fake.booked == len(fake.bodies) == 6 + 11  # each that was sent
     assert all(text.startswith(" thing") for [text] in said)
 
 
@@ -340,7 +342,46 @@ def test_garbage_that_stays_stops_the_job_and_keeps_the_others(fake):
     fake.says = lambda question, seed: 7 if question == "Fact 2?" else "x"
     with pytest.raises(ServerError, match=r"not a completion.*Answers so far are kept"):
         fake.sample(CHAT, reach={"concurrency": 1, "retries": 1})
-    assert (fake.kept, fake.booked) == (2, 2)
+    assert (fake.kept, fake.booked) == (2, 4)  # with both of the garbage
+
+
+def twice(body, text):
+    """One choice too many."""
+    return as_json({"choices": [chosen(body, text, i) for i in range(2)]})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Response("<html>"), twice({"prompt": ""}, "x"), as_json({"choices": []}), error(500), cut],
+    ids=["unreadable", "more", "fewer", "failed", "cut"],
+)
+def test_no_more_is_sent_than_the_ceiling_in_any_number_of_runs(fake, reply):
+    fake.next_replies = [reply] * 100
+    for run in range(10):
+        with pytest.raises(ServerError, match=r"max_requests 4.*raise it") as raised:
+            fake.sample(prompts(4), reach={"max_requests": 4, "retries": 8})
+        assert ("cannot be repeated" in str(raised.value)) == (run == 0)
+    assert len(fake.bodies) == fake.booked == 4
+
+
+def test_a_request_that_reaches_no_server_is_not_counted(fake):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        with pytest.raises(ServerError, match="Connection error"):
+            fake.sample(prompts(3), base_url=address, reach={"retries": 2})
+    assert fake.booked == 0
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_prompts_follow_no_redirect(fake, tmp_path, status):
+    with FakeModel(tmp_path / "elsewhere") as elsewhere:
+        place = f"{elsewhere.url}/completions"
+        fake.next_replies = [Response("", status, {"Location": f"{place}?key=hunter22"})]
+        with pytest.raises(ServerError, match=rf"redirects requests to {place}, and") as raised:
+            fake.sample(prompts(1))
+        assert "hunter22" not in str(raised.value)
+        assert not elsewhere.bodies and len(fake.bodies) == fake.booked == 1
 
 
 def test_a_damaged_reply_is_asked_for_again(fake, caplog):
