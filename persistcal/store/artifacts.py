@@ -115,6 +115,7 @@ SCORES = Table.of(
     "score_answers",
     "answers_of! recipe! trained_on! train_dataset! seed!:int question_id! confidence:real",
     about=f"{OF_ANSWERS} answers",
+    place="model checkpoint dataset recipe answers",
 )
 Scores = Annotated[pd.DataFrame, SCORES]
 
@@ -150,6 +151,7 @@ PREDICTIONS = Table.of(
     "estimate_confidences",
     "checkpoint! question_id! train_dataset! estimator! seed!:int confidence:real correct:flag",
     about="model dataset",
+    place="model dataset estimator",
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 
@@ -159,12 +161,18 @@ CONTRAST_SETS = Table.of(
     "count_contrast_sets",
     "model! dataset! earlier! later! size:int improvement:int regression:int kept:flag "
     "same_answers?:int",
+    place="model dataset",
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 
 # Seed: a seed, or "mean". Pairs: those that define a contrast metric, "1 of 3"; empty of
 # scope full
-METRICS = Table.of("metrics", "compute_metrics", f"{CELL} {MEASURE} seed! value?:real pairs")
+METRICS = Table.of(
+    "metrics",
+    "compute_metrics",
+    f"{CELL} {MEASURE} seed! value?:real pairs",
+    place="model dataset estimator",
+)
 Metrics = Annotated[pd.DataFrame, METRICS]
 
 # Lower_5pct, significant: the paper's one-sided test, for the marks in its tables. P-values are
@@ -193,6 +201,7 @@ REPLICATES = Table.of(
     "improvement?:int regression?:int drawn "
     "seeds:ints by_seed:reals noise?:real n_effective:real",
     about="model dataset",
+    place="model dataset estimator",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
 
@@ -205,6 +214,7 @@ INTERVALS = Table.of(
     "resample_metrics",
     f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
     "noise_floor?:real p_calibrated?:real",
+    place="model dataset estimator",
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 
@@ -217,6 +227,7 @@ STATES = Table.of(
     "model! other_model! dataset! earlier! later! estimator! metric! seed! "
     f"earlier_value?:real later_value?:real difference?:real {INTERVAL} p_value?:real "
     "p_holm?:real",
+    place="dataset",
 )
 States = Annotated[pd.DataFrame, STATES]
 
@@ -226,6 +237,7 @@ TRENDS = Table.of(
     "compare_states",
     f"model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real {INTERVAL} "
     "p_value?:real",
+    place="dataset",
 )
 Trends = Annotated[pd.DataFrame, TRENDS]
 

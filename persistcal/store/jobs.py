@@ -46,12 +46,14 @@ class Job:
     outputs: dict[str, Files]  # a job without any writes nothing
     settings: dict[str, Any]  # params and wildcards of the rule
     threads: int
+    placed: bool = False  # whether the paths of tables name what their rows are about
 
     @classmethod
     def of(cls, rule_job: RuleJob) -> "Job":
         """Return the files and settings of Snakemake's object as plain values."""
         settings = {**dict(rule_job.wildcards.items()), **dict(rule_job.params.items())}
-        return cls(_files(rule_job.input), _files(rule_job.output), settings, rule_job.threads)
+        files = _files(rule_job.input), _files(rule_job.output)
+        return cls(*files, settings, rule_job.threads, placed=True)
 
 
 def _files(named: Any) -> dict[str, Files]:  # noqa: ANN401
@@ -134,9 +136,9 @@ def execute(
             elif parameter.kind is Parameter.KEYWORD_ONLY and name in job.settings:
                 arguments[name] = _setting(kind, job.settings[name])
             elif parameter.kind is not Parameter.KEYWORD_ONLY and name in named:
-                arguments[name] = _read(kind, named[name])
+                arguments[name] = _read(kind, named[name], placed=job.placed)
             elif parameter.kind is not Parameter.KEYWORD_ONLY and _is_record(kind):
-                arguments[name] = _read_each(kind, job.inputs)
+                arguments[name] = _read_each(kind, job.inputs, placed=job.placed)
             elif parameter.default is Parameter.empty:
                 keyword = parameter.kind is Parameter.KEYWORD_ONLY
                 lacking = "params or wildcards" if keyword else "inputs"
@@ -160,23 +162,24 @@ def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
     return kind(**{name: _setting(_present(hints[name]), part) for name, part in value.items()})
 
 
-def _read(kind: Any, files: Files) -> Any:  # noqa: ANN401
+def _read(kind: Any, files: Files, *, placed: bool) -> Any:  # noqa: ANN401
     """Return the content of `files`, as the annotation `kind` says."""
     for table in getattr(kind, "__metadata__", ()):
-        return artifacts.read_about(files, table)
+        return artifacts.read_about(files, table, placed=placed)
     if not isinstance(files, str):
         [kind] = get_args(kind)
-        return [_read(kind, file) for file in files]
+        return [_read(kind, file, placed=placed) for file in files]
     return kind.read(files) if hasattr(kind, "read") else kind(files)
 
 
-def _read_each(kind: Any, inputs: Mapping[str, Files]) -> Any:  # noqa: ANN401
+def _read_each(kind: Any, inputs: Mapping[str, Files], *, placed: bool) -> Any:  # noqa: ANN401
     """Return a record whose fields are the inputs of the same names."""
     hints = get_type_hints(kind, include_extras=True)
     names = [field.name for field in fields(kind)]
     if lacking := [name for name in names if name not in inputs]:
         raise TypeError(f"{kind.__name__} needs {lacking[0]!r}, which its rule's inputs lack.")
-    return kind(**{name: _read(hints[name], inputs[name]) for name in names})
+    read = {name: _read(hints[name], inputs[name], placed=placed) for name in names}
+    return kind(**read)
 
 
 def _is_record(kind: Any) -> bool:  # noqa: ANN401

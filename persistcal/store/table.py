@@ -33,6 +33,10 @@ TYPES = {
 }
 
 
+ENDING = re.compile(r"(\.shard\d+of\d+)?\.parquet$")
+SEVERAL = "imported"  # names the file of several estimators
+
+
 class TableError(ValueError):
     """A table does not have the shape that its rule promises."""
 
@@ -45,9 +49,12 @@ class Table(NamedTuple):
     schema: pa.Schema  # a field that is not nullable holds no missing values
     key: tuple[str, ...]  # columns whose values identify a row
     about: tuple[str, ...] = ()  # what each file says of all its rows, such as their model
+    place: tuple[str, ...] = ()  # what ends a file's path, if it is not `about`
 
     @classmethod
-    def of(cls, name: str, rule: str, columns: str, *, about: str = "") -> "Table":
+    def of(
+        cls, name: str, rule: str, columns: str, *, about: str = "", place: str = ""
+    ) -> "Table":
         """Return a table whose columns are described in a text.
 
         Each is a name, ``!`` for one of the key or ``?`` for one that may hold missing
@@ -63,7 +70,9 @@ class Table(NamedTuple):
             for column, mark, kind in described
         ]
         key = tuple(column for column, mark, _ in described if mark == "!")
-        return cls(name, rule, pa.schema(fields), key, tuple(about.split()))
+        return cls(
+            name, rule, pa.schema(fields), key, tuple(about.split()), tuple(place.split())
+        )
 
     def but(self, *names: str) -> list[str]:
         """Return the names of all columns but these."""
@@ -183,8 +192,14 @@ def read(path: FilePath, table: Table) -> pd.DataFrame:
     return _read(path, table)[0]
 
 
-def read_about(paths: FilePath | Sequence[FilePath], table: Table) -> pd.DataFrame:
-    """Read files of a `table` one below the other, with columns that say what each is about."""
+def read_about(
+    paths: FilePath | Sequence[FilePath], table: Table, *, placed: bool = False
+) -> pd.DataFrame:
+    """Read files of a `table` one below the other, with columns that say what each is about.
+
+    With `placed`, a file is refused if its rows are not of the model, checkpoint, dataset, …
+    that its path names.
+    """
     frames, several = [], [paths] if isinstance(paths, str | os.PathLike) else paths
     for path in several:
         if str(path).endswith(".csv"):
@@ -198,9 +213,27 @@ def read_about(paths: FilePath | Sequence[FilePath], table: Table) -> pd.DataFra
             )
         if frame.empty:
             log.warning("%s has no rows", path)
-        frames.append(frame.assign(**about)[[*about, *table.schema.names]])
+        frame = frame.assign(**about)[[*about, *table.schema.names]]
+        if placed:
+            _check_place(frame, about, path, table)
+        frames.append(frame)
     columns = [*table.about, *table.schema.names]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def _check_place(
+    frame: pd.DataFrame, about: Mapping[str, str], path: FilePath, table: Table
+) -> None:
+    """Refuse a file whose rows are of something else than its path names."""
+    names = table.place or tuple(about)
+    parts = ENDING.sub("", str(path)).split("/")
+    for name, named in zip(names[::-1], parts[::-1], strict=False):
+        found = {about[name]} if name in about else set(frame[name])
+        if named != SEVERAL and (other := found - {named}):
+            raise TableError(
+                f"{path}: it has {table.name} of {name} {min(other)!r}, not of {named!r}; "
+                f"delete it, so that {table.rule} makes it again."
+            )
 
 
 def _read(path: FilePath, table: Table) -> tuple[pd.DataFrame, dict[str, str]]:

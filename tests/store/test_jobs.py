@@ -1,7 +1,9 @@
 """The runner: inputs by annotation, results whole or not at all, and what tables are about."""
 
 import logging
+import shutil
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,6 +78,46 @@ def test_a_table_that_does_not_say_what_it_is_about_is_refused(tmp_path):
     artifacts.write(LABELS, tmp_path / "old.parquet", artifacts.LABELS)
     with pytest.raises(TableError, match=r"old\.parquet: .*of which model.*judge_answers"):
         artifacts.read_about(tmp_path / "old.parquet", artifacts.LABELS)
+
+
+def test_a_file_of_another_subject_than_its_path_names_is_refused(tmp_path):
+    def read(labels: Labels) -> str:
+        return ",".join(labels["checkpoint"])
+
+    def job(*checkpoints):
+        files = [str(tmp_path / f"labels/m/{c}.parquet") for c in checkpoints]
+        return Job({"labels": files}, {"text": str(tmp_path / "t")}, {}, 1, placed=True)
+
+    for c in "ab":
+        file = tmp_path / f"labels/m/{c}/quiz.shard1of2.parquet"
+        labels_at(file, model="m", checkpoint=c)
+    execute(read, job("a/quiz.shard1of2", "b/quiz.shard1of2"))
+    assert (tmp_path / "t").read_text() == "a,b"
+    for place, other in (
+        ("b/quiz", "checkpoint 'a', not of 'b'"),
+        ("a/x", "'quiz', not of 'x'"),
+    ):
+        shutil.copy(
+            tmp_path / "labels/m/a/quiz.shard1of2.parquet",
+            tmp_path / "labels/m" / f"{place}.parquet",
+        )
+        with pytest.raises(
+            TableError, match=rf"{place}.parquet: .*labels of .*{other}; delete"
+        ):
+            execute(read, job("a/quiz.shard1of2", place))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"), [("mine", ""), ("imported", ""), ("other", "estimator 'mine'")]
+)
+def test_a_file_without_a_subject_is_known_by_its_rows(tmp_path, estimator, message):
+    row = {"model": "m", "dataset": "quiz", "train_dataset": "quiz", "estimator": "mine"}
+    row |= {"conditioning": "odds", "scope": "full", "metric": "auc", "seed": "0"}
+    path = tmp_path / f"m/quiz/{estimator}.parquet"
+    frame = pd.DataFrame([row | {"value": 0.5, "pairs": ""}])
+    artifacts.write(frame, path, artifacts.METRICS)
+    with pytest.raises(TableError, match=message) if message else nullcontext():
+        artifacts.read_about(path, artifacts.METRICS, placed=True)
 
 
 def test_a_rule_that_lacks_what_its_function_needs_is_named(tmp_path):
