@@ -5,12 +5,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
-from persistcal.api.inputs import PLACE
+from persistcal.api.inputs import PLACE, check_table
 from persistcal.evaluation.measures import MEASURES
 from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, fill_cells, lay_out
 
 BLOCK = [*PLACE, "train_dataset"]
+MEASURE = ["conditioning", "scope", "metric"]
 
 
 def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "odds") -> Styler:
@@ -30,6 +31,14 @@ def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "od
         be distinguished from it by the simultaneous intervals of `compare` are underlined.
         `.data` contains the numbers.
     """
+    check_table(
+        "metrics",
+        metrics,
+        [*BLOCK, "estimator", *MEASURE, "seed", "value"],
+        "what evaluate returns",
+    )
+    tested = [*BLOCK, *MEASURE, "best", "other", "difference", "significant"]
+    check_table("tests", tests, tested, "the tests that compare returns")
     if conditioning not in set(metrics["conditioning"]):
         raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
     _check_same(metrics, tests)
@@ -82,11 +91,11 @@ def _css(cell: Cell) -> str:
 
 def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
     """Refuse tests whose differences are not those of the metrics."""
-    about = ["conditioning", "scope", "metric"]
-    means = metrics[metrics["seed"] == "mean"].set_index([*BLOCK, "estimator", *about])["value"]
+    means = metrics[metrics["seed"] == "mean"]
+    means = means.set_index([*BLOCK, "estimator", *MEASURE])["value"]
 
     def values(column: str) -> np.ndarray:
-        of = tests[[*BLOCK, column, *about]].itertuples(index=False, name=None)
+        of = tests[[*BLOCK, column, *MEASURE]].itertuples(index=False, name=None)
         return means.reindex(list(of)).to_numpy()
 
     there = metrics.groupby(BLOCK)["estimator"].agg(set)
@@ -108,5 +117,7 @@ def figure(intervals: pd.DataFrame) -> Figure:
 
     The `intervals` are those of `compare`.
     """
+    needed = [*BLOCK, "estimator", *MEASURE, "value", "lower_2_5pct", "upper_97_5pct"]
+    check_table("intervals", intervals, needed, "the intervals that compare returns")
     named = {f"{kind}s": {v: v for v in intervals[kind]} for kind in [*PLACE, "estimator"]}
     return full_vs_contrast_figure(intervals, **named)

@@ -1,7 +1,7 @@
 """Predictions and settings as the rooms take them, or one sentence that says what is wrong."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Real
 from typing import Any
 
@@ -24,12 +24,20 @@ def settings(
     """Return the names of checkpoints as text, and how contrast sets are made."""
     if isinstance(checkpoints, str):
         raise ValueError(f"checkpoints is the text {checkpoints!r}; give a list of names.")
+    if not isinstance(checkpoints, Iterable):
+        raise ValueError(f"checkpoints is {checkpoints!r}; give a list of names.")
     names = [str(name) for name in checkpoints]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"checkpoints is {names}; name each evaluation checkpoint once.")
     listed: set[str] = set()
     if not isinstance(pairs, str):
-        pairs = [pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in pairs]
+        given = list(pairs) if isinstance(pairs, Iterable) else []
+        if not given or not all(isinstance(pair, Iterable) for pair in given):
+            raise ValueError(
+                f"pairs is {pairs!r}, but it may be 'all', 'adjacent', 'first', or a list of "
+                "at least one pair of checkpoints."
+            )
+        pairs = [pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in given]
         listed = {name for pair in pairs for name in pair}
     choose_pairs(pairs, names)  # refuses what is no pair
     if unknown := listed - set(names):
@@ -46,8 +54,17 @@ def whole_number(name: str, value: float, *, least: int = 1) -> int:
     return int(value)
 
 
+def check_table(name: str, table: object, columns: Sequence[str], remedy: str) -> None:
+    """Refuse what is no DataFrame with `columns`; the `remedy` is what to give instead."""
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(f"{name} is {type(table).__name__}, not a DataFrame; give {remedy}.")
+    if lacking := [column for column in columns if column not in table]:
+        raise ValueError(f"{name} lacks the column {lacking[0]!r}; give {remedy}.")
+
+
 def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Yield the rows of each model and dataset, with the columns that may be left out."""
+    check_table("predictions", predictions, (), "one row per answer that an estimator judged")
     for name in NEEDED:
         if name not in predictions:
             raise ValueError(
@@ -72,6 +89,7 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
     }
     missing = {name: value for name, value in optional.items() if name not in predictions}
     rows = predictions.assign(**missing)
+    rows.index = rows.index.set_names([None] * rows.index.nlevels)  # may be those of columns
     for name in [*NAMES, "seed"]:
         if (lacking := rows[name].isna()).any():
             raise ValueError(

@@ -92,7 +92,8 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
     refuse_where(
         ~predictions["checkpoint"].isin(checkpoints),
         "The checkpoint is not an evaluation checkpoint",
-        f"list it with {', '.join(checkpoints)} in the config, or leave its rows out",
+        f"name it among the evaluation checkpoints ({', '.join(checkpoints)}), or leave its "
+        "rows out",
     )
     key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
     refuse_where(

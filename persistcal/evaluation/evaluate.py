@@ -257,7 +257,7 @@ def warn_of_undefined(
             log.warning(
                 "All %d questions in the contrast set of %s are %s (first: %s): the balanced Δ "
                 "metrics are undefined there, and means over the other pairs. Ask more "
-                "questions, or name the pairs that are compared (study.pairs).",
+                "questions, or name the pairs that are compared.",
                 len(pair.questions),
                 name,
                 "improvements" if pair.improvement.any() else "regressions",

@@ -149,7 +149,9 @@ def test_checkpoints_may_be_numbers(predictions):
     found = evaluate(numbered, list(steps.values()), **HOW, pairs=pairs)
     expected = evaluate(predictions, CHECKPOINTS, **HOW, pairs=[["a", "c"]])
     pd.testing.assert_frame_equal(found, expected)
-    with pytest.raises(ValueError, match=r"not an evaluation checkpoint.*list it with 1, 2 in"):
+    with pytest.raises(
+        ValueError, match=r"not an evaluation checkpoint.*checkpoints .1, 2., or l"
+    ):
         evaluate(numbered, [1, 2], **HOW)
 
 
@@ -161,6 +163,12 @@ def test_checkpoints_may_be_numbers(predictions):
         ({"pairs": "every"}, "pairs is 'every', but it may be 'all'"),
         ({"pairs": [("a", "b", "c")]}, "but it may be 'all'"),
         ({"pairs": [("b", "a")]}, "the earlier one first"),
+        *(
+            ({"pairs": pairs}, rf"^pairs is {re.escape(repr(pairs))}, but it may be 'all'")
+            for pairs in (3, None, [3], [])
+        ),
+        ({"checkpoints": None}, "^checkpoints is None; give a list of names"),
+        ({"checkpoints": 3}, "^checkpoints is 3; give a list of names"),
         ({"min_contrast": float("nan")}, "min_contrast is nan; give a whole number"),
         ({"min_contrast": 0}, "min_contrast is 0"),
         ({"min_contrast": 2.5}, "min_contrast is 2.5"),
@@ -176,6 +184,37 @@ def test_checkpoints_may_be_numbers(predictions):
 def test_unclear_settings_are_refused(predictions, settings, message):
     with pytest.raises(ValueError, match=message):
         compare(predictions, **{"checkpoints": CHECKPOINTS, **HOW, **settings})
+
+
+@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare, compare_states])
+@pytest.mark.parametrize("given", [None, [], "predictions.csv"])
+def test_predictions_that_are_no_table_are_refused(function, given):
+    with pytest.raises(ValueError, match=r"^predictions is \w+, not a DataFrame; give one row"):
+        function(given, CHECKPOINTS)
+
+
+def test_an_index_may_be_named_like_a_column(predictions):
+    named = predictions.assign(model="m").set_index("model", drop=False)
+    expected = evaluate(named.reset_index(drop=True), CHECKPOINTS, **HOW)
+    pd.testing.assert_frame_equal(evaluate(named, CHECKPOINTS, **HOW), expected)
+
+
+def test_a_table_or_figure_of_something_else_names_the_argument(predictions):
+    metrics = evaluate(predictions, CHECKPOINTS, **HOW)
+    for arguments, message in (
+        ((predictions, predictions), "^metrics lacks the column 'model'; give what evaluate"),
+        ((metrics, None), "^tests is NoneType, not a DataFrame; give the tests that compare"),
+        ((metrics, metrics), "^tests lacks the column 'best'; give the tests that compare"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            table(*arguments)
+    for given, message in (
+        (predictions, "^intervals lacks the column 'model'; give the intervals that compare"),
+        (None, "^intervals is NoneType, not a DataFrame"),
+        (metrics, "^intervals lacks the column 'lower_2_5pct'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            figure(given)
 
 
 @pytest.mark.parametrize("function", [evaluate, contrast_sets, compare_states])
