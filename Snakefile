@@ -18,6 +18,7 @@ include: "workflow/rules/root.smk"
 
 
 from tools.end_of_run import edited_results, end_of_run
+from tools.start_of_run import has_gpu, too_much
 
 
 include: "workflow/rules/common.smk"
@@ -85,6 +86,22 @@ rule study:
 
 
 onstart:
+    # The paper's study, which nobody meant who named no config, profile or GPU.
+    if not (
+        workflow.overwrite_configfiles
+        or "gpu" in workflow.global_resources
+        or not workflow.local_exec
+        or workflow.touch
+        or has_gpu()
+    ):
+        if plan := too_much(
+            config,
+            [
+                (NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict)
+                for job in workflow.dag.needrun_jobs()
+            ],
+        ):
+            raise WorkflowError(plan)
     # For its default limit of 100 jobs a second, Snakemake 9 goes through all ready jobs once a
     # second, and once more for each that has ended: after some hundred jobs that takes a core.
     limiter = getattr(workflow.scheduler, "job_rate_limiter", None)

@@ -9,6 +9,7 @@ from persistcal.questions.templates import check_fields
 from persistcal.store.files import Digests
 from persistcal.store.provenance import code_digest
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import SharedFSUsage
 from study.check import check_config
 from study.schema import ConfigError
 from study.config_files import over_defaults, refuse_misread
@@ -18,12 +19,14 @@ from study.needs import file_of
 from study.selection import IMPORTED, Answered, Study
 
 SCRIPTS = ROOT / "workflow" / "scripts"
+SHARED = {SharedFSUsage.INPUT_OUTPUT, SharedFSUsage.PERSISTENCE, SharedFSUsage.SOURCES}
 
-if workflow.storage_settings.default_storage_provider:
+STORAGE = workflow.storage_settings
+if STORAGE.default_storage_provider or not SHARED <= set(STORAGE.shared_fs_usage):
     raise WorkflowError(
         "Jobs of this workflow share caches and saved work in a file system that all of them "
-        "see, so a default storage cannot take its place; docs/cluster.md says how Kubernetes "
-        "runs it."
+        "see, so neither a default storage nor the transfer of files to each job "
+        "(--shared-fs-usage) can take its place; docs/cluster.md says how Kubernetes runs it."
     )
 
 # Snakemake itself would stop with a traceback where it cannot keep its records.

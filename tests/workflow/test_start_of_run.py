@@ -1,0 +1,61 @@
+"""How a run begins: profiles that are read, file systems and plans that are refused."""
+
+import os
+import time
+
+import pytest
+import yaml
+from workflow_runs import ROOT, run, snakemake
+
+from tools.start_of_run import too_much
+
+BARE = "none"  # as without --profile
+OWN = [ROOT / "config" / "own_predictions.yaml"]
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    snakemake(folder, "--cores", "2", configs=OWN, profile=BARE)
+    return folder
+
+
+@pytest.mark.parametrize("profile", [BARE, ROOT / "profiles/laptop", ROOT / "profiles/slurm"])
+def test_a_checkout_that_changes_nothing_reruns_nothing(evaluated, profile):
+    now = time.time()
+    for path in [*ROOT.glob("workflow/scripts/**/*.py"), ROOT / "Snakefile"]:
+        os.utime(path, (now, now))
+    arguments = ["--dry-run", "--cores", "1"]
+    assert "Nothing to be done" in snakemake(
+        evaluated, *arguments, configs=OWN, profile=profile
+    )
+
+
+def test_the_default_profile_sets_the_triggers_of_the_others_alone():
+    default, *others = (
+        yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
+        for name in ("default", "laptop", "slurm")
+    )
+    assert list(default) == ["rerun-triggers"] and "code" not in default["rerun-triggers"]
+    assert all(other["rerun-triggers"] == default["rerun-triggers"] for other in others)
+
+
+@pytest.mark.parametrize("usage", ["none", "sources"])
+def test_files_that_are_transferred_to_each_job_are_refused(tmp_path, usage):
+    done = run(tmp_path, "--dry-run", "--shared-fs-usage", usage, configs=OWN)
+    assert done.returncode and "neither a default storage nor the transfer" in done.stdout
+
+
+def test_the_papers_study_stops_on_a_machine_without_a_gpu(tmp_path):
+    if any(map(os.path.exists, ("/dev/nvidiactl", "/dev/kfd"))):
+        pytest.skip("this machine has a GPU")
+    done = run(tmp_path, "--cores", "2", profile=BARE)
+    assert done.returncode
+    # 60 + 60 + 6 + 6 + 66 jobs on a GPU, 649 GB and 453,600 requests: docs/cluster.md
+    said = "198 need a GPU, and this machine has none; they download 649 GB and send 453,600"
+    assert said in done.stdout and "`make demo` is the study for a laptop" in done.stdout
+    assert not list(tmp_path.rglob("*.json")) and not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_plan_without_a_gpu_job_starts():
+    assert too_much({}, [("compute_metrics", {"model": "m"})]) == ""

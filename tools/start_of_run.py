@@ -1,0 +1,39 @@
+"""Start of a run of Snakemake: a plan for a cluster stops on a machine without a GPU."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from study.costs import expected_cost
+
+GPUS = ("/dev/nvidiactl", "/dev/kfd")  # of NVIDIA and of AMD
+
+
+def has_gpu() -> bool:
+    """Return whether a driver of a GPU is loaded here."""
+    return any(Path(path).exists() for path in GPUS)
+
+
+def too_much(config: Mapping[str, Any], jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+    """Return two lines about what `jobs` need, or nothing if none of them needs a GPU.
+
+    Each job is the name of its rule and its wildcards.
+    """
+    needed: Counter[str] = Counter()
+    for rule, wildcards in jobs:
+        cost = expected_cost(dict(config), rule, dict(wildcards))
+        needed["jobs"] += 1
+        needed["gpu"] += cost.gpus > 0
+        needed["requests"] += round(cost.requests)
+        if rule == "fetch_checkpoint":
+            needed["megabytes"] += round(1000 * cost.gigabytes)
+    if not needed["gpu"]:
+        return ""
+    return (
+        f"Of {needed['jobs']} jobs {needed['gpu']} need a GPU, and this machine has none; they "
+        f"download {needed['megabytes'] / 1000:.0f} GB and send {needed['requests']:,} paid "
+        "requests. Nothing has started.\n"
+        "`make demo` is the study for a laptop; `--profile slurm` runs this one on a cluster, "
+        "and `--resources gpu=1` starts it here."
+    )
