@@ -91,8 +91,8 @@ def _css(cell: Cell) -> str:
 
 def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
     """Refuse tests whose differences are not those of the metrics."""
-    means = metrics[metrics["seed"] == "mean"]
-    means = means.set_index([*BLOCK, "estimator", *MEASURE])["value"]
+    key = [*BLOCK, "estimator", *MEASURE]
+    means = metrics[metrics["seed"] == "mean"].set_index(key)["value"]
 
     def values(column: str) -> np.ndarray:
         of = tests[[*BLOCK, column, *MEASURE]].itertuples(index=False, name=None)
