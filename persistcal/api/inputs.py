@@ -89,7 +89,6 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
     }
     missing = {name: value for name, value in optional.items() if name not in predictions}
     rows = predictions.assign(**missing)
-    rows.index = rows.index.set_names([None] * rows.index.nlevels)  # may be those of columns
     for name in [*NAMES, "seed"]:
         if (lacking := rows[name].isna()).any():
             raise ValueError(

@@ -149,7 +149,7 @@ class Bookings:
         )
 
 
-class Server(Protocol):
+class BookedServer(Protocol):
     """What sends requests, and counts them in its `bookings`."""
 
     bookings: Bookings | None
@@ -163,7 +163,7 @@ def ask_at_once(
     ask_one: Callable[[str, Body], Reply],
     keep: Callable[[str, Reply], None],
     *,
-    server: Server,
+    server: BookedServer,
     budget: Budget,
     ledger: Ledger,
     concurrency: int,

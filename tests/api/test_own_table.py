@@ -193,12 +193,6 @@ def test_predictions_that_are_no_table_are_refused(function, given):
         function(given, CHECKPOINTS)
 
 
-def test_an_index_may_be_named_like_a_column(predictions):
-    named = predictions.assign(model="m").set_index("model", drop=False)
-    expected = evaluate(named.reset_index(drop=True), CHECKPOINTS, **HOW)
-    pd.testing.assert_frame_equal(evaluate(named, CHECKPOINTS, **HOW), expected)
-
-
 def test_a_table_or_figure_of_something_else_names_the_argument(predictions):
     metrics = evaluate(predictions, CHECKPOINTS, **HOW)
     for arguments, message in (

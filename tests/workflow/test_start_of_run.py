@@ -1,6 +1,7 @@
 """How a run begins: profiles that are read, file systems and plans that are refused."""
 
 import os
+import shutil
 import time
 
 import pytest
@@ -13,9 +14,15 @@ BARE = "none"  # as without --profile
 OWN = [ROOT / "config" / "own_predictions.yaml"]
 
 
+def with_file(folder):
+    (folder / "config").mkdir()
+    shutil.copy(ROOT / "config/example_predictions.csv", folder / "config")
+
+
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
+    with_file(folder)
     snakemake(folder, "--cores", "2", configs=OWN, profile=BARE)
     return folder
 
@@ -42,6 +49,7 @@ def test_the_default_profile_sets_the_triggers_of_the_others_alone():
 
 @pytest.mark.parametrize("usage", ["none", "sources"])
 def test_files_that_are_transferred_to_each_job_are_refused(tmp_path, usage):
+    with_file(tmp_path)
     done = run(tmp_path, "--dry-run", "--shared-fs-usage", usage, configs=OWN)
     assert done.returncode and "neither a default storage nor the transfer" in done.stdout
 
