@@ -173,6 +173,14 @@ def test_the_later_predictions_need_no_labels_for_a_sheet(versions, tmp_path):
     assert run("threshold", versions["v1"], tmp_path / "v2.csv", "--out", out) == 1
 
 
+@pytest.mark.parametrize("missing", ["", float("nan")])
+def test_an_estimator_without_a_threshold_has_a_sentence(missing):
+    row = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
+    row |= {"target": 0.8, "n_questions": 800, "least_abstention": 0.4, "verdict": missing}
+    [text] = threshold_sentences(pd.DataFrame([row]), {"oracle": "Oracle training"})
+    assert text.startswith("Oracle training: no threshold is certain to reach 80 % precision")
+
+
 def test_seeds_share_a_sentence():
     row = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
     row |= {"target": 0.8, "n_questions": 800, "least_abstention": 0.4}
