@@ -224,7 +224,7 @@ def test_the_same_predictions_for_two_checkpoints_are_refused(tmp_path):
         ),
         (good().assign(prob=1), "unknown column 'prob'; predictions may hold only model, data"),
         (good().drop(columns="seed"), "column 'seed' is missing; add it to every row"),
-        (pd.DataFrame(), "column 'model' is missing"),
+        (pd.DataFrame(), "is empty; give a heading and a row"),
         (good().iloc[:0], "no row belongs"),
         (good().assign(model="m7"), r"no row belongs to the study's models \(m1, m2\), their"),
         (good()[:4], "no row is of model 'm2' and dataset 'quiz'; add them, or take"),

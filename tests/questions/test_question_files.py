@@ -237,7 +237,7 @@ CSV = {
     b"question,answers,answers\na,b,c\n": "column 'answers' is there twice",
     b'question,answers,split\nWhy?,"[""a"", ""b""]",test\n': "'answers' of row 1 is",
     b"question,answers,split\nWhy?,\"['a', 'b']\",test\n": "is the text of a list",
-    b"": "column 'question' is missing; a file of questions needs it",
+    b"": "is empty; give a heading and a row",
     b'"question,answers\n': r"line 1 is not CSV \(unexpected end of data\)",
     b"question,split\nWhy?,test\n": "column 'answers' is missing",
     b"question,answers\n": "no question is of the split test",
@@ -266,7 +266,7 @@ OTHER = [
     ("q.jsonl", "{}".encode("utf-16"), "holds zero bytes, as UTF-16 does; save"),
     ("q.jsonl", b"[" * 100_000, "line 1 is not JSON .maximum recursion depth"),
     ("q.csv.gz", CUT, "is not a whole gzip file"),
-    ("q.xz", b"", r"files of kind '\.xz' are not read; give \.jsonl, \.csv or"),
+    ("q.xz", b"x", r"files of kind '\.xz' are not read; give \.jsonl, \.csv or"),
     ("q.parquet", b"question,answers\n", r"is not a whole parquet file \(.*write it again"),
     ("q.parquet", b"PAR1" + bytes(99) + b"PAR1", "is not a whole parquet file"),
 ]
