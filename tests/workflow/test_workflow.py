@@ -118,7 +118,7 @@ def test_a_split_larger_than_the_data_stops_the_first_job(tmp_path):
     wrong.write_text(yaml.safe_dump({"datasets": {"atlas": {"n_test": 10**6}}}))
     output = snakemake(tmp_path, "--cores", "2", configs=[*ATLAS, wrong], check=False)
     assert "lower n_train or n_test" in output
-    assert not (tmp_path / "out" / "checkpoints").exists()
+    assert not (tmp_path / "out" / "beams").exists()
 
 
 def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path):
