@@ -143,10 +143,10 @@ class Bookings:
             self._ahead += 1
 
     def close(self) -> None:
-        """Take what was not sent out of the ledger."""
-        self._ledger.add(
-            self._budget.model, -self._ahead, -self._cost * self._ahead, "not sent"
-        )
+        """Take what was not sent out of the ledger; a request after that is booked anew."""
+        with self._lock:
+            lost, self._ahead = self._ahead, 0
+            self._ledger.add(self._budget.model, -lost, -self._cost * lost, "not sent")
 
 
 class BookedServer(Protocol):
