@@ -258,7 +258,7 @@ def test_a_question_has_one_name_at_all_models(predictions):
         "20 questions differ in spelling ('60' at a of m; '60.0' at a of n), so that 60 of 100"
     )
     with pytest.raises(ValueError, match=re.escape(shown)):
-        compare_states(pd.concat(both), CHECKPOINTS, n_replicates=20)
+        compare_states(pd.concat(both), CHECKPOINTS, n_replicates=200)
 
 
 def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions, caplog):

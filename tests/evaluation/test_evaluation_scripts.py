@@ -20,7 +20,7 @@ from persistcal.evaluation.significance import compare_blocks
 from persistcal.store import artifacts
 
 PLACE = {"model": "m", "dataset": "quiz"}
-HOW = {"min_contrast": 5, "n_replicates": 20, "seed": 3, "pairs": "all"}
+HOW = {"min_contrast": 5, "min_direction": 5, "n_replicates": 20, "seed": 3, "pairs": "all"}
 
 
 def resample(predictions, **changes):
@@ -41,7 +41,7 @@ def test_estimators_resampled_one_by_one_are_tested_as_if_together():
     tests = compare(parts, block, [("quiz", "elsewhere"), ("quiz", "own")])
     together = replicate_metrics(predictions, CHECKPOINTS, conditionings=["odds"], **HOW)
     expected = compare_blocks(together, {"coarse+learnt+own": block})
-    assert len(expected) == 10 * 2  # metrics, and estimators that are not the best
+    assert len(expected) == 11 * 2  # metrics, and estimators that are not the best
     pd.testing.assert_frame_equal(tests[expected.columns], expected, check_dtype=False)
 
 
@@ -50,6 +50,7 @@ def test_what_was_not_drawn_alike_is_told_by_its_digest():
     drawn = digest_of_draws(one, CHECKPOINTS, **HOW)
     assert digest_of_draws(other.iloc[::-1], CHECKPOINTS, **HOW) == drawn
     changes = [{"seed": 4}, {"n_replicates": 21}, {"min_contrast": 6}, {"pairs": "first"}]
+    changes.append({"min_direction": 4})
     changed = [digest_of_draws(one, CHECKPOINTS, **HOW | change) for change in changes]
     changed.append(digest_of_draws(one, CHECKPOINTS[::-1], **HOW))
     assert len({drawn, *changed}) == 1 + len(changed)
@@ -109,7 +110,7 @@ def test_metrics_have_the_conditionings_of_the_tests_as_well():
     assert set(usual["conditioning"]) == {"odds", "fitted"}
     crossed = more["conditioning"] == "cross_fitted"
     pd.testing.assert_frame_equal(more[~crossed].reset_index(drop=True), usual)
-    assert crossed.sum() == 7 * 2  # contrast metrics, of the seed and as their mean
+    assert crossed.sum() == 8 * 2  # contrast metrics, of the seed and as their mean
 
 
 def test_holm_over_tables_is_holm_over_all_tests_of_a_metric():

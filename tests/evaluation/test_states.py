@@ -27,7 +27,7 @@ from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
 from persistcal.store.artifacts import STATES, TRENDS, check, empty
 
-HOW = {"n_replicates": 30, "seed": SEED}
+HOW = {"n_replicates": 200, "seed": SEED}
 
 
 @settings(deadline=None)

@@ -215,7 +215,7 @@ def test_a_cell_says_how_many_pairs_define_it():
     )
     how = {"checkpoints": ["a", "b", "c"], "min_contrast": 1}
     metrics = evaluate(predictions, **how)
-    tested = compare(predictions, **how, n_replicates=200)
+    tested = compare(predictions, **how, min_direction=1, n_replicates=200)
     columns = {"contrast": ["delta0_balanced", "delta0"], "full": ["auc"]}
     table = {"layout": "models_as_blocks", "columns": columns, "blocks": [{}]}
     place = {"models": ["model"], "datasets": {"dataset": []}}
