@@ -22,6 +22,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from persistcal.evaluation.directions import (
+    PSEUDO,
+    balanced_replicates,
+    pseudo_weights,
+    question_weights,
+)
 from persistcal.evaluation.draws import Component, component, draw_sequences, reach, take
 from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
 from persistcal.evaluation.replicates import effective_questions
@@ -97,32 +103,61 @@ def measure(
     return -np.asarray(mean_gap(squared_error(said, labels), weights=weights))
 
 
-def counts_of(part: Component, n: int, n_replicates: int, seed: int) -> np.ndarray:
+class PairedCounts(NamedTuple):
+    """Counts of the questions for the paper's marks and for claims, (n, n_replicates)."""
+
+    stratified: np.ndarray
+    free: np.ndarray
+
+
+def counts_of(part: Component, n: int, n_replicates: int, seed: int) -> PairedCounts:
     """Return bootstrap counts of the questions in their own order."""
     sequences = draw_sequences(n, range(n_replicates), seed=seed, reach=reach([part], n))
     counts = np.empty((n, n_replicates), np.uint8)
     counts[part.questions] = take(part, sequences)
-    return counts
+    return PairedCounts(counts, sequences.counts)
+
+
+def claims_of(
+    world: EstimatorWorld, labels: np.ndarray, said: Array, draws: PairedCounts, seed: int
+) -> Array:
+    """Return the replicates on which claims rest, as `Replicates.for_claims` has them."""
+    if world.metric != "delta0_balanced":
+        return measure(world, labels, said, draws.free)
+    n, n_replicates = draws.free.shape
+    weights = question_weights(n, np.arange(n), range(n_replicates), seed=seed)
+    pseudo = [
+        pseudo_weights([str(i)], n_replicates, seed=seed, expected=PSEUDO)
+        for i in range(len(said))
+    ]
+    return np.concatenate(
+        [
+            balanced_replicates(one[None], labels, weights, own)
+            for one, own in zip(said, pseudo, strict=True)
+        ]
+    )
 
 
 def simulate(
     world: EstimatorWorld, quality: Array, n_worlds: int, n_replicates: int, seed: int = 0
-) -> Iterator[tuple[Array, Array, float]]:
+) -> Iterator[tuple[Array, Array, Array, float]]:
     """Yield the metric of each estimator on the data and on replicates, world by world.
 
-    The third value is the effective number of questions.
+    The replicates are those of the paper's marks, then those of claims. The last value is the
+    effective number of questions.
     """
     rng = np.random.default_rng(seed)
-    counts = np.empty((0, 0), np.uint8)
     for number in range(n_worlds):
         labels, said = draw_world(rng, world, quality)
         if number % DRAWN_ANEW == 0 or world.metric != "delta0_balanced":
             part = component(np.arange(len(labels)), labels)
-            counts = counts_of(part, len(labels), n_replicates, int(rng.integers(2**31)))
+            number_of_draws = int(rng.integers(2**31))
+            draws = counts_of(part, len(labels), n_replicates, number_of_draws)
         once = np.ones((len(labels), 1), np.uint8)
         values = measure(world, labels, said, once)[:, 0]
         n = effective_questions([part], balanced=world.metric == "delta0_balanced")
-        yield values, measure(world, labels, said, counts), n
+        marked = measure(world, labels, said, draws.stratified)
+        yield values, marked, claims_of(world, labels, said, draws, number_of_draws), n
 
 
 def marks(values: Array, drawn: Array) -> tuple[bool, bool]:
@@ -137,8 +172,8 @@ def marks(values: Array, drawn: Array) -> tuple[bool, bool]:
 def level(world: EstimatorWorld, m: int, n_worlds: int, n_replicates: int) -> dict[str, float]:
     """Return shares of worlds with false claims about `m` equal estimators."""
     found = []
-    for values, drawn, n in simulate(world, np.zeros(m), n_worlds, n_replicates):
-        made = compare_all(values, drawn, n)
+    for values, drawn, claims, n in simulate(world, np.zeros(m), n_worlds, n_replicates):
+        made = compare_all(values, claims, n)
         found.append((made.above.any(), *marks(values, drawn)))
     shares = np.mean(found, axis=0)
     return dict(zip(["simultaneous", "marks", "holm"], map(float, shares), strict=True))
@@ -149,13 +184,13 @@ def power(world: EstimatorWorld, m: int, n_worlds: int, n_replicates: int) -> di
     quality = np.zeros(m)
     quality[0] = BETTER[world.metric]
     truth = np.mean(
-        [values for values, _, _ in simulate(world, quality, 4000, 1, seed=1)], axis=0
+        [values for values, *_ in simulate(world, quality, 4000, 1, seed=1)], axis=0
     )
     true_difference = truth[:, None] - truth
     others = ~np.eye(m, dtype=bool)
     found = []
-    for values, drawn, n in simulate(world, quality, n_worlds, n_replicates):
-        made = compare_all(values, drawn, n)
+    for values, _, claims, n in simulate(world, quality, n_worlds, n_replicates):
+        made = compare_all(values, claims, n)
         inside = (made.lower <= true_difference) & (true_difference <= made.upper)
         alone, some = made.above[0, 1:].all(), made.above[0, 1:].any()
         covered = (inside | ~others | made.tied).all()

@@ -1,7 +1,7 @@
 """All metrics of the predictions of one model and dataset, under any counts of questions."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -103,13 +103,20 @@ def once(part: Component) -> Counts:
     return np.ones((len(part.questions), 1), np.uint8)
 
 
-def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> dict[Key, Array]:
+def metrics_under(
+    counts_of: Callable[[Component], Counts],
+    data: Prepared,
+    *,
+    chosen: Collection[str] = MEASURES,
+) -> dict[Key, Array]:
     """Compute the metrics of every run under every column of multiplicities.
 
     Parameters
     ----------
     counts_of : function of Component to uint8 ndarray of shape (n_questions, n_columns)
         `once`, or `persistcal.evaluation.draws.take` from the sequences of replicates.
+    chosen : collection of str
+        Names of the metrics to compute, by default all.
 
     Returns
     -------
@@ -118,14 +125,18 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
         Contrast metrics are unweighted means over the contrast sets that define them,
         which replicates share with the data. NaN where undefined.
     """
+    on_full, on_contrast = (
+        {name: metric for name, metric in metrics.items() if name in chosen}
+        for metrics in (FULL_METRICS, CONTRAST_METRICS)
+    )
     pooled = _pool(counts_of, data.full)
     values: dict[Key, Array] = {
         ("odds", "full", metric): value
-        for metric, value in compute(FULL_METRICS, data.on_full, pooled).items()
+        for metric, value in compute(on_full, data.on_full, pooled).items()
     }
     shape = (len(data.on_full), pooled.shape[1])
     del pooled
-    among = {metric: defining(metric, data.contrast) for metric in CONTRAST_METRICS}
+    among = {metric: defining(metric, data.contrast) for metric in on_contrast}
     for conditioning in data.on_contrast:
         for metric, defined in among.items():
             empty = np.zeros(shape) if defined else np.full(shape, np.nan)
@@ -133,7 +144,7 @@ def metrics_under(counts_of: Callable[[Component], Counts], data: Prepared) -> d
     for number, part in enumerate(data.contrast):
         counts = counts_of(part)
         for conditioning, by_pair in data.on_contrast.items():
-            for metric, value in compute(CONTRAST_METRICS, by_pair[number], counts).items():
+            for metric, value in compute(on_contrast, by_pair[number], counts).items():
                 if number in among[metric]:
                     values[conditioning, "contrast", metric] += value / len(among[metric])
     return values

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import t
 
-from persistcal.evaluation.proportions import two_sided_p
+from persistcal.evaluation.proportions import DECIMALS, two_sided_p
 
 BySeed = Mapping[int, float]  # the metric of each seed on the data
 
@@ -91,6 +91,8 @@ def recipe_interval(
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
     if not trained:
         low, high = np.quantile(replicates, [0.025, 0.975])
+        if round(high - low, DECIMALS) == 0:  # an interval without width is none
+            return RecipeInterval(0, np.nan, np.nan, two_sided_p(replicates))
         return RecipeInterval(0, float(low), float(high), two_sided_p(replicates))
     runs = [np.array(list(side.values())) for side in trained]
     if len(trained) == 2 and trained[0].keys() == trained[1].keys():
@@ -100,7 +102,7 @@ def recipe_interval(
     of_noise = noise / min(map(len, runs))
     variance = replicates.var(ddof=1) + max(0.0, parts.sum() - of_noise)
     if variance == 0:
-        return RecipeInterval(n_seeds, value, value, np.nan)
+        return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
     of_seeds = np.sum(parts**2 / freedom)
     df = variance**2 / of_seeds if of_seeds > 0 else np.inf
     reach = t.ppf(0.975, df) * np.sqrt(variance)

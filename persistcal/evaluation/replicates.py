@@ -26,7 +26,14 @@ from persistcal.evaluation.directions import (
     question_weights,
     replicate_run,
 )
-from persistcal.evaluation.draws import Component, draw_sequences, reach, take
+from persistcal.evaluation.draws import (
+    Component,
+    Counts,
+    Sequences,
+    draw_sequences,
+    reach,
+    take,
+)
 from persistcal.evaluation.evaluate import (
     Key,
     Prepared,
@@ -44,6 +51,8 @@ MIN_REPLICATES = 200  # that an interval or a test takes
 MEMORY = 500_000_000  # bytes that the replicates of a block may take,
 LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
 KEY = ["conditioning", "scope", "metric"]
+# Metrics with claims from draws that ignore which answers are correct
+FREE = [n for n, one in MEASURES.items() if one.has_interval and not one.both_directions]
 VALUES = [
     "value",
     "replicates",
@@ -67,9 +76,12 @@ class Replicates(NamedTuple):
     larger it is on replicates than on the data. 0 of a single seed. `n_effective` is the number
     of questions that a metric rests on, see `effective_questions`.
 
-    Metrics that rest on gained and on lost questions have more `claims`, replicates like
-    `replicated` from `persistcal.evaluation.directions`, and `fewest`: the numbers of gained
-    and lost questions in the pair that has fewest of the rarer kind.
+    `replicated` keeps the number of correct answers and of gained questions, as the paper does,
+    and `claims` has replicates like them for our own intervals and tests: metrics that rest on
+    gained and on lost questions alike from `persistcal.evaluation.directions`, the others from
+    draws that ignore which answers are correct, so that the sampling error of accuracy is in
+    them. `fewest` has the numbers of gained and lost questions in the pair that has fewest of
+    the rarer kind.
     """
 
     estimators: list[Estimator]
@@ -121,6 +133,7 @@ def replicate_metrics(
     data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
     observed = metrics_under(once, data)
     replicated = {key: np.empty((len(answers.estimators), n_replicates)) for key in observed}
+    free = {key: np.empty_like(rows) for key, rows in replicated.items() if key[2] in FREE}
     spread = {key: np.zeros(len(answers.estimators)) for key in observed}
     parts = [*data.full, *data.contrast]
     far = reach(parts, len(answers.questions))
@@ -129,10 +142,13 @@ def replicate_metrics(
         block = range(start, min(start + size, n_replicates))
         sequences = draw_sequences(len(answers.questions), block, seed=seed, reach=far)
         values = metrics_under(partial(take, sequences=sequences), data)
+        drawn = metrics_under(partial(_count, sequences), data, chosen=FREE)
+        for key, of_runs in drawn.items():
+            free[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
         for key, of_runs in values.items():
             replicated[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
             spread[key] += _between_seeds(of_runs, answers).sum(axis=1) / n_replicates
-    claims, fewest = _directions(answers, data, min_direction, n_replicates, seed)
+    directed, fewest = _directions(answers, data, min_direction, n_replicates, seed)
     return Replicates(
         list(answers.estimators),
         {key: mean_over_seeds(of_runs, answers)[:, 0] for key, of_runs in observed.items()},
@@ -151,7 +167,7 @@ def replicate_metrics(
             )
             for conditioning, scope, metric in observed
         },
-        claims,
+        free | directed,
         fewest,
     )
 
@@ -174,6 +190,11 @@ def effective_questions(parts: Sequence[Component], *, balanced: bool) -> float:
         sizes = [n_first, n - n_first] if balanced else [n, n]
         weight[part.questions] += 1 / np.repeat(sizes, [n_first, n - n_first])
     return float(len(parts) / weight.max()) if weight.any() else 0.0
+
+
+def _count(sequences: Sequences, part: Component) -> Counts:
+    """Count how often a replicate draws each question of a component."""
+    return sequences.counts[part.questions]
 
 
 def _directions(
@@ -322,8 +343,9 @@ def from_table(table: pd.DataFrame) -> Replicates:
         both = zip(of["seeds"], of["by_seed"], strict=True)
         by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in both]
         noise[key] = of["noise"].to_numpy()
-        if MEASURES[rows["metric"].iloc[0]].both_directions:
+        if MEASURES[rows["metric"].iloc[0]].has_interval:
             claims[key] = np.stack(of["claims"].to_list())
+        if MEASURES[rows["metric"].iloc[0]].both_directions:
             counts = of[["improvement", "regression"]].iloc[0]
             if counts.notna().all():
                 fewest[key] = int(counts["improvement"]), int(counts["regression"])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.measures import MEASURES
 from persistcal.evaluation.noise_floor import FLOOR
-from persistcal.evaluation.proportions import compare_replicates
+from persistcal.evaluation.proportions import DECIMALS, compare_replicates
 from persistcal.evaluation.recipes import BySeed, recipe_interval
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.evaluation.simultaneous import compare_estimators
@@ -18,7 +18,6 @@ from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 
 log = logging.getLogger(__name__)
 
-DECIMALS = 12
 BOUNDS = dict.fromkeys(["auc", "change_auc"], (0.0, 1.0)) | dict.fromkeys(
     ["delta0_balanced", "delta0", "delta_balanced", "delta"], (-1.0, 1.0)
 )
@@ -32,15 +31,17 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     DataFrame
         Columns of the table INTERVALS but for model and dataset. The first interval is of
         percentiles over questions, the second that of `persistcal.evaluation.recipes`. Both are
-        NaN if the metric is undefined or has no valid interval, or if a pair gains or loses too
-        few questions for it. The noise floor and `p_calibrated` are left to
-        `persistcal.evaluation.noise_floor`.
+        NaN if the metric is undefined or has no valid interval, if it does not vary (a constant
+        confidence has a Δ₀ᵇ of exactly 0), or if a pair gains or loses too few questions for
+        it. The noise floor and `p_calibrated` are left to `persistcal.evaluation.noise_floor`.
     """
     rows = []
     for key, values in replicates.observed.items():
         counts = replicates.fewest.get(key, (None, None))
         replicated = replicates.for_claims(key)
-        low, high = np.quantile(replicated, [0.025, 0.975], axis=1)
+        ends = np.quantile(replicated, [0.025, 0.975], axis=1)
+        has_width = np.round(ends[1] - ends[0], DECIMALS) > 0
+        low, high = np.where(has_width, ends, np.nan)
         for i, member in enumerate(replicates.estimators):
             of_seeds = [replicates.by_seed[key][i]]
             noise = replicates.noise[key][i]

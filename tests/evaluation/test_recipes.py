@@ -119,7 +119,8 @@ def test_the_tables_have_both_kinds():
     auc = tests.set_index(["scope", "metric"]).loc[("full", "brier")]
     key, sign = ("odds", "full", "brier"), -1  # lower is better
     best, other = (replicates.estimators.index(("quiz", auc[end])) for end in ("best", "other"))
-    drawn = sign * (replicates.replicated[key][best] - replicates.replicated[key][other])
+    claims = replicates.for_claims(key)
+    drawn = sign * (claims[best] - claims[other])
     sides = [
         {seed: sign * value for seed, value in replicates.by_seed[key][i].items()}
         for i in (best, other)

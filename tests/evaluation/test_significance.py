@@ -172,7 +172,7 @@ def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(replicates
     at = (table[["conditioning", "scope", "metric"]] == key).all(axis=1)
     rows = table[at].set_index("estimator")
     for number, (_, estimator) in enumerate(replicates.estimators):
-        row, drawn = rows.loc[estimator], np.sort(replicates.replicated[key][number])
+        row, drawn = rows.loc[estimator], np.sort(replicates.for_claims(key)[number])
         # 40 values: the 2.5 % quantile lies 0.975 of the way from the first to the second
         low, high = 0.025 * drawn[0] + 0.975 * drawn[1], 0.025 * drawn[-1] + 0.975 * drawn[-2]
         assert row[["lower_2_5pct", "upper_97_5pct"]].tolist() == pytest.approx([low, high])
