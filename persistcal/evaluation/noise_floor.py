@@ -33,6 +33,21 @@ class CalibrationTest(NamedTuple):
     p_calibrated: float
 
 
+class CheckpointCalibration(NamedTuple):
+    """Calibration at one checkpoint.
+
+    `value` is SmoothECE. `p_mean` is the p-value of the hypothesis that the mean confidence
+    differs from the accuracy by chance.
+    """
+
+    value: float
+    noise_floor: float
+    p_calibrated: float
+    confidence: float
+    accuracy: float
+    p_mean: float
+
+
 def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
     """Compare a SmoothECE with values of a calibrated estimator, (n_draws,).
 
@@ -63,6 +78,29 @@ def draw_smooth_ece(confidence: Array, uniform: Array) -> Array:
         np.repeat([1, 0], len(confidence)),
         weights=np.concatenate([correct, ~correct]).astype(np.uint8),
     )
+
+
+def checkpoint_calibration(
+    runs: Sequence[Array], correct: NDArray[np.bool_], *, seed: int, n_draws: int = N_DRAWS
+) -> CheckpointCalibration:
+    """Test the calibration of an estimator's confidences in the answers of one checkpoint.
+
+    `runs` are the confidences of each seed, (n_answers,). Values and draws are means over
+    seeds.
+    """
+    rng = np.random.default_rng(seed)
+    drawn, means = [], []
+    for first in range(0, n_draws, BLOCK):
+        uniform = rng.random((len(correct), min(BLOCK, n_draws - first)))
+        drawn.append(np.mean([draw_smooth_ece(run, uniform) for run in runs], axis=0))
+        means.append(np.mean([(uniform < run[:, None]).mean(axis=0) for run in runs], axis=0))
+    value = float(np.mean([smooth_ece(run, correct) for run in runs]))
+    confidence, accuracy = float(np.mean(runs)), float(correct.mean())
+    of_mean = compare_with_floor(
+        abs(confidence - accuracy), np.abs(np.concatenate(means) - confidence)
+    )
+    found = compare_with_floor(value, np.concatenate(drawn))
+    return CheckpointCalibration(value, *found, confidence, accuracy, of_mean.p_calibrated)
 
 
 def noise_floors(

@@ -8,7 +8,12 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 import persistcal
 from persistcal.evaluation.conditioning import condition
-from persistcal.evaluation.noise_floor import compare_with_floor, draw_smooth_ece, noise_floors
+from persistcal.evaluation.noise_floor import (
+    checkpoint_calibration,
+    compare_with_floor,
+    draw_smooth_ece,
+    noise_floors,
+)
 
 
 def test_draws_are_those_of_labels_one_by_one():
@@ -23,6 +28,33 @@ def test_the_p_value_counts_the_observed_value():
     found = compare_with_floor(0.3, np.array([0.1, 0.2, 0.3 - 1e-15, 0.4]))
     assert found == (pytest.approx(0.25), 0.6)
     assert np.isnan(compare_with_floor(np.nan, np.array([0.1]))).all()
+
+
+def test_one_checkpoint_has_the_floor_of_a_study_with_this_checkpoint_alone():
+    rows = make_predictions(60).query("estimator == 'own' and checkpoint == 'b'")
+    [row] = (
+        noise_floors(rows, ["b"], min_contrast=1, seed=3, n_draws=150)
+        .query("scope == 'full'")
+        .to_dict("records")
+    )
+    runs = rows.pivot(index="question_id", columns="seed", values="confidence").to_numpy().T
+    right = rows[rows["seed"] == rows["seed"].iloc[0]].sort_values("question_id")
+    correct = right["correct"].to_numpy(bool)
+    found = checkpoint_calibration(list(runs), correct, seed=3, n_draws=150)
+    assert found.noise_floor == pytest.approx(row["noise_floor"])
+    assert found.p_calibrated == row["p_calibrated"]
+    value = np.mean([relplot.smECE(run, correct.astype(float)) for run in runs])
+    assert found.value == pytest.approx(value, abs=1e-9)
+
+
+def test_the_mean_confidence_is_tested_against_the_accuracy():
+    """Of 100 answers with .9 and 100 with .1, half are right: calibrated only on average."""
+    confidence = np.repeat([0.9, 0.1], 100)
+    found = checkpoint_calibration([confidence], np.arange(200) % 2 == 0, seed=0)
+    assert (found.confidence, found.accuracy) == (pytest.approx(0.5), 0.5)
+    assert found.p_calibrated == 1 / 501 and found.p_mean == 1
+    low = checkpoint_calibration([confidence / 9], np.arange(200) % 2 == 0, seed=0)
+    assert low.p_mean == 1 / 501 and low.confidence < low.accuracy
 
 
 def test_floors_of_a_study_are_those_of_rows():

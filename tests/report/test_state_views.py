@@ -63,8 +63,7 @@ def test_sentences(tmp_path):
     assert of_states(study) == [
         {
             "about": "Model m, R&D",
-            "text": "Accuracy rises from 40% → 50%, .500 to .625: by .125 [.050, .200]. "
-            "1 of 3 pairs of checkpoints differ in accuracy.",
+            "text": "1 of 3 pairs of checkpoints differ in accuracy.",
         },
         {
             "about": "Model m → Model n, R&D",

@@ -11,4 +11,5 @@ facts: texts about how a study was made, for the foot of the page
 overview: the page's texts about a study
 sentences: sentences about a study, which are true of its numbers
 tables: the study's tables as the page and its summary show them
+update: sentences on an update: what changed, and whether confidence followed
 """

@@ -15,16 +15,32 @@ from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import compare, count_questions, sentence
 from persistcal.report.page.tables import short
+from persistcal.report.page.update import (
+    Update,
+    calibration_texts,
+    change_text,
+    choose_update,
+    follow_texts,
+)
 from persistcal.report.state_views import LEVEL, pair_title
 from persistcal.report.threshold_views import threshold_sentences
 
 
 def sentences(study: Contents) -> list[dict[str, str]]:
-    """Return a sentence per model, dataset and training set of its estimators."""
+    """Return sentences per model, dataset and training set of its estimators.
+
+    First come what changed, whether confidence followed and how it is calibrated now, then how
+    the estimators compare.
+    """
     said = []
     for part, replicates in zip(study.parts, study.replicates, strict=True):
         title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
+        stages = study.stages[part.subject.model]
+        update = choose_update(part, {name: stage.label for name, stage in stages.items()})
+        if update:
+            p_holm = _adjusted_p(study, part, update)
+            said.append({"about": title, "text": change_text(part, update, p_holm)})
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
             # Where adapters come from elsewhere, what needs no training stands beside them.
@@ -38,6 +54,11 @@ def sentences(study: Contents) -> list[dict[str, str]]:
             if len(trained) > 1 or train_dataset != dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)
                 about += f", trained on {name}"
+            labelled = {e: (m, study.labels["estimators"].get(e, e)) for e, m in chosen.items()}
+            if compared and update:
+                texts = follow_texts(compared, replicates, part, update, labelled)
+                texts += calibration_texts(compared, part, update, labelled, study.seed)
+                said += [{"about": about, "text": text} for text in texts]
             text = "Nothing can be said: no measure is defined."
             if compared:
                 both = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
@@ -47,7 +68,7 @@ def sentences(study: Contents) -> list[dict[str, str]]:
                 text += " No contrast set is large enough to say whether it follows knowledge."
             said.append({"about": about, "text": text})
         if wrong := [
-            study.stages[part.subject.model][name].label
+            stages[name].label
             for name, correct in zip(part.checkpoints, part.correct, strict=True)
             if not (correct == 1).any()
         ]:
@@ -60,10 +81,9 @@ def sentences(study: Contents) -> list[dict[str, str]]:
 
 
 def of_states(study: Contents) -> list[dict[str, str]]:
-    """Return a sentence on the accuracies of each model, and of each two models.
+    """Return how many pairs of a model's checkpoints differ in accuracy, and which models do.
 
-    Of a model's pairs that of the most distant checkpoints is named, and how many others can
-    be told apart.
+    `sentences` has the accuracies of the first and the last checkpoint.
     """
     rows = _rows_of(study, "states")
     if rows is None:
@@ -77,13 +97,25 @@ def of_states(study: Contents) -> list[dict[str, str]]:
     said = []
     for place, group in accuracies.groupby(["model", "other_model", "dataset"], sort=False):
         pairs = group.to_dict("records")
-        ends = [pair for pair in pairs if pair["earlier"] == pairs[0]["earlier"]][-1]
-        text = _of_pair(ends, pair_title(ends, checkpoints))
-        if len(pairs) > 1:
-            told = sum(pair["p_holm"] < LEVEL for pair in pairs)
-            text += f" {told} of {len(pairs)} pairs of checkpoints differ in accuracy."
-        said.append({"about": place_title(place, study.labels), "text": text})
+        text = _of_pair(pairs[0], pair_title(pairs[0], checkpoints))
+        if not place[1]:
+            n_different = sum(pair["p_holm"] < LEVEL for pair in pairs)
+            text = f"{n_different} of {len(pairs)} pairs of checkpoints differ in accuracy."
+        if place[1] or len(pairs) > 1:
+            said.append({"about": place_title(place, study.labels), "text": text})
     return said
+
+
+def _adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
+    """Return the adjusted p-value of an update's accuracies, if the study has its table."""
+    rows = _rows_of(study, "states")
+    if rows is None:
+        return None
+    ends = [part.answers.checkpoints[k] for k in update[:2]]
+    key = [part.subject.model, "", part.subject.dataset, *ends, "accuracy"]
+    columns = ["model", "other_model", "dataset", "earlier", "later", "metric"]
+    found = rows[(rows[columns].fillna("") == key).all(axis=1)]
+    return float(found["p_holm"].iloc[0]) if len(found) else None
 
 
 def threshold_texts(study: Contents) -> list[dict[str, str]]:
@@ -212,11 +244,15 @@ def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
 def lede(study: Contents) -> str:
     """Return the paragraph below the question."""
     models = len({part.subject.model for part in study.parts})
+    owner = "a model" if models == 1 else f"{models} models"
+    if all(len(part.answers.checkpoints) == 1 for part in study.parts):
+        return f"One checkpoint of {owner} answered the questions, so no change can be seen."
+    stages = [stage for of_model in study.stages.values() for stage in of_model.values()]
+    kind = "checkpoints" if any(s.tokens is None for s in stages) else "training checkpoints"
     return (
-        f"Several training checkpoints of {'a model' if models == 1 else f'{models} models'} "
-        "answered the same questions, and what they know differs. A good confidence differs "
-        "with it. One that only tells hard questions from easy ones may look as good on all "
-        "questions together, and is at chance where knowledge changed."
+        f"Several {kind} of {owner} answered the same questions, and what they know differs. "
+        "A good confidence differs with it. One that only tells hard questions from easy ones "
+        "may look as good on all questions together, and is at chance where knowledge changed."
     )
 
 

@@ -145,7 +145,11 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         return f"{label} ({short(values[estimator])})"
 
     if len(ranked) == 1:
-        return f"{name(ranked[0], True)} is the only estimator with a {measure}{basis}."
+        [only] = ranked
+        low, high = np.quantile(standings.replicated[only], [0.025, 0.975])
+        interval = "" if np.isnan(low) else f" [{short(low)}, {short(high)}]"
+        label = labels.get(only, only)
+        return f"{label} has a {measure} of {short(values[only])}{interval}{basis}."
     one = ranked[0]
     other = next((e for e in ranked[1:] if not standings.is_tied(one, e)), ranked[1])
     if {ORACLE, NON_ORACLE} <= values.keys():
@@ -191,13 +195,20 @@ def _headline(
     allowed = standings.allowed(one, other)
     if np.isfinite(allowed):
         return f"{text}: the data allow a difference of up to {short(allowed)}"
-    if standings.fewest and np.isnan(standings.replicated[one]).any():
-        gained, lost = standings.fewest
-        return (
-            f"{text}: a pair with {gained:,} gained and {lost:,} lost questions has too few "
-            f"for an interval, which needs {MIN_DIRECTION} of each by default"
-        )
+    if np.isnan(standings.replicated[one]).any():
+        return f"{text}: {explain_missing_interval(standings)}"
     return f"{text}: the data give no interval of their difference"
+
+
+def explain_missing_interval(standings: Standings) -> str:
+    """Return why a metric that rests on gained and lost questions has no interval."""
+    if not standings.fewest:
+        return "a replicate is undefined"
+    gained, lost = standings.fewest
+    return (
+        f"a pair with {gained:,} gained and {lost:,} lost questions has too few for an "
+        f"interval, which needs {MIN_DIRECTION} of each by default"
+    )
 
 
 def _clause(members: Sequence[tuple[str, float]], place: str) -> str:

@@ -1,0 +1,217 @@
+"""The first sentences: what changed, whether confidence followed, calibration after it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from persistcal.evaluation.replicates import Replicates
+from persistcal.report.page.contents import Stage, Subject, arrange_part
+from persistcal.report.page.overview import lede
+from persistcal.report.page.sentences import compare
+from persistcal.report.page.update import (
+    MOST,
+    best_estimators,
+    calibration_texts,
+    change_text,
+    choose_update,
+    follow_texts,
+)
+
+LABELS = {"a": "Version 1", "b": "Version 2", "c": "Version 3"}
+MEMBER = ("quiz", "own")
+# Nine questions of a and b: five gained, two lost, one right twice, one wrong twice.
+RIGHT = {"a": [0, 0, 0, 0, 0, 1, 1, 1, 0], "b": [1, 1, 1, 1, 1, 0, 0, 1, 0]}
+# Gained: up, up, up, equal but for rounding, down. Lost: down, up.
+CONFIDENCE = {
+    "a": [0.2, 0.2, 0.2, 0.3, 0.5, 0.7, 0.7, 0.5, 0.5],
+    "b": [0.3, 0.4, 0.5, 0.1 + 0.2, 0.4, 0.6, 0.8, 0.5, 0.5],
+}
+
+
+def part_of(right, confidence, *, pairs="all", seeds=(0,)):
+    rows = [
+        {"checkpoint": c, "question_id": f"q{i:03d}", "correct": bool(answer), "seed": seed}
+        | {"confidence": confidence[c][i], "train_dataset": "quiz", "estimator": "own"}
+        for c, labels in right.items()
+        for i, answer in enumerate(labels)
+        if answer is not None
+        for seed in seeds
+    ]
+    subject = Subject("m", "quiz", [], [*right], min_contrast=1, pairs=pairs)
+    return arrange_part(pd.DataFrame(rows), subject)
+
+
+def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
+    """Replicates of Δ₀ᵇ and of the change AUC: rows of these for each estimator."""
+    keys = {("odds", "contrast", "delta0_balanced"): delta}
+    keys[("odds", "contrast", "change_auc")] = change_auc
+    drawn = {key: np.array(rows, float) for key, rows in keys.items()}
+    observed = {
+        key: np.nanmedian(np.nan_to_num(rows, nan=0.75), 1) for key, rows in drawn.items()
+    }
+    plain = {key: np.nan_to_num(rows, nan=0.75) for key, rows in drawn.items()}
+    return Replicates(
+        [("quiz", name) for name in names],
+        observed,
+        plain,
+        {key: [{0: 0.5}] * len(names) for key in keys},
+        {key: np.zeros(len(names)) for key in keys},
+        dict.fromkeys(keys, np.inf),
+        drawn,
+        dict.fromkeys(keys, fewest),
+    )
+
+
+def follow(replicates, part):
+    chosen = {name: ((d, name), name.title()) for d, name in replicates.estimators}
+    found = compare(replicates, replicates.estimators)
+    return follow_texts(found, replicates, part, choose_update(part, LABELS), chosen)
+
+
+def calibration(part):
+    """The texts for the only estimator of a part."""
+    found = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.6] * 301])
+    chosen, update = {"own": (MEMBER, "Own")}, choose_update(part, LABELS)
+    return calibration_texts(compare(found, found.estimators), part, update, chosen, 17)
+
+
+def test_changes_are_counted_on_the_questions_that_both_answered():
+    part = part_of({**RIGHT, "b": [*RIGHT["b"][:-1], None]}, CONFIDENCE)
+    update = choose_update(part, LABELS)
+    # 3 of 8 right, then 6 of 8. McNemar: P[Bin(7, 1/2) ≤ 2] · 2 = 2 (1 + 7 + 21) / 128 = .453
+    text = change_text(part, update, None)
+    assert text.startswith(
+        "From Version 1 to Version 2, 7 of 8 answers changed between right and wrong: 5 "
+        "questions gained, 2 lost. Accuracy goes from .375 to .750; the difference of .375 ["
+    )
+    assert text.endswith("] can be chance (McNemar's test, p = .453).")
+    adjusted = change_text(part, update, 0.9)
+    assert adjusted.endswith("p = .900, adjusted by Holm's method).")
+
+
+def test_accuracy_rises_or_falls_if_mcnemars_test_shows_it():
+    # 10 of 10 changed questions are gained: p = 2 / 1024
+    right = {"a": [0] * 10 + [1] * 10, "b": [1] * 20}
+    flat = {name: [0.5] * 20 for name in right}
+    part = part_of(right, flat)
+    text = change_text(part, choose_update(part, LABELS), None)
+    assert "10 questions gained, 0 lost. Accuracy rises from .500 to 1.000, by .500 [" in text
+    back = part_of({"a": right["b"], "b": right["a"]}, flat)
+    text = change_text(back, choose_update(back, LABELS), None)
+    assert "0 questions gained, 10 lost. Accuracy falls from 1.000 to .500, by .500 [" in text
+    held = change_text(back, choose_update(back, LABELS), 0.06)
+    assert "falls" not in held and "can be chance" in held
+
+
+def test_moves_are_counted_by_direction_and_equal_ones_named():
+    # replicates spread evenly from .6 to .92: .6 + .025 · .32 = .608, and .912
+    one = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
+    assert follow(one, part_of(RIGHT, CONFIDENCE)) == [
+        "Own followed: from Version 1 to Version 2 its confidence moved the right way in 3 of "
+        "5 gains and 1 of 2 losses, and stayed equal in 1 (change AUC .760 [.608, .912]; .5 is "
+        "chance)."
+    ]
+    several = follow(one, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
+    assert (
+        "3 of 5 gains and 1 of 2 losses, and stayed equal in 1 (means of 2 seeds)" in several[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.4, 0.9, "is not shown to have followed"), (0.1, 0.4, "moved against the changes")],
+)
+def test_an_interval_with_chance_in_it_shows_nothing(low, high, verdict):
+    one = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(low, high, 301)])
+    assert follow(one, part_of(RIGHT, CONFIDENCE))[0].startswith(f"Own {verdict}: ")
+
+
+def test_few_lost_questions_give_no_claim_and_the_reason():
+    nothing = [[np.nan] * 201]
+    [text] = follow(
+        bootstrap(["own"], delta=nothing, change_auc=nothing), part_of(RIGHT, CONFIDENCE)
+    )
+    assert text.startswith(
+        "Own has too little data to show whether it followed: from Version 1"
+    )
+    assert text.endswith(
+        "(change AUC .750; .5 is chance). A pair with 5 gained and 2 lost questions has too "
+        "few for an interval, which needs 5 of each by default."
+    )
+
+
+def test_intervals_of_several_estimators_hold_at_once():
+    """Of two, the tails are .0125: .6 + .0125 · .32 = .604, and .916."""
+    names = ["own", "other"]
+    frames = part_of(RIGHT, CONFIDENCE)
+    confidence = frames.answers.confidence
+    both = {**confidence, ("quiz", "other", 0): next(iter(confidence.values()))}
+    part = frames._replace(answers=frames.answers._replace(confidence=both))
+    auc = np.linspace(0.6, 0.92, 301)
+    near = 0.4 + 0.3 * np.cos(np.arange(301)), 0.4 + 0.3 * np.sin(np.arange(301))
+    texts = follow(bootstrap(names, delta=near, change_auc=[auc, auc]), part)
+    assert len(texts) == 2 and all("[.604, .916]" in text for text in texts)
+    assert texts[1].endswith("The intervals of the change AUC hold for 2 estimators at once.")
+    far = 0.9 + near[0] / 100, near[1] / 100  # the second one is below the first
+    [text] = follow(bootstrap(names, delta=far, change_auc=[auc, auc]), part)
+    assert text.startswith("Own followed") and "[.604, .916]" in text
+
+
+def test_many_of_the_best_are_counted():
+    names = [f"e{i}" for i in range(MOST + 2)]
+    rng = np.random.default_rng(0)
+    drawn = bootstrap(names, delta=rng.random((5, 99)), change_auc=rng.random((5, 99)))
+    frames = part_of(RIGHT, CONFIDENCE)
+    run = next(iter(frames.answers.confidence.values()))
+    confidence = {("quiz", name, 0): run for name in names}
+    part = frames._replace(answers=frames.answers._replace(confidence=confidence))
+    assert len(best_estimators(compare(drawn, drawn.estimators))) == 5
+    texts = follow(drawn, part)
+    assert len(texts) == MOST and "2 more cannot be distinguished" in texts[-1]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "ends"),
+    [("all", (0, 2)), ("adjacent", (0, 2)), ([["b", "c"]], (1, 2)), ([["a", "b"]], (0, 1))],
+)
+def test_the_update_is_from_the_first_to_the_last_checkpoint(pairs, ends):
+    three = {**RIGHT, "c": RIGHT["a"]}
+    part = part_of(three, {**CONFIDENCE, "c": CONFIDENCE["a"]}, pairs=pairs)
+    update = choose_update(part, LABELS)
+    assert update[:2] == ends
+    assert update.later_name == LABELS["abc"[ends[1]]]
+    assert choose_update(part_of({"a": RIGHT["a"]}, CONFIDENCE), LABELS) is None
+
+
+def test_calibration_of_the_later_checkpoint():
+    """Calibrated at a (.5 of 100); at b the confidence is .9 and .5 are right, or .1."""
+    right = {"a": [1, 0] * 50, "b": [0, 1] * 50}
+    for stated, found in ((0.9, "over-confident"), (0.1, "under-confident")):
+        part = part_of(right, {"a": [0.5] * 100, "b": [stated] * 100})
+        [text] = calibration(part)
+        # SmoothECE of a constant confidence is |confidence − accuracy|: .4, and 0 at a
+        start = f"Own is {found} at Version 2: mean confidence {str(stated)[1:]}00, accuracy "
+        assert text.startswith(f"{start}.500 (SmoothECE .4"), text
+        assert "; at Version 1 .000, noise floor " in text
+    part = part_of(right, {"a": [0.9] * 100, "b": [0.5] * 100})
+    assert calibration(part) == []
+    # as sure of the wrong ones as of the right ones: right on average
+    part = part_of(right, {"a": [0.5] * 100, "b": [0.9, 0.1] * 50})
+    [text] = calibration(part)
+    assert text.startswith("Own is not calibrated, though right on average, at Version 2: ")
+
+
+@pytest.mark.parametrize(
+    ("names", "tokens", "start"),
+    [
+        ("ab", 1e9, "Several training checkpoints of a model answered"),
+        ("ab", None, "Several checkpoints of a model answered"),
+        ("a", None, "One checkpoint of a model answered the questions, so no change"),
+    ],
+)
+def test_the_page_speaks_of_training_if_the_config_does(names, tokens, start):
+    part = part_of({name: RIGHT[name] for name in names}, CONFIDENCE)
+    stages = {"m": {name: Stage(name, tokens) for name in names}}
+    assert lede(SimpleNamespace(parts=[part], stages=stages)).startswith(start)
