@@ -197,10 +197,12 @@ def test_calibration_of_the_later_checkpoint():
         assert "; at Version 1 .000, noise floor " in text
     part = part_of(right, {"a": [0.9] * 100, "b": [0.5] * 100})
     assert calibration(part) == []
-    # as sure of the wrong ones as of the right ones: right on average
+    # surer of the wrong answers, and the mean confidence is the accuracy
     part = part_of(right, {"a": [0.5] * 100, "b": [0.9, 0.1] * 50})
     [text] = calibration(part)
-    assert text.startswith("Own is not calibrated, though right on average, at Version 2: ")
+    assert text.startswith(
+        "Own is not calibrated, with no shown bias on average, at Version 2: "
+    )
 
 
 @pytest.mark.parametrize(

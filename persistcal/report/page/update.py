@@ -174,7 +174,7 @@ def calibration_texts(
         )
         if not later.p_calibrated < LEVEL:
             continue
-        found = "not calibrated, though right on average,"
+        found = "not calibrated, with no shown bias on average,"
         if later.p_mean < LEVEL:
             found = "over-confident" if later.confidence > later.accuracy else "under-confident"
         texts.append(
