@@ -317,7 +317,7 @@ def test_the_documented_summary_is_that_of_the_example():
     documented = " ".join((ROOT / "docs/command.md").read_text().split())
     assert change in documented and calibration in documented
     assert followed.partition(": from ")[2].partition(" [")[0] in documented
-    assert only.startswith("m1 · quiz: Self-consistency has a Δ₀ᵇ of .421 [")
+    assert only.startswith("m1 · quiz: The Δ₀ᵇ of Self-consistency is .421 [")
     found = (t.partition(": ")[2] for t in (change, followed, calibration))
     assert all(sentence in html.unescape(page) for sentence in found)
 

@@ -134,7 +134,7 @@ def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
         ),
         # of 101 replicates from −.01 to .01 around .1002, the 2.5th and the 97.5th in steps of
         # .0002: .1002 − .01 + 2.5 · .0002 = .0907, and .1097
-        ({"gcm": 0.1002}, f"GCM has a Δ₀ᵇ of .100 [.091, .110], on {QUESTIONS}."),
+        ({"gcm": 0.1002}, f"The Δ₀ᵇ of GCM is .100 [.091, .110], on {QUESTIONS}."),
     ],
 )
 def test_a_sentence_names_the_difference_and_places_the_others(values, text):

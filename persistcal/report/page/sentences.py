@@ -149,7 +149,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         low, high = np.quantile(standings.replicated[only], [0.025, 0.975])
         interval = "" if np.isnan(low) else f" [{short(low)}, {short(high)}]"
         label = labels.get(only, only)
-        return f"{label} has a {measure} of {short(values[only])}{interval}{basis}."
+        return f"The {measure} of {label} is {short(values[only])}{interval}{basis}."
     one = ranked[0]
     other = next((e for e in ranked[1:] if not standings.is_tied(one, e)), ranked[1])
     if {ORACLE, NON_ORACLE} <= values.keys():
