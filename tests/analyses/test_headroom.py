@@ -19,17 +19,18 @@ LABELS = {
 
 
 def replicates(verifier, oracle):
-    """Contrast AUCs on the data and on five replicates."""
+    """Contrast AUCs on the data and on replicates for claims; the paper's replicates are 0."""
     key, n = ("odds", "contrast", "auc"), len(oracle) - 1
     others = {("fitted", "contrast", "auc"): 0.9, ("odds", "full", "auc"): 0.9}
     of_both = np.array([verifier, oracle])
     return Replicates(
         [("d", "gcm"), ("d", "oracle")],
         {key: of_both[:, 0], **{k: np.array([v, 0.0]) for k, v in others.items()}},
-        {key: of_both[:, 1:], **{k: np.zeros((2, n)) for k in others}},
+        dict.fromkeys([key, *others], np.zeros((2, n))),
         {k: [{0: 0.5}] * 2 for k in [key, *others]},
         {k: np.zeros(2) for k in [key, *others]},
         dict.fromkeys([key, *others], np.inf),
+        {key: of_both[:, 1:], **{k: np.zeros((2, n)) for k in others}},
     )
 
 

@@ -206,7 +206,7 @@ def test_a_cell_says_how_many_pairs_define_it():
                 "checkpoint": checkpoint,
                 "question_id": ["q1", "q2", "q3", "q4"],
                 "estimator": estimator,
-                "confidence": [0.2, 0.4, share, 0.6],
+                "confidence": [0.2 + (checkpoint == "b") / 10, 0.4, share, 0.6],
                 "correct": labels,
             }
         )
@@ -229,5 +229,6 @@ def test_a_cell_says_how_many_pairs_define_it():
     tex = results_table([grid], caption="All.", label="t")
     assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex
     balanced, signs, full = next(grid.rows()).cells
-    assert printed(balanced) == ".000 (1/3)" and about(balanced).endswith("; 1 of 3 pairs")
+    # from a to b q1 of the two gained questions has sign 1, the lost q3 has 0: (1/2 + 0) / 2
+    assert printed(balanced) == ".250 (1/3)" and about(balanced).endswith("; 1 of 3 pairs")
     assert "pairs" not in about(signs) + about(full)
