@@ -132,7 +132,8 @@ def written_whole(path: FilePath) -> Iterator[Path]:
             os.fsync(file.fileno())  # a rename may reach the disk before what it names
         part.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # of a full disk, which names no file
+        if error.errno is not None:  # the system's: a full disk names no file
+            error.filename = error.filename or str(path)
         raise
     finally:
         part.unlink(missing_ok=True)

@@ -116,8 +116,8 @@ def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(tmp_path):
     ]
     both = pd.concat(cells, axis=1, keys=["imported", "ours"])
     # 12 estimators of adapters with three seeds and their mean, 7 others with one and its
-    # mean; 7 metrics on contrast sets, conditioned in two ways, and 3 on all questions
-    assert len(both) == (12 * (len(SEEDS) + 1) + 7 * 2) * (2 * 7 + 3)
+    # mean; 8 metrics on contrast sets, conditioned in two ways, and 3 on all questions
+    assert len(both) == (12 * (len(SEEDS) + 1) + 7 * 2) * (2 * 8 + 3)
     assert both.notna().all(axis=None)
     pd.testing.assert_series_equal(
         both["imported"], both["ours"], rtol=0, atol=1e-6, check_names=False

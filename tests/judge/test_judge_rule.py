@@ -72,11 +72,11 @@ from pathlib import Path
 sys.path.insert(0, "{root}")
 from study.selection import Study
 study = Study(config)
-RESULTS, LOGS, QUESTIONS = "results", "logs", "questions.parquet"
+RESULTS, LOGS, QUESTIONS = "results", "logs", "questions/{{dataset}}.parquet"
 PLACE = "{{model}}/{{checkpoint}}/{{dataset}}.parquet"
 CLUSTERS = "clusters/" + PLACE
 LABELS, ANSWERS = "results/labels/" + PLACE, "results/answers/" + PLACE
-def read_prompt(path, key):
+def read_prompt(path, key, *parts):
     return Path("{root}", path).read_text()
 def digest_of(script):
     return "1"
@@ -105,7 +105,7 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
         questions, clusters = tables_of(some)
         place = tmp_path / "clusters" / "m" / checkpoint / "d.parquet"
         artifacts.write(clusters, place, artifacts.CLUSTERS, about=about)
-        path = tmp_path / "questions.parquet"
+        path = tmp_path / "questions" / "d.parquet"
         artifacts.write(questions, path, artifacts.QUESTIONS, about=about)
     fake.replies["fact 2"] = completion(f"{KEY}?")
     rest = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())

@@ -14,7 +14,7 @@ study: {estimators: [end_correct, self_consistency], further: []}
 datasets: {atlas: {n_train: 24, n_test: 24, min_contrast: 1}}
 analyses: {gcm_headroom: {models: []}}
 decoding: {n_beams: 2, max_new_tokens: 4}
-evaluation: {replicates: 20}
+evaluation: {replicates: 200}
 """
 CONFOUNDS = "out/tables/confounds.csv"
 

@@ -1,7 +1,7 @@
 """A study of checkpoints behind an API, end to end, beside the same answers read as a file."""
 
 import pandas as pd
-from answer_server import KEY, FakeModel
+from answer_server import KEY, FakeModel, question_of
 from served_study import CHOSEN, ESTIMATORS, METRICS, compare_with_file, served_study, write
 from workflow_runs import snakemake
 
@@ -10,11 +10,23 @@ from persistcal.store import artifacts
 TARGETS = ["out/tables/unsaid.csv", *METRICS]
 N = 24
 CHECKPOINTS = {"v1": "m-1", "v2": "m-2"}
+STATED = {" thing 0": " 0.2", " thing 1": " 0.9", " thing 2": " perhaps"}
+
+
+class Rater(FakeModel):
+    """A model that states a probability, or none, if it is asked about an answer of its own."""
+
+    def completion(self, body):
+        made = super().completion(body)
+        if not question_of(body).startswith("Fact"):
+            for choice in made["choices"]:
+                choice["text"] = STATED[choice["text"]]
+        return made
 
 
 def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("SERVER_KEY", KEY)
-    with FakeModel() as fake:
+    with Rater() as fake:
         apis = {
             name: {
                 "base_url": fake.url,
@@ -51,7 +63,7 @@ def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypa
 
 
 def check_said(out):
-    """Of "thing 0", "thing 1" and "thing 2" the last is no probability."""
+    """The reply "perhaps" is no probability, so the confidence is .5, and counted."""
     table = pd.read_csv(out / "tables/unsaid.csv").set_index("checkpoint")
     rated = artifacts.read(
         out / "predictions/served/quiz/said_probability.parquet", artifacts.PREDICTIONS
@@ -59,7 +71,7 @@ def check_said(out):
     for checkpoint in CHECKPOINTS:
         path = out / f"replies/served/{checkpoint}/quiz/said_probability.parquet"
         said = artifacts.read(path, artifacts.REPLIES).set_index("question_id")["text"]
-        value = said.map({" thing 0": 0.0, " thing 1": 1.0, " thing 2": 0.5})
+        value = said.map({" 0.2": 0.2, " 0.9": 0.9, " perhaps": 0.5})
         own = rated[rated["checkpoint"] == checkpoint].set_index("question_id")["confidence"]
         pd.testing.assert_series_equal(own, value[own.index], check_names=False)
         assert table.loc[checkpoint, ["answers", "unsaid"]].tolist() == [
