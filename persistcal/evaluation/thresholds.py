@@ -376,21 +376,19 @@ def check_thresholds(
     """
     check_target(precision, delta)
     answers = arrange(predictions, checkpoints)
-    tables = ThresholdTables(
-        *(
-            pd.DataFrame(columns=table.but("model", "dataset"))
-            for table in (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS)
-        )
-    )
-    found: tuple[list[pd.DataFrame], ...] = ([], [], [])
-    for pair in choose_pairs(pairs, checkpoints):
-        made = _check_pair(answers, pair, precision, delta, (n_replicates, seed))
-        for rows, frame in zip(found, made, strict=True):
-            rows.append(frame)
+    made = [
+        _check_pair(answers, pair, precision, delta, (n_replicates, seed))
+        for pair in choose_pairs(pairs, checkpoints)
+    ]
+    schemas = (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS)
     return ThresholdTables(
         *(
-            pd.concat([rows for rows in frames if len(rows)] or [empty], ignore_index=True)
-            for frames, empty in zip(found, tables, strict=True)
+            pd.concat(
+                [tables[number] for tables in made if len(tables[number])]
+                or [pd.DataFrame(columns=schema.but("model", "dataset"))],
+                ignore_index=True,
+            )
+            for number, schema in enumerate(schemas)
         )
     )
 
