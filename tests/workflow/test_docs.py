@@ -9,7 +9,7 @@ from programs import python
 
 import persistcal
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from tools import config_readme, docs_site
+from tools import config_readme, docs_site, plain_english
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,3 +96,19 @@ def test_questions_are_asked_as_documented():
     examples = [(f"Which country is {name} in?", of) for name, of in cities.items()]
     shown = few_shot_prefix(examples) + question_suffix("Which country is Quito in?")
     assert f"```\n{shown}\n```" in text
+
+
+def test_habits_of_prose_and_names_are_counted(tmp_path, capsys, monkeypatch):
+    """Two habits in 90 words, and one of three names: 22.2 and 333.3 per 1,000."""
+    words = " ".join(["word"] * 83)
+    file = tmp_path / "module.py"
+    file.write_text(
+        f'"""Of each pair whose end is empty."""\n# {words}\ndef find(of): n = of\n'
+    )
+    listed = plain_english.subprocess.CompletedProcess([], 0, f"{file}\n")
+    monkeypatch.setattr(plain_english.subprocess, "run", lambda *_, **__: listed)
+    plain_english.main([])
+    *hits, rates, worst = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[1] for line in hits] == ["of, first", "whose"]
+    assert rates == "Habits per 1,000: 22.2 words, 333.3 names"
+    assert worst.split() == ["22.2", str(file)]
