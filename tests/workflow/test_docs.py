@@ -9,7 +9,7 @@ from programs import python
 
 import persistcal
 from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from tools import config_readme, docs_site, plain_english
+from tools import config_readme, docs_numbers, docs_site, plain_english
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +38,34 @@ def test_files_and_targets_that_the_documentation_names_are_there():
             named += re.findall(rf"`((?:{folders})/[\w./-]+)`", text)
     assert len(named) > 100
     assert not [file for file in named if not (ROOT / file).exists()]
+
+
+def test_numbers_of_the_documentation_are_the_results():
+    pages = {page: docs_numbers.check(page.read_text(encoding="utf-8"))[1] for page in PAGES}
+    assert not {page.name: problems for page, problems in pages.items() if problems}
+
+
+def test_wrong_and_swapped_numbers_are_found_and_corrected(tmp_path, monkeypatch):
+    monkeypatch.setattr(docs_numbers, "DATA", tmp_path)
+    rows = "a.x,0.2221,0.148,0.2905\nb.x,-0.0149,,\nn,1240,,\nshare,0.4949,0.45,0.531\n"
+    (tmp_path / "t.csv").write_text(f"name,value,low,high\n{rows}", encoding="utf-8")
+
+    def check(block, names):
+        comment = f"\n\n<!-- numbers: t.csv {names} -->\n"
+        text, problems = docs_numbers.check(block + comment)
+        return text.removesuffix(comment), len(problems)
+
+    right = "95 % of **.222** [.15, .29], −.01, 1,240 and 49 % [45, 53] in version 0.2 (`.5`)"
+    assert check(right, "{a,b}.x n share -") == (right, 0)
+    assert check("| −.01 | .22 |", "{a,b}.x") == ("| .22 | −.01 |", 2)  # swapped
+    assert check("0.3 [.14, .2905]", "a.x") == ("0.2 [.15, .2905]", 1)
+    assert check("1,241 questions, of 800", "n")[1] == 1  # another whole number
+    assert check("49.4 %", "share") == ("49.5 %", 1)
+    assert check("48 %", "share")[1] == 1
+    assert check(".22 and .7", "a.x")[1] == 1  # a decimal without a name
+    assert check("−.015 [.1, .2]", "b.x")[1] == 1  # an interval that is not there
+    assert check(".22", "c.x")[1] == 1
+    assert check("none", "a.x")[1] == 1
 
 
 def test_links_of_the_documentation_lead_somewhere():

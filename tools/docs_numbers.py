@@ -1,0 +1,125 @@
+"""Compare the numbers in README and docs with the results in docs/data.
+
+A comment after a paragraph, list or table names the results in reading order:
+
+    Δ₀ᵇ is .222 [.15, .29] for oracle and .053 for non-oracle training; 240 questions changed.
+
+    <!-- numbers: atlas.csv {oracle,non_oracle}.contrast.delta0_balanced p40-p50.changed -->
+
+Every name must be found, and every decimal needs a name; `-` stands for a decimal that is no
+result. Other whole numbers and code in backticks are skipped. A number before a % is the result
+times 100. `make docs-numbers` corrects decimals; with ARGS=atlas it first copies results to
+docs/data/atlas.csv, as docs/data/sources.yaml describes.
+"""
+
+import csv
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "docs" / "data"
+COMMENT = re.compile(r"^<!-- numbers: (.*?)-->", re.DOTALL | re.MULTILINE)
+NUMBER = r"(?<![\w.])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*\.\d+|\d+)(?!\w|\.\d)"
+INTERVAL = rf"[*\\]*(?:</u>)?[*\\]*\s*\[\s*({NUMBER}),\s*({NUMBER})\s?%?\s*\]"
+PRINTED = re.compile(rf"({NUMBER})(\s?%)?(?:{INTERVAL})?")
+
+
+@cache
+def read(file: str) -> dict[str, list[str]]:
+    """Return value, low and high of each name in a CSV of docs/data."""
+    rows = csv.reader((DATA / file).read_text(encoding="utf-8").splitlines())
+    return {name: numbers for name, *numbers in rows}
+
+
+def expand(word: str) -> list[str]:
+    """Expand braces as a shell does: {a,b}.{c,d} becomes a.c, a.d, b.c and b.d."""
+    if not (found := re.search(r"\{([^{}]*)\}", word)):
+        return [word]
+    ends = expand(word[found.end() :])
+    return [word[: found.start()] + one + end for one in found[1].split(",") for end in ends]
+
+
+def rounded(text: str, value: str, scale: int) -> str:
+    """Return `value` as `text` prints numbers, or `text` itself if it is `value` rounded."""
+    exact, digits = float(value) * scale, len(text.partition(".")[2])
+    tolerance = 0.5 * 10**-digits if digits or scale > 1 else 0  # a count is exact
+    if abs(float(text.replace("−", "-").replace(",", "")) - exact) <= tolerance + 1e-9:
+        return text
+    new = f"{exact:,.{digits}f}".replace("-", "−")
+    return re.sub(r"^(−?)0\.", r"\1.", new) if re.match(r"[−-]?\.", text) else new
+
+
+def correct(block: str, words: str) -> tuple[str, list[str]]:
+    """Return a block with its numbers corrected, and what was wrong with it."""
+    wanted, file = [], ""
+    for word in words.split():
+        file = word if word.endswith(".csv") else file
+        wanted += [(file, name) for name in expand(word) if name != file]
+    problems: list[str] = []
+    edits: list[tuple[tuple[int, int], str]] = []
+    plain = re.sub(r"`[^`]*`|\]\([^)]*\)", lambda code: " " * len(code[0]), block)
+    for found in PRINTED.finditer(plain):
+        is_decimal = "." in found[0]
+        file, name = wanted[0] if wanted else ("", "")
+        if name in ("", "-"):
+            problems += [f"{found[0]!r} has no name in the comment"] * (is_decimal and not name)
+            wanted = wanted[is_decimal:]
+            continue
+        results = dict(zip((1, 3, 4), read(file).get(name, ()), strict=False))
+        if not results or any(found[i] and not results[i] for i in results):
+            return block, [*problems, f"docs/data/{file} lacks {found[0]!r}, {name!r}"]
+        scale = 100 if found[2] else 1
+        new = {found.span(i): rounded(found[i], results[i], scale) for i in results if found[i]}
+        if any(plain[slice(*span)] != text for span, text in new.items()):
+            if not is_decimal:
+                continue  # another whole number
+            problems.append(f"{found[0]!r} is {name!r}: {' '.join(results.values())}")
+            edits += new.items()
+        wanted = wanted[1:]
+    for (start, end), text in reversed(edits):
+        block = block[:start] + text + block[end:]
+    problems += [f"{name!r} of {file} is not printed here" for file, name in wanted]
+    return block, problems
+
+
+def check(text: str) -> tuple[str, list[str]]:
+    """Return a page with its numbers corrected, and what was wrong with it."""
+    problems: list[str] = []
+    for comment in reversed(list(COMMENT.finditer(text))):
+        start = len("".join(text[: comment.start()].rstrip().rpartition("\n\n")[:2]))
+        block, found = correct(text[start : comment.start()], comment[1])
+        line = f"line {text.count(chr(10), 0, start) + 1}: "
+        problems = [line + problem for problem in found] + problems
+        text = text[:start] + block + text[comment.start() :]
+    return text, problems
+
+
+def export(data: str) -> None:
+    """Copy results of a study to a CSV in docs/data, as sources.yaml describes."""
+    parts = []
+    for source in yaml.safe_load((DATA / "sources.yaml").read_text(encoding="utf-8"))[data]:
+        table = pd.read_csv(ROOT / source["file"]).query(source["where"])
+        part = pd.DataFrame({c: table.get(source.get(c)) for c in ("value", "low", "high")})
+        names = [source["name"].format_map(row) for row in table.to_dict("records")]
+        parts.append(part.astype(float).set_axis(names).dropna(how="all"))
+    pd.concat(parts).to_csv(DATA / f"{data}.csv", float_format="%.6g", index_label="name")
+
+
+def main(exported: list[str]) -> None:
+    """Export results, correct all pages and print what was wrong."""
+    for data in exported:
+        export(data)
+    for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]:
+        text, problems = check(page.read_text(encoding="utf-8"))
+        page.write_text(text, encoding="utf-8")
+        for problem in problems:
+            print(f"{page.relative_to(ROOT)}, {problem}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
