@@ -177,7 +177,7 @@ check: $(VENV)/ready-dev  ## run all linters; reports how plain the English is
 	@$(RUN)/python -m tools.plain_english
 
 types: $(VENV)/ready-dev
-	@$(RUN)/mypy persistcal study tools workflow/scripts
+	@$(RUN)/mypy persistcal atlas study tools workflow/scripts
 
 lint: $(VENV)/ready-dev
 	@$(RUN)/ruff check .

@@ -17,9 +17,8 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Olmo3Config, Olmo3ForCausalLM
 
 from benchmarks.results import Growth, Result, show
-from persistcal.training.data import TrainingQuestion
+from persistcal.training.data import TrainingQuestion, learning_rate, question_batches
 from persistcal.training.lora import initialise, share_adapter
-from persistcal.training.schedule import learning_rate, question_batches
 from persistcal.training.train import Optimisation, Trainee, train_adapter
 
 N_QUESTIONS, BATCH_SIZE, LR = 64, 16, 1e-3

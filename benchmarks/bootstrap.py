@@ -26,10 +26,10 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from benchmarks.results import Result, show
 from persistcal.evaluation import significance
-from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import draw_sequences, take
 from persistcal.evaluation.evaluate import Key, metrics_under, prepare
+from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.replicates import replicate_metrics
 
 N_PROCESSES = 2

@@ -24,9 +24,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from persistcal.evaluation.arrange import AnswerArrays, Series
-from persistcal.evaluation.comparisons import compare_checkpoints, join
 from persistcal.evaluation.metrics import auc, squared_error
+from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.states import compare_checkpoints, join
 
 Array = NDArray[np.float64]
 N_CHECKPOINTS = 4

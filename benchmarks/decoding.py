@@ -21,14 +21,14 @@ from scipy.stats import ks_2samp
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from atlas.corpus import train_tokenizer
+from atlas.pretraining import new_model
 from benchmarks.reference import generate
 from benchmarks.results import Growth, Measured, Result, show
 from benchmarks.smollm2 import city_questions, product_rate
 from persistcal.answers.decode import Beam, Search, generate_beams
 from persistcal.answers.sampling import Sampling
-from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from persistcal.models.corpus import train_tokenizer
-from persistcal.models.pretraining import new_model
+from persistcal.models.prompts import few_shot_prefix, question_suffix
 from tools.smollm2 import is_installed, load_smollm2
 
 BATCH_SIZE, N_BEAMS, N_TOKENS = 64, 10, 10

@@ -31,19 +31,19 @@ import torch
 import torch.distributed as dist
 from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedTokenizerBase
 
+from atlas.corpus import train_tokenizer
 from benchmarks.decoding import made_up_questions
 from benchmarks.reference import generate
 from benchmarks.trees import alone, as_trees, score, train
 from persistcal.answers import decode
 from persistcal.answers.decode import Beam, Search, bytes_of_a_question, generate_beams
-from persistcal.confidence.packing import make_tree
-from persistcal.confidence.prompts import (
+from persistcal.confidence.verbalised import digit_tokens
+from persistcal.models.packing import make_tree
+from persistcal.models.prompts import (
     confidence_prompt,
     few_shot_prefix,
     question_suffix,
 )
-from persistcal.confidence.verbalised import digit_tokens
-from persistcal.models.corpus import train_tokenizer
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.launch import end_with_parent, launch
 from persistcal.training.lora import initialise, share_adapter

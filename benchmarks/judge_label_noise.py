@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from persistcal.judge.labels import CORRECT, judge_lexically
 from persistcal.judge.prompt import Candidate, JudgeSettings, candidate_of, requests_about
+from persistcal.questions.labels import CORRECT, judge_lexically
 from persistcal.store import artifacts
 
 N_QUESTIONS, N_CHECKPOINTS, ERROR_RATES = 400, 4, (0.0, 0.01, 0.02, 0.05)

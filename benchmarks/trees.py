@@ -23,9 +23,9 @@ from torch import Tensor
 from benchmarks.decoding import atlas_sized
 from benchmarks.results import Result, show
 from benchmarks.smollm2 import city_questions, product_rate
-from persistcal.confidence.packing import make_tree
-from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_tokens
+from persistcal.models.packing import make_tree
+from persistcal.models.prompts import confidence_prompt
 from persistcal.training.lora import initialise, share_adapter
 from tools.smollm2 import is_installed, load_smollm2
 

@@ -15,14 +15,12 @@ confidence/: how sure an answer is: verbalised confidence, verifiers, probes, ca
 evaluation/: contrast sets, conditioning, metrics and paired bootstrap tests
 imports/: predictions from elsewhere: a user's table, or the authors' release
 judge/: labels of answers: a match with the references, a paid model, a person
-laboratory/: states that are made: a checkpoint trained further, or without some facts
-models/: checkpoints: find and fetch them, pre-train them, load them, run them in batches
-questions/: questions and their reference answers: the datasets of the paper, of atlas, and
-    a user's own
+models/: checkpoints: find and fetch them, load them, run them in batches
+questions/: questions and their reference answers: public datasets and a user's own
 report/: tables and figures, and the study beside the paper
 server/: OpenAI-compatible servers: retries, limits, redacted keys, a ceiling on the cost
-store/: everything that touches files on behalf of the other rooms
-training/: train confidence adapters on several checkpoints jointly
+store/: files: tables, jobs, logs, progress, readers of users' files
+training/: train confidence adapters on several checkpoints jointly; change checkpoints
 """
 
 from importlib import import_module

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from persistcal.confidence.needs import SEVERAL
+from persistcal.confidence.evidence import SEVERAL
 from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError, check_names
 from study.selection import Study

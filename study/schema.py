@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from persistcal.evaluation.measures import names
+from persistcal.evaluation.metrics import names
 
 SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built

@@ -9,13 +9,23 @@ import pytest
 import yaml
 
 import persistcal
-from persistcal.store.provenance import imported_files
-from persistcal.store.table import Table
+from persistcal.store.code import imported_files
+from persistcal.store.tables import Table
 from tools import outputs_page
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "persistcal"
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+INITS = sorted([*PACKAGE.rglob("__init__.py"), ROOT / "atlas/__init__.py"])
+MODULES = sorted(
+    path
+    for folder in (PACKAGE, ROOT / "atlas")
+    for path in folder.rglob("*.py")
+    if path.name != "__init__.py"
+)
+FOLDERS = ("persistcal", "atlas", "study", "workflow", "tools", "tests", "benchmarks")
+# From the ground up: a package imports from those before it.
+ORDER = ["store", "questions", "server", "evaluation", "models", "answers", "judge"]
+ORDER += ["confidence", "report", "analyses", "imports", "training", "api", "command"]
 SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
 
 
@@ -28,7 +38,7 @@ def imports(path):
             yield node.module.split(".")[0]
 
 
-@pytest.mark.parametrize("init", sorted(PACKAGE.rglob("__init__.py")), ids=str)
+@pytest.mark.parametrize("init", INITS, ids=str)
 def test_a_room_is_a_docstring_with_a_line_for_each_module(init):
     tree = ast.parse(init.read_text(encoding="utf-8"))
     if init.parent != PACKAGE:  # which also has the names for notebooks
@@ -50,7 +60,7 @@ def test_names_for_notebooks_serve_notebooks_alone():
 
 def test_a_class_has_its_name_alone_and_a_function_few_parameters():
     classes, crowded = Counter(), []
-    for folder in ("persistcal", "study", "workflow", "tools", "tests", "benchmarks"):
+    for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ClassDef):
@@ -63,7 +73,39 @@ def test_a_class_has_its_name_alone_and_a_function_few_parameters():
     assert not crowded
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def imported_modules(path):
+    """Modules of ours that a file imports at its top, by their files."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            folder = ROOT.joinpath(*node.module.split("."))
+            names = [folder, *(folder / alias.name for alias in node.names)]
+            yield from (n.with_suffix(".py") for n in names if n.with_suffix(".py").is_file())
+
+
+def test_packages_import_downwards():
+    upward = []
+    for path in MODULES:
+        room = path.relative_to(ROOT).parts[1]
+        for other in imported_modules(path):
+            beneath = other.relative_to(ROOT).parts
+            if path.is_relative_to(PACKAGE) and path.parent != PACKAGE:
+                if beneath[0] != "persistcal" or ORDER.index(beneath[1]) > ORDER.index(room):
+                    upward.append(f"{path.relative_to(ROOT)} imports {'/'.join(beneath)}")
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == {
+        *ORDER
+    }
+    assert not upward
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {path: set(imported_modules(path)) for path in MODULES}
+    while free := [path for path, others in graph.items() if not others & set(graph)]:
+        for path in free:
+            del graph[path]
+    assert not graph
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_science_knows_neither_snakemake_nor_the_config(path):
     assert not {"snakemake", "study", "tools"} & set(imports(path))
 
@@ -72,7 +114,7 @@ def test_every_module_serves_a_script_a_notebook_or_the_command():
     """Estimators are found by their names in the config, and rules use two modules."""
     entries = {*SCRIPTS, *PACKAGE.glob("confidence/estimators/*.py"), PACKAGE / "__main__.py"}
     entries |= {p for room in ("api", "command") for p in PACKAGE.glob(f"{room}/[a-z]*.py")}
-    entries |= {PACKAGE / "store" / "provenance.py", PACKAGE / "report" / "layout.py"}
+    entries |= {PACKAGE / "store" / "code.py", PACKAGE / "report" / "layout.py"}
     served = entries | {path for entry in entries for path in imported_files(entry, ROOT)}
     assert {path for path in MODULES if path not in served} == set()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from persistcal.store import artifacts
-from persistcal.store.table import TYPES, Table
+from persistcal.store.tables import TYPES, Table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "outputs.md"

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from snakemake.common.configfile import load_configfile
 
-from persistcal.questions.cities import QUESTION_FORMS, load_facts, split_questions
-from persistcal.questions.facts import Fact
+from atlas.cities import QUESTION_FORMS, load_facts, split_questions
+from atlas.facts import Fact
 from tools.smollm2 import load_smollm2
 
 SENTENCES = {

@@ -1,17 +1,19 @@
 """Scores of baselines that know an attribute of a question, or the answer, and no more."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from persistcal.analyses.answer_baselines import ANSWER_BASELINES
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.significance import intervals
+from persistcal.questions.labels import normalise_answer
 
 ATTRIBUTES = ("category", "group", "popularity", "first_letter", "length")
+
 _NAME = re.compile(r"(?<=\s)[^\W\d_]", re.UNICODE)
 
 
@@ -92,7 +94,7 @@ def measure_confounds(
     Δ₀ᵇ of a baseline is 0 if its attribute does not tell which questions a checkpoint gained
     or lost. If it is far from 0, an estimator as good as the baseline need not have read
     single facts. `known` is from `attributes`. The answers may have further columns, the
-    confidences of `persistcal.analyses.answer_baselines`; `n_groups` counts their values. The
+    confidences of `persistcal.analyses.confounds`; `n_groups` counts their values. The
     result is the table CONFOUNDS but for model and dataset.
     """
     train, test = (answers[answers["split"] == split] for split in ("train", "test"))
@@ -135,3 +137,42 @@ def measure_confounds(
         },
         index=pd.Index(list(rated), name="attribute"),
     ).reset_index()
+
+
+ANSWER_BASELINES = ("answer_rarity", "answer_length", "answer_popularity")
+
+
+def count_references(references: Iterable[Sequence[str]]) -> Counter[str]:
+    """Count the questions that have each text among their references, as a judge compares them.
+
+    >>> count_references([["Paris", "paris."], ["Paris"], ["Lyon"]])
+    Counter({'paris': 2, 'lyon': 1})
+    """
+    return Counter(text for texts in references for text in set(map(normalise_answer, texts)))
+
+
+def rate_answers(answers: pd.DataFrame, references: Counter[str]) -> pd.DataFrame:
+    """Return the confidence of each baseline in each answer: a column each of ANSWER_BASELINES.
+
+    `answers` has the columns checkpoint and answer, and `references` are counts of the training
+    questions; without any, rarity is left out. The baselines are surer of an answer that
+
+    - is a reference of fewer training questions (rarity, 1 / (1 + n)),
+    - has more characters (length, n / (1 + n)),
+    - is given less often by the same checkpoint (popularity, 1 / n).
+
+    >>> given = pd.DataFrame({"checkpoint": "c", "answer": ["Paris", "paris.", "Ulm"]})
+    >>> rate_answers(given, Counter({"paris": 3})).round(2).to_numpy().tolist()
+    [[0.25, 0.83, 0.5], [0.25, 0.83, 0.5], [1.0, 0.75, 1.0]]
+    """
+    text = answers["answer"].map(normalise_answer)
+    n_characters = text.str.len()
+    n_given = text.groupby([answers["checkpoint"], text]).transform("size")
+    rarity = (
+        {"answer_rarity": [1 / (1 + references[one]) for one in text]} if references else {}
+    )
+    rated = {
+        "answer_length": n_characters / (1 + n_characters),
+        "answer_popularity": 1 / n_given,
+    }
+    return pd.DataFrame({**rarity, **rated}, index=answers.index)

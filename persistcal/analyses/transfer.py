@@ -1,10 +1,14 @@
-"""Transfer matrices: AUC of adapters trained at one checkpoint and used at each."""
+"""Transfer of estimators to other checkpoints, and the headroom that an oracle leaves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.contrast import Pairs, arrange_answers, choose_pairs, contrast_sets
 from persistcal.evaluation.metrics import auc
+from persistcal.evaluation.replicates import Replicates
 from persistcal.store.artifacts import TRANSFER
 
 
@@ -50,3 +54,55 @@ def transfer_matrix(
             mean = sum(values) / len(values)
             rows.append((recipe, trained_on, checkpoint, mean, len(predicted)))
     return pd.DataFrame(rows, columns=TRANSFER.but("model", "dataset"))
+
+
+class Headroom(NamedTuple):
+    """Contrast AUC of an oracle minus that of a verifier, and its 95 % interval."""
+
+    headroom: float
+    lower_2_5pct: float
+    upper_97_5pct: float
+
+
+def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
+    """Return by how much an oracle's contrast AUC exceeds that of a verifier.
+
+    Both are trained on `dataset`, and `replicates` are paired. The interval is the 95 %
+    percentile interval; NaN where an AUC is undefined.
+    """
+    key = ("odds", "contrast", "auc")
+    better, worse = (
+        replicates.estimators.index((dataset, name)) for name in (oracle, verifier)
+    )
+    observed, drawn = replicates.observed[key], replicates.for_claims(key)
+    low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
+    return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
+
+
+def contrast_questions(
+    answers: Mapping[str, pd.DataFrame], *, min_contrast: int, pairs: Pairs = "all"
+) -> list[str]:
+    """Return the questions of all contrast sets of at least `min_contrast` questions.
+
+    `answers` by evaluation checkpoint, earliest first, have columns question_id and correct.
+    """
+    correct, questions = arrange_answers(answers)
+    chosen = choose_pairs(pairs, list(answers))
+    sets = contrast_sets(correct, min_contrast=min_contrast, pairs=chosen)
+    places = sorted({place for pair in sets if pair.kept for place in pair.questions})
+    return [str(question) for question in questions[places]]
+
+
+def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> float:
+    """Return the share of questions without a correct answer; NaN when there are none.
+
+    Of a, b and c, b alone is right:
+
+    >>> answers = pd.DataFrame({"question_id": ["a", "b"], "correct": [False, True]})
+    >>> round(error_rate(answers, ["a", "b", "c"]), 3)
+    0.667
+    """
+    if not question_ids:
+        return float("nan")
+    right = set(answers.loc[answers["correct"], "question_id"])
+    return 1 - sum(question in right for question in question_ids) / len(question_ids)

@@ -1,15 +1,177 @@
-"""Group beams into candidate answers and give each its probability."""
+"""Groups of answers with the same meaning, and the prediction that they give."""
 
+import contextlib
+import hashlib
+import json
 import logging
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from persistcal.answers.equivalence import PairTest, group_answers, normalise
+from persistcal.questions.labels import CORRECT, normalise
 from persistcal.store import artifacts
+
+
+class Pair(NamedTuple):
+    """Two answers to a question; where order matters, whether `one` entails `other`."""
+
+    question: str
+    one: str
+    other: str
+
+
+PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
+
+
+def identical(pairs: Sequence[Pair]) -> list[bool]:
+    """Say of each pair whether its answers are the same after normalisation."""
+    return [normalise(pair.one) == normalise(pair.other) for pair in pairs]
+
+
+def mutual_entailment(entails: PairTest) -> PairTest:
+    """Make an equivalence of `entails`: identical, or each entails the other.
+
+    The first direction goes from the answer that sorts first, so that another
+    checkpoint's comparison of the same answers begins with the same one; the
+    second is asked only where the first is entailment.
+
+    Examples
+    --------
+    >>> part_of = lambda pairs: [pair.other in pair.one for pair in pairs]
+    >>> where = "Where is Oslo?"
+    >>> pairs = [Pair(where, "Norway", "norway."), Pair(where, "Norway", "Nor")]
+    >>> mutual_entailment(part_of)(pairs)
+    [True, False]
+    """
+
+    def equivalent(pairs: Sequence[Pair]) -> list[bool]:
+        different = [not same for same in identical(pairs)]
+        there = [Pair(p.question, *sorted((p.one, p.other))) for p in pairs]
+        back = [Pair(p.question, p.other, p.one) for p in there]
+        both = _ask_some(entails, back, _ask_some(entails, there, different))
+        return [yes or not asked for yes, asked in zip(both, different, strict=True)]
+
+    return equivalent
+
+
+def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[bool]:
+    """Compare the pairs that are wanted; of the others the answer is no."""
+    answers = iter(compare([pair for pair, ask in zip(pairs, wanted, strict=True) if ask]))
+    return [ask and bool(next(answers)) for ask in wanted]
+
+
+def group_answers(
+    asked: Sequence[tuple[str, Sequence[str]]], equivalent: PairTest
+) -> list[list[int]]:
+    """Group each question's answers: the connected components of `equivalent`.
+
+    Answers that are already connected are not compared. Each round compares one
+    answer of each question with one of every other group.
+
+    Parameters
+    ----------
+    asked : sequence of (str, sequence of str)
+        Questions, each with its distinct answers.
+    equivalent : callable
+        Whether the answers of each pair mean the same; symmetric.
+
+    Returns
+    -------
+    list of list of int
+        For each question a number per answer, equal for answers that mean the same.
+
+    Examples
+    --------
+    >>> same_initial = lambda pairs: [pair.one[0] == pair.other[0] for pair in pairs]
+    >>> group_answers([("Who?", ["Ann", "Bob", "Alice"])], same_initial)
+    [[0, 1, 0]]
+    """
+    groups = [_identical_groups(answers) for _, answers in asked]
+    compared: list[set[tuple[int, int]]] = [set() for _ in asked]
+    while open_pairs := [
+        (number, i, j)
+        for number, group in enumerate(groups)
+        for i, j in _next_pairs(group, compared[number])
+    ]:
+        pairs = [Pair(asked[n][0], asked[n][1][i], asked[n][1][j]) for n, i, j in open_pairs]
+        for (n, i, j), same in zip(open_pairs, equivalent(pairs), strict=True):
+            compared[n].add((i, j))
+            if same:
+                kept, gone = groups[n][i], groups[n][j]
+                groups[n] = [kept if group == gone else group for group in groups[n]]
+    return groups
+
+
+def _identical_groups(answers: Sequence[str]) -> list[int]:
+    first: dict[str, int] = {}
+    return [first.setdefault(normalise(answer), i) for i, answer in enumerate(answers)]
+
+
+def _next_pairs(group: list[int], compared: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pair the first answer that is not compared with all yet with one of each other group."""
+    for i in range(len(group)):
+        pairs: dict[int, tuple[int, int]] = {}
+        for j in range(i + 1, len(group)):
+            if group[j] != group[i] and (i, j) not in compared:
+                pairs.setdefault(group[j], (i, j))
+        if pairs:
+            return list(pairs.values())
+    return []
+
+
+# What an entailment model needs beside its weights.
+MODEL_FILES = ["*.json", "*.txt", "*.model"]
+
+
+@contextlib.contextmanager
+def open_equivalence(
+    settings: Mapping[str, Any],
+    model_path: str,
+    dataset: str,
+    *,
+    questions: Iterable[str],
+    answers: Iterable[str],
+    threads: int,
+) -> Iterator[PairTest]:
+    """Give the equivalence that the config's section describes, within a ``with`` block.
+
+    `model_path` is the record of the entailment model, beside which its answers about `dataset`
+    are kept; `questions` and `answers` are all that may be compared. "lexical" reads neither.
+    """
+    if settings["backend"] == "lexical":
+        yield identical
+        return
+    # Torch and the Hub are not needed above.
+    import torch
+
+    from persistcal.answers.entailment import (
+        HYPOTHESIS,
+        PREMISE,
+        EntailmentCache,
+        EntailmentModel,
+        folder_of,
+    )
+    from persistcal.models.checkpoint import Checkpoint
+    from persistcal.models.hub import fetch_checked
+
+    torch.set_num_threads(threads)
+    model = Checkpoint.read(model_path)
+    folder = fetch_checked(model)
+    dtype = settings.get("dtype", "float32")
+    asked = [model.weights, PREMISE, HYPOTHESIS, dtype]
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    cache = EntailmentCache(
+        folder_of(model_path, digest, dataset),
+        EntailmentModel(str(folder), batch_size=settings["batch_size"], dtype=dtype),
+        questions=questions,
+        answers=answers,
+    )
+    with cache as entails:
+        yield mutual_entailment(entails)
+
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +241,7 @@ def cluster_answers(
     Parameters
     ----------
     equivalent : callable
-        Whether the answers of each `persistcal.answers.equivalence.Pair` mean the same;
+        Whether the answers of each `persistcal.answers.clusters.Pair` mean the same;
         symmetric. It is asked about many questions at a time.
     weighting : {"softmax", "probability", "equal"}, default="softmax"
         See `beam_weights`.
@@ -98,7 +260,7 @@ def cluster_answers(
 
     Examples
     --------
-    >>> from persistcal.answers.equivalence import identical
+    >>> from persistcal.answers.clusters import identical
     >>> texts, weights = ["Paris", "paris.", "Lyon", ""], [0.4, 0.3, 0.2, 0.1]
     >>> [clusters] = cluster_answers([QuestionBeams("?", texts, np.log(weights))], identical)
     >>> [(cluster.answer, round(cluster.probability, 3)) for cluster in clusters]
@@ -182,3 +344,37 @@ def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
         cluster = Cluster(texts[0], sum(beam.weight for beam in members), texts)
         found.append((-cluster.probability, min(beam.place for beam in members), cluster))
     return [cluster for _, _, cluster in sorted(found)]
+
+
+def take_predictions(
+    questions: pd.DataFrame, clusters: pd.DataFrame, *, split: str = "test"
+) -> pd.DataFrame:
+    """Return the first cluster of each question of a split that has one and is not excluded.
+
+    The columns are question_id, question, answer and probability, in the order of the
+    questions.
+    """
+    chosen = (questions["split"] == split) & ~questions["excluded"]
+    asked = questions.loc[chosen, ["question_id", "question"]]
+    first = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer", "probability"]]
+    return asked.merge(first, on="question_id", validate="one_to_one")
+
+
+def label_predictions(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Add whether each prediction is correct; one that is not labelled is left out.
+
+    An answer that was not attempted is not correct. `labels` is a table LABELS.
+    """
+    first = labels.loc[labels["cluster"] == 0, ["question_id", "label"]]
+    joined = predictions.merge(first, on="question_id", validate="one_to_one")
+    return joined.assign(correct=joined["label"] == CORRECT).drop(columns="label")
+
+
+def warn_if_none_is_correct(correct: pd.Series, what: str) -> None:
+    """Log a warning where there are labels of `what` and none is that an answer is correct."""
+    if len(correct) and not correct.any():
+        log.warning(
+            "None of %d %s is correct; see whether answers and references have the same form",
+            len(correct),
+            what,
+        )

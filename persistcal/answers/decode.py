@@ -12,7 +12,6 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.prefix_cache import shared_prefix_attention
 from persistcal.answers.question_queue import (
     Answered,
     Continuations,
@@ -21,6 +20,7 @@ from persistcal.answers.question_queue import (
     encode_prefix,
 )
 from persistcal.answers.sampling import Sampling
+from persistcal.answers.token_trees import shared_prefix_attention
 from persistcal.models.batches import Work, in_batches, unless_full, warn_of_little_memory
 from persistcal.models.vllm import VllmModel
 

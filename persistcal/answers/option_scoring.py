@@ -15,12 +15,11 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.decode import Search, n_at_once, n_common
-from persistcal.answers.prefix_cache import PrefixCache, shared_prefix_attention
 from persistcal.answers.question_queue import encode_prefix
 from persistcal.answers.sampling import entropies
-from persistcal.answers.token_trees import Layer, Trees
-from persistcal.confidence.packing import make_tree
+from persistcal.answers.token_trees import Layer, PrefixCache, Trees, shared_prefix_attention
 from persistcal.models.batches import Work, in_batches
+from persistcal.models.packing import make_tree
 
 
 class Choice(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.answers.predictions import label_predictions, take_predictions
-from persistcal.judge.labels import CORRECT, INCORRECT
+from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.store import artifacts
 
 NEEDS = {"per_token": "n_tokens", "unconditional": "unconditional"}

@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from persistcal.answers.prefix_cache import PrefixCache
-from persistcal.answers.token_trees import Layer, Trees
+from persistcal.answers.token_trees import Layer, PrefixCache, Trees
 
 
 class Finished(NamedTuple):

@@ -9,14 +9,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.decode import Beam, Search
 from persistcal.answers.decode import generate_beams as decode
-from persistcal.confidence import scoring, verbalised
-from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
+from persistcal.confidence import verbalised
 from persistcal.models.load import load_model, load_tokenizer
+from persistcal.models.prompts import confidence_prompt, few_shot_prefix, question_suffix
+from persistcal.models.states import load_adapter
 from persistcal.questions.templates import check_fields
 from persistcal.store.files import write_whole
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
-from persistcal.training.lora import adapter_files, load_adapter
+from persistcal.training.lora import adapter_files
 
 RANK, ALPHA, MICRO_BATCH = 8, 16, 32  # the paper's adapters; candidates in a forward pass
 
@@ -126,7 +127,7 @@ def score_answers(
     verbalised.check_digit_logits(model, tokens[:2], digits)
     adapted = None if adapter is None else load_adapter(model, adapter)
     try:
-        return scoring.score_answers(model, tokens, digits, batch_size=batch_size)
+        return verbalised.score_answers(model, tokens, digits, batch_size=batch_size)
     finally:
         if adapted is not None:
             adapted.unload()

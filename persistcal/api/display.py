@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from persistcal.api.inputs import PLACE, check_table
-from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, fill_cells, lay_out
 

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
-from persistcal.evaluation.question_ids import partly_shared, spelling_error
-from persistcal.evaluation.ties import round_narrow
+from persistcal.evaluation.predictions import partly_shared, spelling_error
+from persistcal.store.user_files import round_narrow
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.api.inputs import PLACE, blocks, settings, whole_number
-from persistcal.evaluation import comparisons, contrast, significance
-from persistcal.evaluation.arrange import arrange
+from persistcal.evaluation import contrast, significance
+from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.directions import MIN_DIRECTION
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
 from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
+from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.replicates import MIN_REPLICATES, replicate_metrics
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.report.layout import EVERY, named_blocks

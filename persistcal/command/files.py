@@ -7,26 +7,33 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from persistcal.answers.clusters import cluster_table
-from persistcal.answers.equivalence import identical
+from persistcal.answers.clusters import cluster_table, identical
 from persistcal.confidence.estimate import (
     NEITHER,
+    RATED,
     AnswerTables,
     Estimation,
     estimate,
     find_estimator,
+    join_predictions,
 )
-from persistcal.confidence.gathering import RATED, join_predictions
-from persistcal.confidence.needs import check_needs
-from persistcal.imports import answer_checks, own_answers, own_predictions
+from persistcal.confidence.evidence import check_needs
+from persistcal.imports import answer_checks
+from persistcal.imports import answers as own_answers
+from persistcal.imports import predictions as own_predictions
 from persistcal.imports.answer_files import read_answers
-from persistcal.imports.own_answers import beam_table, label_table, question_table
-from persistcal.imports.own_predictions import imported_answers
-from persistcal.imports.user_files import columns_of, kind_of, naming, read_batches
-from persistcal.imports.user_tables import UserTableError
+from persistcal.imports.answers import beam_table, label_table, question_table
+from persistcal.imports.predictions import imported_answers
 from persistcal.judge.run import label_answers, lexical_labels
 from persistcal.store import artifacts
 from persistcal.store.files import exists, folder_of, is_file, last_part
+from persistcal.store.user_files import (
+    UserTableError,
+    columns_of,
+    kind_of,
+    naming,
+    read_batches,
+)
 
 # Display names of the estimators that need nothing but a checkpoint's own answers, as in the
 # config of the workflow, and those that rate unless others are asked for

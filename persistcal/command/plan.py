@@ -5,7 +5,7 @@ from math import isnan
 
 from scipy.stats import norm
 
-from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.power import (
     Guess,
     check_count,

@@ -15,7 +15,8 @@ from persistcal.command.files import (
     as_read,
     rows_about,
 )
-from persistcal.evaluation import comparisons, contrast, significance
+from persistcal.evaluation import contrast, significance
+from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.conditioning import CONDITIONINGS
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
@@ -32,10 +33,10 @@ from persistcal.report.layout import EVERY, DisplayNames, named_blocks
 from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import StudyTables, gather
 from persistcal.report.page.facts import about
-from persistcal.report.plain_tables import calibration, contrast_set_sizes
 from persistcal.report.state_views import states as table_of_states
+from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.store import artifacts
-from persistcal.store.sheets import TableFiles
+from persistcal.store.tables import TableFiles
 
 # The table of that name of the workflow
 ALL_ESTIMATORS: dict[str, Any] = {

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.command.files import IMPORTED, StudyOfFiles, rows_about
-from persistcal.evaluation.arrange import ABSENT, Series, arrange
+from persistcal.evaluation.predictions import ABSENT, Series, arrange
 from persistcal.evaluation.relabelling import LaterAnswers, certify_threshold, draw_sheet
 from persistcal.evaluation.selective import selective_metrics
 from persistcal.evaluation.thresholds import (
@@ -21,7 +21,7 @@ from persistcal.judge.contradictions import same_answers
 from persistcal.report.threshold_views import percent, threshold_sentences
 from persistcal.store import artifacts
 from persistcal.store.files import exists, read_text
-from persistcal.store.table import Table
+from persistcal.store.tables import Table
 
 TO_FILL = "correct"
 SEED = 17  # of the draw of a sheet, and of the bootstrap

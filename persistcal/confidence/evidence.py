@@ -1,6 +1,7 @@
-"""Data that an estimator may read, and the confidences that it returns."""
+"""What an estimator can use about each answer, and which of it an estimator needs."""
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +9,52 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.answers.equivalence import PairTest
-from persistcal.evaluation.ties import round_narrow
+from persistcal.answers.clusters import PairTest
+from persistcal.store.user_files import round_narrow
 
 if TYPE_CHECKING:
+    import pandas as pd
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+SEVERAL = "several_answers"
+
+KNOWN = (SEVERAL, "logprob", "n_tokens", "entropy", "unconditional", "stated")
+
+
+def declared_needs(source: str) -> tuple[str, ...]:
+    """Return what the estimator whose file holds `source` needs, refused if it is unknown."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
+            try:
+                needs = ast.literal_eval(node.value)
+            except ValueError:
+                needs = None
+            if not isinstance(needs, tuple) or not set(needs) <= set(KNOWN):
+                raise ValueError(
+                    f"NEEDS is {ast.unparse(node.value)}, but it may be a tuple of "
+                    f"{', '.join(map(repr, KNOWN))}"
+                )
+            return needs
+    return ()
+
+
+def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -> None:
+    """Refuse `beams`, of one or several checkpoints, that lack what `estimator` needs."""
+    place = [name for name in ("checkpoint", "question_id") if name in beams]
+    for need in needs:
+        if need == SEVERAL:
+            if len(beams) and not beams.duplicated(place).any():
+                raise ValueError(
+                    f"estimators.{estimator} needs several answers to each question, but there "
+                    "is one; generate more, or drop it from study.estimators"
+                )
+        elif (lacking := beams[need].isna()).any():
+            where = ", ".join(f"{name} {beams.loc[lacking, name].iloc[0]!r}" for name in place)
+            raise ValueError(
+                f"estimators.{estimator} needs the {need} of each answer, and {lacking.sum()} "
+                f"have none, the first at {where}; give it, or drop the estimator from "
+                "study.estimators"
+            )
 
 
 @dataclass(frozen=True)
@@ -43,7 +85,9 @@ class Evidence:
 
 
 KEY = ["checkpoint", "question_id"]  # of an answer
+
 Estimator = Callable[[pd.DataFrame, Evidence], Any]
+
 Ask = Callable[[pd.DataFrame, Any, Any], ArrayLike]  # answers, model, tokenizer
 
 

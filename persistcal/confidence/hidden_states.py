@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from persistcal.confidence.packed_forward import Packed, pack
+from persistcal.models.packing import Packed, pack
 
 
 def blocks(model: PreTrainedModel) -> nn.ModuleList:

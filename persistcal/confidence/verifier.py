@@ -16,9 +16,8 @@ from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.answers.few_shot import chat_prompt
-from persistcal.confidence.packed_forward import check_logits, over_prompts, pack
-from persistcal.confidence.prompts import confidence_prompt
+from persistcal.models.packing import check_logits, over_prompts, pack
+from persistcal.models.prompts import chat_prompt, confidence_prompt
 
 
 @dataclass(frozen=True)

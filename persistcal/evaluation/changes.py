@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import AnswerArrays, arrange
 from persistcal.evaluation.contrast import ContrastSet, choose_pairs, contrast_sets
+from persistcal.evaluation.predictions import AnswerArrays, arrange
 from persistcal.evaluation.proportions import compare_replicates
-from persistcal.evaluation.recipes import recipe_interval
 from persistcal.evaluation.replicates import Replicates, replicate_metrics
-from persistcal.evaluation.significance import intervals
+from persistcal.evaluation.significance import intervals, recipe_interval
 from persistcal.store.artifacts import CHANGES, empty
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from persistcal.evaluation.ties import join_ties
+from persistcal.evaluation.predictions import join_ties
 
 Conditioning = Literal["odds", "fitted", "cross_fitted"]
 CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked otherwise
@@ -33,7 +33,7 @@ def condition(
 ) -> Conditioned:
     """Condition confidences on the contrast set, by odds or by a fitted score.
 
-    What would be tied but for rounding is tied, see `persistcal.evaluation.ties`.
+    What would be tied but for rounding is tied, see `persistcal.evaluation.predictions`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import ABSENT
+from persistcal.evaluation.predictions import ABSENT
 from persistcal.store.artifacts import CONTRAST_SETS
 
 Listed = Sequence[Sequence[str]]

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.conditioning import (
     CONDITIONINGS,
     Conditioning,
@@ -17,15 +16,16 @@ from persistcal.evaluation.conditioning import (
 )
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import Component, Counts, component
-from persistcal.evaluation.measures import MEASURES
 from persistcal.evaluation.metrics import (
     CONTRAST_METRICS,
     FULL_METRICS,
+    MEASURES,
     Array,
     FullSet,
     OnContrastSet,
     compute,
 )
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 
 log = logging.getLogger(__name__)
 

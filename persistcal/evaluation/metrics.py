@@ -2,7 +2,7 @@
 
 Weights are multiplicities: of shape (n,), or (n, n_columns) for as many values at once, as in
 bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why. A
-metric is a function here, named by its scope, and a line in `persistcal.evaluation.measures`.
+metric is a function here, named by its scope, and a line in `persistcal.evaluation.metrics`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.measures import names
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]
+
 CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
 
 
@@ -196,10 +196,15 @@ class Mean(NamedTuple):
 Metric = Mean | Callable[[Any, NDArray], Array]
 
 full_brier = Mean(lambda run: squared_error(run.confidence, run.correct))
+
 contrast_delta0_balanced = Mean(lambda run: run.sign, balanced=True)
+
 contrast_delta0 = Mean(lambda run: run.sign)
+
 contrast_delta_balanced = Mean(lambda run: run.gap, balanced=True)
+
 contrast_delta = Mean(lambda run: run.gap)
+
 contrast_brier = Mean(
     lambda run: (
         (
@@ -258,10 +263,58 @@ def contrast_smece(run: OnContrastSet, weights: NDArray) -> Array:
     return smooth_ece(run.earlier, ~run.improvement, weights=weights)
 
 
-FULL_METRICS: Mapping[str, Metric] = {name: globals()[f"full_{name}"] for name in names("full")}
-CONTRAST_METRICS: Mapping[str, Metric] = {
-    name: globals()[f"contrast_{name}"] for name in names("contrast")
+class Measure(NamedTuple):
+    """A metric: its name in tables and figures, and its function for each scope.
+
+    A metric without `has_interval` has no interval and no test between estimators or
+    checkpoints, because simulated ones are not valid (docs/validation.md). A metric with
+    `both_directions` depends on gained and on lost questions, and needs enough of each.
+    """
+
+    heading: str
+    latex: str
+    contrast: Metric | None = None
+    full: Metric | None = None
+    lower_is_better: bool = False
+    has_interval: bool = True
+    both_directions: bool = False
+
+    @property
+    def arrow(self) -> str:
+        """The direction that is better."""
+        return "↓" if self.lower_is_better else "↑"
+
+
+MEASURES = {
+    "delta0_balanced": Measure(
+        "Δ₀ᵇ", r"$\Delta_0^b$", contrast_delta0_balanced, both_directions=True
+    ),
+    "delta0": Measure("Δ₀", r"$\Delta_0$", contrast_delta0),
+    "delta_balanced": Measure(
+        "Δᵇ", r"$\Delta^b$", contrast_delta_balanced, both_directions=True
+    ),
+    "delta": Measure("Δ", r"$\Delta$", contrast_delta),
+    "change_auc": Measure(
+        "Change AUC", "Change AUC", contrast_change_auc, both_directions=True
+    ),
+    "auc": Measure("AUC", "AUC", contrast_auc, full_auc),
+    "brier": Measure("Brier", "BS", contrast_brier, full_brier, lower_is_better=True),
+    "smece": Measure(
+        "ECE", "ECE", contrast_smece, full_smece, lower_is_better=True, has_interval=False
+    ),
 }
+
+CONTRAST_METRICS = {n: m.contrast for n, m in MEASURES.items() if m.contrast is not None}
+FULL_METRICS = {n: m.full for n, m in MEASURES.items() if m.full is not None}
+
+
+def names(scope: str) -> list[str]:
+    """Return the metrics of a scope, "contrast" or "full", in the order of tables.
+
+    >>> names("full")
+    ['auc', 'brier', 'smece']
+    """
+    return list({"contrast": CONTRAST_METRICS, "full": FULL_METRICS}[scope])
 
 
 def compute(

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.evaluate import Key, Prepared, defining, metrics_under, once, prepare
 from persistcal.evaluation.metrics import Array
+from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 N_DRAWS = 500

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import AnswerArrays, arrange
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.directions import (
@@ -42,7 +41,8 @@ from persistcal.evaluation.evaluate import (
     once,
     prepare,
 )
-from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.predictions import AnswerArrays, arrange
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.arrange import ABSENT, arrange
+from persistcal.evaluation.predictions import ABSENT, arrange
 from persistcal.store.artifacts import SELECTIVE
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 
 from persistcal.evaluation.evaluate import Key
-from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.replicates import Replicates
 
 Array = NDArray[np.float64]

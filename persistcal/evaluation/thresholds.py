@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
-from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.contrast import Pairs, choose_pairs
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.proportions import compare_accuracies
 from persistcal.store.artifacts import CONFIDENT_REGRESSIONS, THRESHOLD_CELLS, THRESHOLDS
 

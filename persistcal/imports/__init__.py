@@ -1,23 +1,15 @@
-"""Users' files and what was made elsewhere: answers, predictions, the authors' release.
+"""Results made elsewhere: answers, predictions, logs, the authors' release.
 
 Modules
 -------
-answer_checks: check what the rows of answers that were generated elsewhere must agree on
-answer_files: read a file of answers or of scored options that came from elsewhere
-inspect_logs: logs of Inspect (``.eval``), read by Inspect itself where it is installed
-lm_eval_logs: sample logs of lm-evaluation-harness (``samples_*.jsonl``) as answers, or scored
-    options
-olmes_logs: predictions of OLMES and olmo-eval (``*-predictions.jsonl``), DataDecide's among
-    them
-own_answers: answers that were generated elsewhere: their rows, each checked for itself, as
-    tables
-own_options: scored options that came from elsewhere: rows, each checked for itself, and their
-    tables
-own_predictions: collect a user's predictions batch by batch, and refuse rows that are wrong, or
-    disagree
-release/: the authors' released results, read so that nothing in them can run
-user_files: read users' files: rows of JSONL, CSV or parquet, as they are or compressed with
-    gzip
-user_tables: checks that users' tables share: names of columns, texts, and errors that show
-    the rows
+answer_checks: checks of imported answers that span several rows
+answer_files: read a file of answers or scored options, in any of the known formats
+answers: imported answers, checked row by row, as tables
+inspect_logs: logs of Inspect (``.eval``), read by Inspect itself
+lm_eval_logs: sample logs of lm-evaluation-harness (``samples_*.jsonl``)
+olmes_logs: predictions of OLMES and olmo-eval (``*-predictions.jsonl``)
+options: imported scored options, checked row by row, as tables
+predictions: imported predictions, checked row by row
+release_files: read the authors' archives without running their content
+release_tables: the authors' records as this project's tables
 """

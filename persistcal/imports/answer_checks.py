@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from persistcal.confidence.needs import check_needs
-from persistcal.imports.user_tables import (
+from persistcal.confidence.evidence import check_needs
+from persistcal.store.user_files import (
     UserTableError,
     check_copy,
     check_rows,
@@ -32,7 +32,7 @@ class Wanted:
     datasets: Sequence[str]
     places: Sequence[Mapping[str, str]]  # each with model, checkpoint and dataset
     needed: Needed
-    needs: Mapping[str, Sequence[str]]  # of estimators, see `persistcal.confidence.needs`
+    needs: Mapping[str, Sequence[str]]  # of estimators, see `persistcal.confidence.evidence`
 
     def check_needs(self, answers: pd.DataFrame) -> None:
         """Refuse answers of one place that lack what an estimator needs."""

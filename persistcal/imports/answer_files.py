@@ -1,7 +1,7 @@
 """Read a file of answers or of scored options that came from elsewhere, whoever wrote it.
 
 A log of another program has a module of its own, which turns it into the columns of
-`persistcal.imports.own_answers` or `persistcal.imports.own_options`, and a case here.
+`persistcal.imports.answers` or `persistcal.imports.options`, and a case here.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal.imports import lm_eval_logs, olmes_logs, own_options
+from persistcal.imports import lm_eval_logs, olmes_logs, options
+from persistcal.imports.answers import KNOWN, LISTS, NAMES, tidy_answers
 from persistcal.imports.inspect_logs import inspect_rows
-from persistcal.imports.own_answers import KNOWN, LISTS, NAMES, tidy_answers
-from persistcal.imports.user_files import kind_of, naming, read_file
-from persistcal.imports.user_tables import UserTableError
+from persistcal.store.user_files import UserTableError, kind_of, naming, read_file
 
 OF_LOGS = {"labels", "filter", "requests"}  # keys of an entry that say what to take from a log
 
@@ -54,7 +53,7 @@ def read_options(
     """Return the scored options of one file, likewise, under a `normalisation`."""
     file, used = entry["file"], set()
     with naming(file):
-        rows = read_file(file, known=own_options.KNOWN, lists=own_options.LISTS)
+        rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
         columns = set(rows.columns)
         if columns >= lm_eval_logs.KEYS:
             rows = lm_eval_logs.lm_eval_options(rows, normalisation)
@@ -68,7 +67,7 @@ def read_options(
             )
         rows = _named(rows, entry, used)
         of_file = Path(file).name if several else ""
-        return own_options.tidy_options(rows, normalisation, file=of_file)
+        return options.tidy_options(rows, normalisation, file=of_file)
 
 
 def _named(rows: pd.DataFrame, entry: Mapping[str, str], used: set[str]) -> pd.DataFrame:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from persistcal.imports.user_tables import UserTableError
-from persistcal.judge.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
+from persistcal.questions.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
+from persistcal.store.user_files import UserTableError
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from persistcal.imports.own_answers import number_of
-from persistcal.imports.user_tables import UserTableError
-from persistcal.judge.labels import CORRECT, INCORRECT
+from persistcal.imports.answers import number_of
+from persistcal.questions.labels import CORRECT, INCORRECT
+from persistcal.store.user_files import UserTableError
 
 KEYS = {"doc_id", "doc", "target", "arguments", "resps"}  # of every line
 _BESIDE_SCORES = {*KEYS, "filtered_resps", "filter", "doc_hash", "prompt_hash", "target_hash"}

@@ -5,9 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.imports.own_answers import number_of
-from persistcal.imports.user_files import read_file
-from persistcal.imports.user_tables import UserTableError
+from persistcal.imports.answers import number_of
+from persistcal.store.user_files import UserTableError, read_file
 
 KEYS = {"doc_id", "native_id", "model_output", "label"}  # of every line
 _REQUEST_KEYS = {"doc_id", "request", "idx"}

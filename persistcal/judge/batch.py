@@ -1,7 +1,7 @@
 """A judge's batch: half the price, and an answer within a day.
 
 Any job, now or after a restart, can wait for a batch and collect it: all that
-is needed is in its `persistcal.store.paid.BatchRecord`.
+is needed is in its `persistcal.store.replies.BatchRecord`.
 """
 
 import io
@@ -13,13 +13,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from persistcal.judge.labels import JudgeError
+from persistcal.judge.backends import Replies, check_labelled, read_results
 from persistcal.judge.prompt import JudgeSettings
-from persistcal.judge.reply import Replies, check_labelled, read_results
-from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
-from persistcal.server.errors import BadReplyError, ServerError
+from persistcal.questions.labels import JudgeError
+from persistcal.server.client import (
+    LONGEST_TRANSFER_S,
+    BadReplyError,
+    ModelServer,
+    ServerError,
+    in_json,
+)
 from persistcal.server.spending import Body, endpoint_of
-from persistcal.store.paid import BatchRecord, Ledger, alone
+from persistcal.store.replies import BatchRecord, Ledger, alone
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from persistcal.answers.equivalence import normalise
+from persistcal.questions.labels import normalise
 
 
 def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None]:

@@ -34,9 +34,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from persistcal.evaluation.arrange import ABSENT, arrange
 from persistcal.evaluation.conditioning import condition
 from persistcal.evaluation.metrics import CONTRAST_METRICS, Array, OnContrastSet, compute
+from persistcal.evaluation.predictions import ABSENT, arrange
 from persistcal.judge.audit import AuditError
 from persistcal.store.artifacts import CORRECTIONS
 

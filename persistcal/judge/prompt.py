@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from persistcal.judge.labels import JudgeError
+from persistcal.questions.labels import JudgeError
 from persistcal.questions.templates import check_fields
 from persistcal.server.spending import LIMITS, Body, Budget
 

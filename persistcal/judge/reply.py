@@ -1,4 +1,4 @@
-"""Replies of a judge: labels read from what a server sent, kept and looked up."""
+"""Read the replies of a judge, one or a batch of them, and keep them on disk."""
 
 import json
 import logging
@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from persistcal.judge.labels import (
+from persistcal.judge.prompt import asked_together
+from persistcal.questions.labels import (
     LABELS,
     LETTERS,
     WORDS,
@@ -14,12 +15,12 @@ from persistcal.judge.labels import (
     parse_label,
     parse_labels,
 )
-from persistcal.judge.prompt import asked_together
-from persistcal.server.errors import REFUSAL_CODES, BadReplyError
+from persistcal.server.client import REFUSAL_CODES, BadReplyError
 from persistcal.server.spending import Body, messages_of
-from persistcal.store.paid import ReplyCache
+from persistcal.store.replies import ReplyCache
 
 log = logging.getLogger(__name__)
+
 
 ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none will
 

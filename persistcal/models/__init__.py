@@ -1,16 +1,14 @@
-"""Checkpoints: find and fetch them, pre-train them, load them, run them in batches.
+"""Checkpoints: find and fetch them, load them, run them in batches.
 
 Modules
 -------
-alike: refuse states of a model that cannot share an adapter
-batches: run a model over many prompts in batches: shards, memory and finished work
-checkpoint: a checkpoint's record: where its files are and what is in them
-checks: refuse models and adapters that are not whole
-corpus: the documents of a small pre-training, in a mixture that drifts
-hub: checkpoints of a Hub repository or a local folder: looked up, fetched and checked
-load: load causal language models and their tokenizers, and choose device and precision
-pretraining: pre-train a small Olmo-3 model in segments, one saved checkpoint after another
-revisions: revisions as they were looked up, against each other and those that were used
-states: weights that a state changes in memory: an adapter, an average, rounded weights
-vllm: a causal language model that vLLM runs, for beam search of our own
+batches: run a model on many prompts in batches that fit into memory
+checkpoint: the record of a checkpoint: its files and their digests
+checks: refuse incomplete models and adapters
+hub: checkpoints of a Hub repository or a local folder: find, fetch and check them
+load: load causal language models and tokenizers on a device, at a precision
+packing: encode prompts with a common beginning together, the beginning once
+prompts: few-shot prompts, in plain text or as a chat, and requests for a confidence
+states: changes of weights in memory: adapters, averages, rounding
+vllm: a causal language model in vLLM, with this project's beam search
 """

@@ -11,8 +11,7 @@ import psutil
 import torch
 
 from persistcal.store.artifacts import Table
-from persistcal.store.gpu_errors import is_full
-from persistcal.store.jobs import Job
+from persistcal.store.jobs import Job, is_full
 from persistcal.store.progress import Progress
 
 log = logging.getLogger(__name__)

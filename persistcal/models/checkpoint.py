@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Self
 
 from persistcal.store.files import (
+    DamagedFileError,
     Digests,
     FilePath,
     exists,
@@ -55,10 +56,6 @@ POINTER = b"version https://git-lfs"
 ALWAYS_READ = 2**31  # bytes: their digests take about 1.5 s
 
 
-class CheckpointError(ValueError):
-    """A checkpoint is not there, or not what a study takes it for."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
     """A revision of a repository: of a model, an adapter or an entailment model.
@@ -88,7 +85,7 @@ class Checkpoint:
         try:
             return cls(**json.loads(read_text(path)), record=str(path))
         except (ValueError, TypeError) as error:
-            raise CheckpointError(
+            raise DamagedFileError(
                 f"{path} is not the record of a checkpoint ({error}); delete it, so that it "
                 "is made again."
             ) from error
@@ -97,7 +94,7 @@ class Checkpoint:
     def name(self) -> str:
         """The checkpoint's key in the config, by which the file of its record is called."""
         if self.record is None:
-            raise CheckpointError(f"The record of {self.repo} was not read from a file.")
+            raise DamagedFileError(f"The record of {self.repo} was not read from a file.")
         return last_part(self.record).removesuffix(".json")
 
     def write(self, path: FilePath) -> None:
@@ -130,13 +127,13 @@ class Checkpoint:
         paths = {inside(folder, name): digest for name, digest in listed.items()}
         for path in paths:
             if not exists(path):
-                raise CheckpointError(f"{path} is missing; {self._remedy(path)}.")
+                raise DamagedFileError(f"{path} is missing; {self._remedy(path)}.")
         large = sum(map(size, paths)) > ALWAYS_READ
         digest_of = Digests.beside(self.record).of if self.record and large else sha256
         for path, digest in paths.items():
             if digest_of(path) != digest:
                 lists = "its repository" if self.commit else "its record"
-                raise CheckpointError(
+                raise DamagedFileError(
                     f"{path} is not the file that {lists} lists (SHA-256 {digest}); "
                     f"{self._remedy(path)}."
                 )
@@ -172,11 +169,11 @@ def files_that_matter(
     else:
         needed = ["config.json"]
     if missing := [name for name in needed if name not in names]:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{where} has no {missing[0]}; put it there (`save_pretrained` writes it)."
         )
     if weights != [ADAPTER] and not matching(names, VOCABULARIES):
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{where} has no tokenizer ({', '.join(VOCABULARIES)}); put the model's there "
             "(`save_pretrained` of the tokenizer writes it)."
         )
@@ -190,18 +187,18 @@ def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) 
         if name in names:
             return [name]
     if INDEX not in names:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{where} has neither {WEIGHTS} nor {INDEX}; other formats are not read, so save "
             "the checkpoint as safetensors."
         )
     try:
         shards = sorted(set(json.loads(read_text(fetch(INDEX)))["weight_map"].values()))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{where}: {INDEX} is not an index of shards ({error}); save the checkpoint again."
         ) from error
     if missing := [shard for shard in shards if shard not in names]:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{where}: {INDEX} names the shard {missing[0]}, which is not there; the "
             "checkpoint is incomplete, so use another revision."
         )
@@ -233,7 +230,7 @@ def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha
     for number, line in enumerate(lines, start=1):
         listed = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
         if listed is None:
-            raise CheckpointError(
+            raise DamagedFileError(
                 f"{sums}: line {number} is not a SHA-256 and a path; write the file again with "
                 "`sha256sum */*`, or delete it."
             )
@@ -242,10 +239,10 @@ def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha
         path = inside(repo, listed[2])
         again = f"get it again; in a clone, `git checkout -- {path}` does"
         if not exists(path):
-            raise CheckpointError(f"{path}, which {sums} lists, is missing; {again}.")
+            raise DamagedFileError(f"{path}, which {sums} lists, is missing; {again}.")
         _refuse_pointer(path)
         if digest(path) != listed[1]:
-            raise CheckpointError(
+            raise DamagedFileError(
                 f"{path} is not the file that {sums} lists (SHA-256 {listed[1]}); {again}."
             )
 
@@ -253,7 +250,7 @@ def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha
 def _refuse_pointer(path: str) -> None:
     """Refuse a file that Git LFS left in the place of another one."""
     if size(path) < 1024 and read_bytes(path).startswith(POINTER):
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{path} is a pointer of Git LFS and not the file itself; get it with "
             "`git lfs pull`."
         )
@@ -279,7 +276,7 @@ def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
     """
     try:
         there = local_checkpoint(folder, Digests.beside(record).of)
-    except (OSError, CheckpointError):  # the job that resolves it says what is wrong
+    except (OSError, DamagedFileError):  # the job that resolves it says what is wrong
         return {}
     return there.weights | there.files
 

@@ -9,11 +9,20 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, CheckpointError
-from persistcal.store.files import FilePath, exists, inside, names_in, read_text
+from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
+from persistcal.store.files import (
+    DamagedFileError,
+    FilePath,
+    exists,
+    inside,
+    names_in,
+    read_text,
+)
 
 MAX_LAYERS = 1000  # the deepest language models have some 130
+
 MAX_RANK = 4096
+
 # Initialisations that leave the model as it is, and are overwritten by the adapter's
 # weights. Others change the model's own weights, or take hours.
 KNOWN_INITIALISATIONS = (True, False, "gaussian")
@@ -24,15 +33,15 @@ def read_json(path: FilePath) -> dict[str, Any]:
     try:
         content = json.loads(read_text(path))
     except FileNotFoundError as error:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{path} is missing; put it back, or fetch or make the checkpoint again."
         ) from error
     except ValueError as error:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{path} is not readable ({error}); fetch or save the checkpoint again."
         ) from error
     if not isinstance(content, dict):
-        raise CheckpointError(f"{path} is no JSON object; save the checkpoint again.")
+        raise DamagedFileError(f"{path} is no JSON object; save the checkpoint again.")
     return content
 
 
@@ -46,7 +55,7 @@ def count_stored(folder: FilePath) -> int:
                 for key in file.keys():
                     total += math.prod(file.get_slice(key).get_shape())
         except SafetensorError as error:
-            raise CheckpointError(
+            raise DamagedFileError(
                 f"{path} is cut off or damaged ({error}); fetch or save the checkpoint again."
             ) from error
     return total
@@ -58,7 +67,7 @@ def check_layers(config: Mapping[str, Any], path: str) -> None:
         if isinstance(value, dict):
             check_layers(value, path)
         elif "layer" in key and isinstance(value, int | float) and value > MAX_LAYERS:
-            raise CheckpointError(
+            raise DamagedFileError(
                 f"{path}: {key} is {value}, and no model of more than {MAX_LAYERS} layers is "
                 "built; correct it."
             )
@@ -69,7 +78,7 @@ def check_size(empty: nn.Module, folder: str) -> None:
     stored = count_stored(folder)
     described = sum(t.numel() for t in [*empty.parameters(), *empty.buffers()])
     if stored and described > 2 * stored + 10**8:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{inside(folder, 'config.json')} describes a model of {described:,} weights, and "
             f"the files beside it hold {stored:,}; correct the config or complete the files."
         )
@@ -91,7 +100,7 @@ def check_keys(
     named = {what: list(names) for what, names in problems.items()}
     wrong = [f"{what}: {first(names)}" for what, names in named.items() if names]
     if wrong:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{where} {', and '.join(wrong)}; save or fetch it again, whole and beside the "
             "config that it belongs to."
         )
@@ -117,7 +126,7 @@ def check_finite(tensors: Iterable[tuple[str, Tensor]], where: str) -> None:
         if tensor.is_floating_point() and tensor.numel()
     }
     if bad := [name for name, finite in ends.items() if not finite]:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{where} holds weights that are not finite numbers: {first(bad)}; fetch or save "
             "it again, or use another checkpoint."
         )
@@ -128,7 +137,7 @@ def check_adapter_config(folder: FilePath) -> dict[str, Any]:
     path, weights = inside(folder, ADAPTER_CONFIG), inside(folder, ADAPTER)
     config = read_json(path)
     if not exists(weights):
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{weights} is missing; fetch or make the adapter again as safetensors."
         )
     ranks = [config.get("r", 0), *(config.get("rank_pattern") or {}).values()]
@@ -140,7 +149,7 @@ def check_adapter_config(folder: FilePath) -> dict[str, Any]:
         **{key: bool(config.get(key)) for key in ("megatron_config", "layer_replication")},
     }
     if bad := [key for key, is_bad in refused.items() if is_bad]:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{path}: {bad[0]} is {config.get(bad[0])!r}, and only plain LoRA adapters are "
             f"loaded (peft_type LORA, ranks up to {MAX_RANK}, initialised by "
             f"{', '.join(map(repr, KNOWN_INITIALISATIONS))}); convert it with peft."

@@ -3,7 +3,7 @@
 import functools
 import gc
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MethodType
@@ -22,14 +22,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from persistcal.models import checks, hub, states
-from persistcal.models.checkpoint import (
-    ADAPTER_CONFIG,
-    INDEX,
-    WEIGHTS,
-    Checkpoint,
-    CheckpointError,
-)
-from persistcal.store.files import exists, inside, is_folder
+from persistcal.models.checkpoint import ADAPTER_CONFIG, INDEX, WEIGHTS, Checkpoint
+from persistcal.store.files import DamagedFileError, exists, inside, is_folder
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +117,7 @@ def build_empty(
     """
     if is_folder(source):
         if exists(inside(source, ADAPTER_CONFIG)):
-            raise CheckpointError(
+            raise DamagedFileError(
                 f"{source} holds adapter_config.json, so another model than its config's would "
                 "be loaded; merge the adapter into the model, or move it elsewhere."
             )
@@ -265,3 +259,37 @@ def compute_in_float32(model: PreTrainedModel) -> PreTrainedModel:
     for layer in linears:
         layer.forward = MethodType(_linear_in_float32, layer)  # type: ignore[method-assign]
     return model
+
+
+def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str]) -> None:
+    """Refuse checkpoints whose layers differ, or that read `prompts` as other tokens.
+
+    Those of one architecture and vocabulary share an adapter, whatever tokens one of them
+    has on top that no prompt is made of.
+    """
+    last, reference = list(checkpoints.items())[-1]
+    for name, checkpoint in checkpoints.items():
+        if checkpoint.files and checkpoint.files == reference.files:
+            continue
+        remedy = "let the recipe train_on each, or on checkpoints of one architecture"
+        ours, theirs = _layers(checkpoint), _layers(reference)
+        if ours != theirs:
+            layer = next(n for n in [*theirs, *ours] if ours.get(n) != theirs.get(n))
+            raise DamagedFileError(
+                f"checkpoints {name} and {last} cannot share an adapter: {layer} is "
+                f"{ours.get(layer, 'missing')} in {name} and {theirs.get(layer, 'missing')} in "
+                f"{last}; {remedy}."
+            )
+        texts = list(prompts)
+        tokens, other = (open_tokenizer(c)(texts)["input_ids"] for c in (checkpoint, reference))
+        if differ := [text for text, a, b in zip(texts, tokens, other, strict=True) if a != b]:
+            raise DamagedFileError(
+                f"checkpoints {name} and {last} cannot share an adapter: their vocabularies "
+                f"read {differ[0]!r} as different tokens; {remedy}."
+            )
+
+
+def _layers(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the layers that an adapter changes."""
+    layers = states.linear_layers(build_empty(hub.fetch_small_checked(checkpoint)))
+    return {name: tuple(layer.weight.shape) for name, layer in layers.items()}

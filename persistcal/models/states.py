@@ -1,17 +1,19 @@
 """Weights that a state changes in memory: an adapter merged in, an average, rounded weights."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 import torch
+from peft import PeftModel
 from safetensors import safe_open
 from torch import nn
 from transformers import PreTrainedModel
 
 from persistcal.models import checks
-from persistcal.models.checkpoint import ADAPTER, CheckpointError
-from persistcal.store.files import FilePath, inside
-from persistcal.training.lora import load_adapter
+from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
+from persistcal.store.files import DamagedFileError, FilePath, inside, read_text
+from persistcal.store.weights_file import read_sealed
 
 BITS = {"int8": 8, "int4": 4}
 GROUP = 32  # inputs that share a scale in int4
@@ -39,7 +41,7 @@ def check_adapter_fits(folder: FilePath, empty: nn.Module) -> None:
             if there != (size := file.get_slice(key).get_shape()[side]):
                 what = "inputs" if side else "outputs"
                 has = f"has {there}" if there else "has no such layer"
-                raise CheckpointError(
+                raise DamagedFileError(
                     f"{path} is for another base ({about.get('base_model_name_or_path')}): it "
                     f"changes {size} {what} of {name}, where this model {has}; give the "
                     "repo and revision that it was trained on."
@@ -74,7 +76,7 @@ def check_same_shapes(empty: Mapping[str, nn.Module], key: str) -> None:
         for name in shapes[first] | shapes[other]:
             one, two = (shapes[model].get(name, "missing") for model in (first, other))
             if one != two:
-                raise CheckpointError(
+                raise DamagedFileError(
                     f"config: {key} cannot be averaged: {name} is {one} in {first} and {two} "
                     f"in {other}; merge checkpoints of one architecture and vocabulary."
                 )
@@ -91,7 +93,7 @@ def check_rounding(empty: nn.Module, kind: str, where: str) -> None:
     """Refuse to round the weights of a model, without weights, that has no whole groups."""
     for name, layer in linear_layers(empty).items():
         if kind == "int4" and layer.weight.shape[1] % GROUP:
-            raise CheckpointError(
+            raise DamagedFileError(
                 f"{where}: quantization int4 takes groups of {GROUP} inputs, but {name} has "
                 f"{layer.weight.shape[1]}; set it to int8."
             )
@@ -122,3 +124,35 @@ def round_weights(model: PreTrainedModel, kind: str) -> PreTrainedModel:
         steps = (groups / scale).round().clamp(-most, most - 1)
         weight.copy_((steps * scale).reshape(weight.shape))
     return model
+
+
+def load_adapter(
+    model: PreTrainedModel | PeftModel, folder: FilePath, name: str = "default"
+) -> PeftModel:
+    """Put the adapter in `folder` into `model`, in place, for inference.
+
+    A PeftModel holds others already. An adapter is refused that is damaged, or holds other
+    weights than it needs for this model, or some that are not finite.
+    """
+    checks.check_adapter_config(folder)
+    path = inside(folder, ADAPTER)
+    tensors = read_sealed(path, read_text(inside(folder, ADAPTER_CONFIG)))
+    checks.check_finite(tensors.items(), path)
+    with warnings.catch_warnings():
+        # peft asks transformers for an attribute under the name that it had before
+        warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
+        # what is missing is refused below
+        warnings.filterwarnings("ignore", "Found missing adapter keys")
+        try:
+            if not isinstance(model, PeftModel):
+                model = PeftModel.from_pretrained(model, folder, adapter_name=name)
+            # Once more where it is the first, because only this says what was loaded.
+            loaded = model.load_adapter(folder, adapter_name=name)
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise DamagedFileError(
+                f"{path} does not fit the model ({reason}); use the adapter that was trained "
+                "on it."
+            ) from error
+    checks.check_keys(path, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
+    return model.eval()

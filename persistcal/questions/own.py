@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from persistcal.imports.user_tables import (
+from persistcal.store.artifacts import QUESTIONS
+from persistcal.store.user_files import (
     UserTableError,
     check_columns,
     lists_of_texts,
     plain_text,
     texts,
 )
-from persistcal.store.artifacts import QUESTIONS
 
 SPLITS = ("train", "test", "few_shot", "unused")
 NEEDED = ("question", "answers")

@@ -1,14 +1,22 @@
 """A dataset's canonical question list: unique questions, indices, splits and counts."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import gcd
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from atlas.facts import deal
+from persistcal.questions.labels import normalise_answer
+from persistcal.questions.templates import check_fields
 from persistcal.store.artifacts import QUESTIONS
+from persistcal.store.user_files import UserTableError, check_columns, texts
 
 SHUFFLE_SEED = 17  # of every list of the paper
+
 N_FEW_SHOT = 10  # questions reserved for few-shot prompts; the first 5 are used
 
 
@@ -111,3 +119,122 @@ def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
             f"these are not the questions that the study expects ({', '.join(wrong)}); use the "
             "pinned revision of the data, or remove the key expect of a dataset of your own"
         )
+
+
+def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
+    """Return the references that some states have of their own, by question and checkpoint."""
+    there = questions["truths"].notna()
+    rows = zip(questions.loc[there, "question_id"], questions.loc[there, "truths"], strict=True)
+    return {question: json.loads(truths) for question, truths in rows}
+
+
+def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
+    """Return `questions` with the references that hold at a checkpoint."""
+    own = truths_of(questions)
+    pairs = zip(questions["question_id"], questions["references"], strict=True)
+    references = [own.get(question, {}).get(checkpoint, usual) for question, usual in pairs]
+    return questions.assign(references=pd.Series(references, questions.index, dtype=object))
+
+
+def asked_by(questions: pd.DataFrame, checkpoint: str | None) -> pd.DataFrame:
+    """Return the questions as a checkpoint is asked them, or without any context for None.
+
+    `questions` are the tables QUESTIONS and CONTEXTS, one below the other, or the former alone.
+    """
+    if "checkpoint" not in questions:
+        return questions
+    own = questions["checkpoint"] == checkpoint
+    return questions[own if own.any() else questions["checkpoint"].isna()]
+
+
+NEEDED = ("question_id", "passage")
+
+KNOWN = sorted({*NEEDED, "dataset"})
+
+
+def with_passages(
+    questions: pd.DataFrame, rows: pd.DataFrame, *, prompt: str, splits: Sequence[str]
+) -> pd.DataFrame:
+    """Return `questions` with the passage of each put before it.
+
+    A user's `rows` have columns question_id and passage, and dataset where they are about
+    several. Questions of these `splits` need a passage; others have one where there is a row.
+    """
+    check_columns(list(rows.columns), NEEDED, ["dataset"], unknown=f"known are {KNOWN}")
+    check_fields(prompt, "the context's prompt", ["passage", "question"])
+    given = pd.DataFrame({name: texts(rows, name, one_line=False) for name in KNOWN})
+    if "dataset" in rows:
+        given = given[given["dataset"].isin(questions["dataset"])]
+    known = dict(zip(questions["question_id"], questions["question"], strict=True))
+    passages = dict(zip(given["question_id"], given["passage"], strict=True))
+    asked = questions["split"].isin(splits) & ~questions["excluded"].astype(bool)
+    ids, needed = given["question_id"], questions.loc[asked, "question_id"]
+    problems: dict[str, Iterable[str]] = {
+        "is there twice; keep one passage of it": ids[ids.duplicated()],
+        "is none of the dataset's; remove it, or add a column dataset where the file is about "
+        "several": ids[~ids.isin(list(known))],
+        "has no passage; add one": [one for one in needed if not passages.get(one)],
+    }
+    for problem, wrong in problems.items():
+        if named := list(wrong):
+            raise UserTableError(f"question {named[0]!r} {problem}")
+    before, _, after = prompt.rstrip("\n").partition("{question}")
+
+    def put(question: str) -> str:
+        passage = passages.get(question, "")
+        parts = (part.replace("{passage}", passage) for part in (before, after))
+        return known[question] if not passage else known[question].join(parts)
+
+    texts_asked = questions["question_id"].map(put)
+    return questions.assign(question=texts_asked)[QUESTIONS.schema.names]
+
+
+EDITED, NEIGHBOUR, RETAIN = "edited", "neighbour", "retain"
+
+
+def group_facts(facts: pd.DataFrame, shares: Mapping[str, float], *, seed: int) -> np.ndarray:
+    """Return the group of each fact: one of `shares`, "neighbour", or else "retain".
+
+    For each fact of the group "edited" there is a neighbour of the same relation and answer,
+    as long as facts are left. Few-shot examples, which every prompt shows, are retained.
+    Shares are of all facts, in whole hundredths, dealt as by `deal`, whose sets with the same
+    seed are others.
+    """
+    hundredths = {name: round(100 * share) for name, share in shares.items()}
+    step = gcd(100, *hundredths.values())
+    sets = [name for name, n in hundredths.items() for _ in range(n // step)]
+    sets += [RETAIN] * (100 // step - len(sets))
+    facts = facts.reset_index(drop=True)
+    category = pd.Series(np.array(sets, object)[deal(facts, len(sets), seed=[seed, 1]) - 1])
+    example = facts["split"] == "few_shot"
+    category[example] = RETAIN
+    edited = facts[category == EDITED].groupby(["relation", "answer"]).size()
+    left = facts[(category == RETAIN) & ~example].sort_values("question_id")
+    left = left.sample(frac=1, random_state=np.random.default_rng([seed, 2]))
+    pile = left.groupby(["relation", "answer"])
+    wanted = edited.reindex(pd.MultiIndex.from_frame(left[["relation", "answer"]]))
+    category[left.index[pile.cumcount().to_numpy() < wanted.to_numpy()]] = NEIGHBOUR
+    return category.to_numpy()
+
+
+def edit_answers(
+    facts: pd.DataFrame, references: pd.Series, states: Sequence[str], *, seed: int
+) -> pd.Series:
+    """Return the truths of each fact: of the group "edited" another answer at `states`.
+
+    It is drawn from the answers to other questions of the relation, each as likely, that
+    share no reference with the fact's own.
+    The first of the `references` to each fact is its own answer.
+    """
+    rng = np.random.default_rng([seed, 3])
+    table = facts.assign(references=references, truths=None).sort_values("question_id")
+    for _, of_relation in table.groupby("relation"):
+        answers = {given[0]: given for given in of_relation["references"]}
+        said = {name: set(map(normalise_answer, given)) for name, given in answers.items()}
+        for row, fact in of_relation[of_relation["category"] == EDITED].iterrows():
+            own = set(map(normalise_answer, fact["references"]))
+            others = [name for name in answers if own.isdisjoint(said[name])]
+            new = answers[others[rng.integers(len(others))]]
+            truths = {state: list(new) for state in states}
+            table.at[row, "truths"] = json.dumps(truths, ensure_ascii=False)
+    return table["truths"].reindex(facts.index)

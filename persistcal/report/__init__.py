@@ -13,8 +13,7 @@ latex: tables as LaTeX
 layout: what a table of results shows, and which estimators it compares
 page/: one page that shows a study: what it says, and every answer behind it
 paper: the paper's printed numbers: what each is called here, and how a study compares
-plain_tables: tables that compare no estimators: each a function from rows to LaTeX and a CSV's
-    rows
 state_views: tables and figure of states against each other, and of an audit's corrections
+tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
 threshold_views: thresholds in sentences, for the terminal, the page and notebooks
 """

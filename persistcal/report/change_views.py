@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.drawing import (
     MATPLOTLIB_MARKERS,

@@ -16,12 +16,34 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from persistcal.report.layout import Names
-from persistcal.store.figures import FigureFile
+from persistcal.store.files import written_whole
 
 GRAY = "#6b6b6b"
+
 # Okabe & Ito: told apart by colour-blind readers; with a marker each also in print.
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7")
+
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+# Neither dates nor versions, so that equal figures are equal files
+_PDF = {"metadata": dict.fromkeys(["CreationDate", "ModDate", "Producer", "Creator"])}
+
+_PNG = {"metadata": {"Software": None}, "dpi": 200}
+
+
+class FigureFile(NamedTuple):
+    """Figures as PDF or PNG, by the ending of the name, drawn with the settings `style`."""
+
+    style: Mapping[Any, Any]
+
+    def write(self, figure: Figure, path: str, about: Mapping[str, Any]) -> None:
+        """Write `figure` to `path`; a figure does not show what it is `about`."""
+        kind = path.rsplit(".", 1)[1]
+        how: dict[str, Any] = _PDF if kind == "pdf" else _PNG
+        with mpl.rc_context(dict(self.style)), written_whole(path) as part:
+            # A legend may be wider than the panels.
+            figure.savefig(part, format=kind, bbox_inches="tight", **how)
+
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -42,6 +64,7 @@ _STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # text stays text
     "text.parse_math": False,  # also where it holds a dollar sign
 }
+
 Drawing = Annotated[Figure, FigureFile(_STYLE)]
 
 
@@ -70,6 +93,7 @@ MATPLOTLIB_MARKERS = {
     "plus": "P",
     "cross": "X",
 }
+
 _DASHES = ((6, 3), (2, 3), (9, 3, 2, 3), (9, 3, 2, 3, 2, 3))
 
 # Non-oracle and oracle training have the paper's colours of earlier and of evaluation
@@ -85,6 +109,7 @@ _KNOWN = {
     "semantic_entropy": ("#2b3a8c", "#98a5f7", "circle"),
     "p_true": ("#a3195b", "#f08cbf", "cross"),
 }
+
 # Methods by the one whose look they share
 _RELATED = {
     "perplexity": "sequence_probability",
@@ -101,6 +126,7 @@ _RELATED = {
     "stated": "p_true",
     "said": "p_true",
 }
+
 # Titles of families of several estimators
 FAMILY_TITLES = {
     "self_consistency": "self-consistency",
@@ -112,6 +138,7 @@ FAMILY_TITLES = {
     "gcm": "GCM",
     "linear_probe": "linear probe",
 }
+
 _OTHERS = (
     ("#8c564b", "#d8a193", "triangle"),
     ("#4d4d9f", "#b3b3f0", "cross"),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.measures import MEASURES, Measure
+from persistcal.evaluation.metrics import MEASURES, Measure
 from persistcal.report.layout import (
     Description,
     DisplayNames,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.report.grid import Cell, Grid, Row
 from persistcal.report.layout import DisplayNames, place_title
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from persistcal.evaluation.measures import MEASURES, names
+from persistcal.evaluation.metrics import MEASURES, names
 from persistcal.report.drawing import (
     GRAY,
     add_legend,

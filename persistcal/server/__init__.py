@@ -2,7 +2,7 @@
 
 Modules
 -------
-client: a server that is asked with retries and limits on the size and time of a reply
-errors: failures of a server, keys that cannot be sent, and texts without the key
-spending: requests, an estimate of their cost, a ceiling on it, and several asked at once
+client: send requests with retries and with limits on the size and time of a reply
+errors: failures of a server, invalid keys, and texts without the key
+spending: the cost of requests, a ceiling on it, and concurrent requests
 """

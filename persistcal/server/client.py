@@ -21,7 +21,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from persistcal.server.errors import (
+from persistcal.server.client import (
     BadReplyError,
     NoReplyError,
     ServerError,
@@ -33,11 +33,17 @@ from persistcal.server.errors import (
 from persistcal.server.spending import Bookings
 
 LONGEST_BACKOFF_S = 60
+
 LONGEST_RETRY_AFTER_S = 600
+
 LONGEST_TRANSFER_S = 3600  # of the files of a batch
+
 LARGEST_REPLY = 10_000_000  # bytes
+
 LARGEST_RESULTS = 500_000_000  # of a batch of 50,000
+
 UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
 LONGEST_QUOTE = 500  # characters of a server's words that are worth keeping
 
 Result = TypeVar("Result")

@@ -1,4 +1,4 @@
-"""Failures of a server, keys that cannot be sent, and texts without the key."""
+"""Errors of servers, and API keys kept out of them."""
 
 import html
 import json
@@ -7,7 +7,11 @@ import unicodedata
 import urllib.parse
 
 KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
+
+
 REFUSAL_CODES = {"content_filter", "content_policy_violation"}
+
+
 PIECE = 8  # characters: so long a piece of the key is hidden too
 
 

@@ -1,20 +1,14 @@
-"""Everything that touches files on behalf of the other rooms.
+"""Files: tables, jobs, logs, progress, and readers of users' files.
 
 Modules
 -------
-artifacts: the tables that rules hand to each other, and their names in annotations
-figures: figures as files, whole or not at all
-entailment_cache: answers of an entailment model on disk, shared by all jobs
-files: files by their paths: read, written whole or not at all, and known by a digest
-gpu_errors: errors of GPUs, explained in a sentence
-jobs: run the function of a script as a job: inputs read, result written whole or not at all
-logs: a rule's records and tracebacks in its log, and how long jobs took
-pace: progress of a long job, as lines of its log
-paid: replies of a paid server, its batches on their way, and the ledger of requests
-progress: work files of an output that is not finished, to go on from after a kill
-provenance: digests of the code that makes a result
-rows: CSV files to which jobs append rows: one may be cut short, and people edit them
-sealed: safetensors files that carry a digest of what is in them
-sheets: tables as people read and edit them
-table: tables in files: one schema each, a digest, and what the rows are about
+artifacts: the tables that rules pass to each other, and their names in annotations
+code: digests of the code that makes a result
+files: read and write files as a whole, and compare their digests
+jobs: run the function of a script as a job, with its log and progress
+progress: work files of an unfinished output, so that a killed job can go on
+replies: replies of a paid server, its running batches, and the ledger of requests
+tables: tables in files: a schema each, a digest, and CSV files for people
+user_files: read users' CSV, JSONL and parquet files, with errors that show the rows
+weights_file: safetensors files that contain a digest of their content
 """

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from persistcal.store.table import (  # noqa: F401  for those who use them with a table
+from persistcal.store.tables import (  # noqa: F401  for those who use them with a table
     Table,
     TableError,
     check,

@@ -244,3 +244,7 @@ class Digests:
             with suppress(OSError):  # in a folder that cannot be written it is read again
                 write_whole(entry, json.dumps([version, found]))
         return found
+
+
+class DamagedFileError(ValueError):
+    """A file is missing or damaged, or is not the file that a study expects."""

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
-from types import NoneType
+from types import NoneType, TracebackType
 from typing import Any, Protocol, Self, get_args, get_origin, get_type_hints
 
 import pandas as pd
+from tqdm import tqdm
 
 from persistcal.store import artifacts
-from persistcal.store.files import folder_beside, write_whole
-from persistcal.store.logs import log_to
+from persistcal.store.files import FilePath, files_below, folder_beside, inside, write_whole
 
 log = logging.getLogger(__name__)  # of all scripts: each runs in a process of its own
 
@@ -213,3 +213,110 @@ def _write(kind: Any, value: Any, file: str, about: Mapping[str, Any]) -> None: 
         table.write(value, file, about)
         return
     value.write(file) if hasattr(kind, "write") else write_whole(file, value)
+
+
+UNCAUGHT = "uncaught"
+
+
+def log_to(path: FilePath) -> None:
+    """Log to the file `path` and to standard error, there with the name of the job.
+
+    Of an uncaught exception the file gets the traceback, and standard error a line. What a
+    GPU means by its errors is said in a sentence.
+    """
+    write_whole(path, "")  # makes its folder, too
+    terminal = logging.StreamHandler()
+    job = job_of(str(path)).replace("%", "%%")
+    line = f"%(asctime)s {job} %(levelname)s %(message)s"
+    terminal.setFormatter(logging.Formatter(line, "%H:%M:%S"))
+    terminal.addFilter(lambda entry: entry.name != UNCAUGHT)
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+        handlers=[logging.FileHandler(path, mode="w"), terminal],
+        force=True,
+    )
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # names every glyph of a figure
+
+    def record(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        message = explain(error)
+        logging.getLogger(UNCAUGHT).critical("%s", message, exc_info=(kind, error, trace))
+        print(f"{kind.__name__}: {message} (traceback in {path})", file=sys.stderr)
+
+    sys.excepthook = record
+
+
+def job_of(path: str) -> str:
+    """Return the name of a job: where its log lies among those of the study.
+
+    >>> job_of("results/logs/score_answers/atlas/p40/own.log"), job_of("a/rule.log")
+    ('score_answers/atlas/p40/own', 'rule')
+    """
+    parts = path.removesuffix(".log").split("/")
+    return "/".join(parts[parts.index("logs") + 1 :]) if "logs" in parts else parts[-1]
+
+
+def read_benchmarks(logs: FilePath) -> list[tuple[str, pd.DataFrame]]:
+    """Return the benchmarks in a folder of logs, each with the rule of its job."""
+    return [
+        (name.split("/")[0].removesuffix(".tsv"), pd.read_csv(inside(logs, name), sep="\t"))
+        for name in files_below(logs, "*.tsv")
+    ]
+
+
+FULL = (
+    "CUDA out of memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "MPS backend out of memory",
+)
+
+
+def is_full(error: BaseException) -> bool:
+    """Return whether an error of any library means that a GPU's memory is full."""
+    if not isinstance(error, RuntimeError):
+        return False
+    return type(error).__name__ == "OutOfMemoryError" or any(s in str(error) for s in FULL)
+
+
+def explain(error: BaseException) -> str:
+    """Return the message of an error; for a GPU's, a sentence with its cause and remedy."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if is_full(error):
+        return (
+            "The GPU's memory holds the model, but not what is computed beside it even for the "
+            "smallest batch; use a larger GPU, or several that share the model, or a smaller "
+            f"batch_size ({lines[0]})."
+        )
+    # DistBackendError and its like; NCCL's own lines say more than the first one.
+    if isinstance(error, RuntimeError) and "NCCL" in str(error):
+        return (
+            "The processes of this training do not reach each other over NCCL; each needs a "
+            "GPU of its own and a network to the others, and NCCL_DEBUG=INFO says more "
+            f"({'; '.join(dict.fromkeys([lines[0], lines[-1]]))})."
+        )
+    return str(error)
+
+
+SECONDS = 10.0  # between two lines, and before the first
+
+LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
+
+
+class Pace(tqdm):
+    """A bar of tqdm that is written as whole lines.
+
+    A bar that draws over itself is hidden by those of other jobs on the same terminal,
+    and in the files that a cluster keeps it is one line without end.
+    """
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        every = {"mininterval": SECONDS, "maxinterval": SECONDS, "delay": SECONDS}
+        super().__init__(*args, **kwargs, **every, bar_format=LINE, gui=True)
+
+    def display(self, *_: object, **__: object) -> None:
+        """Log where the job is."""
+        log.info("%s", str(self))

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from persistcal.models.checkpoint import CheckpointError
 from persistcal.store.files import (
+    DamagedFileError,
     FilePath,
     beside,
     delete,
@@ -28,7 +28,7 @@ from persistcal.store.files import (
     write_whole,
 )
 from persistcal.store.jobs import Job, paths
-from persistcal.store.sealed import read_metadata, read_sealed, seal
+from persistcal.store.weights_file import read_metadata, read_sealed, seal
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class Progress(AbstractContextManager["Progress"]):
             return None
         try:
             return Snapshot(read_sealed(path), json.loads(read_metadata(path)["record"]))
-        except (CheckpointError, KeyError):
+        except (DamagedFileError, KeyError):
             log.warning("%s is damaged; what it held is computed again.", path)
             return None
 

@@ -1,12 +1,12 @@
-"""Train confidence adapters on several checkpoints jointly.
+"""Train confidence adapters on several checkpoints jointly; change checkpoints.
 
 Modules
 -------
-data: what an adapter learns from: candidate answers with weights and labels
-launch: start the ranks of a computation, log what they print, and end them together
-lora: one LoRA adapter in several models at once: the same parameters, not copies
+changes: changes of a checkpoint in the laboratory: documents to learn, and training
+data: training data of an adapter: order of questions, weights, labels, learning rates
+launch: start the ranks of a computation, log their output, and end them together
+lora: one LoRA adapter in several models at once: shared parameters, not copies
 loss: the gradient of one training step, over checkpoints, micro-batches and ranks
-ranks: one computation in several processes: ranks that sum their gradients
-schedule: what a seed draws for a training, the order of its questions, and its learning rates
+ranks: one computation in several processes that sum their gradients
 train: train one confidence adapter on several checkpoints of a model jointly
 """

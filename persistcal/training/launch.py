@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 from persistcal.store.files import beside, folder_of
-from persistcal.store.jobs import Job, RuleJob, execute
-from persistcal.store.logs import log_to
+from persistcal.store.jobs import Job, RuleJob, execute, log_to
 
 log = logging.getLogger(__name__)
 

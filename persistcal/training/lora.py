@@ -7,21 +7,18 @@ that autograd adds up their gradients over the models. Nothing else is trained.
 
 import json
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 import torch
-from peft import LoraConfig, PeftModel, inject_adapter_in_model
+from peft import LoraConfig, inject_adapter_in_model
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from persistcal.models import checks
-from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, CheckpointError
-from persistcal.store.files import FilePath, inside, read_text
-from persistcal.store.sealed import read_sealed, seal
+from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
+from persistcal.store.weights_file import seal
 
 
 class Adapter(dict[str, nn.Parameter]):
@@ -151,35 +148,3 @@ def adapter_files(
         ADAPTER_CONFIG: about.encode(),
         ADAPTER: seal(tensors, {"format": "pt"}, about),
     }
-
-
-def load_adapter(
-    model: PreTrainedModel | PeftModel, folder: FilePath, name: str = "default"
-) -> PeftModel:
-    """Put the adapter in `folder` into `model`, in place, for inference.
-
-    A PeftModel holds others already. An adapter is refused that is damaged, or holds other
-    weights than it needs for this model, or some that are not finite.
-    """
-    checks.check_adapter_config(folder)
-    path = inside(folder, ADAPTER)
-    tensors = read_sealed(path, read_text(inside(folder, ADAPTER_CONFIG)))
-    checks.check_finite(tensors.items(), path)
-    with warnings.catch_warnings():
-        # peft asks transformers for an attribute under the name that it had before
-        warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
-        # what is missing is refused below
-        warnings.filterwarnings("ignore", "Found missing adapter keys")
-        try:
-            if not isinstance(model, PeftModel):
-                model = PeftModel.from_pretrained(model, folder, adapter_name=name)
-            # Once more where it is the first, because only this says what was loaded.
-            loaded = model.load_adapter(folder, adapter_name=name)
-        except (RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[-1].strip()
-            raise CheckpointError(
-                f"{path} does not fit the model ({reason}); use the adapter that was trained "
-                "on it."
-            ) from error
-    checks.check_keys(path, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
-    return model.eval()

@@ -17,7 +17,7 @@ from persistcal.confidence.verbalised import (
     digit_logits,
 )
 from persistcal.models.batches import free_memory
-from persistcal.store.gpu_errors import is_full
+from persistcal.store.jobs import is_full
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import Adapter
 from persistcal.training.ranks import sum_over_ranks

@@ -16,13 +16,12 @@ from torch.optim import AdamW
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens, tokenise
-from persistcal.store.pace import Pace
+from persistcal.store.jobs import Pace
 from persistcal.store.progress import Progress, Snapshot
-from persistcal.training.data import Questions
+from persistcal.training.data import Questions, learning_rate, question_batches
 from persistcal.training.lora import Adapter, initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient
 from persistcal.training.ranks import check_equal, copy_from_first, index
-from persistcal.training.schedule import learning_rate, question_batches
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ class Design:
 class Optimisation:
     """Settings of an adapter's optimisation."""
 
-    lr: float  # peak of `persistcal.training.schedule.learning_rate`
+    lr: float  # peak of `persistcal.training.data.learning_rate`
     epochs: int
     batch_size: int  # questions of a step
     micro_batch: int  # candidates in a forward pass at most; halved where memory is too small

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from measure_confounds import measure_confounds
 
-from persistcal.analyses import answer_baselines, confounds
+from persistcal.analyses import confounds
 from persistcal.store import artifacts
 
 # Two checkpoints: of the train questions the first knows 3 of 4 about rivers and 1 of 4
@@ -127,5 +127,5 @@ def test_script():
     text, rows = measure_confounds(told, *about, **how)
     scores = rows.set_index("attribute")[["n_groups", "delta0_balanced", "full_auc"]]
     assert scores.loc["answer_rarity"].tolist() == [2, 1, 1]
-    assert rows["attribute"].tolist() == ["category", *answer_baselines.ANSWER_BASELINES]
+    assert rows["attribute"].tolist() == ["category", *confounds.ANSWER_BASELINES]
     assert "Answer: rarer among training references & 2 & 1.000" in text

@@ -6,7 +6,7 @@ import pytest
 from figure_files import files_of
 from measure_headroom import measure_headroom
 
-from persistcal.analyses.headroom import contrast_questions, headroom
+from persistcal.analyses.transfer import contrast_questions, headroom
 from persistcal.evaluation.replicates import Replicates, to_table
 from persistcal.report.analysis_figures import headroom_figure
 from persistcal.store import artifacts

@@ -20,8 +20,8 @@ from persistcal.analyses.variance import (
     variance_table,
 )
 from persistcal.confidence.hidden_states import last_hidden_states
-from persistcal.confidence.prompts import confidence_prompt
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts
 from persistcal.training.lora import adapter_files, initialise, share_adapter
 

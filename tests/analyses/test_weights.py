@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from persistcal.analyses import weights
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.report.plain_tables import weight_similarity
+from persistcal.report.tables import weight_similarity
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 

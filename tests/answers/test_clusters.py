@@ -6,9 +6,13 @@ import pandas as pd
 import pytest
 
 from persistcal.answers import clusters as clustering
-from persistcal.answers.clusters import QuestionBeams, beam_weights
-from persistcal.answers.equivalence import identical
-from persistcal.answers.predictions import label_predictions, take_predictions
+from persistcal.answers.clusters import (
+    QuestionBeams,
+    beam_weights,
+    identical,
+    label_predictions,
+    take_predictions,
+)
 
 
 def cluster_answers(texts, logprobs, equivalent=identical, **options):

@@ -27,10 +27,9 @@ from transformers import (
 from persistcal.answers import decode
 from persistcal.answers.beam_search import BeamSearch
 from persistcal.answers.decode import Beam, Draw, Search, ending_tokens, generate_beams
-from persistcal.answers.prefix_cache import PrefixCache
-from persistcal.answers.token_trees import Trees
-from persistcal.confidence.prompts import few_shot_prefix, question_suffix
+from persistcal.answers.token_trees import PrefixCache, Trees
 from persistcal.models.load import pick_device
+from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from persistcal.answers.equivalence import Pair, group_answers, identical, mutual_entailment
-from persistcal.judge.labels import judge_lexically
-from persistcal.store.entailment_cache import EntailmentCache
+from persistcal.answers.clusters import Pair, group_answers, identical, mutual_entailment
+from persistcal.answers.entailment import EntailmentCache
+from persistcal.questions.labels import judge_lexically
 
 # Three of them are identical after normalisation, and two more.
 ANSWERS = ["Oslo", "oslo.", "OSLO", "Bergen", "bergen.", "Norway", "a town", "the capital"]
@@ -135,7 +135,7 @@ def test_cache_of_jobs_at_the_same_time_and_of_a_broken_file(tmp_path, caplog):
 
 
 def test_a_job_that_fails_keeps_what_it_was_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("persistcal.store.entailment_cache.PART_ROWS", 2)
+    monkeypatch.setattr("persistcal.answers.entailment.PART_ROWS", 2)
 
     class Failing(Scripted):
         def __call__(self, pairs):

@@ -13,15 +13,15 @@ from judge_server import as_json, cut, cut_in_the_middle, error
 from sample_from_server import sample_from_server
 from werkzeug import Response
 
-from persistcal.answers.few_shot import FewShot, few_shot_bodies
-from persistcal.answers.server_samples import (
+from persistcal.answers.served import (
     Sample,
     SampleDraws,
     Served,
     read_samples,
     sample_requests,
 )
-from persistcal.server.errors import BadReplyError, ServerError
+from persistcal.models.prompts import FewShot, few_shot_bodies
+from persistcal.server.client import BadReplyError, ServerError
 from persistcal.store import artifacts
 
 DRAWS = SampleDraws(3, 0.5, 0.9, 17, 20)

@@ -17,7 +17,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 from persistcal.command import results
 from persistcal.command.app import main
 from persistcal.command.files import ESTIMATORS, read_study
-from persistcal.imports.own_predictions import KNOWN
+from persistcal.imports.predictions import KNOWN
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = ROOT / "config" / "example_answers.csv"

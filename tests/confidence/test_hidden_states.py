@@ -8,7 +8,7 @@ from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from transformers.modeling_outputs import BaseModelOutput
 
 from persistcal.confidence.hidden_states import blocks, last_hidden_states
-from persistcal.confidence.prompts import confidence_prompt
+from persistcal.models.prompts import confidence_prompt
 
 
 def prompts():

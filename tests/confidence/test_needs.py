@@ -8,7 +8,7 @@ import yaml
 from snakemake.utils import update_config
 
 from persistcal.confidence.estimate import find_estimator
-from persistcal.confidence.needs import KNOWN, SEVERAL, check_needs, declared_needs
+from persistcal.confidence.evidence import KNOWN, SEVERAL, check_needs, declared_needs
 from persistcal.store import artifacts
 from study.check import check_config
 from study.needs import FUNCTIONS, needs_of

@@ -10,7 +10,7 @@ from isotonic_by_hand import pool_adjacent_violators, slowly_interpolated
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from persistcal.confidence.posthoc import (
+from persistcal.confidence.calibration import (
     METHODS,
     calibrate,
     fit_isotonic,

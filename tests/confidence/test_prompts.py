@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from persistcal.confidence.prompts import (
+from persistcal.models.prompts import (
     confidence_prompt,
     few_shot_groups,
     few_shot_prefix,

@@ -8,9 +8,16 @@ from estimation import answers_of, of_each
 from read_confidences import read_confidences
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.confidence.asked import AskedServer, AskedWeights, Asking, ask_about_answers
 from persistcal.confidence.estimate import AnswerTables, Estimation
-from persistcal.confidence.said import guesses, on_scale, probability
+from persistcal.confidence.said import (
+    AskedServer,
+    AskedWeights,
+    Asking,
+    ask_about_answers,
+    guesses,
+    on_scale,
+    probability,
+)
 from persistcal.store import artifacts
 
 torch.set_num_threads(1)

@@ -12,10 +12,9 @@ from peft import PeftModel
 from records import write_record
 from tiny_models import TEMPLATE, logits_alone, tiny_model, tiny_tokenizer
 
-from persistcal.confidence import scoring
-from persistcal.confidence.prompts import confidence_prompt
-from persistcal.confidence.scoring import score_answers
-from persistcal.confidence.verbalised import digit_tokens
+from persistcal.confidence import verbalised
+from persistcal.confidence.verbalised import digit_tokens, score_answers
+from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts
 from persistcal.training import loss
 
@@ -116,7 +115,7 @@ def test_the_head_reaches_all_that_uses_it(study, monkeypatch):
         monkeypatch.setattr(module, name, call)
 
     note(loss, "digit_logits")
-    note(scoring, "digit_logits")
+    note(verbalised, "digit_logits")
     train(study, "told", labels="random_later", head="model")
     scores(study, head="model")
     heads, scored = seen.values()

@@ -8,8 +8,6 @@ import torch
 from tiny_models import TEMPLATE, TEXT, logits_alone, tiny_model, tiny_tokenizer
 from tokenizers import normalizers
 
-from persistcal.confidence.packed_forward import visible_tokens
-from persistcal.confidence.packing import make_tree, pack_prompts
 from persistcal.confidence.verbalised import (
     Head,
     check_digit_logits,
@@ -18,6 +16,7 @@ from persistcal.confidence.verbalised import (
     digit_tokens,
 )
 from persistcal.models.load import compute_in_float32
+from persistcal.models.packing import make_tree, pack_prompts, visible_tokens
 
 torch.set_num_threads(1)
 PROMPTS = [

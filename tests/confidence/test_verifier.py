@@ -17,6 +17,7 @@ from tiny_models import logits_alone, tiny_model, tiny_tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import LlamaForCausalLM
 
+from atlas.corpus import Corpus
 from persistcal.confidence.verifier import (
     VerifierPrompt,
     verifier_prompt,
@@ -24,7 +25,6 @@ from persistcal.confidence.verifier import (
     word_token,
 )
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.corpus import Corpus
 from persistcal.store.jobs import Job, execute
 
 torch.set_num_threads(1)

@@ -4,10 +4,10 @@ from resampling import SEED, resampled_metrics, walk
 from scipy.stats import chi2
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import component, draw_sequences, reach, take
 from persistcal.evaluation.evaluate import metrics_under, prepare
+from persistcal.evaluation.predictions import arrange
 
 N = 90
 

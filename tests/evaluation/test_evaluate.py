@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
-from persistcal.evaluation.arrange import PredictionsError, arrange
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics import CONTRAST_METRICS, FULL_METRICS
+from persistcal.evaluation.predictions import PredictionsError, arrange
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.smooth_ece import smooth_ece
 

@@ -7,10 +7,10 @@ from measure_pairs import measure_pairs
 from synthetic_predictions import table
 
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.measures import names
-from persistcal.evaluation.parts import metrics_of_pairs, sweep_min_contrast
+from persistcal.evaluation.metrics import names
+from persistcal.evaluation.subsets import metrics_of_pairs, sweep_min_contrast
 from persistcal.report.analysis_figures import distance_figure
-from persistcal.report.plain_tables import by_part
+from persistcal.report.tables import by_part
 from persistcal.store import artifacts
 
 CHECKPOINTS = ["a", "b", "c", "d"]

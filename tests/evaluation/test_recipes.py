@@ -9,9 +9,8 @@ from scipy.stats import t as student
 from simulated_seeds import coverage
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.recipes import recipe_interval
 from persistcal.evaluation.replicates import from_table, replicate_metrics, to_table
-from persistcal.evaluation.significance import compare_blocks, intervals
+from persistcal.evaluation.significance import compare_blocks, intervals, recipe_interval
 
 HOW = {"min_contrast": 5, "n_replicates": 40, "seed": 3, "conditionings": ["odds"]}
 DRAWN = np.array([0.1, 0.2, 0.3])  # of variance 0.01

@@ -6,9 +6,9 @@ import pytest
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation import significance
-from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.measures import MEASURES
+from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.predictions import PredictionsError
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.store import artifacts
 

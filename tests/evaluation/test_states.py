@@ -15,16 +15,16 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 import persistcal
 from benchmarks.checkpoint_tests import levels, simulate_tests
-from persistcal.evaluation.arrange import arrange
-from persistcal.evaluation.comparisons import (
+from persistcal.evaluation.draws import question_blocks
+from persistcal.evaluation.predictions import arrange
+from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
+from persistcal.evaluation.states import (
     State,
     compare_checkpoints,
     join,
     resample_states,
     shared,
 )
-from persistcal.evaluation.draws import question_blocks
-from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
 from persistcal.store.artifacts import STATES, TRENDS, check, empty
 
 HOW = {"n_replicates": 200, "seed": SEED}

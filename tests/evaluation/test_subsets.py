@@ -6,10 +6,10 @@ import pytest
 from measure_subsets import measure_subsets
 from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
-from persistcal.evaluation.arrange import PredictionsError
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.parts import margins, metrics_of_subsets, thirds
-from persistcal.report.plain_tables import by_part
+from persistcal.evaluation.predictions import PredictionsError
+from persistcal.evaluation.subsets import margins, metrics_of_subsets, thirds
+from persistcal.report.tables import by_part
 from persistcal.store import artifacts
 
 ESTIMATORS = ["coarse", "learnt"]

@@ -11,7 +11,8 @@ from synthetic_predictions import table
 
 import persistcal
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.ties import ROUNDING, join_ties, round_narrow
+from persistcal.evaluation.predictions import ROUNDING, join_ties
+from persistcal.store.user_files import round_narrow
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from persistcal.models.checkpoint import CheckpointError
 from persistcal.store import artifacts
-from persistcal.store.files import Digests, sha256, write_whole, written_whole
+from persistcal.store.files import DamagedFileError, Digests, sha256, write_whole, written_whole
 from persistcal.store.progress import Progress, Snapshot
-from persistcal.store.sealed import read_sealed, seal
-from persistcal.store.table import content_digest
+from persistcal.store.tables import content_digest
+from persistcal.store.weights_file import read_sealed, seal
 
 ROOT = Path(__file__).parents[2]
 # With lists, missing values, and numbers of which few differ (so that they are coded).
@@ -162,7 +161,7 @@ def test_sealed_files_are_the_same_each_time_and_those_of_others_are_read(tmp_pa
     path.write_bytes(content)
     assert torch.equal(load_file(path)["b"], tensors["b"])
     assert torch.equal(read_sealed(path, "beside")["b"], tensors["b"])
-    with pytest.raises(CheckpointError, match=r"a\.safetensors is damaged, or what is besid"):
+    with pytest.raises(DamagedFileError, match=r"a\.safetensors is damaged, or what is besid"):
         read_sealed(path, "other")
 
 

@@ -8,8 +8,9 @@ from own_study import lexical_study
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import PRETRAINING, planned, snakemake
 
-from persistcal.models.checkpoint import Checkpoint, CheckpointError
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import open_tokenizer
+from persistcal.store.files import DamagedFileError
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +105,7 @@ def test_a_deleted_file_of_a_pretrained_checkpoint_is_made_again(pretrained, nam
     record = Checkpoint.read(pretrained / "out/checkpoints/atlas/p20.json")
     monkeypatch.chdir(pretrained)
     with pytest.raises(
-        CheckpointError, match=f"{name} is missing; run again, and the workflow makes it again"
+        DamagedFileError, match=f"{name} is missing; run again, and the workflow makes it again"
     ):
         record.check(path.parent, record.files | record.weights)
     jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=PRETRAINING))

@@ -6,9 +6,8 @@ import torch
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
 from persistcal.answers.decode import Search, generate_beams
-from persistcal.confidence.prompts import confidence_prompt, few_shot_prefix, question_suffix
-from persistcal.confidence.scoring import score_answers
-from persistcal.confidence.verbalised import digit_tokens
+from persistcal.confidence.verbalised import digit_tokens, score_answers
+from persistcal.models.prompts import confidence_prompt, few_shot_prefix, question_suffix
 
 HIDDEN = 128  # wide enough that matrix products are split over threads
 CITIES = ["Oslo", "Bergen", "Lima", "Cusco", "Quito", "Accra"]

@@ -8,7 +8,7 @@ from judge_server import KEY, FakeJudge, candidates, start_job
 from soak_budget import count, rounds
 
 from persistcal.judge.run import judge_candidates
-from persistcal.store.paid import Ledger
+from persistcal.store.replies import Ledger
 
 N, AT_ONCE = 40, 2
 

@@ -14,10 +14,12 @@ from tiny_models import tiny_entailment_model, tiny_model, tiny_tokenizer
 from persistcal.answers.entailment import EntailmentModel
 from persistcal.models import checkpoint as checkpoints
 from persistcal.models import checks
-from persistcal.models.checkpoint import Checkpoint, CheckpointError
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import load_model, open_model, open_tokenizer
+from persistcal.models.states import load_adapter
 from persistcal.store import files
-from persistcal.training.lora import adapter_files, initialise, load_adapter, share_adapter
+from persistcal.store.files import DamagedFileError
+from persistcal.training.lora import adapter_files, initialise, share_adapter
 
 torch.set_num_threads(1)
 NORM = "model.norm.weight"
@@ -69,7 +71,7 @@ def not_a_number(tensors):
 )
 def test_a_checkpoint_that_is_not_whole(folder, edit, message):
     change(folder, edit)
-    with pytest.raises(CheckpointError, match=rf"model\.safetensors .*{message}"):
+    with pytest.raises(DamagedFileError, match=rf"model\.safetensors .*{message}"):
         load_model(str(folder), device="cpu")
 
 
@@ -85,7 +87,7 @@ def test_tied_embeddings_are_not_missing(tmp_path):
     loaded = load_model(str(tmp_path), device="cpu")
     assert torch.equal(loaded.lm_head.weight, model.lm_head.weight)
     change(tmp_path, lambda t: t.pop("model.embed_tokens.weight"))
-    with pytest.raises(CheckpointError, match="lacks weights of the model: "):
+    with pytest.raises(DamagedFileError, match="lacks weights of the model: "):
         load_model(str(tmp_path), device="cpu")
 
 
@@ -126,7 +128,7 @@ def put_an_adapter_beside(folder):
 )
 def test_a_folder_that_is_not_that_of_a_model(folder, edit, message):
     edit(folder)
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(DamagedFileError, match=message):
         load_model(str(folder), device="cpu")
 
 
@@ -136,10 +138,12 @@ def test_a_record_finds_what_has_changed_since(folder):
     open_model(checkpoint)
     flip_bit(folder / "model.safetensors", -5)  # a weight, whose value stays finite
     said = rf"put it back or delete {folder.with_suffix('.json')} to make the results again"
-    with pytest.raises(CheckpointError, match=rf"model\.safetensors is not the file .* {said}"):
+    with pytest.raises(
+        DamagedFileError, match=rf"model\.safetensors is not the file .* {said}"
+    ):
         open_model(checkpoint)
     (folder / "tokenizer_config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"tokenizer_config\.json is missing; put it"):
+    with pytest.raises(DamagedFileError, match=r"tokenizer_config\.json is missing; put it"):
         open_tokenizer(checkpoint)
 
 
@@ -148,7 +152,9 @@ def test_a_file_of_the_workflows_own_is_made_again(folder):
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "revision": None}))
     flip_bit(folder / "model.safetensors", -5)
-    with pytest.raises(CheckpointError, match="delete it, so that the workflow makes it again"):
+    with pytest.raises(
+        DamagedFileError, match="delete it, so that the workflow makes it again"
+    ):
         open_model(Checkpoint.read(path))
 
 
@@ -174,7 +180,7 @@ def test_large_files_are_read_once_per_version(folder, monkeypatch):
         open_model(checkpoint)
     assert len(read) == n_files
     flip_bit(folder / "model.safetensors", -5)
-    with pytest.raises(CheckpointError, match="is not the file"):
+    with pytest.raises(DamagedFileError, match="is not the file"):
         open_model(checkpoint)
     assert read[n_files:] == ["model.safetensors"]
 
@@ -182,7 +188,7 @@ def test_large_files_are_read_once_per_version(folder, monkeypatch):
 @pytest.mark.parametrize("content", ["", "[]", '{"repo": "a"}', '{"repo'])
 def test_a_damaged_record(tmp_path, content):
     (tmp_path / "early.json").write_text(content)
-    with pytest.raises(CheckpointError, match=r"early\.json is not the record .* delete it"):
+    with pytest.raises(DamagedFileError, match=r"early\.json is not the record .* delete it"):
         Checkpoint.read(tmp_path / "early.json")
 
 
@@ -193,7 +199,7 @@ def test_an_entailment_model_that_is_not_whole(tmp_path):
         (lambda t: t.pop("classifier.weight"), "lacks weights of the model"),
     ):
         change(tmp_path, edit)
-        with pytest.raises(CheckpointError, match=rf"{said}: classifier\.weight"):
+        with pytest.raises(DamagedFileError, match=rf"{said}: classifier\.weight"):
             EntailmentModel(str(tmp_path), batch_size=2)
 
 
@@ -230,21 +236,21 @@ LORA = "base_model.model.model.layers.0.mlp.down_proj.lora_B"
 )
 def test_an_adapter_that_is_not_whole(adapter, edit, message):
     change(adapter, edit, WEIGHTS)  # without the digest: as another program writes it
-    with pytest.raises(CheckpointError, match=rf"{WEIGHTS} .*{message}"):
+    with pytest.raises(DamagedFileError, match=rf"{WEIGHTS} .*{message}"):
         load_adapter(tiny_model(), adapter)
 
 
 def test_an_adapter_of_another_model(adapter):
-    with pytest.raises(CheckpointError, match="lacks weights of the model: "):
+    with pytest.raises(DamagedFileError, match="lacks weights of the model: "):
         load_adapter(tiny_model(layers=4), adapter)
-    with pytest.raises(CheckpointError, match="does not fit the model"):
+    with pytest.raises(DamagedFileError, match="does not fit the model"):
         load_adapter(tiny_model(hidden=64), adapter)
 
 
 def test_adapters_side_by_side_are_checked_too(adapter, tmp_path):
     adapted = load_adapter(tiny_model(), adapter, "one")
     change(adapter, lose_half, WEIGHTS)
-    with pytest.raises(CheckpointError, match="lacks weights of the model"):
+    with pytest.raises(DamagedFileError, match="lacks weights of the model"):
         load_adapter(adapted, adapter, "two")
 
 
@@ -256,7 +262,7 @@ def test_any_bit_of_an_adapter_that_flips_is_noticed_or_means_nothing(adapter):
         flip_bit(path, place)
         try:
             adapted = load_adapter(tiny_model(), adapter)
-        except CheckpointError:
+        except DamagedFileError:
             noticed += 1
         else:
             state = adapted.state_dict()
@@ -269,7 +275,7 @@ def test_any_bit_of_an_adapter_that_flips_is_noticed_or_means_nothing(adapter):
 def test_a_changed_adapter_config_is_noticed(adapter):
     load_adapter(tiny_model(), adapter)
     change_config(adapter, "adapter_config.json", lora_alpha=6)  # one bit of it
-    with pytest.raises(CheckpointError, match=f"{WEIGHTS} is damaged, or what is beside it"):
+    with pytest.raises(DamagedFileError, match=f"{WEIGHTS} is damaged, or what is beside it"):
         load_adapter(tiny_model(), adapter)
 
 
@@ -287,16 +293,16 @@ def test_only_plain_adapters_are_loaded(tmp_path, settings, message):
     adapted.save_pretrained(tmp_path)
     load_adapter(tiny_model(), tmp_path)
     change_config(tmp_path, "adapter_config.json", **settings)
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(DamagedFileError, match=message):
         load_adapter(tiny_model(), tmp_path)
 
 
 def test_an_adapter_without_weights_or_config(adapter):
     (adapter / WEIGHTS).rename(adapter / "adapter_model.bin")
-    with pytest.raises(CheckpointError, match=re.escape(f"{adapter / WEIGHTS} is missing")):
+    with pytest.raises(DamagedFileError, match=re.escape(f"{adapter / WEIGHTS} is missing")):
         load_adapter(tiny_model(), adapter)
     (adapter / "adapter_config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"adapter_config\.json is missing"):
+    with pytest.raises(DamagedFileError, match=r"adapter_config\.json is missing"):
         load_adapter(tiny_model(), adapter)
 
 

@@ -8,9 +8,14 @@ from collections import Counter
 
 from judge_server import Server, as_json, reply_to
 
-from persistcal.answers.ask_server import Reach, ask_for_samples
-from persistcal.answers.server_samples import SampleDraws, Served, sample_requests
-from persistcal.store.paid import Ledger
+from persistcal.answers.served import (
+    Reach,
+    SampleDraws,
+    Served,
+    ask_for_samples,
+    sample_requests,
+)
+from persistcal.store.replies import Ledger
 
 logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request
 KEY = "sk-test-SECRET0123456789"

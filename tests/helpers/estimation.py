@@ -3,7 +3,7 @@
 import pandas as pd
 from estimate_confidences import estimate_confidences
 
-from persistcal.answers.predictions import label_predictions, take_predictions
+from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.confidence.estimate import AnswerTables, Estimation
 from persistcal.store import artifacts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.confidence.prompts import few_shot_prefix, question_suffix
+from persistcal.models.prompts import few_shot_prefix, question_suffix
 
 PREFIX = few_shot_prefix([("Which country is Oslo in?", "Norway"), ("2+2?", "4")])
 ASKED = {

@@ -16,11 +16,11 @@ from pathlib import Path
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from persistcal.judge.labels import LABELS
 from persistcal.judge.prompt import JudgeSettings, candidate_of
 from persistcal.judge.run import judge_candidates
+from persistcal.questions.labels import LABELS
 from persistcal.server.spending import messages_of
-from persistcal.store.paid import Ledger
+from persistcal.store.replies import Ledger
 
 ROOT = Path(__file__).parents[2]
 TOGETHER = (ROOT / "config/prompts/judge_together.txt").read_text(encoding="utf-8")

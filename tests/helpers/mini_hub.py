@@ -22,7 +22,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from persistcal.questions.triviaqa import BLACKLIST
+from persistcal.questions.sources import BLACKLIST
 
 OLMO = "allenai/Olmo-3-1025-7B"
 MARIN = "marin-community/marin-8b-base"

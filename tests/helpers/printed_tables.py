@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from persistcal.report import plain_tables
+from persistcal.report import tables
 from persistcal.store import artifacts
 
 LABELS = {
@@ -41,7 +41,7 @@ def frame(table, rows):
 
 def sizes_of_d(dataset="d"):
     """The table of contrast sets."""
-    return plain_tables.contrast_set_sizes(
+    return tables.contrast_set_sizes(
         frame(artifacts.CONTRAST_SETS, SETS),
         dataset=dataset,
         checkpoints={"m": {"x": "40%", "y": "50%", "z": "100%"}},
@@ -54,7 +54,7 @@ def checkpoints_of_m():
     """The table of checkpoints, where y is not described."""
     known = {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
     accuracies = frame(artifacts.ACCURACIES, ACCURACIES)
-    return plain_tables.checkpoints(accuracies, checkpoints={"m": known}, labels=LABELS)
+    return tables.checkpoints(accuracies, checkpoints={"m": known}, labels=LABELS)
 
 
 def questions_of_quiz(function, keep=lambda rows: rows, **changes):
@@ -64,4 +64,4 @@ def questions_of_quiz(function, keep=lambda rows: rows, **changes):
     )
     rows = keep(rows).assign(**changes)
     labels = {"datasets": {"quiz": "Quiz #1"}}
-    return getattr(plain_tables, function)(rows, dataset="quiz", labels=labels)
+    return getattr(tables, function)(rows, dataset="quiz", labels=labels)

@@ -6,8 +6,8 @@ import pandas as pd
 from import_release import import_release
 from release_archive import DATASETS, MODELS, SEEDS
 
-from persistcal.imports.release.files import Tree
-from persistcal.imports.release.tables import release_tables
+from persistcal.imports.release_files import Tree
+from persistcal.imports.release_tables import release_tables
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
 

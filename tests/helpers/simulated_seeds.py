@@ -20,8 +20,7 @@ from scipy.special import expit
 
 from persistcal.evaluation.draws import component, draw_sequences, reach, take
 from persistcal.evaluation.metrics import auc, balanced_gap
-from persistcal.evaluation.recipes import recipe_interval
-from persistcal.evaluation.significance import BOUNDS
+from persistcal.evaluation.significance import BOUNDS, recipe_interval
 
 N_QUESTIONS, N_REPLICATES = 600, 200
 RATIOS = (0.0, 1.0, 3.0)

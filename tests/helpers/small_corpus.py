@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from persistcal.models.corpus import Corpus, Phase
+from atlas.corpus import Corpus, Phase
 from persistcal.store import artifacts
 
 TEMPLATE = "Question: {question}\nCandidate answer: {answer}\nConfidence: "

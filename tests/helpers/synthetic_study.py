@@ -14,7 +14,7 @@ from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
 from persistcal.report.page.contents import StudyTables
 from persistcal.store import artifacts
-from persistcal.store.sheets import TableFiles
+from persistcal.store.tables import TableFiles
 
 NAMES = ["end_correct", "self_consistency", "self_consistency_posthoc", "non_oracle", "oracle"]
 TABLE = {

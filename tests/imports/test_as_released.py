@@ -9,7 +9,7 @@ from release_archive import DATASETS, MODELS, SEEDS, Release
 from release_import import tables_of
 from workflow_runs import ROOT
 
-from persistcal.answers.predictions import label_predictions, take_predictions
+from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.store.artifacts import ANSWERS
 from study.config_files import over_defaults

@@ -6,7 +6,7 @@ import pytest
 
 from persistcal.imports.answer_files import read_answers
 from persistcal.imports.inspect_logs import inspect_rows
-from persistcal.imports.user_tables import UserTableError
+from persistcal.store.user_files import UserTableError
 
 SAID = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 

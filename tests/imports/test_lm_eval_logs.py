@@ -9,7 +9,7 @@ from own_rows import ONE as NAMED
 from own_rows import wanted, write_rows
 
 from persistcal.imports.answer_files import read_answers
-from persistcal.imports.user_tables import UserTableError
+from persistcal.store.user_files import UserTableError
 
 # Both written by version 0.4.13: a task with `repeats: 3` and its model `dummy`; and one with
 # the filters and the score of gsm8k, whose four answers are chains of thought.

@@ -14,9 +14,9 @@ from own_rows import ONE, wanted, write_rows
 
 from persistcal.answers.clusters import beam_weights
 from persistcal.imports.answer_files import read_options
-from persistcal.imports.user_tables import UserTableError
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, Outputs
+from persistcal.store.user_files import UserTableError
 
 HERE = Path(__file__).parent
 TABLES = ("questions", "beams", "clusters", "labels", "answers")

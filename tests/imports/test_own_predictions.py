@@ -18,12 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from import_predictions import import_predictions
 
-from persistcal.imports.own_predictions import KNOWN, check_columns, collect_rows
-from persistcal.imports.user_files import read_batches
-from persistcal.imports.user_tables import UserTableError
+from persistcal.imports.predictions import KNOWN, check_columns, collect_rows
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute
+from persistcal.store.user_files import UserTableError, read_batches
 
 DOCS = Path("docs/own_predictions.md")
 EXAMPLE = Path("config/example_predictions.csv")
@@ -129,7 +128,7 @@ def test_a_job_writes_a_table_for_each_model_and_answers_for_each_checkpoint(tmp
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_categories_and_parts_of_a_file(tmp_path, monkeypatch, suffix):
     """Several parts of the reader, with the names in other orders; a part of CSV has 1 MB."""
-    monkeypatch.setattr("persistcal.imports.user_files.BATCH", 9_999)
+    monkeypatch.setattr("persistcal.store.user_files.BATCH", 9_999)
     n = 30_000
     parts = [
         pd.DataFrame({"question_id": number.astype(str), "confidence": number / n}).assign(

@@ -26,10 +26,15 @@ from release_archive import (
 )
 from release_import import RECIPES, run_import, tables_of
 
-from persistcal.imports.release.files import UNKNOWN, ReleaseError, Tree
-from persistcal.imports.release.safe_archive import ArchiveError
-from persistcal.imports.release.safe_load import UnsafeFileError
-from persistcal.imports.release.shards import read_candidates, read_confidences
+from persistcal.imports.release_files import (
+    UNKNOWN,
+    ArchiveError,
+    ReleaseError,
+    Tree,
+    UnsafeFileError,
+    read_candidates,
+    read_confidences,
+)
 
 SMALL = ({"b": MODELS["b"]}, {"jeop": DATASETS["jeop"]})
 OWN = "jeop/model-b"

@@ -8,8 +8,14 @@ import pytest
 import torch
 from release_archive import Hostile, compress, tar_of
 
-from persistcal.imports.release.safe_archive import ArchiveError, check_digest, unpack
-from persistcal.imports.release.safe_load import UnsafeFileError, load_arrays, load_lists
+from persistcal.imports.release_files import (
+    ArchiveError,
+    UnsafeFileError,
+    check_digest,
+    load_arrays,
+    load_lists,
+    unpack,
+)
 
 HEX = hashlib.sha256(b"archive").hexdigest()
 

@@ -8,8 +8,8 @@ from correct_results import correct_results
 from simulated_judges import WORLDS, JudgeWorld, audit, coverage, draw
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.predictions import arrange
 from persistcal.judge import correction
 from persistcal.judge.audit import AuditError, Draws, draw_sheet, states_of_sheet
 from persistcal.judge.correction import (

@@ -23,12 +23,12 @@ from judge_server import (
 )
 from werkzeug import Response
 
+from persistcal.judge.backends import read_reply, read_results
 from persistcal.judge.batch import read_batch
-from persistcal.judge.labels import LABELS, JudgeError
-from persistcal.judge.reply import read_reply, read_results
+from persistcal.questions.labels import LABELS, JudgeError
 from persistcal.server import client, spending
-from persistcal.server.errors import BadReplyError
-from persistcal.store.paid import ReplyCache
+from persistcal.server.client import BadReplyError
+from persistcal.store.replies import ReplyCache
 
 DEEP = "[" * 100_000
 HTML = Response("<html>a proxy's page</html>", content_type="text/html")

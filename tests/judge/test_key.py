@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from judge_server import KEY, ROOT, as_json, candidates, completion, error
 from snakemake.common.configfile import load_configfile
 
-from persistcal.judge.labels import JudgeError
+from persistcal.questions.labels import JudgeError
 from persistcal.server import client
-from persistcal.server.errors import redact
+from persistcal.server.client import redact
 from study.check import check_config
 from study.schema import ConfigError
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from persistcal.answers.equivalence import one_form
-from persistcal.judge.labels import (
+from persistcal.questions.labels import (
     LABELS,
     judge_lexically,
     normalise_answer,
+    one_form,
     parse_label,
     parse_labels,
 )

@@ -9,10 +9,15 @@ from local_server import LLAMA, VLLM, smollm2_served
 from served_study import METRICS, compare_with_file, served_study, write
 from workflow_runs import snakemake
 
-from persistcal.answers.ask_server import Reach, ask_for_samples
-from persistcal.answers.server_samples import SampleDraws, Served, sample_requests
-from persistcal.confidence.prompts import few_shot_prefix, question_suffix
-from persistcal.server.errors import ServerError
+from persistcal.answers.served import (
+    Reach,
+    SampleDraws,
+    Served,
+    ask_for_samples,
+    sample_requests,
+)
+from persistcal.models.prompts import few_shot_prefix, question_suffix
+from persistcal.server.client import ServerError
 
 pytestmark = pytest.mark.skipif(
     not (VLLM or LLAMA), reason="needs a server and SmolLM2: make test-api downloads them"

@@ -9,9 +9,9 @@ import pytest
 from judge_server import PROMPT
 from local_server import VLLM, smollm2_served
 
-from persistcal.judge.labels import JudgeError
 from persistcal.judge.prompt import JudgeSettings, candidate_of
 from persistcal.judge.run import judge_candidates
+from persistcal.questions.labels import JudgeError
 
 pytestmark = pytest.mark.skipif(
     not VLLM, reason="needs vLLM and SmolLM2: make test-judge downloads them"

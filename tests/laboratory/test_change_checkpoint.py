@@ -11,11 +11,11 @@ from retrain_checkpoint import retrain_checkpoint
 from small_corpus import TEMPLATE, make_facts
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.laboratory.documents import answer_logprobs, write_documents
 from persistcal.models.checkpoint import Checkpoint, save_checkpoint
 from persistcal.models.load import open_model, open_tokenizer
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
+from persistcal.training.changes import answer_logprobs, write_documents
 
 HOW = {"learning_rate": 1e-2, "epochs": 20, "batch_size": 4}
 ROWS = {

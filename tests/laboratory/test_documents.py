@@ -5,7 +5,7 @@ import pytest
 import torch
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.laboratory.documents import (
+from persistcal.training.changes import (
     answer_logprobs,
     of_categories,
     questions_at,

@@ -9,13 +9,14 @@ import pytest
 import torch
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.laboratory.documents import answer_logprobs, write_documents
-from persistcal.laboratory.tuning import (
+from persistcal.training.changes import (
     Change,
+    answer_logprobs,
     batches,
     change_weights,
     gradient_difference,
     npo,
+    write_documents,
 )
 
 COUNTRIES = ["Norway", "France", "Egypt", "Peru", "Mali"]

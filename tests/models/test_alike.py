@@ -3,8 +3,9 @@
 import pytest
 from tiny_models import TEXT, tiny_model, tiny_tokenizer
 
-from persistcal.models.alike import check_alike
-from persistcal.models.checkpoint import CheckpointError, local_checkpoint
+from persistcal.models.checkpoint import local_checkpoint
+from persistcal.models.load import check_alike
+from persistcal.store.files import DamagedFileError
 
 PROMPTS = ["Which country is Oslo in?", "Norway 0123"]
 
@@ -47,7 +48,7 @@ def test_one_architecture_trains_together_even_with_tokens_of_its_own(records):
 def test_other_shapes_and_vocabularies_are_refused_by_name(records, other, said):
     pair = {other: records[other], "base": records["base"]}
     with pytest.raises(
-        CheckpointError, match=f"{other} and base cannot share.*{said}"
+        DamagedFileError, match=f"{other} and base cannot share.*{said}"
     ) as error:
         check_alike(pair, PROMPTS)
     assert "train_on each" in str(error.value)

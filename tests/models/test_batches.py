@@ -13,7 +13,7 @@ from merge_scores import merge_scores
 from records import write_record
 
 from persistcal.answers import decode
-from persistcal.confidence import scoring
+from persistcal.confidence import verbalised
 from persistcal.models.batches import Work, in_batches, in_halves
 from persistcal.store import artifacts
 
@@ -23,7 +23,7 @@ JOBS = {"BEAMS": beams_job, "SCORES": scores_job}
 MERGES = {"BEAMS": merge_beams, "SCORES": merge_scores}
 WORK = {  # what computes, and the items that it computes together
     "BEAMS": (decode, "answer_queue", lambda *arguments: arguments[4]),
-    "SCORES": (scoring, "digit_logits", lambda *arguments: len(arguments[1])),
+    "SCORES": (verbalised, "digit_logits", lambda *arguments: len(arguments[1])),
 }
 
 
@@ -174,7 +174,9 @@ def test_finished_batches_are_not_computed_again():
 def test_a_confidence_that_is_not_a_number_stops_the_job(study, tmp_path, monkeypatch):
     monkeypatch.setattr("score_answers.check_digit_logits", lambda *_: None)
     monkeypatch.setattr(
-        scoring, "digit_logits", lambda _model, rows, *_: torch.full((len(rows), 10), torch.nan)
+        verbalised,
+        "digit_logits",
+        lambda _model, rows, *_: torch.full((len(rows), 10), torch.nan),
     )
     with pytest.raises(FloatingPointError, match="logits are not finite"):
         scores_job(study, tmp_path / "scores")

@@ -22,7 +22,8 @@ from tiny_models import tiny_model, tiny_tokenizer
 from tokenizers import normalizers
 
 from persistcal.models import hub
-from persistcal.models.checkpoint import INDEX, Checkpoint, CheckpointError
+from persistcal.models.checkpoint import INDEX, Checkpoint
+from persistcal.store.files import DamagedFileError
 from persistcal.store.jobs import Job, execute
 
 REPO = "lab/tiny"
@@ -120,7 +121,7 @@ def test_a_cache_that_cannot_be_made_is_named(stub, steps, files, monkeypatch):
     home.write_text("a file, and no folder")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(home / "hub"))
     said = rf"{home}.* cannot be written \(.*\); set HF_HOME, or model_cache"
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(DamagedFileError, match=said):
         steps.resolve("step10")
 
 
@@ -200,7 +201,7 @@ def test_shards_are_those_of_the_index(stub, steps, files):
     assert stub.downloads[sha256(*stray.values())] == 0
     missing = sorted(shards)[1]
     stub.push(REPO, "step20", {n: c for n, c in {**rest, **shards}.items() if n != missing})
-    with pytest.raises(CheckpointError, match=rf"names the shard {missing}, which is not"):
+    with pytest.raises(DamagedFileError, match=rf"names the shard {missing}, which is not"):
         steps.resolve("step20")
 
 
@@ -217,7 +218,7 @@ def test_identical_weights_are_refused_before_a_download(stub, steps, files):
         steps.resolve(name)
     for name, other in ("ac", "ca"):
         said = rf"{name} and {other} of tiny have all weights in .*allow_identical_weights"
-        with pytest.raises(CheckpointError, match=said):
+        with pytest.raises(DamagedFileError, match=said):
             steps.fetch(name)
     assert not any(stub.downloads[sha256(c["model.safetensors"])] for c in files)
     steps.fetch("b")
@@ -231,7 +232,7 @@ def test_the_same_weights_asked_otherwise_are_another_state(stub, steps, files):
         resolve(steps.revision(name), steps.record(name), beside=beside)
     assert steps.fetch("text") == {**steps.fetch("chat")}
     resolve(steps.revision("again"), steps.record("again"), beside={"chat": "turns"})
-    with pytest.raises(CheckpointError, match="again and chat of tiny have all weights in"):
+    with pytest.raises(DamagedFileError, match="again and chat of tiny have all weights in"):
         steps.fetch("again")
 
 
@@ -242,7 +243,7 @@ def test_a_shard_of_another_checkpoint_is_refused(stub, steps, files):
         stub.push(REPO, name, {**rest, **shards})
         steps.resolve(name)
     said = r"b and a of tiny have model-00002-of-00002.safetensors in"
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(DamagedFileError, match=said):
         steps.fetch("b")
 
 
@@ -257,7 +258,7 @@ def test_files_that_changed_under_results_are_refused(stub, steps, files):
         stub.push(REPO, "step10", content)
         remedies = f"set its revision to {old} to keep them, or delete {steps.record('step10')}"
         told = f"has changed {what} since results were made; {remedies}"
-        with pytest.raises(CheckpointError, match=told):
+        with pytest.raises(DamagedFileError, match=told):
             steps.resolve("step10")
     # another revision in the config is no change, and both remedies
     stub.push(REPO, "step11", files[1])
@@ -285,7 +286,7 @@ def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
     folder = hub.fetch_files(found, [*hub.SMALL_FILES, *found.weights])
     blob = Path(folder, "model.safetensors").resolve()
     blob.write_bytes(bytes(len(blob.read_bytes())))
-    with pytest.raises(CheckpointError, match=r"model\.safetensors is not the file .*delete"):
+    with pytest.raises(DamagedFileError, match=r"model\.safetensors is not the file .*delete"):
         steps.fetch("step10")
 
 
@@ -313,13 +314,13 @@ def test_what_is_not_there_is_named_with_a_remedy(stub, steps, files, repo, revi
     for lost in ("config.json", "tokenizer.json"):
         stub.push(REPO, lost, {n: c for n, c in files[0].items() if n != lost})
     stub.push(REPO, "pickled", {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(DamagedFileError, match=message):
         steps.resolve("x", repo=repo, revision=revision)
 
 
 def test_no_connection(stub, steps, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(CheckpointError, match=r"Hub did not answer .* HF_HUB_OFFLINE"):
+    with pytest.raises(DamagedFileError, match=r"Hub did not answer .* HF_HUB_OFFLINE"):
         steps.resolve("step10")
 
 
@@ -333,12 +334,12 @@ def test_local_folders_work_the_same_way(steps, files, tmp_path):
     assert steps.fetch("early") == found == record_of(files[0], repo / "early", "early")
     steps.resolve("late", repo=repo)
     steps.resolve("copy", repo=repo)
-    with pytest.raises(CheckpointError, match="copy and early of tiny have all weights"):
+    with pytest.raises(DamagedFileError, match="copy and early of tiny have all weights"):
         steps.fetch("copy")
     (repo / "early" / "model.safetensors").write_bytes(files[1]["model.safetensors"])
-    with pytest.raises(CheckpointError, match="put the weights back to keep them, or delete"):
+    with pytest.raises(DamagedFileError, match="put the weights back to keep them, or delete"):
         steps.resolve("early", repo=repo)
-    with pytest.raises(CheckpointError, match=r"no revision 'latest'; .*: late"):
+    with pytest.raises(DamagedFileError, match=r"no revision 'latest'; .*: late"):
         steps.resolve("latest", repo=repo)
 
 
@@ -347,7 +348,7 @@ def test_a_mistyped_folder_is_told_from_a_repository(steps, tmp_path, monkeypatc
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     (tmp_path / "models" / "mine").mkdir(parents=True)
     said = r"models/mien: there is no such folder, .* there is a folder models/mine; cor"
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(DamagedFileError, match=said):
         steps.resolve("a", repo="models/mien")
 
 
@@ -371,11 +372,11 @@ def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, tmp_path):
     stub.push(REPO, "main", {**pushed[0], "README.md": b"the same adapter"})
     resolve(*both)
     stub.push(REPO, "main", pushed[1])
-    with pytest.raises(CheckpointError, match=f"changed its weights .* revision to {commit}"):
+    with pytest.raises(DamagedFileError, match=f"changed its weights .* revision to {commit}"):
         resolve(*both)
     more = json.dumps({**about, "lora_alpha": 99}).encode()
     stub.push(REPO, "main", {**pushed[0], "adapter_config.json": more})
-    with pytest.raises(CheckpointError, match=r"has changed adapter_config\.json since"):
+    with pytest.raises(DamagedFileError, match=r"has changed adapter_config\.json since"):
         resolve(*both)
 
 
@@ -383,5 +384,5 @@ def test_a_model_is_no_adapter(stub, files, tmp_path):
     stub.push(REPO, "main", files[0])
     revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
     resolve(revision, record)
-    with pytest.raises(CheckpointError, match=r"lab/tiny \(main\) is a whole model and no"):
+    with pytest.raises(DamagedFileError, match=r"lab/tiny \(main\) is a whole model and no"):
         fetch(fetch_adapter, revision, record)

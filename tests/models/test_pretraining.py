@@ -12,15 +12,15 @@ from safetensors.torch import load_file
 from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from persistcal.models.corpus import SEPARATOR, FactSets, Phase, train_tokenizer
-from persistcal.models.pretraining import (
+from atlas.corpus import SEPARATOR, FactSets, Phase, train_tokenizer
+from atlas.facts import deal
+from atlas.pretraining import (
     Pretrained,
     Pretraining,
     Schedule,
     new_model,
     pretrain_segment,
 )
-from persistcal.questions.facts import deal
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute

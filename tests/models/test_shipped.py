@@ -10,9 +10,10 @@ from records import write_record
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.models.checkpoint import Checkpoint, CheckpointError
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import resolve_revision
 from persistcal.models.load import open_model, open_tokenizer
+from persistcal.store.files import DamagedFileError
 from tools.export_checkpoints import export
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +69,7 @@ def test_a_damaged_weight_file_is_refused_with_a_remedy(repo, damage, said):
     path = repo / "p20" / "model.safetensors"
     damage(path)
     assert resolve_revision(str(repo), "p10").weights
-    with pytest.raises(CheckpointError, match=rf"^{path},? {said}") as error:
+    with pytest.raises(DamagedFileError, match=rf"^{path},? {said}") as error:
         resolve_revision(str(repo), "p20")
     assert "\n" not in str(error.value)
 
@@ -76,14 +77,14 @@ def test_a_damaged_weight_file_is_refused_with_a_remedy(repo, damage, said):
 def test_a_pointer_is_refused_without_a_list_of_digests(repo):
     (repo / "SHA256SUMS").unlink()
     (repo / "p20" / "model.safetensors").write_text(POINTER)
-    with pytest.raises(CheckpointError, match=r"safetensors is a pointer of Git LFS"):
+    with pytest.raises(DamagedFileError, match=r"safetensors is a pointer of Git LFS"):
         resolve_revision(str(repo), "p20")
 
 
 def test_a_list_of_digests_that_cannot_be_read_is_refused(repo):
     lines = (repo / "SHA256SUMS").read_text().splitlines()
     (repo / "SHA256SUMS").write_text("\n".join([*lines[:3], lines[3][:40]]))
-    with pytest.raises(CheckpointError, match=r"SHA256SUMS: line 4 is not a SHA-256"):
+    with pytest.raises(DamagedFileError, match=r"SHA256SUMS: line 4 is not a SHA-256"):
         resolve_revision(str(repo), "p20")
 
 

@@ -15,8 +15,8 @@ from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import snakemake
 
 from persistcal.answers.decode import Search, generate_beams
-from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import load_model
+from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.models.vllm import VllmModel
 from persistcal.store import artifacts
 

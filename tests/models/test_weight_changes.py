@@ -11,8 +11,9 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from resolve_checkpoint import resolve_checkpoint
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.models.checkpoint import Checkpoint, CheckpointError, local_checkpoint
+from persistcal.models.checkpoint import Checkpoint, local_checkpoint
 from persistcal.models.load import open_model, open_tokenizer
+from persistcal.store.files import DamagedFileError
 from persistcal.store.jobs import Job, execute
 
 TOKENS = torch.tensor([[5, 9, 40, 41, 7]])
@@ -89,7 +90,7 @@ def test_an_adapter_in_the_weights_says_what_peft_says(tmp_path, folder):
     content = weights.read_bytes()
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(
-        CheckpointError, match=r"adapter_model.safetensors is not the file that"
+        DamagedFileError, match=r"adapter_model.safetensors is not the file that"
     ):
         open_model(made)
     weights.write_bytes(content)
@@ -136,7 +137,7 @@ def test_changes_come_one_on_top_of_the_other(tmp_path, folder, record):
 
 def test_a_merge_of_unequal_shapes_is_refused(tmp_path, record):
     with pytest.raises(
-        CheckpointError,
+        DamagedFileError,
         match=r"models.m.merge cannot be averaged: model.embed_tokens.weight is \(300, 32\) in "
         r"a and \(300, 16\) in n",
     ):
@@ -145,11 +146,11 @@ def test_a_merge_of_unequal_shapes_is_refused(tmp_path, record):
 
 def test_an_adapter_of_another_base_is_refused_before_weights_are_loaded(tmp_path, folder):
     said = r"is for another base .*changes 64 inputs of .*down_proj, .*has 32"
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(DamagedFileError, match=said):
         fetched(folder, tmp_path, "narrow", adapter=adapter(folder))
 
 
 def test_int4_needs_whole_groups(tmp_path, folder):
     said = r"takes groups of 32 inputs, but .* has 16; set it"
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(DamagedFileError, match=said):
         fetched(folder, tmp_path, "narrow", quantization="int4")

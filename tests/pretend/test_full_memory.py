@@ -10,10 +10,9 @@ from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
 from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.hidden_states import last_hidden_states
-from persistcal.confidence.prompts import confidence_prompt
-from persistcal.confidence.scoring import score_answers
-from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
-from persistcal.store.gpu_errors import explain
+from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, score_answers
+from persistcal.models.prompts import confidence_prompt
+from persistcal.store.jobs import explain
 from persistcal.training import loss
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.train import Optimisation, prepare, train_adapter

@@ -8,16 +8,16 @@ import pandas as pd
 import pytest
 from prepare_atlas import prepare_atlas
 
-from persistcal.judge.labels import normalise_answer
-from persistcal.questions.cities import (
+from atlas.cities import (
     QUESTION_FORMS,
     SplitError,
     load_facts,
     split_questions,
     unambiguous,
 )
-from persistcal.questions.facts import deal
-from persistcal.questions.groups import edit_answers, group_facts
+from atlas.facts import deal
+from persistcal.questions.labels import normalise_answer
+from persistcal.questions.question_list import edit_answers, group_facts
 from persistcal.store import artifacts
 
 

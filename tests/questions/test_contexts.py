@@ -6,11 +6,11 @@ from answer_tables import questions_table
 from read_context import read_context
 
 from persistcal.confidence.estimate import AnswerTables
-from persistcal.imports.user_tables import UserTableError
-from persistcal.questions.at_checkpoint import asked_by
+from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute
+from persistcal.store.user_files import UserTableError
 from persistcal.training.data import Plan
 
 PROMPT = "Read: {passage}\nNow: {question}\n"

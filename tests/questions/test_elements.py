@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from prepare_elements import prepare_elements
 
-from persistcal.questions.elements import QUESTION_FORMS, family, load_facts, period_and_group
+from atlas.elements import QUESTION_FORMS, family, load_facts, period_and_group
 from persistcal.store import artifacts
 
 

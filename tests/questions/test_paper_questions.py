@@ -12,10 +12,14 @@ from prepare_bioasq import prepare_bioasq
 from prepare_jeopardy import prepare_jeopardy
 from prepare_triviaqa import prepare_triviaqa
 
-from persistcal.questions.bioasq import factoid_question, list_question
-from persistcal.questions.jeopardy import check_categories
 from persistcal.questions.question_list import Question, check_counts, number_questions
-from persistcal.questions.triviaqa import BLACKLIST, triviaqa_questions
+from persistcal.questions.sources import (
+    BLACKLIST,
+    check_categories,
+    factoid_question,
+    list_question,
+    triviaqa_questions,
+)
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from read_questions import read_questions
 
-from persistcal.imports.user_files import read_rows
 from persistcal.questions.own import KNOWN, draw_splits, tidy_questions
 from persistcal.store import artifacts
+from persistcal.store.user_files import read_rows
 
 NO_DRAW = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
 COLUMNS = ["question", "answers", "id", "category", "split"]

@@ -6,13 +6,12 @@ import pandas as pd
 import pytest
 from judge_answers import judge_answers
 
-from persistcal.imports.user_files import read_rows
-from persistcal.imports.user_tables import UserTableError
-from persistcal.questions.at_checkpoint import true_at, truths_of
 from persistcal.questions.own import KNOWN, tidy_questions
+from persistcal.questions.question_list import true_at, truths_of
 from persistcal.report.page.contents import Texts
 from persistcal.report.page.explorer import Words, _texts
 from persistcal.store import artifacts
+from persistcal.store.user_files import UserTableError, read_rows
 
 STATES = ["base", "edited"]
 ROWS = [

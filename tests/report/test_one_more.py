@@ -16,7 +16,7 @@ FUNCTION = """
 
 contrast_closeness = Mean(lambda run: abs(run.later - run.earlier))
 """
-LINE = """    "closeness": Measure("Nähe", r"$N$", ("contrast",), lower_is_better=True),
+LINE = """    "closeness": Measure("Nähe", r"$N$", contrast_closeness, lower_is_better=True),
 """
 STUDY = """
 from pathlib import Path
@@ -51,12 +51,8 @@ def test_a_metric_is_a_function_and_a_line(tmp_path):
         shutil.copytree(ROOT / folder, tmp_path / folder)  # and what numba has compiled
     metrics = tmp_path / "persistcal/evaluation/metrics.py"
     text = metrics.read_text(encoding="utf-8")
-    metrics.write_text(
-        text.replace("\n\ndef full_auc(", FUNCTION + "\n\ndef full_auc("), "utf-8"
-    )
-    measures = tmp_path / "persistcal/evaluation/measures.py"
-    text = measures.read_text(encoding="utf-8")
-    measures.write_text(text.replace("MEASURES = {\n", "MEASURES = {\n" + LINE), "utf-8")
+    text = text.replace("\n\ndef full_auc(", FUNCTION + "\n\ndef full_auc(")
+    metrics.write_text(text.replace("MEASURES = {\n", "MEASURES = {\n" + LINE), "utf-8")
     folders = [tmp_path, ROOT / "tests/helpers", ROOT / "workflow/scripts/report"]
     done = subprocess.run(
         [sys.executable, "-c", STUDY],
@@ -103,10 +99,10 @@ FURTHER_PLAIN_TABLES ="""
 def test_a_table_is_a_function_and_an_entry(tmp_path):
     """It is made with the study, and the page reads it."""
     project = tmp_path / "project"
-    for folder in ("persistcal", "study", "workflow", "tools", "config", "envs", "resources"):
+    for folder in ("persistcal", "atlas", "study", "workflow", "tools", "config", "envs", "resources"):
         shutil.copytree(ROOT / folder, project / folder)
     shutil.copy(ROOT / "Snakefile", project)
-    with (project / "persistcal/report/plain_tables.py").open("a") as file:
+    with (project / "persistcal/report/tables.py").open("a") as file:
         file.write(TABLE)
     rules = project / "workflow/rules/report.smk"
     text = rules.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from persistcal.report.grid import TIE, fill_cells
 from persistcal.report.layout import block_name, expand_tables, members, sections
 from persistcal.report.paper import CELL, TABLES, compare, paper_cells
 from persistcal.store import artifacts
-from persistcal.store.sheets import TableFiles
+from persistcal.store.tables import TableFiles
 
 PAPER = Path("resources/paper/results.csv")
 MODELS = ["olmo3-7b", "marin-8b", "olmo3-32b"]

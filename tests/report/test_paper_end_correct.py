@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from persistcal.evaluation.arrange import arrange
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.predictions import arrange
 
 PAPER = Path(__file__).parents[2] / "resources" / "paper"
 N_QUESTIONS = {"triviaqa": 4960, "jeopardy": 4998}

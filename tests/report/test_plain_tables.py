@@ -11,7 +11,7 @@ from make_plain_table import make_plain_table
 from printed_tables import LABELS, checkpoints_of_m, frame, questions_of_quiz, sizes_of_d
 from workflow_runs import ROOT
 
-from persistcal.report import plain_tables
+from persistcal.report import tables
 from persistcal.store import artifacts
 
 
@@ -51,7 +51,7 @@ def test_tokens_are_printed_as_in_the_paper():
     ]
     accuracies = frame(artifacts.ACCURACIES, rows)
     labels = {"models": {}, "datasets": {"d": "D"}}
-    tex, made = plain_tables.checkpoints(accuracies, checkpoints=checkpoints, labels=labels)
+    tex, made = tables.checkpoints(accuracies, checkpoints=checkpoints, labels=labels)
     printed = re.findall(r"\\texttt\{([^}]*)\} & ([\d.]+) &", tex)
     assert set(printed) == set(
         zip(paper["revision"], paper["training_tokens_trillions"], strict=True)
@@ -122,7 +122,7 @@ def test_categories_of_the_paper_in_its_order():
     names = (ROOT / "resources/paper/jeopardy_categories.txt").read_text("utf-8").splitlines()
     shuffled = random.Random(0).sample(names, len(names))
     asked = pd.DataFrame({"category": shuffled, "split": "test", "excluded": False})
-    tex, rows = plain_tables.question_categories(asked, dataset="j", labels={"datasets": {}})
+    tex, rows = tables.question_categories(asked, dataset="j", labels={"datasets": {}})
     assert rows["category"].tolist() == names
     printed = [row for row in tex.splitlines() if row.endswith(r"\\")]
     # The paper's table has 85 categories: 28 rows of three, and one.
@@ -191,7 +191,7 @@ def test_calibration_has_both_scopes_beside_the_floor():
     names += ["value", "noise_floor", "p_calibrated"]
     table = pd.DataFrame(rows, columns=names).assign(metric="smece")
     labels = {"models": {}, "datasets": {}, "estimators": {"own": "Own"}}
-    made = plain_tables.calibration(table, labels=labels)
+    made = tables.calibration(table, labels=labels)
     assert r"Own & 0.125 & 0.062 & 0.004 & 0.250 & 0.125 & 0.500 \\" in made.tex
     assert r"Own (trained on e) & 0.500 & 0.250 & 0.375 & -- & -- & -- \\" in made.tex
     assert made.rows["contrast_noise_floor"].iloc[0] == 0.125

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pandas as pd
 from make_plain_table import make_plain_table
 
-from persistcal.report import plain_tables
+from persistcal.report import tables
 from persistcal.report.page.contents import ShownTable, Stage
 from persistcal.report.page.overview import of_states
 from persistcal.report.state_views import mean_rows, states_figure
 from persistcal.store import artifacts
-from persistcal.store.sheets import TableFiles
+from persistcal.store.tables import TableFiles
 
 LABELS = {
     "models": {"m": "Model m", "n": "Model n"},
@@ -95,5 +95,5 @@ def test_a_study_without_two_states_says_so():
     nothing = artifacts.empty(artifacts.STATES)
     figure = states_figure(nothing, checkpoints={}, labels=LABELS, only=[])
     assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
-    table = plain_tables.states(nothing, checkpoints={}, labels=LABELS)
+    table = tables.states(nothing, checkpoints={}, labels=LABELS)
     assert table.rows.empty and r"\bottomrule" in table.tex

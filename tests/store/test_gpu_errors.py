@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from persistcal.store.gpu_errors import explain, is_full
+from persistcal.store.jobs import explain, is_full
 
 NCCL = """NCCL error in: ProcessGroupNCCL.cpp:77, unhandled cuda error, NCCL version 2.29
 ncclUnhandledCudaError: Call to CUDA function failed.

@@ -7,7 +7,7 @@ import sys
 import pytest
 from workflow_runs import ROOT
 
-from persistcal.store.pace import Pace
+from persistcal.store.jobs import Pace
 
 CONFIG = """
 results: out
@@ -17,7 +17,7 @@ study: {predictions: example.csv, models: [m1], datasets: [quiz]}
 """
 SCRIPT = """
 import logging
-from persistcal.store.logs import log_to
+from persistcal.store.jobs import log_to
 log_to("folder/rule.log")
 logging.getLogger("fontTools.subset").info("glyf pruned")
 logging.getLogger("fontTools.subset").warning("no glyphs")

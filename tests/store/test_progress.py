@@ -16,7 +16,7 @@ from adapter_files import write_checkpoints
 from jobs import NAMES, adapters_job, beams_job, scores_job
 
 from persistcal.answers import decode
-from persistcal.confidence import scoring
+from persistcal.confidence import verbalised
 from persistcal.store import progress
 from persistcal.store.progress import Progress, Snapshot
 from persistcal.training import loss
@@ -28,7 +28,7 @@ JOBS = {
 }
 WORK = {  # what does the work of each job, one batch or micro-batch a call
     "beams": (decode, "answer_queue"),
-    "scores": (scoring, "digit_logits"),
+    "scores": (verbalised, "confidence_of"),
     "adapters": (loss, "question_losses"),
 }
 

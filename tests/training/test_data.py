@@ -8,12 +8,13 @@ import pytest
 
 from persistcal.training.data import (
     TrainingQuestion,
+    learning_rate,
     pool_sources,
+    question_batches,
     recipe_data,
     training_ids,
     training_questions,
 )
-from persistcal.training.schedule import learning_rate, question_batches
 
 TEMPLATE = "{question} {answer}?"
 

@@ -10,9 +10,13 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.confidence.prompts import confidence_prompt
-from persistcal.confidence.scoring import score_answers
-from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_tokens
+from persistcal.confidence.verbalised import (
+    confidence_of,
+    digit_logits,
+    digit_tokens,
+    score_answers,
+)
+from persistcal.models.prompts import confidence_prompt
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.lora import adapter_files, initialise, share_adapter
 from persistcal.training.loss import accumulate_gradients

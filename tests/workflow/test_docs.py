@@ -8,7 +8,7 @@ import pytest
 from programs import python
 
 import persistcal
-from persistcal.confidence.prompts import few_shot_prefix, question_suffix
+from persistcal.models.prompts import few_shot_prefix, question_suffix
 from tools import config_readme, docs_numbers, docs_site, plain_english
 
 ROOT = Path(__file__).parents[2]

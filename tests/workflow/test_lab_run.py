@@ -3,8 +3,8 @@
 import pytest
 from workflow_runs import PRETRAINING, ROOT, planned, snakemake
 
-from persistcal.judge.labels import normalise_answer
-from persistcal.questions.at_checkpoint import truths_of
+from persistcal.questions.labels import normalise_answer
+from persistcal.questions.question_list import truths_of
 from persistcal.store import artifacts
 
 LAB = [*PRETRAINING[:2], ROOT / "config" / "lab.yaml"]

@@ -147,6 +147,7 @@ def test_from_a_repository_by_name(own, tmp_path):
         "config",
         "envs",
         "persistcal",
+        "atlas",
         "study",
         "tools",
         "workflow",

@@ -5,7 +5,7 @@ import yaml
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT, planned, snakemake
 
-from persistcal.questions.facts import Fact
+from atlas.facts import Fact
 from persistcal.store import artifacts
 from tools import real_lab
 

@@ -16,8 +16,8 @@ from like_generate import assert_decodes_like_generate
 from release_archive import DATASETS, MODELS, Release, pack, write_digest
 from workflow_runs import ATLAS, ROOT, snakemake
 
-from persistcal.confidence.prompts import few_shot_prefix, question_suffix
 from persistcal.models.load import load_model, load_tokenizer
+from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.store import artifacts
 
 

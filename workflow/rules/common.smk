@@ -7,7 +7,7 @@ from pathlib import Path
 
 from persistcal.questions.templates import check_fields
 from persistcal.store.files import Digests
-from persistcal.store.provenance import code_digest
+from persistcal.store.code import code_digest
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import SharedFSUsage
 from study.check import check_config

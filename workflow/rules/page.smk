@@ -1,6 +1,6 @@
 """The page: what the study says, and every answer behind it."""
 
-from persistcal.store.provenance import texts_digest
+from persistcal.store.code import texts_digest
 
 
 include: "inputs/page.smk"

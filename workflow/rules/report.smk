@@ -254,7 +254,7 @@ rule draw_figure:
 
 
 # Tables that compare no estimators, by the names of their files: a function of
-# persistcal/report/plain_tables.py, the rows that it reads, and its settings.
+# persistcal/report/tables.py, the rows that it reads, and its settings.
 PLAIN_TABLES = {
     f"contrast_set_sizes_{dataset}": {
         "function": "contrast_set_sizes",

@@ -3,7 +3,7 @@
 Each is given `answers`, the predictions to rate (columns checkpoint, question_id,
 question, answer, probability), and the `Evidence` that the study has, and returns
 one confidence in [0, 1] for each row. What it needs of the answers stands beside it as
-NEEDS, see `persistcal.confidence.needs`.
+NEEDS, see `persistcal.confidence.evidence`.
 
 Modules
 -------

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from persistcal.confidence.evidence import Evidence
 from persistcal.confidence.hidden_states import last_hidden_states
-from persistcal.confidence.prompts import question_suffix
+from persistcal.models.prompts import question_suffix
 
 BATCH = 64
 # Weight of the ridge penalty against the answers' summed loss: hidden units are many

@@ -6,8 +6,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.confidence.evidence import Evidence, rate_by_checkpoint
-from persistcal.confidence.prompts import confidence_prompt
 from persistcal.confidence.verifier import word_probability, word_token
+from persistcal.models.prompts import confidence_prompt
 
 BATCH = 64
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from persistcal.confidence.estimators.p_true import p_true
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.prompts import confidence_prompt
+from persistcal.models.prompts import confidence_prompt
 
 N_EXAMPLES = 6
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from persistcal.confidence.evidence import KEY, Evidence
 from persistcal.confidence.said import guesses, rate_replies
-from persistcal.judge.labels import normalise_answer
+from persistcal.questions.labels import normalise_answer
 
 
 def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:

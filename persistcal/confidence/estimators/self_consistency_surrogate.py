@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from persistcal.answers.equivalence import Pair, PairTest, normalise
+from persistcal.answers.clusters import Pair, PairTest
 from persistcal.confidence.evidence import Evidence
+from persistcal.questions.labels import normalise
 
 NEEDS = ("several_answers",)
 
@@ -47,7 +48,7 @@ def surrogate_confidences(
 
     Examples
     --------
-    >>> from persistcal.answers.equivalence import identical
+    >>> from persistcal.answers.clusters import identical
     >>> predictions = pd.DataFrame(
     ...     {"question_id": ["q", "q"], "question": "Capital?", "answer": ["paris", "Rome"]}
     ... )

@@ -6,9 +6,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.confidence.evidence import Evidence, rate_by_checkpoint
-from persistcal.confidence.prompts import confidence_prompt
-from persistcal.confidence.scoring import score_answers
-from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
+from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, score_answers
+from persistcal.models.prompts import confidence_prompt
 
 BATCH = 64
 

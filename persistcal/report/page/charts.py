@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import on_contrast_set, once
 from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
+from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
 from persistcal.report.page.contents import Contents, Part, title_of
 from persistcal.report.page.tables import as_number

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.predictions import label_predictions, take_predictions
-from persistcal.evaluation.arrange import ABSENT, AnswerArrays, arrange
+from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Member, Names
 from persistcal.store import artifacts
-from persistcal.store.sheets import TableFiles
+from persistcal.store.tables import TableFiles
 
 _ASKED = ("examples", "seed")  # keys of a checkpoint by which a control differs
 

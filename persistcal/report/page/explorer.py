@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import ABSENT
-from persistcal.judge.labels import LABELS
-from persistcal.questions.at_checkpoint import truths_of
+from persistcal.evaluation.predictions import ABSENT
+from persistcal.questions.labels import LABELS
+from persistcal.questions.question_list import truths_of
 from persistcal.report.page.contents import Part, Texts
 
 # Questions x checkpoints x estimators that the page holds: 5,000 x 7 x 12. Above it, the

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.arrange import ABSENT
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.question_ids import partly_shared, shared_by_models
+from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
 from persistcal.report.analysis_tables import trained_name
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.directions import MIN_DIRECTION
-from persistcal.evaluation.measures import MEASURES
-from persistcal.evaluation.recipes import BySeed, recipe_interval
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.replicates import Estimator, Replicates
+from persistcal.evaluation.significance import BySeed, recipe_interval
 from persistcal.evaluation.simultaneous import TINY, Simultaneous, compare_estimators
 from persistcal.report.page.tables import short
 

@@ -1,6 +1,6 @@
 """Input functions and params of the rules in judgements.smk."""
 
-from persistcal.judge.queue import human_labels_digest
+from persistcal.judge.run import human_labels_digest
 
 
 def reached(wildcards, input):

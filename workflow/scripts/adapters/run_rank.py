@@ -12,8 +12,7 @@ import platform
 import sys
 from pathlib import Path
 
-from persistcal.store.gpu_errors import explain
-from persistcal.store.jobs import Job, execute
+from persistcal.store.jobs import Job, execute, explain
 from persistcal.training import launch
 
 

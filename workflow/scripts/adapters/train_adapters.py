@@ -6,9 +6,9 @@ import pandas as pd
 
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models import load
-from persistcal.models.alike import check_alike
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, Checkpoint
-from persistcal.questions.at_checkpoint import asked_by
+from persistcal.models.load import check_alike
+from persistcal.questions.question_list import asked_by
 from persistcal.store.artifacts import Clusters, Labels, Questions, Training
 from persistcal.store.progress import Progress
 from persistcal.training import ranks, train

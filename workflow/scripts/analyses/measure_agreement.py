@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal.analyses import agreement
+from persistcal.analyses import accuracy
 from persistcal.report.analysis_tables import agreement_table
 from persistcal.store.artifacts import AGREEMENTS, Agreements, Answers, Questions
 from persistcal.store.jobs import run
@@ -27,7 +27,7 @@ def measure_agreement(
     for place, given in answers.groupby(["model", "dataset"], sort=False):
         model, dataset = map(str, place)
         asked = questions[questions["dataset"] == dataset].set_index("question_id")["category"]
-        found = agreement.measure_agreement(given, asked, reference=reference, pairs=pairs)
+        found = accuracy.measure_agreement(given, asked, reference=reference, pairs=pairs)
         parts.append(found.assign(model=model, dataset=dataset))
     rows = pd.concat(parts)[AGREEMENTS.schema.names]
     return agreement_table(rows, **labels, checkpoints=checkpoints, label="agreement"), rows

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from persistcal.analyses import confounds
-from persistcal.analyses.answer_baselines import count_references, rate_answers
+from persistcal.analyses.confounds import count_references, rate_answers
 from persistcal.evaluation.contrast import Pairs
 from persistcal.report.analysis_tables import confounds_table
 from persistcal.store.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from persistcal.analyses.headroom import contrast_questions, error_rate, headroom
+from persistcal.analyses.transfer import contrast_questions, error_rate, headroom
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import from_table
 from persistcal.store.artifacts import Answers, Headroom, Replicates

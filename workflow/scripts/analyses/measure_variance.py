@@ -4,13 +4,13 @@ from pathlib import Path
 
 from persistcal.analyses.adapter_variance import variances_over_adapters
 from persistcal.analyses.variance import variance_table
-from persistcal.answers.predictions import take_predictions
-from persistcal.confidence.prompts import confidence_prompt
+from persistcal.answers.clusters import take_predictions
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.prompts import confidence_prompt
+from persistcal.models.states import load_adapter
 from persistcal.store.artifacts import Clusters, Questions, Variances
 from persistcal.store.jobs import log, run
-from persistcal.training.lora import load_adapter
 
 
 def measure_variance(

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from persistcal.answers.clusters import cluster_table
-from persistcal.answers.equivalence_backends import open_equivalence
+from persistcal.answers.clusters import cluster_table, open_equivalence
 from persistcal.answers.options import has_options, option_clusters
 from persistcal.store.artifacts import Beams, Clusters, Questions
 from persistcal.store.jobs import run

@@ -6,17 +6,16 @@ import pandas as pd
 
 from persistcal.answers.decode import Search
 from persistcal.answers.decode import generate_beams as decode
-from persistcal.answers.few_shot import FewShot, few_shot_prompts
 from persistcal.answers.option_scoring import score_options
 from persistcal.answers.options import has_options
 from persistcal.models import load
 from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.prompts import FewShot, few_shot_prompts
 from persistcal.models.vllm import open_vllm
 from persistcal.store import artifacts
 from persistcal.store.artifacts import Beams, Questions
-from persistcal.store.jobs import run
-from persistcal.store.pace import Pace
+from persistcal.store.jobs import Pace, run
 
 
 def generate_beams(

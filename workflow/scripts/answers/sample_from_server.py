@@ -4,10 +4,15 @@ import os
 
 import pandas as pd
 
-from persistcal.answers.ask_server import Reach, ask_for_samples
-from persistcal.answers.few_shot import FewShot, few_shot_bodies
 from persistcal.answers.options import has_options
-from persistcal.answers.server_samples import SampleDraws, Served, sample_requests
+from persistcal.answers.served import (
+    Reach,
+    SampleDraws,
+    Served,
+    ask_for_samples,
+    sample_requests,
+)
+from persistcal.models.prompts import FewShot, few_shot_bodies
 from persistcal.store.artifacts import BEAMS, Beams, Questions
 from persistcal.store.jobs import run
 

@@ -1,6 +1,6 @@
 """Ask a checkpoint in words about its answers, with its weights."""
 
-from persistcal.confidence.asked import AskedWeights, Asking, ask_about_answers
+from persistcal.confidence.said import AskedWeights, Asking, ask_about_answers
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.artifacts import Clusters, Questions, Replies

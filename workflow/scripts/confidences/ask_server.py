@@ -1,8 +1,7 @@
 """Ask a checkpoint behind an API in words about its answers."""
 
-from persistcal.answers.ask_server import Reach
-from persistcal.answers.server_samples import Served
-from persistcal.confidence.asked import AskedServer, Asking, ask_about_answers
+from persistcal.answers.served import Reach, Served
+from persistcal.confidence.said import AskedServer, Asking, ask_about_answers
 from persistcal.store.artifacts import Clusters, Questions, Replies
 from persistcal.store.jobs import run
 

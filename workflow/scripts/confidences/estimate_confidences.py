@@ -1,7 +1,12 @@
 """Let an estimator rate the predictions of all evaluated checkpoints."""
 
-from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
-from persistcal.confidence.gathering import RATED, join_predictions
+from persistcal.confidence.estimate import (
+    RATED,
+    AnswerTables,
+    Estimation,
+    estimate,
+    join_predictions,
+)
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.artifacts import Predictions, Verified
 from persistcal.store.jobs import run

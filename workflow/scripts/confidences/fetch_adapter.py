@@ -1,9 +1,10 @@
 """Fetch a LoRA adapter into the Hub's cache, so that jobs need no connection."""
 
 from persistcal.models import hub
-from persistcal.models.checkpoint import ADAPTER_CONFIG, Checkpoint, CheckpointError
+from persistcal.models.checkpoint import ADAPTER_CONFIG, Checkpoint
 from persistcal.models.checks import check_adapter_config
-from persistcal.models.revisions import Revision
+from persistcal.models.hub import Revision
+from persistcal.store.files import DamagedFileError
 from persistcal.store.jobs import Job, log, paths, run
 
 
@@ -12,7 +13,7 @@ def fetch_adapter(revision: Revision, *, job: Job) -> Checkpoint:
     [record] = paths(job.outputs["adapter"])
     adapter = revision.resolved(dtype=None, record=record)
     if ADAPTER_CONFIG not in adapter.files:
-        raise CheckpointError(
+        raise DamagedFileError(
             f"{adapter.repo} ({adapter.revision}) is a whole model and no adapter; give it as "
             "the verifier's model, without an adapter."
         )

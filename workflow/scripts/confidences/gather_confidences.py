@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.confidence.gathering import calibrate_runs, gather_scores, join_predictions
+from persistcal.confidence.estimate import calibrate_runs, gather_scores, join_predictions
 from persistcal.store.artifacts import Answers, Predictions, Scores
 from persistcal.store.jobs import log, run
 

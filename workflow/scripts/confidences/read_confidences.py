@@ -1,7 +1,12 @@
 """Read the confidences that were said in words about the predictions of all checkpoints."""
 
-from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
-from persistcal.confidence.gathering import RATED, join_predictions
+from persistcal.confidence.estimate import (
+    RATED,
+    AnswerTables,
+    Estimation,
+    estimate,
+    join_predictions,
+)
 from persistcal.store.artifacts import Predictions, Replies, Unsaid
 from persistcal.store.jobs import run
 

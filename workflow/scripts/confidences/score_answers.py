@@ -6,16 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.answers.predictions import take_predictions
-from persistcal.confidence import scoring
-from persistcal.confidence.prompts import confidence_prompt
+from persistcal.answers.clusters import take_predictions
+from persistcal.confidence import verbalised
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
 from persistcal.models import load
 from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.prompts import confidence_prompt
+from persistcal.models.states import load_adapter
 from persistcal.store.artifacts import SCORES, Clusters, Questions, Scores
 from persistcal.store.jobs import log, run
-from persistcal.training.lora import load_adapter
 
 
 def score_answers(
@@ -25,7 +25,7 @@ def score_answers(
     adapters: list[Path],
     *,
     scorings: Sequence[Mapping[str, Any]],
-    how: scoring.HowScored,
+    how: verbalised.HowScored,
     work: Work,
 ) -> Scores:
     """Return the confidence of each adapter in the predictions on a split.
@@ -55,7 +55,7 @@ def score_answers(
         name = key["answers_of"]
         adapted = load_adapter(model, path.parent)  # in place
         part = work.of(f"adapter{n}")
-        confidences = scoring.score_answers(model, tokens[name], digits, work=part, **sizes)
+        confidences = verbalised.score_answers(model, tokens[name], digits, work=part, **sizes)
         adapted.unload()
         rows = pd.DataFrame({**key, "question_id": ids[name], "confidence": confidences})
         scores.append(rows := rows.dropna())

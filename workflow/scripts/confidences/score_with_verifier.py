@@ -6,7 +6,7 @@ import pandas as pd
 from peft import PeftModel
 from transformers import PreTrainedModel
 
-from persistcal.answers.predictions import take_predictions
+from persistcal.answers.clusters import take_predictions
 from persistcal.confidence.verifier import (
     VerifierPrompt,
     verifier_prompt,
@@ -15,9 +15,9 @@ from persistcal.confidence.verifier import (
 )
 from persistcal.models import hub, load
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.states import load_adapter
 from persistcal.store.artifacts import VERIFIED, Clusters, Questions, Verified
 from persistcal.store.jobs import log, run
-from persistcal.training.lora import load_adapter
 
 
 def score_with_verifier(

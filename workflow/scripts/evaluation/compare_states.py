@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.evaluation import comparisons
+from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.contrast import Pairs
 from persistcal.store.artifacts import STATES, TRENDS, Predictions, States, Trends, empty
 from persistcal.store.jobs import log, run

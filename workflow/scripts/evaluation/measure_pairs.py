@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs as ChosenPairs
-from persistcal.evaluation.parts import metrics_of_pairs, sweep_min_contrast
+from persistcal.evaluation.subsets import metrics_of_pairs, sweep_min_contrast
 from persistcal.store.artifacts import (
     MIN_CONTRAST,
     PAIRS,

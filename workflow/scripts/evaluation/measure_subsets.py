@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from persistcal.analyses.answer_baselines import count_references, rate_answers
+from persistcal.analyses.confounds import count_references, rate_answers
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.parts import margins, metrics_of_subsets
+from persistcal.evaluation.subsets import margins, metrics_of_subsets
 from persistcal.judge.contradictions import same_answers
-from persistcal.judge.labels import normalise_answer
+from persistcal.questions.labels import normalise_answer
 from persistcal.store.artifacts import (
     SUBSETS,
     Clusters,

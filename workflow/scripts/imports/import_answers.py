@@ -11,15 +11,15 @@ from persistcal.imports.answer_checks import (
     select_rows,
 )
 from persistcal.imports.answer_files import read_answers
-from persistcal.imports.own_answers import (
+from persistcal.imports.answers import (
     beam_table,
     check_stated,
     label_table,
     question_table,
 )
-from persistcal.imports.user_files import digests_of, naming
 from persistcal.store.artifacts import BEAMS, Beams, GivenLabels, Questions
 from persistcal.store.jobs import log, run
+from persistcal.store.user_files import digests_of, naming
 
 
 def import_answers(

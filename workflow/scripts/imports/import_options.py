@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from persistcal.answers.options import option_answers, scored_clusters
 from persistcal.imports.answer_checks import Wanted
 from persistcal.imports.answer_files import read_options
-from persistcal.imports.own_options import ScoredOptions
-from persistcal.imports.user_files import digests_of, naming
+from persistcal.imports.options import ScoredOptions
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS
 from persistcal.store.jobs import Outputs, log, run
+from persistcal.store.user_files import digests_of, naming
 
 
 def import_options(

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.answers.predictions import warn_if_none_is_correct
-from persistcal.imports.own_predictions import (
+from persistcal.answers.clusters import warn_if_none_is_correct
+from persistcal.imports.predictions import (
     KNOWN,
     check_columns,
     check_predictions,
@@ -11,9 +11,9 @@ from persistcal.imports.own_predictions import (
     collect_rows,
     imported_answers,
 )
-from persistcal.imports.user_files import digests_of, naming, read_batches
 from persistcal.store.artifacts import ANSWERS, PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
+from persistcal.store.user_files import digests_of, naming, read_batches
 
 
 def import_predictions(

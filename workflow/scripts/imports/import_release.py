@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from persistcal.imports.release.files import ROOT, Tree
-from persistcal.imports.release.safe_archive import check_digest, unpack
-from persistcal.imports.release.tables import release_tables
+from persistcal.imports.release_files import ROOT, Tree, check_digest, unpack
+from persistcal.imports.release_tables import release_tables
 from persistcal.store.jobs import Outputs, log, run
 
 

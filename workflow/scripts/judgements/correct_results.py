@@ -6,7 +6,7 @@ from persistcal.judge import correction
 from persistcal.judge.audit import AuditError, Draws, states_of_sheet
 from persistcal.store.artifacts import Answers, Corrections, Predictions
 from persistcal.store.jobs import log, run
-from persistcal.store.sheets import read_cells
+from persistcal.store.tables import read_cells
 
 
 def correct_results(

@@ -3,7 +3,7 @@
 from persistcal.judge.audit import AuditError, Draws, draw_sheet, has_entries
 from persistcal.store.artifacts import Answers, Questions
 from persistcal.store.jobs import Job, log, run
-from persistcal.store.sheets import read_cells
+from persistcal.store.tables import read_cells
 
 
 def draw_audit(

@@ -6,7 +6,7 @@ from typing import Any
 
 from persistcal.judge.prompt import JudgeSettings, candidate_of
 from persistcal.judge.run import Asked, judge_candidates, label_answers, lexical_labels
-from persistcal.questions.at_checkpoint import true_at
+from persistcal.questions.question_list import true_at
 from persistcal.store.artifacts import Answers, Clusters, GivenLabels, Labels, Questions
 from persistcal.store.jobs import run
 

@@ -3,7 +3,7 @@
 from persistcal.judge.audit import AuditError, summarise_sheet
 from persistcal.store.artifacts import Answers, AuditAgreements
 from persistcal.store.jobs import log, run
-from persistcal.store.sheets import read_cells
+from persistcal.store.tables import read_cells
 
 
 def summarise_audit(sheet: str, answers: list[Answers]) -> AuditAgreements:

@@ -2,13 +2,19 @@
 
 from dataclasses import replace
 
-from persistcal.laboratory.documents import of_categories, questions_at, write_documents
-from persistcal.laboratory.tuning import SETS, Change, change_weights
 from persistcal.models.checkpoint import Checkpoint, save_checkpoint
 from persistcal.models.load import open_model, open_tokenizer
 from persistcal.store.artifacts import Questions
 from persistcal.store.files import folder_of
 from persistcal.store.jobs import Job, paths, run
+from persistcal.training.changes import (
+    SETS,
+    Change,
+    change_weights,
+    of_categories,
+    questions_at,
+    write_documents,
+)
 
 
 def change_checkpoint(

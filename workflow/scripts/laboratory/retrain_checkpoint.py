@@ -1,8 +1,8 @@
 """Pre-train a model again, from the first step to the last, without some facts."""
 
+from atlas.pretraining import Pretrained, Pretraining, new_model, pretrain_segment
 from persistcal.models.checkpoint import save_checkpoint
 from persistcal.models.load import load_tokenizer
-from persistcal.models.pretraining import Pretrained, Pretraining, new_model, pretrain_segment
 from persistcal.store.artifacts import Facts
 from persistcal.store.files import folder_of
 from persistcal.store.jobs import Job, log, paths, run

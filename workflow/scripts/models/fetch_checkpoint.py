@@ -3,8 +3,8 @@
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.hub import Revision, check_siblings
 from persistcal.models.load import build_empty, load_tokenizer
-from persistcal.models.revisions import Revision, check_siblings
 from persistcal.models.states import check_adapter_fits, check_rounding
 from persistcal.store.jobs import Job, log, paths, run
 

@@ -1,6 +1,6 @@
 """Pre-train a small model from one checkpoint to the next."""
 
-from persistcal.models.pretraining import (
+from atlas.pretraining import (
     Pretrained,
     Pretraining,
     pretrain_segment,

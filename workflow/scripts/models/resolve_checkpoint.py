@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from persistcal.models.hub import resolve_revision
-from persistcal.models.revisions import Revision, check_unchanged
+from persistcal.models.hub import Revision, check_unchanged, resolve_revision
 from persistcal.store.files import Digests
 from persistcal.store.jobs import log, run
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.questions.cities import load_facts, split_questions
-from persistcal.questions.facts import fact_tables
-from persistcal.questions.groups import edit_answers, group_facts
+from atlas.cities import load_facts, split_questions
+from atlas.facts import fact_tables
+from persistcal.questions.question_list import edit_answers, group_facts
 from persistcal.store.artifacts import Facts, Questions
 from persistcal.store.jobs import log, run
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from persistcal.imports.user_files import digests_of, naming, read_json
-from persistcal.questions.bioasq import bioasq_questions
 from persistcal.questions.question_list import check_counts, count_questions
+from persistcal.questions.sources import bioasq_questions
 from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import log, run
+from persistcal.store.user_files import digests_of, naming, read_json
 
 
 def prepare_bioasq(*, file: str, expect: Mapping[str, int]) -> Questions:

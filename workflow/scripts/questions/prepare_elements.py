@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from persistcal.questions.elements import load_facts
-from persistcal.questions.facts import fact_tables
+from atlas.elements import load_facts
+from atlas.facts import fact_tables
 from persistcal.questions.own import draw_splits
 from persistcal.store.artifacts import Facts, Questions
 from persistcal.store.jobs import log, run

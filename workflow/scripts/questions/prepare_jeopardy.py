@@ -4,11 +4,11 @@ from pathlib import Path
 
 from datasets import load_dataset
 
-from persistcal.imports.user_files import naming
-from persistcal.questions.jeopardy import jeopardy_questions
 from persistcal.questions.question_list import check_counts, count_questions
+from persistcal.questions.sources import jeopardy_questions
 from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import log, run
+from persistcal.store.user_files import naming
 
 
 def prepare_jeopardy(

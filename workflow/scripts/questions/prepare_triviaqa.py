@@ -2,11 +2,11 @@
 
 from datasets import load_dataset
 
-from persistcal.imports.user_files import naming
 from persistcal.questions.question_list import check_counts, count_questions
-from persistcal.questions.triviaqa import triviaqa_questions
+from persistcal.questions.sources import triviaqa_questions
 from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import log, run
+from persistcal.store.user_files import naming
 
 
 def prepare_triviaqa(

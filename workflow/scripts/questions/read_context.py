@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from persistcal.imports.user_files import digests_of, naming, read_file
-from persistcal.questions.contexts import KNOWN, with_passages
+from persistcal.questions.question_list import KNOWN, with_passages
 from persistcal.store.artifacts import Contexts, Questions
 from persistcal.store.jobs import run
+from persistcal.store.user_files import digests_of, naming, read_file
 
 
 def read_context(

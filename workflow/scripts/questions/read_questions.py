@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from persistcal.imports.user_files import digests_of, naming, read_file
 from persistcal.questions.own import KNOWN, LISTS, check_splits, tidy_questions
 from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import log, run
+from persistcal.store.user_files import digests_of, naming, read_file
 
 
 def read_questions(

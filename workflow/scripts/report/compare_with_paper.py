@@ -6,7 +6,7 @@ from persistcal.report.layout import DisplayNames
 from persistcal.report.paper import compare, paper_cells
 from persistcal.store.artifacts import Intervals, PaperComparison
 from persistcal.store.jobs import log, run
-from persistcal.store.sheets import TableFiles
+from persistcal.store.tables import TableFiles
 
 
 def compare_with_paper(

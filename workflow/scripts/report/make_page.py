@@ -9,9 +9,8 @@ from persistcal.report.layout import Description, DisplayNames
 from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import StudyTables, gather
 from persistcal.report.page.facts import about, config_of_study, jobs_of
-from persistcal.store.jobs import log, run
-from persistcal.store.logs import read_benchmarks
-from persistcal.store.provenance import commit
+from persistcal.store.code import commit
+from persistcal.store.jobs import log, read_benchmarks, run
 
 
 def make_page(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from persistcal.report import plain_tables
+from persistcal.report import tables
 from persistcal.store import artifacts
 from persistcal.store.jobs import log, run
 
@@ -12,7 +12,7 @@ def make_plain_table(rows: list[str], *, table: Mapping[str, Any]) -> tuple[str,
     """Return LaTeX and CSV from the `function` of `table`, of its `artifact` and `settings`."""
     frame = artifacts.read_about(rows, getattr(artifacts, table["artifact"]), placed=True)
     try:
-        made = getattr(plain_tables, table["function"])(frame, **table["settings"])
+        made = getattr(tables, table["function"])(frame, **table["settings"])
     except ValueError as error:
         raise ValueError(f"{rows[0]}: {error}.") from error
     log.info("%d rows", len(made.rows))

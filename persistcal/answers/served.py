@@ -1,0 +1,386 @@
+"""Answers and stated confidences of a model behind an API, cached on disk."""
+
+import datetime
+import hashlib
+import json
+import logging
+import math
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from persistcal.server.client import (
+    PIECE,
+    REFUSAL_CODES,
+    BadReplyError,
+    ModelServer,
+    ServerError,
+    in_json,
+)
+from persistcal.server.spending import Body, Budget, ask_at_once, endpoint_of, messages_of
+from persistcal.store.files import exists
+from persistcal.store.replies import (
+    Ledger,
+    ReplyCache,
+    alone,
+    append_rows,
+    parse_rows,
+    read_lines,
+)
+
+THOUGHTS = re.compile(r"\A.*</think>", re.DOTALL)  # templates may open them in the prompt
+
+OPEN = "<think>"
+
+ROUNDING = 1e-3  # by which a server's log-probability may be above 0
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model behind an API, as far as its answers depend on it.
+
+    `request` has further fields of each request, of which None leaves a field out; with
+    `logprobs` replies without are refused; `reasoning` ("none", "drop" or "keep") is for what
+    the model thinks aloud before its answer, which with `one_line` ends at its first line
+    break.
+    """
+
+    base_url: str
+    model: str
+    request: Mapping[str, Any] = field(default_factory=dict)
+    logprobs: bool = False
+    samples_per_request: int = 1
+    reasoning: str = "none"
+    one_line: bool = True
+
+
+class SampleDraws(NamedTuple):
+    """Number and settings of the samples of each question."""
+
+    n_samples: int
+    temperature: float
+    top_p: float
+    seed: int
+    max_new_tokens: int
+
+
+class Sample(NamedTuple):
+    """One answer, whole or to its first line break; numbers are None where they are not known.
+
+    The log-probability is summed over the answer's tokens, as the server lists them.
+    """
+
+    text: str
+    logprob: float | None
+    n_tokens: int | None
+    finish: str
+    reasoning: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server, or the model by its own account, would not answer."""
+        return self.finish in ("refusal", "content_filter")
+
+
+class SampleReply(NamedTuple):
+    """A server's reply: samples, and the model that it says has answered."""
+
+    samples: list[Sample]
+    model: str
+    fingerprint: str
+
+
+def sample_requests(said: Body, served: Served, draws: SampleDraws) -> dict[str, Body]:
+    """Return the requests for the samples of a question, by key.
+
+    Each has a seed that depends on `draws.seed`, the question and the number of its first
+    sample alone, and a key that stands for all that it says and to whom. `said` is the
+    question: the field prompt of a completion, or messages of a chat.
+    """
+    chat = "messages" in said
+    fields = {
+        "model": served.model,
+        **said,
+        "max_completion_tokens" if chat else "max_tokens": draws.max_new_tokens,
+        "temperature": draws.temperature,
+        "top_p": draws.top_p,
+        "stop": ["\n"] if served.one_line and served.reasoning == "none" else None,
+        "logprobs": (chat or 1) if served.logprobs else None,
+    }
+    requests = {}
+    for first in range(0, draws.n_samples, served.samples_per_request):
+        n = min(served.samples_per_request, draws.n_samples - first)
+        seed = int(_digest([draws.seed, said, first])[:8], 16) >> 1
+        body = {**fields, "seed": seed, "n": n if n > 1 else None, **served.request}
+        body = {name: value for name, value in body.items() if value is not None}
+        requests[_digest([served.base_url, body, first])] = body
+    return requests
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def read_samples(said: Any, body: Body, served: Served, section: str) -> SampleReply:  # noqa: ANN401
+    """Read the samples of a completion or chat completion, in their order.
+
+    What is neither, or says what cannot be, is a `BadReplyError`; that of a server that does
+    not do what the config's `section` says is a `ServerError`.
+    """
+    n = body.get("n", 1)
+    try:
+        choices = {c["index"]: _read(c, served.one_line) for c in said["choices"]}
+        n_given = len(said["choices"])
+        model, fingerprint = (said.get(key) or "" for key in ("model", "system_fingerprint"))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
+        raise BadReplyError("not a completion with its log-probabilities in order") from None
+    if not isinstance(model, str) or not isinstance(fingerprint, str):
+        raise BadReplyError("a model or system_fingerprint that is no text")
+    if len(choices) < n_given:
+        raise BadReplyError("two choices with the same index")
+    few = 0 < len(choices) < n
+    if sorted(choices) != list(range(len(choices) if few else n)):
+        raise BadReplyError(f"{len(choices)} samples instead of {n}")
+    samples = [choices[i] for i in sorted(choices)]
+    if few:
+        raise ServerError(
+            f"config: {section}.samples_per_request is {served.samples_per_request}, but the "
+            f"server gave {len(choices)} of {n} samples of one request; set it to 1."
+        )
+    if served.reasoning == "none" and any(s.reasoning for s in samples):
+        raise ServerError(
+            f"config: {section}.reasoning is none, but the model thinks before it answers; set "
+            "it to drop or keep, and let the answer be longer (max_completion_tokens)."
+        )
+    if served.logprobs and any(s.logprob is None and s.text and not s.refused for s in samples):
+        raise ServerError(
+            f"config: {section}.logprobs is true, but the server gave no log-probabilities; "
+            "set it to false and leave out the estimators that need them."
+        )
+    if not served.logprobs:
+        samples = [s._replace(logprob=None, n_tokens=None) for s in samples]
+    if served.reasoning != "keep":
+        samples = [s._replace(reasoning="") for s in samples]
+    return SampleReply(samples, model, fingerprint)
+
+
+def _read(choice: Any, one_line: bool) -> Sample:  # noqa: ANN401
+    message = choice.get("message")
+    if message is None:
+        text, thought = choice["text"], ""
+    else:
+        text = message.get("content") or message.get("refusal") or ""
+        thought = message.get("reasoning_content") or message.get("reasoning") or ""
+    finish = choice.get("finish_reason") or ""
+    if message and message.get("refusal"):
+        finish = "refusal"
+    for said in (text, thought, finish):
+        said.encode()  # refuses what is no text, or cannot be written
+    if aloud := THOUGHTS.match(text):
+        thought, text = thought + aloud[0], text[aloud.end() :]
+    elif text.lstrip().startswith(OPEN):  # it never came to an answer
+        thought, text = thought + text, ""
+    text = text.lstrip() if thought else text
+    text = text.split("\n", 1)[0] if one_line else text
+    if thought:
+        return Sample(text, None, None, finish, thought)
+    return Sample(text, *_logprob(choice.get("logprobs") or {}), finish)
+
+
+def _logprob(listed: Any) -> tuple[float | None, int | None]:  # noqa: ANN401
+    """Return sum and number of the log-probabilities of a choice; None where it has none."""
+    tokens = listed.get("content")
+    values = listed.get("token_logprobs") if tokens is None else [t["logprob"] for t in tokens]
+    if not values:
+        return None, None
+    if not all(math.isfinite(value) and value <= ROUNDING for value in values):
+        raise ValueError
+    return float(sum(min(value, 0.0) for value in values)), len(values)
+
+
+log = logging.getLogger(__name__)
+
+TOO_LONG = re.compile(r"context.{0,20}(length|size|window)", re.IGNORECASE)
+
+ANSWERED_BY = ("time", "asked", "model", "system_fingerprint")
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How a model behind an API is reached, and what it may cost.
+
+    `section` is the config's part that describes the model, prices are per million tokens, and
+    `concurrency` and the ceilings count over all jobs of the study.
+    """
+
+    section: str
+    concurrency: int
+    timeout_s: float
+    retries: int
+    max_requests: int
+    max_cost: float | None = None
+    price_input: float = 0
+    price_output: float = 0
+    api_key_env: str = "OPENAI_API_KEY"
+    first_wait_s: float = 1
+
+
+class SampleReplies:
+    """The replies of a checkpoint's server in `folder`, which are all of one model."""
+
+    def __init__(self, folder: str, served: Served, section: str) -> None:
+        self.folder = folder
+        self._cache = ReplyCache(folder)
+        self._asked = f"{served.model} at {served.base_url}"
+        self._section = section
+        self._lock = threading.Lock()
+        self._list = f"{folder}/answered_by.csv"
+
+    def get(self, key: str, n: int) -> list[Sample] | None:
+        """Return the `n` samples under `key`; None, with a warning, when they are damaged."""
+        try:
+            if (entry := self._cache.get(key)) is None:
+                return None
+            samples = [Sample(**sample) for sample in entry["samples"]]
+        except (ValueError, KeyError, TypeError):
+            samples = []
+        if len(samples) == n and all(isinstance(s.text, str) for s in samples):
+            return samples
+        log.warning("%s is damaged; its question is asked again.", self._cache.path(key))
+        return None
+
+    def keep(self, key: str, reply: SampleReply, body: Body) -> None:
+        """Keep the reply to a request; that of another model than before is refused."""
+        with self._lock:
+            self._note(reply)
+        asked = messages_of(body)[-1]["content"]
+        samples = [sample._asdict() for sample in reply.samples]
+        self._cache.put(key, {**reply._asdict(), "samples": samples, "asked": asked})
+
+    def _note(self, reply: SampleReply) -> None:
+        """Write down who has answered, where that is new."""
+        known = [
+            fields[2:]
+            for _, fields in parse_rows(read_lines(self._list), columns=len(ANSWERED_BY))
+            if fields and len(fields) == len(ANSWERED_BY) and fields[1] == self._asked
+        ]
+        said = [reply.model, reply.fingerprint]
+        if not any(said) or said in known:
+            return
+        if known and reply.model != known[0][0]:
+            raise ServerError(
+                f"{self._section}: {self._asked} has answered as {known[0][0]!r} so far and "
+                f"now answers as {reply.model!r}, which is another model. Name a dated one, or "
+                f"describe the new one as a checkpoint of its own; delete {self.folder} to "
+                "have it asked everything anew."
+            )
+        if known:
+            log.warning(
+                "%s: %s, which answers as %r, has changed behind its name: its "
+                "system_fingerprint is %r and was %s. Its answers so far are kept.",
+                *(self._section, self._asked, *said),
+                ", ".join(repr(fingerprint) for _, fingerprint in known),
+            )
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        row = [now, self._asked, *said]
+        append_rows(self._list, [row] if exists(self._list) else [ANSWERED_BY, row])
+
+
+def ask_for_samples(
+    requests: Mapping[str, Body],
+    served: Served,
+    reach: Reach,
+    *,
+    folder: str,
+    replies: str,
+    api_key: str,
+) -> dict[str, list[Sample]]:
+    """Return the samples that each of `requests` (`sample_requests`) asks for, by key.
+
+    `folder` is of all jobs that ask for answers, with their ledger, and `replies` of the
+    checkpoint's own. The key is needed only when something has to be asked; where a ceiling,
+    the key or the server stands in the way, what was answered is kept.
+    """
+    kept = SampleReplies(replies, served, reach.section)
+
+    def look_up() -> dict[str, list[Sample]]:
+        found = {key: kept.get(key, body.get("n", 1)) for key, body in requests.items()}
+        return {key: samples for key, samples in found.items() if samples is not None}
+
+    found = look_up()
+    log.info("%d requests, %d of them new", len(requests), len(requests) - len(found))
+    if len(found) < len(requests):
+        with alone(f"{folder}/lock", waiting="Waiting for another job that asks an API."):
+            found = look_up()
+            missing = {key: body for key, body in requests.items() if key not in found}
+            _ask(missing, kept, served, reach, Ledger(f"{folder}/spending.csv"), api_key)
+        found = look_up()
+    _report([sample for samples in found.values() for sample in samples])
+    return found
+
+
+def _ask(
+    bodies: Mapping[str, Body],
+    kept: SampleReplies,
+    served: Served,
+    reach: Reach,
+    ledger: Ledger,
+    api_key: str,
+) -> None:
+    server = ModelServer(served.base_url, api_key, reach, section=reach.section, kept="Answers")
+    limits = reach.max_requests, float("inf") if reach.max_cost is None else reach.max_cost
+    prices = reach.price_input, reach.price_output
+
+    def ask_one(_: str, body: Body) -> SampleReply:
+        read = partial(read_samples, body=body, served=served, section=reach.section)
+        path = endpoint_of(body)
+        try:
+            reply = server.call(partial(server.send, "post", path, in_json(read), body=body))
+        except ServerError as error:
+            if error.code in REFUSAL_CODES:
+                n = body.get("n", 1)
+                return SampleReply([Sample("", None, None, "content_filter")] * n, "", "")
+            if TOO_LONG.search(f"{error.code} {error.said}"):
+                raise ServerError(
+                    f"{reach.section}: a prompt and its answer do not fit into the server's "
+                    f"context ({error.said}); lower prompts.few_shot or "
+                    "decoding.max_new_tokens, or serve the model with a longer one."
+                ) from None
+            raise
+        return _without(api_key, reply)
+
+    ask_at_once(
+        bodies,
+        ask_one,
+        lambda key, reply: kept.keep(key, reply, bodies[key]),
+        server=server,
+        budget=Budget(served.model, *prices, *limits, "api", f"Asking {reach.section}"),
+        ledger=ledger,
+        concurrency=reach.concurrency,
+    )
+
+
+def _without(api_key: str, reply: SampleReply) -> SampleReply:
+    """Return `reply` without the key, should a server say it; short ones are usual words."""
+
+    def hide(said: Any) -> Any:  # noqa: ANN401
+        secret = isinstance(said, str) and len(api_key) >= PIECE
+        return said.replace(api_key, "[key]") if secret else said
+
+    samples = [Sample(*map(hide, sample)) for sample in reply.samples]
+    return SampleReply(samples, hide(reply.model), hide(reply.fingerprint))
+
+
+def _report(samples: list[Sample]) -> None:
+    """Log how many answers are not whole."""
+    for n, what in (
+        (sum(sample.finish == "length" for sample in samples), "were cut as too long"),
+        (sum(sample.refused for sample in samples), "were refused"),
+        (sum(not sample.text.strip() for sample in samples), "are empty"),
+    ):
+        if n:
+            log.warning("%d of %d answers %s", n, len(samples), what)

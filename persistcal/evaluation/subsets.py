@@ -1,0 +1,262 @@
+"""Metrics on parts: of each pair of checkpoints, and group of questions."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.draws import component
+from persistcal.evaluation.evaluate import metrics_under, on_contrast_set, once, prepare
+from persistcal.evaluation.metrics import CONTRAST_METRICS, compute, names
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, PredictionsError, arrange
+from persistcal.evaluation.replicates import mean_over_seeds
+from persistcal.store.artifacts import MIN_CONTRAST, PAIRS, SUBSETS
+
+Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
+
+MOVES = {-1: "falls", 0: "stays", 1: "rises"}  # of a baseline, by the sign of its change
+
+SCOPE = 8  # its place in the rows of a group
+
+
+def metrics_of_pairs(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs = "all",
+) -> pd.DataFrame:
+    """Return the metrics of every contrast set: the table PAIRS but for model and dataset.
+
+    The contrast metrics of `evaluate` are the unweighted means of those of the pairs that are
+    kept. `distance` counts positions among the checkpoints, `size` questions; `value`,
+    conditioned by odds, is the mean over seeds, NaN where undefined.
+    """
+    answers = arrange(predictions, checkpoints)
+    rows = []
+    for pair in contrast_sets(
+        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
+    ):
+        size, part = len(pair.questions), component(pair.questions, pair.improvement)
+        place = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
+        counts = size, part.n_first, size - part.n_first, pair.kept
+        for estimator, seeds in answers.estimators.items():
+            values = {metric: np.array([np.nan]) for metric in CONTRAST_METRICS}
+            if size:
+                runs = [on_contrast_set(run, pair, part, "odds") for run in seeds]
+                values = compute(CONTRAST_METRICS, runs, once(part))
+            for metric, of_seeds in values.items():
+                rows.append((*estimator, *place, *counts, metric, of_seeds.mean()))
+    return pd.DataFrame(rows, columns=PAIRS.but("model", "dataset"))
+
+
+def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
+    """Return the contrast metrics for each number of questions that decides what is kept.
+
+    That is the table MIN_CONTRAST but for model and dataset: `min_contrast` is the size of a
+    contrast set, as between two of them nothing changes; `kept` are the pairs of that size or
+    more; `pairs` says how many of them define the metric ("1 of 3"), and `value` is their mean.
+    `chosen` tells whether the study, whose own `min_contrast` is `chosen`, keeps the same
+    pairs.
+    """
+    rows = []
+    sizes = sorted({int(size) for size in pairs["size"] if size})
+    ours = min((size for size in sizes if size >= chosen), default=None)
+    for least in sizes:
+        large = pairs[pairs["size"] >= least]
+        for series, of in large.groupby(["train_dataset", "estimator", "metric"], sort=False):
+            defined = of["value"].dropna()
+            kept = ", ".join(f"{a}–{b}" for a, b in of[["earlier", "later"]].to_numpy())
+            said = f"{len(defined)} of {len(of)}"
+            counts = of[["improvement", "regression"]].sum()
+            rows.append(
+                (*series, least, *map(int, counts), kept, said, defined.mean(), least == ours)
+            )
+    return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))
+
+
+def margins(clusters: pd.DataFrame) -> pd.Series:
+    """Return by how much each question's first candidate is more probable than its second.
+
+    `clusters` are a checkpoint's. That of a single candidate is its probability.
+    """
+    if clusters.empty:  # of a release that lacks them
+        return pd.Series(dtype=float)
+    of = clusters.set_index(["question_id", "cluster"])["probability"].unstack("cluster")
+    second = of[1].fillna(0.0) if 1 in of else 0.0
+    return of[0] - second
+
+
+def thirds(margin: NDArray[np.float64]) -> tuple[Levels, dict[int, str]]:
+    """Return the third of each margin among all that are no NaN, and what a third is called.
+
+    Equal margins are in the same third, so that thirds may differ in size, or be empty.
+    """
+    low, high = np.nanquantile(margin, [1 / 3, 2 / 3])
+    called = {0: f"low: up to {low:.3f}", 1: f"middle: up to {high:.3f}", 2: "high"}
+    return np.searchsorted([low, high], margin), called
+
+
+def metrics_of_subsets(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    pairs: Pairs,
+    margin: Mapping[str, pd.Series],
+    by_question: Mapping[str, Mapping[str, str]],
+    rated: pd.DataFrame | None = None,
+    alike: Callable[[str, str], set[str] | None] | None = None,
+) -> pd.DataFrame:
+    """Evaluate the predictions of one model and dataset on parts of the questions.
+
+    The pairs that are kept are those of all questions.
+
+    Parameters
+    ----------
+    margin : mapping of str to Series
+        By checkpoint, see `margins`; where that of any is empty, margins make no groups.
+    by_question : mapping of str to mapping of str to str
+        The group of each question, by what the groups are about, such as "category".
+    rated : DataFrame, optional
+        The columns checkpoint and question_id, and the confidence of a baseline in each
+        answer in every other column. The questions of the contrast sets for which it falls,
+        stays or rises from the earlier to the later checkpoint make a group each.
+    alike : callable, optional
+        The questions that two checkpoints answer alike, see
+        `persistcal.judge.contradictions.same_answers`: where there are any, contrast sets
+        without them make a group.
+
+    Returns
+    -------
+    DataFrame
+        Columns of the table SUBSETS: `accuracy` is that of `n_answers`; `n_contrast` questions,
+        of them `improvement` and `regression`, are over the pairs that are kept, and `flips`
+        their share of all that both checkpoints answered; `value`, conditioned by odds, is the
+        mean over seeds. In a contrast set a question is of the lower level of its two answers.
+        A group without answers has no rows. Groups of `rated` only have contrast metrics, and
+        their other numbers are of all questions.
+    """
+    answers = arrange(predictions, checkpoints)
+    chosen = choose_pairs(pairs, checkpoints)
+    sets = contrast_sets(answers.correct, min_contrast=min_contrast, pairs=chosen)
+    kept, there = [pair for pair in sets if pair.kept], answers.correct != ABSENT
+    everything = np.zeros(there.shape, int)
+    parts = [("all", everything, {0: "all"})]
+    if all(len(margin[c]) for c in checkpoints):
+        known = _margins_of(answers, checkpoints, margin)
+        parts.append(("margin", *thirds(np.where(there, known, np.nan))))
+    for by, groups in by_question.items():
+        codes, called = pd.factorize(pd.Series(answers.questions).map(groups), sort=True)
+        parts.append((by, everything + codes, dict(enumerate(called))))
+    rows = [
+        (by, called[level], *row)
+        for by, levels, called in parts
+        for level in called
+        for row in _of_level(answers, kept, levels, level)
+    ]
+    differing = (
+        [_without(pair, answers, checkpoints, alike) for pair in kept] if alike else kept
+    )
+    if any(part is not pair for part, pair in zip(differing, kept, strict=True)):
+        of_all = _of_level(answers, differing, everything, 0)
+        rows += [("answers", "that differ", *row) for row in of_all]
+    for baseline, moves in _moves(answers, checkpoints, kept, rated):
+        for move, name in MOVES.items():
+            within = [
+                pair.only(of == move)
+                for pair, of in zip(kept, moves, strict=True)
+                if (of == move).any()
+            ]
+            of_all = _of_level(answers, within, everything, 0)
+            rows += [(baseline, name, *row) for row in of_all if row[SCOPE] == "contrast"]
+    return pd.DataFrame(rows, columns=SUBSETS.schema.names)
+
+
+def _moves(
+    answers: AnswerArrays,
+    checkpoints: Sequence[str],
+    kept: Sequence[ContrastSet],
+    rated: pd.DataFrame | None,
+) -> Iterator[tuple[str, list[NDArray[np.float64]]]]:
+    """Yield each baseline, and the sign of its change on the questions of each contrast set."""
+    if rated is None:
+        return
+    for name in rated.columns.drop(["checkpoint", "question_id"]):
+        known = rated.pivot(index="checkpoint", columns="question_id", values=name)
+        table = known.reindex(index=list(checkpoints), columns=answers.questions).to_numpy()
+        changes = [
+            np.sign(table[pair.later] - table[pair.earlier])[pair.questions] for pair in kept
+        ]
+        yield str(name).replace("_", " "), changes
+
+
+def _margins_of(
+    answers: AnswerArrays, checkpoints: Sequence[str], margin: Mapping[str, pd.Series]
+) -> NDArray[np.float64]:
+    known = np.array([margin[c].reindex(answers.questions) for c in checkpoints], float)
+    if (lacking := (answers.correct != ABSENT) & np.isnan(known)).any():
+        k, q = np.argwhere(lacking)[0]
+        raise PredictionsError(
+            f"{checkpoints[k]} answered question {answers.questions[q]!r}, but no candidate of "
+            "its is there; make clusters and predictions of the same answers."
+        )
+    return known
+
+
+def _without(
+    pair: ContrastSet,
+    answers: AnswerArrays,
+    checkpoints: Sequence[str],
+    alike: Callable[[str, str], set[str] | None],
+) -> ContrastSet:
+    """Return a contrast set without the questions that its checkpoints answer alike."""
+    left_out = alike(checkpoints[pair.earlier], checkpoints[pair.later])
+    names = np.asarray(answers.questions)[pair.questions]
+    ours = ~np.isin(names, list(left_out or ()))
+    return pair if ours.all() else pair.only(ours)
+
+
+def _of_level(
+    answers: AnswerArrays, kept: Sequence[ContrastSet], levels: Levels, level: int
+) -> list[tuple]:
+    correct = np.where(levels == level, answers.correct, ABSENT)
+    n_answers = int((correct != ABSENT).sum())
+    if not n_answers:
+        return []
+    lower = [np.minimum(levels[pair.earlier], levels[pair.later]) for pair in kept]
+    within = [
+        pair.only(ours)
+        for pair, of in zip(kept, lower, strict=True)
+        for ours in [of[pair.questions] == level]
+        if ours.any()
+    ]
+    both = sum(
+        int(((answers.correct[[pair.earlier, pair.later]] != ABSENT).all(axis=0) & here).sum())
+        for pair, here in zip(kept, [of == level for of in lower], strict=True)
+    )
+    n_contrast = sum(len(pair.questions) for pair in within)
+    gained = int(sum(pair.improvement.sum() for pair in within))
+    counts = (
+        n_answers,
+        float((correct == 1).sum() / n_answers),
+        n_contrast,
+        gained,
+        n_contrast - gained,
+        n_contrast / both if both else np.nan,
+    )
+    some = (correct != ABSENT).any(axis=1)  # SmoothECE is a mean over checkpoints
+    alone = answers._replace(
+        correct=correct[some], confidence={s: c[some] for s, c in answers.confidence.items()}
+    )
+    values = metrics_under(once, prepare(alone, [], ["odds"]))
+    whole = metrics_under(once, prepare(answers, within, ["odds"]))
+    rows: list[tuple] = []
+    for scope, found in (("contrast", whole), ("full", values)):
+        for metric in names(scope):
+            of_estimators = mean_over_seeds(found["odds", scope, metric], answers)[:, 0]
+            for member, value in zip(answers.estimators, of_estimators, strict=True):
+                rows.append((*counts, *member, scope, metric, value))
+    return rows

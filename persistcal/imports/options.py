@@ -1,0 +1,328 @@
+"""Scored options that came from elsewhere: rows, each checked for itself, and their tables.
+
+Texts are kept once for each dataset and numbers alone for each checkpoint, so that hundreds of
+files need not be in memory together.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.answers.options import normalised
+from persistcal.imports.answer_checks import (
+    PLACE,
+    Needed,
+    Wanted,
+    check_ids,
+    check_known,
+    check_splits,
+    refuse_missing,
+)
+from persistcal.imports.answers import NAMES, ROUNDING, add_choice, named_rows, number_of
+from persistcal.store.artifacts import BEAMS, QUESTIONS
+from persistcal.store.files import digest
+from persistcal.store.user_files import (
+    TRUTHS,
+    UserTableError,
+    check_columns,
+    check_copy,
+    check_rows,
+    plain_text,
+    refuse,
+    texts,
+)
+
+NEEDED = (*NAMES, "question", "options", "option_logprobs", "gold")
+
+# What a normalisation needs of each option
+NEEDS = {
+    "per_token": "option_tokens",
+    "per_character": "option_characters",
+    "unconditional": "option_logprobs_unconditional",
+}
+
+OPTIONAL = (*NEEDS.values(), "correct", "version", "split")
+
+KNOWN = (*NEEDED, *OPTIONAL)
+
+LISTS = ("options", "option_logprobs", *NEEDS.values())
+
+# What a question is, which all checkpoints must agree on
+OF_QUESTION = ("question", "options", "gold", "split")
+
+TEXTS = ["place", "question_id", *OF_QUESTION]
+
+NUMBERS = ("scores", "logprob", "n_tokens", "unconditional")  # of options, in tidy rows
+
+# Least and greatest of the finite numbers of a list, and how that is said
+VALID = {
+    "option_logprobs": (-np.inf, ROUNDING, "summed log-probabilities, up to 0"),
+    "option_logprobs_unconditional": (-np.inf, ROUNDING, "summed log-probabilities, up to 0"),
+    "option_tokens": (1, np.inf, "numbers of tokens, at least 1"),
+    "option_characters": (1, np.inf, "numbers of characters, at least 1"),
+}
+
+
+def tidy_options(rows: pd.DataFrame, normalisation: str, *, file: str = "") -> pd.DataFrame:
+    """Return rows of `NEEDED` and any of `OPTIONAL` columns, each checked for itself.
+
+    `options` are tuples of different texts; of `NUMBERS` there is an array with one of each
+    option, NaN where it is not known; `place` tells the row, and its `file`.
+    """
+    unknown = f"scored options may have {', '.join(KNOWN)}; remove or rename it"
+    check_columns(list(rows.columns), NEEDED, OPTIONAL, unknown=unknown)
+    tidy = named_rows(rows, file, "question")
+    tidy["version"] = texts(rows, "version", one_line=False)
+    add_choice(tidy, rows, "split")
+    options = _options(tidy, rows["options"].tolist())
+    _add_gold(tidy, rows["gold"].tolist(), [len(of_row) for of_row in options])
+    _add_scores(tidy, rows, options, normalisation)
+    tidy["options"] = [distinct(of_row) for of_row in options]
+    if "correct" in rows:
+        _check_correct(tidy, rows["correct"].tolist())
+    return tidy
+
+
+def _options(tidy: pd.DataFrame, values: list[Any]) -> list[list[str]]:
+    shown, remedy = tidy.assign(options=values), "give a list of at least two texts"
+    wrong = [not isinstance(value, list) or len(value) < 2 for value in values]
+    check_rows(shown, wrong, "options is no list of several", "options", remedy)
+    options = [
+        [plain_text(option, "options", row, one_line=False) for option in value]
+        for row, value in enumerate(values, start=1)
+    ]
+    check_rows(shown, ["" in of for of in options], "an option is empty", "options", remedy)
+    return options
+
+
+def distinct(options: list[str]) -> tuple[str, ...]:
+    """Return texts of which later ones that are there already are numbered.
+
+    >>> distinct(["yes", "no", "yes"]), distinct(["a", "a [3]", "a"])
+    (('yes', 'no', 'yes [3]'), ('a', 'a [3]', 'a [3] [3]'))
+    """
+    found: list[str] = []
+    for number, text in enumerate(options, start=1):
+        name = text
+        while name in found or (name != text and name in options):
+            name += f" [{number}]"
+        found.append(name)
+    return tuple(found)
+
+
+def _add_gold(tidy: pd.DataFrame, values: list[Any], n_options: list[int]) -> None:
+    gold = np.array([number_of(value) for value in values])
+    wrong = ~np.isin(gold, np.arange(max(n_options))) | (gold >= n_options)
+    remedy = "give the place of the right option, counted from 0"
+    shown = tidy.assign(gold=values)
+    check_rows(shown, wrong, "gold is not the place of an option", "gold", remedy)
+    tidy["gold"] = gold.astype(int)
+
+
+def _add_scores(
+    tidy: pd.DataFrame, rows: pd.DataFrame, options: list[list[str]], normalisation: str
+) -> None:
+    def read(name: str) -> list[Any]:
+        least, greatest, remedy = VALID[name]
+        values = rows[name].tolist()
+        lists = [[number_of(x) for x in v] if isinstance(v, list) else [] for v in values]
+        shown = tidy.assign(**{name: values})
+        wrong = [
+            not all(np.isfinite(x) and least <= x <= greatest for x in numbers)
+            for numbers in lists
+        ]
+        check_rows(shown, wrong, f"{name} is not valid", name, f"give {remedy}")
+        wrong = [len(numbers) != len(of) for numbers, of in zip(lists, options, strict=True)]
+        remedy = "give a list with one number for each option"
+        check_rows(shown, wrong, f"{name} is not as long as options", name, remedy)
+        return [np.array(numbers) for numbers in lists]
+
+    given = {name for name in VALID if name in rows and rows[name].notna().any()}
+    given.add("option_logprobs")
+    column = NEEDS.get(normalisation)
+    if column and column not in {*given, "option_characters"}:
+        raise UserTableError(
+            f"decoding.normalisation is {normalisation}, but column {column!r} is missing; add "
+            "it, or choose another normalisation"
+        )
+    numbers = {name: np.concatenate(read(name)) for name in VALID if name in given}
+    n_options = [len(of_row) for of_row in options]
+    unknown = np.full(sum(n_options), np.nan)
+    tokens, unconditional = (
+        numbers.get(NEEDS[n], unknown) for n in ("per_token", "unconditional")
+    )
+    lengths = np.array([len(option) for of_row in options for option in of_row], float)
+    characters = numbers.get("option_characters", lengths)
+    logprob = numbers["option_logprobs"]
+    scores = normalised(logprob, tokens, characters, unconditional, normalisation)
+    for name, values in zip(NUMBERS, (scores, logprob, tokens, unconditional), strict=True):
+        of_rows: list[Any] = np.split(values, np.cumsum(n_options)[:-1])
+        tidy[name] = of_rows
+
+
+def _check_correct(tidy: pd.DataFrame, values: list[Any]) -> None:
+    """Refuse rows whose best option is right while the log's own score says it is wrong."""
+    best = np.array([int(np.argmax(scores)) for scores in tidy["scores"]])
+    given = np.array([value is not None and value != "" and value == value for value in values])
+    said = np.array([TRUTHS.get(str(value).strip().lower(), np.nan) for value in values])
+    shown = tidy.assign(correct=values)
+    wrong = given & np.isnan(said)
+    check_rows(shown, wrong, "correct is not valid", "correct", "give 1 or 0, or nothing")
+    what = "the score of the log is not that of its best option"
+    remedy = "the log was made with other options or another gold than it shows"
+    check_rows(shown, given & (said != (best == tidy["gold"])), what, "correct", remedy)
+
+
+class Scored(NamedTuple):
+    """The scores of a checkpoint's options, question by question; texts are elsewhere."""
+
+    questions: NDArray[np.int64]  # rows of the dataset's table
+    numbers: NDArray[np.float64]  # `NUMBERS`, a row each, of all options
+
+
+class ScoredOptions:
+    """Collects rows of `tidy_options` file by file, and checks what those of all agree on."""
+
+    def __init__(self, known: Mapping[str, Mapping[str, bool]], wanted: Wanted) -> None:
+        self._known, self._datasets = known, wanted.datasets
+        self._scored: dict[tuple[str, ...], list[Scored]] = {
+            tuple(place[name] for name in PLACE): [] for place in wanted.places
+        }
+        self._asked: dict[str, pd.DataFrame] = {}  # by dataset, with their row `number`
+        self._versions: dict[tuple[str, str], pd.Series] = {}  # by model and dataset
+
+    def add(self, rows: pd.DataFrame) -> int:
+        """Take those of `rows` that are wanted; return how many others there were."""
+        check_known(rows, known=self._known, datasets=self._datasets)
+        skipped = 0
+        for named, part in rows.groupby(PLACE, sort=False):
+            place = tuple(map(str, named))
+            if place not in self._scored:
+                skipped += len(part)
+                continue
+            model, checkpoint, dataset = place
+            if (twice := part.duplicated("question_id", keep=False)).any():
+                first = part.loc[twice, "question_id"].iloc[0]
+                raise refuse(
+                    f"question {first!r} of {dataset} is there twice at checkpoint "
+                    f"{checkpoint} of {model}",
+                    part[part["question_id"] == first],
+                    "question",
+                    "give each document once, and the log of each run as a file of its own",
+                )
+            self._check_version(part, model, dataset)
+            number = self._number(part, dataset)
+            part, number = part.iloc[np.argsort(number)], np.sort(number)
+            if any(np.isin(number, before.questions).any() for before in self._scored[place]):
+                raise UserTableError(
+                    f"{dataset} at checkpoint {checkpoint} of {model} is in an earlier file "
+                    "too, with the same questions; keep one of them"
+                )
+            numbers = np.stack([np.concatenate(part[name].tolist()) for name in NUMBERS])
+            self._scored[place].append(Scored(number, numbers))
+        return skipped
+
+    def _check_version(self, part: pd.DataFrame, model: str, dataset: str) -> None:
+        """Refuse a question of another version of the task than at an earlier checkpoint."""
+        here = part.set_index("question_id")["version"]
+        before = self._versions.setdefault((model, dataset), here)
+        both = here.index.intersection(before.index)
+        differs = here.loc[both].to_numpy() != before.loc[both].to_numpy()
+        if differs.any():
+            raise refuse(
+                f"{dataset} comes in two versions, which cannot be compared: prompts or "
+                f"settings of {differs.sum()} questions differ between checkpoints of {model}",
+                part[part["question_id"].isin(both[differs])],
+                "question_id",
+                "take all logs from one version of the task",
+            )
+        self._versions[model, dataset] = pd.concat([before, here.drop(both)])
+
+    def _number(self, part: pd.DataFrame, dataset: str) -> NDArray[np.int64]:
+        """Return the places of questions in their dataset, which gets those that are new."""
+        asked = self._asked.get(dataset)
+        if asked is None:
+            asked = part[[*TEXTS, "version"]].reset_index(drop=True)
+        elif not (new := part[~part["question_id"].isin(asked["question_id"])]).empty:
+            asked = pd.concat([asked, new[[*TEXTS, "version"]]], ignore_index=True)
+        self._asked[dataset] = asked
+        number = pd.Index(asked["question_id"]).get_indexer(part["question_id"])
+        there = asked.iloc[number]
+        for name in OF_QUESTION:
+            differs = part[name].to_numpy(object) != there[name].to_numpy(object)
+            if differs.any():
+                first, other = part[differs].iloc[0], there[differs].iloc[0]
+                raise refuse(
+                    f"{name} of {differs.sum()} questions of {dataset} differs between "
+                    f"checkpoints, the first is {first['question_id']!r}, of which "
+                    f"{other['place']} says {other[name]}",
+                    part[differs],
+                    name,
+                    "a question has one at all checkpoints; give another question another id",
+                )
+        return number
+
+    def check(self, needed: Needed) -> None:
+        """Refuse what is not enough, or there twice, now that all files are there."""
+        refuse_missing([place for place, parts in self._scored.items() if not parts])
+        for dataset, asked in self._asked.items():
+            check_ids(asked, dataset, "documents", ["question", "options", "version"])
+        seen: dict[tuple[str, str, str], str] = {}
+        for (model, checkpoint, dataset), parts in self._scored.items():
+            asked = self._asked[dataset]
+            there = np.zeros(len(asked), bool)
+            there[np.concatenate([part.questions for part in parts])] = True
+            splits = set(asked.loc[there, "split"])
+            if (lacking := ~there & asked["split"].isin(splits)).any():
+                raise refuse(
+                    f"model {model}, checkpoint {checkpoint} has no scores of {lacking.sum()} "
+                    f"questions of {dataset} that others have",
+                    asked[lacking],
+                    "question_id",
+                    "all checkpoints are asked the same questions; add their rows",
+                )
+            what = f"scores of model {model}, checkpoint {checkpoint} on"
+            check_splits(splits, needed[model][checkpoint], what, dataset)
+            content = digest([array.tobytes() for part in parts for array in part])
+            other = seen.setdefault((model, dataset, content), checkpoint)
+            check_copy(f"scores on {dataset}", model, checkpoint, other, self._known[model])
+
+    def questions(self) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+        """Yield the table QUESTIONS of each dataset, and which it is."""
+        for dataset, asked in self._asked.items():
+            right = [[of[i]] for of, i in zip(asked["options"], asked["gold"], strict=True)]
+            table = asked.assign(
+                index=np.arange(len(asked)),
+                references=pd.Series(right, dtype=object),
+                options=asked["options"].map(list),
+                any_of=False,
+                category="",
+                excluded=False,
+                truths=None,
+            )
+            yield {"dataset": dataset}, table[QUESTIONS.schema.names]
+
+    def scored(self) -> Iterator[tuple[dict[str, str], pd.DataFrame, NDArray[np.float64]]]:
+        """Yield each wanted place, with the table BEAMS of its options and their scores."""
+        for place, parts in self._scored.items():
+            asked = self._asked[place[-1]]
+            questions = np.concatenate([part.questions for part in parts])
+            options = asked["options"].iloc[questions]
+            n_options = options.map(len).to_numpy()
+            scores, logprob, n_tokens, unconditional = np.hstack([of.numbers for of in parts])
+            table = pd.DataFrame(
+                {
+                    "question_id": asked["question_id"].iloc[questions.repeat(n_options)],
+                    "beam": np.concatenate([np.arange(n) for n in n_options]),
+                    "text": [text for of_row in options for text in of_row],
+                    "logprob": logprob,
+                    "n_tokens": n_tokens,
+                    "entropy": np.nan,
+                    "stated": None,
+                    "unconditional": unconditional,
+                }
+            ).reset_index(drop=True)
+            yield dict(zip(PLACE, place, strict=True)), table[BEAMS.schema.names], scores

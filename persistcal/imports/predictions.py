@@ -1,0 +1,242 @@
+"""Collect a user's predictions batch by batch, and refuse rows that are wrong, or disagree.
+
+Whether estimators fit together is checked by `persistcal.evaluation.predictions`.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from persistcal.evaluation.predictions import partly_shared, spelling_error
+from persistcal.store import user_files
+from persistcal.store.artifacts import ANSWERS
+from persistcal.store.user_files import TRUTHS, UserTableError, check_copy, refuse, round_narrow
+
+log = logging.getLogger(__name__)
+
+NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
+
+OPTIONAL = ("train_dataset",)  # the dataset itself where it is not given
+
+KNOWN = (*NAMES, "seed", "confidence", "correct")
+
+
+def check_columns(columns: Sequence[str]) -> None:
+    """Refuse a file that lacks a column or has one that is not known."""
+    needed = [name for name in KNOWN if name not in OPTIONAL]
+    unknown = f"predictions may hold only {', '.join(KNOWN)}"
+    user_files.check_columns(columns, needed, OPTIONAL, unknown=unknown)
+
+
+def collect_rows(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    checkpoints: Mapping[str, Collection[str]] | None = None,
+    datasets: Collection[str] = (),
+) -> pd.DataFrame:
+    """Return the rows that a study asks for (without `checkpoints` all), in some 50 bytes each.
+
+    `NAMES` become categories; `row` is the number of a row in the file, from 1, the heading not
+    counted. The log says how many are left out.
+    """
+    places: dict[str, dict[str, int]] = {name: {} for name in NAMES}
+    parts: list[dict[str, NDArray[Any]]] = []
+    skipped: Counter[tuple[str, str]] = Counter()
+    first = 1
+    for batch in batches:
+        for field in batch.schema:
+            if pa.types.is_nested(field.type):
+                raise UserTableError(
+                    f"column {field.name!r} holds a {field.type} in each row; give one value"
+                )
+        codes = {name: _codes(batch, name, places[name]) for name in NAMES}
+        row = np.arange(first, first + len(batch))
+        first += len(batch)
+        for name in NAMES:
+            _check(codes[name] < 0, row, [""] * 3, f"{name} is empty", "fill it in")
+        wanted = np.ones(len(row), dtype=bool)
+        if checkpoints is not None:
+            wanted = _wanted(codes, places, checkpoints, datasets, skipped)
+        part: dict[str, NDArray[Any]] = {name: codes[name][wanted] for name in NAMES}
+        numbers = _numbers(batch.filter(pa.array(wanted)), row[wanted])
+        parts.append(part | {"row": row[wanted], **numbers})
+    for (kind, name), count in skipped.items():
+        log.warning("Skipped %d rows of %s %r, which is not in the study", count, kind, name)
+    if not sum(len(part["row"]) for part in parts):
+        if checkpoints is None:
+            raise UserTableError("holds no row; give one for each answer")
+        raise UserTableError(
+            f"no row belongs to the study's models ({', '.join(checkpoints)}), their "
+            f"evaluation checkpoints and its datasets ({', '.join(datasets)})"
+        )
+    frame: dict[str, Any] = {}
+    for name in list(parts[0]):
+        column = np.concatenate([part.pop(name) for part in parts])  # frees the parts
+        if name in places:
+            frame[name] = pd.Categorical.from_codes(column, pd.Index(list(places[name])))
+        else:
+            frame[name] = column
+    kind = batch.schema.field("confidence").type
+    if pa.types.is_floating(kind):  # as batches have it, before they became numbers of float64
+        stored = frame["confidence"].astype(kind.to_pandas_dtype())
+        frame["confidence"] = round_narrow(stored, "confidence")
+    return pd.DataFrame(frame, copy=False)
+
+
+def _codes(batch: pa.RecordBatch, name: str, places: dict[str, int]) -> NDArray[np.int32]:
+    """Return the place of each word among those seen so far; -1 where there is none."""
+    # A training dataset that is not given is the dataset.
+    column = batch.column(name if name in batch.schema.names else "dataset")
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    words = column.dictionary.cast(pa.string()).to_pylist()
+    of_word = [places.setdefault(word, len(places)) if word else -1 for word in words]
+    indices = pc.fill_null(column.indices.cast(pa.int64()), len(words))
+    return np.array([*of_word, -1], dtype=np.int32)[indices.to_numpy(zero_copy_only=False)]
+
+
+def _wanted(
+    codes: Mapping[str, NDArray[np.int32]],
+    places: Mapping[str, Mapping[str, int]],
+    checkpoints: Mapping[str, Collection[str]],
+    datasets: Collection[str],
+    skipped: Counter[tuple[str, str]],
+) -> NDArray[np.bool_]:
+    """Return which rows belong to the study, and count the other ones in `skipped`."""
+
+    def among(name: str, allowed: Collection[str]) -> NDArray[np.bool_]:
+        return np.isin(codes[name], [places[name].get(word, -1) for word in allowed])
+
+    of_models = [among("model", [m]) & among("checkpoint", c) for m, c in checkpoints.items()]
+    wanted = np.ones(len(codes["model"]), dtype=bool)
+    for name, belongs in (
+        ("model", among("model", checkpoints)),
+        ("dataset", among("dataset", datasets)),
+        ("checkpoint", np.any(of_models, axis=0)),
+    ):
+        words = list(places[name])
+        others = np.unique(codes[name][wanted & ~belongs], return_counts=True)
+        skipped.update({(name, words[code]): int(n) for code, n in zip(*others, strict=True)})
+        wanted &= belongs
+    return wanted
+
+
+def _numbers(batch: pa.RecordBatch, row: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Return the checked numbers and labels of a batch whose rows have the numbers `row`."""
+    seed, confidence = (_floats(batch.column(name)) for name in ("seed", "confidence"))
+    label = batch.column("correct")
+    if pa.types.is_floating(label.type) or pa.types.is_integer(label.type):
+        correct = _floats(label)
+    else:
+        words: dict[str, int] = {}
+        codes = _codes(batch, "correct", words)
+        values = [TRUTHS.get(word.strip().lower(), np.nan) for word in words]
+        correct = np.array([*values, np.nan])[codes]
+    for name, wrong, remedy in (
+        ("seed", ~((seed == np.floor(seed)) & (np.abs(seed) < 2**53)), "give a whole number"),
+        ("confidence", ~((confidence >= 0) & (confidence <= 1)), "give a number in [0, 1]"),
+        ("correct", ~((correct == 0) | (correct == 1)), "give 0 or 1"),
+    ):
+        values = batch.column(name).filter(pa.array(wrong))[:3].to_pylist()
+        _check(wrong, row, values, f"{name} is not valid", remedy)
+    return {
+        "seed": seed.astype(np.int64),
+        "confidence": confidence,
+        "correct": correct.astype(bool),
+    }
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    """Return a column as numbers, NaN for what is none."""
+    try:
+        numbers = column.cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pd.to_numeric(column.to_pandas().astype(str), errors="coerce").to_numpy(float)
+    return numbers.to_numpy(zero_copy_only=False)
+
+
+def _check(
+    wrong: NDArray[np.bool_],
+    row: NDArray[np.int64],
+    values: Sequence[object],
+    what: str,
+    remedy: str,
+) -> None:
+    """Refuse rows that are wrong, with the first of their `values`."""
+    if wrong.any():
+        places = [f"row {number}" for number in row[wrong][:3]]
+        shown = pd.DataFrame({"place": places, "value": values[: len(places)]}, dtype=object)
+        raise refuse(what, shown, "value", remedy)
+
+
+def check_predictions(
+    rows: pd.DataFrame, datasets: Iterable[str], checkpoints: Mapping[str, Mapping[str, bool]]
+) -> None:
+    """Refuse rows of a model and dataset that cannot all be right together.
+
+    There are some, each is there once, and the predictions of two checkpoints differ unless
+    `checkpoints` says of one that it may equal another.
+    """
+    for model, dataset in product(checkpoints, datasets):
+        chosen = rows[(rows["model"] == model) & (rows["dataset"] == dataset)]
+        if chosen.empty:
+            raise UserTableError(
+                f"no row is of model {model!r} and dataset {dataset!r}; add them, or take "
+                "the model or the dataset out of the study"
+            )
+        _check_repeated(chosen)
+        _check_distinct(chosen, model, checkpoints[model])
+        by_checkpoint = chosen.groupby("checkpoint", sort=False, observed=True)["question_id"]
+        if partly := partly_shared({str(c): ids for c, ids in by_checkpoint}):
+            log.warning("%s, %s: %s", model, dataset, partly)
+
+
+def _check_repeated(rows: pd.DataFrame) -> None:
+    key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
+    if (twice := rows.duplicated(key)).any():
+        again = rows[twice].iloc[0]
+        same = (rows[key] == again[key]).all(axis=1)
+        numbers = " and ".join(str(row) for row in rows.loc[same, "row"])
+        raise UserTableError(
+            f"{twice.sum()} rows repeat another: rows {numbers} are both of "
+            f"{', '.join(f'{name} {again[name]}' for name in key)}; keep one"
+        )
+
+
+def check_spelling(rows: pd.DataFrame) -> None:
+    """Refuse question ids that differ in spelling between checkpoints or models."""
+    for dataset, part in rows.groupby("dataset", sort=False, observed=True):
+        if error := spelling_error(part):
+            raise UserTableError(f"{dataset}: {error}")
+
+
+def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, bool]) -> None:
+    content = ["question_id", "train_dataset", "estimator", "seed", "confidence", "correct"]
+    hashes = pd.util.hash_pandas_object(rows[content], index=False)  # summed, in any order
+    sums = hashes.groupby(rows["checkpoint"], observed=True, sort=False).agg(["sum", "size"])
+    first: dict[tuple[int, int], str] = {}
+    for checkpoint, total, n in sums.itertuples():
+        other = first.setdefault((total, n), checkpoint)
+        if other != checkpoint:
+            row = rows.loc[rows["checkpoint"] == checkpoint, "row"].iloc[0]
+            seen = f" (from row {row})"
+            check_copy("predictions", model, checkpoint, other, may_be_equal, seen=seen)
+
+
+def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the table ANSWERS of imported predictions, without texts and probabilities.
+
+    Every estimator has the same answers (evaluation refuses anything else), so those of
+    the first one count.
+    """
+    answers = predictions.drop_duplicates([*ANSWERS.about, "question_id"])
+    answers = answers.assign(split="test", answer=None, probability=float("nan"))
+    return answers[[*ANSWERS.about, *ANSWERS.schema.names]]

@@ -1,0 +1,471 @@
+"""The authors' released records as this project's tables."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from persistcal.confidence.calibration import calibrate
+from persistcal.imports.predictions import imported_answers
+from persistcal.imports.release_files import (
+    NO_ANSWER,
+    UNKNOWN,
+    Flags,
+    Floats,
+    ReleasedAnswers,
+    ReleaseError,
+    Span,
+    Tree,
+    model_folder,
+    question_id,
+    read_candidates,
+    read_confidences,
+)
+from persistcal.store import artifacts
+from persistcal.store.artifacts import PREDICTIONS, QUESTIONS, SCORES
+
+SURROGATE = "pred_confs_surrogate"
+
+ORDINARY = "pred_confs"
+
+# Estimators of adapters: the checkpoints trained on, and how the configuration's name ends.
+ADAPTERS = {
+    "non_oracle": ("earlier", "_ncand2"),
+    "non_oracle_1answer": ("earlier", ""),
+    "non_oracle_single": ("last_earlier", "_ncand2"),
+    "non_oracle_single_1answer": ("last_earlier", ""),
+    "oracle": ("evaluation", "_ncand2"),
+    "oracle_1answer": ("evaluation", ""),
+    "oracle_respective": ("own", "_ncand2"),
+    "oracle_respective_1answer": ("own", ""),
+}
+
+ABLATIONS = {
+    "oracle_single_data": ("evaluation", "_ncand2_onedata"),
+    "oracle_pooled_data": ("own", "_ncand2_pooldata"),
+}
+
+TRANSFERS = ("transfer", "transfer_random")
+
+# Blacklisted questions are a few in thousands; more of them means a damaged file.
+MAX_LEFT_OUT = 0.05
+
+Key = tuple[str, str]  # checkpoint and split
+
+
+class Model(NamedTuple):
+    """A model: its Hub repo, and revisions by checkpoint in order of training."""
+
+    repo: str
+    earlier: Mapping[str, str]
+    evaluation: Mapping[str, str]
+
+    @property
+    def revisions(self) -> dict[str, str]:
+        """Revisions of all checkpoints."""
+        return {**self.earlier, **self.evaluation}
+
+
+class Dataset(NamedTuple):
+    """A dataset: canonical indices of its splits, and the training sets if not its own."""
+
+    name: str
+    test: Span
+    train: Span | None = None
+    train_datasets: Sequence[str] = ()
+
+    @property
+    def splits(self) -> dict[str, Span]:
+        """Spans of the splits that the dataset has."""
+        spans = {"train": self.train, "test": self.test}
+        return {split: (span[0], span[1]) for split, span in spans.items() if span}
+
+
+class Run(NamedTuple):
+    """One run of an estimator; `trained_on` tells apart the adapters of a transfer matrix."""
+
+    estimator: str
+    train_dataset: str
+    seed: int
+    trained_on: str = ""
+
+
+class Source(NamedTuple):
+    """Where a run's confidences in the answers of `checkpoint` lie."""
+
+    run: Run
+    checkpoint: str
+    split: str
+    folder: str
+    prefix: str
+
+
+class Estimates(NamedTuple):
+    """All that the release estimates about one model on one dataset."""
+
+    model: Model
+    dataset: Dataset
+    answers: Mapping[Key, ReleasedAnswers]
+    # By run and split: those of each checkpoint whose files are all there
+    confidences: dict[tuple[Run, str], dict[str, Floats]]
+    left_out: dict[str, Flags]  # by split, questions that were answered, without a confidence
+    missing: list[tuple[str, str, str]]  # estimator, checkpoint and path of absent files
+
+
+def _adapter(
+    model: Model, train_dataset: str, revisions: Iterable[str], ending: str, seed: int
+) -> str:
+    """Return the folder of an adapter's confidences."""
+    return (
+        f"{train_dataset}/{model_folder(model.repo)}/{'_'.join(revisions)}/"
+        f"confidence_lora_{train_dataset}_acc_lr2e-4_bs16_5k{ending}/seed{seed}/epoch1"
+    )
+
+
+def _evaluated(
+    model: Model,
+    name: str,
+    train_dataset: str,
+    adapters: Mapping[str, tuple[str, str]],
+    seeds: Sequence[int],
+) -> Iterator[Source]:
+    """Yield the sources of adapters at the evaluation checkpoints."""
+    joint = {
+        "earlier": list(model.earlier.values()),
+        "last_earlier": list(model.earlier.values())[-1:],
+        "evaluation": list(model.evaluation.values()),
+    }
+    for estimator, (trained_on, ending) in adapters.items():
+        for seed in seeds:
+            for checkpoint, revision in model.evaluation.items():
+                revisions = [revision] if trained_on == "own" else joint[trained_on]
+                folder = _adapter(model, train_dataset, revisions, ending, seed)
+                run = Run(estimator, train_dataset, seed)
+                yield Source(run, checkpoint, "test", folder, f"{ORDINARY}_{name}_{revision}")
+
+
+def _ablated(tree: Tree, model: Model, name: str, seeds: Sequence[int]) -> Iterator[Source]:
+    """Yield the sources that involve the last earlier checkpoint's weights or answers."""
+    last, last_revision = list(model.earlier.items())[-1]
+    own = f"{name}/{model_folder(model.repo)}/sc_surrogate/{last_revision}"
+    for checkpoint, revision in model.evaluation.items():
+        run = Run("self_consistency_surrogate", name, 0)
+        prefix = f"pred_confs_sc_surrogate_{name}_{revision}"
+        yield Source(run, checkpoint, "test", own, prefix)
+    for seed in seeds:
+        folder = _adapter(model, name, model.earlier.values(), "_ncand2", seed)
+        for checkpoint, revision in model.evaluation.items():
+            run = Run("non_oracle_surrogate", name, seed)
+            yield Source(run, checkpoint, "test", folder, f"{SURROGATE}_{name}_{revision}")
+        # The last earlier checkpoint is its own surrogate: the authors kept one of the two.
+        kinds = [
+            kind
+            for kind in (SURROGATE, ORDINARY)
+            if tree.has_any(folder, f"{kind}_{name}_{last_revision}")
+        ]
+        prefix = f"{(kinds or [ORDINARY])[0]}_{name}_{last_revision}"
+        yield Source(Run("non_oracle_copy", name, seed), last, "test", folder, prefix)
+
+
+def _gcm(model: Model, name: str) -> Iterator[Source]:
+    """Yield the sources of GCM, and of what its calibrator is fitted on."""
+    folder = f"{name}/{model_folder(model.repo)}/gcm/GCM-Qwen3-8B-TriviaQA"
+    for estimator, split, revisions in (
+        ("gcm", "test", model.evaluation),
+        ("gcm_posthoc", "train", model.earlier),
+    ):
+        for checkpoint, revision in revisions.items():
+            prefix = f"pred_confs_gcm_{name}_{revision}"
+            yield Source(Run(estimator, name, 0), checkpoint, split, folder, prefix)
+
+
+def _transfers(model: Model, name: str, seed: int) -> Iterator[Source]:
+    """Yield the sources of both transfer matrices: every adapter at every checkpoint."""
+    single = [(checkpoint,) for checkpoint in model.revisions]
+    matrices = zip(TRANSFERS, (single, pairwise(model.revisions)), strict=True)
+    for (recipe, sets), ending in zip(matrices, ("", "_ncand2_random"), strict=True):
+        for trained_on in sets:
+            revisions = [model.revisions[checkpoint] for checkpoint in trained_on]
+            folder = _adapter(model, name, revisions, ending, seed)
+            run = Run(recipe, name, seed, "+".join(trained_on))
+            for checkpoint, revision in model.revisions.items():
+                yield Source(run, checkpoint, "test", folder, f"{ORDINARY}_{name}_{revision}")
+
+
+def sources(
+    tree: Tree, model: Model, dataset: Dataset, seeds: Sequence[int]
+) -> Iterator[Source]:
+    """Yield where each estimator's confidences for a dataset should be.
+
+    A dataset without a train split of its own has only the adapters trained elsewhere.
+    """
+    name = dataset.name
+    for train_dataset in dataset.train_datasets or [name]:
+        yield from _evaluated(model, name, train_dataset, ADAPTERS, seeds)
+    if not dataset.train_datasets:
+        yield from _evaluated(model, name, name, ABLATIONS, seeds)
+        yield from _ablated(tree, model, name, seeds)
+        yield from _gcm(model, name)
+        yield from _transfers(model, name, seeds[0])
+
+
+def read_estimates(
+    tree: Tree,
+    model: Model,
+    dataset: Dataset,
+    answers: Mapping[Key, ReleasedAnswers],
+    *,
+    seeds: Sequence[int],
+) -> Estimates:
+    """Read all that the release estimates about `model` on `dataset`.
+
+    Labels that judge.pt does not hold are filled into `answers` from the confidence files;
+    the first of `seeds` is that of the transfer matrices.
+    """
+    no_question = {
+        split: np.zeros(end - begin, bool) for split, (begin, end) in dataset.splits.items()
+    }
+    estimates = Estimates(model, dataset, answers, {}, no_question, [])
+    for source in sources(tree, model, dataset, seeds):
+        run, checkpoint, split = source.run, source.checkpoint, source.split
+        span, label = dataset.splits[split], answers[checkpoint, split].label
+        read = read_confidences(tree, source.folder, source.prefix, span, label)
+        filled = (label == UNKNOWN) & (read.label != UNKNOWN) & (read.label != NO_ANSWER)
+        label[filled] = read.label[filled]
+        left_out = np.isnan(read.confidence) & (read.label != UNKNOWN) & (label > 0)
+        n_left_out, n_answered = left_out.sum(), (label > 0).sum()
+        if n_left_out > MAX_LEFT_OUT * n_answered:
+            raise ReleaseError(
+                f"{tree.named(source.folder)}/{source.prefix}_*.pt: no confidence for "
+                f"{n_left_out} of {n_answered} answered questions, the first of them "
+                f"{span[0] + int(left_out.argmax())}; download the release again."
+            )
+        estimates.left_out[split][left_out] = True
+        estimates.missing.extend((run.estimator, checkpoint, path) for path in read.missing)
+        of_run = estimates.confidences.setdefault((run, split), {})
+        if not read.missing:
+            of_run[checkpoint] = read.confidence
+    answered = any((of.label != UNKNOWN).any() for of in answers.values())
+    if not answered and not any(estimates.confidences.values()):
+        raise ReleaseError(
+            f"{tree.named(dataset.name)}/{model_folder(model.repo)}: the release holds nothing "
+            f"about {model.repo} on {dataset.name}; check the model's repo and the dataset's "
+            "name, or leave them out of the study."
+        )
+    return estimates
+
+
+log = logging.getLogger(__name__)
+
+# A table, what it is about, and its rows
+Made = tuple[artifacts.Table, dict[str, str], pd.DataFrame]
+
+Confidence = Mapping[str, Floats]  # by checkpoint
+
+
+def release_tables(
+    tree: Tree,
+    *,
+    models: Mapping[str, Mapping[str, Any]],
+    datasets: Mapping[str, Mapping[str, Any]],
+    recipes: Sequence[str],
+    seeds: Sequence[int],
+    posthoc: Mapping[str, str],
+) -> Iterator[Made]:
+    """Yield all tables about `models` and `datasets`, those of absent files at the end.
+
+    All together would take gigabytes. `posthoc` says how each estimator is calibrated that
+    is fitted here, `recipes` which transfer matrices there are.
+    """
+    missing: list[tuple[str, ...]] = []
+    for name, described in datasets.items():
+        dataset = Dataset(name, **described)
+        estimated: dict[str, Estimates] = {}
+        for key, about in models.items():
+            model, place = Model(**about), {"model": key, "dataset": name}
+            answers: dict[tuple[str, str], ReleasedAnswers] = {}
+            for checkpoint, revision in model.revisions.items():
+                read = read_candidates(tree, name, model.repo, revision, dataset.splits)
+                here = {**place, "checkpoint": checkpoint}
+                yield artifacts.BEAMS, here, read.beams
+                yield artifacts.CLUSTERS, here, read.clusters
+                yield artifacts.LABELS, here, read.labels
+                answers |= {(checkpoint, split): a for split, a in read.answers.items()}
+                missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
+            estimated[key] = read_estimates(tree, model, dataset, answers, seeds=seeds)
+            missing += [(key, name, *row) for row in estimated[key].missing]
+        excluded = find_excluded(dataset, list(estimated.values()))
+        yield QUESTIONS, {"dataset": name}, questions(dataset, excluded)
+        for key, estimates in estimated.items():
+            place = {"model": key, "dataset": name}
+            rows = predictions(estimates, excluded, posthoc)
+            yield PREDICTIONS, place, rows
+            every = imported_answers(rows.assign(**place))
+            for checkpoint in estimates.model.evaluation:
+                of_checkpoint = every[every["checkpoint"] == checkpoint]
+                yield artifacts.ANSWERS, {**place, "checkpoint": checkpoint}, of_checkpoint
+            for checkpoint in estimates.model.revisions:
+                rows = transfer_scores(checkpoint, estimates, excluded)
+                here = {**place, "checkpoint": checkpoint, "answers": "transfer"}
+                for recipe in recipes:
+                    yield SCORES, {**here, "recipe": recipe}, rows[rows["recipe"] == recipe]
+    if missing:
+        log.warning("The archive lacks %d files: see missing.csv", len(missing))
+    yield artifacts.MISSING, {}, pd.DataFrame(missing, columns=artifacts.MISSING.schema.names)
+
+
+def find_excluded(dataset: Dataset, models: Sequence[Estimates]) -> dict[str, Flags]:
+    """Return by split which questions the authors left out of training and metrics.
+
+    The release has no question texts, so they are known by what was done to them:
+    some confidence file leaves them out although they were answered, or they have
+    no candidates at any checkpoint of any of the `models`.
+    """
+    excluded = {}
+    for split, (begin, end) in dataset.splits.items():
+        left_out, skipped, asked = np.zeros((3, end - begin), bool)
+        for estimates in models:
+            left_out |= estimates.left_out[split]
+            for (_, of_split), answers in estimates.answers.items():
+                if of_split == split:
+                    skipped |= answers.skipped
+                    asked |= ~answers.skipped & (answers.label != UNKNOWN)
+        excluded[split] = left_out | (skipped & ~asked)
+    return excluded
+
+
+def questions(dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
+    """Return the table QUESTIONS of a dataset, its texts and references empty."""
+    parts = []
+    for split, (begin, end) in dataset.splits.items():
+        index = range(begin, end)
+        part = pd.DataFrame({"question_id": [question_id(dataset.name, i) for i in index]})
+        part = part.assign(index=index, split=split, question="", any_of=False, category="")
+        part["references"] = [[] for _ in index]
+        unknown = dict.fromkeys(("options", "gold", "truths"))
+        parts.append(part.assign(excluded=excluded[split], **unknown))
+    return pd.concat(parts, ignore_index=True)[QUESTIONS.schema.names]
+
+
+def _copied(source: Floats, model: Model) -> Confidence:
+    """Give one confidence to every evaluation checkpoint.
+
+    It is 0 where there was no answer: no probability is on any.
+    """
+    return {checkpoint: np.nan_to_num(source) for checkpoint in model.evaluation}
+
+
+def _calibrated(
+    estimates: Estimates, confidence: Confidence, train: Confidence, flags: Flags, method: str
+) -> Confidence:
+    """Calibrate `confidence` by `method` on the earlier checkpoints' train answers.
+
+    Nothing is returned unless all of those answers and their confidences are known.
+    """
+    stated, correct = [], []
+    for checkpoint in estimates.model.earlier:
+        label = estimates.answers[checkpoint, "train"].label
+        fit = (label > 0) & ~flags
+        if checkpoint not in train or (label == UNKNOWN).any():
+            return {}
+        stated.append(train[checkpoint][fit])
+        correct.append(label[fit] == 1)
+    known = np.concatenate(stated), np.concatenate(correct)
+    if not known[0].size or np.isnan(known[0]).any():
+        return {}
+    return {c: calibrate(method, *known, p) for c, p in confidence.items()}
+
+
+def _from_candidates(
+    estimates: Estimates, excluded: Mapping[str, Flags], posthoc: Mapping[str, str]
+) -> dict[Run, Confidence]:
+    """Return the estimators that have no files of their own."""
+    model, name, answers = estimates.model, estimates.dataset.name, estimates.answers
+    certainty = {c: answers[c, "test"].confidence for c in model.evaluation}
+    runs: dict[Run, Confidence] = {Run("self_consistency", name, 0): certainty}
+    if (last_time := len(model.evaluation) - 1) > 0:
+        runs[Run("end_correct", name, 0)] = {
+            checkpoint: np.full(len(excluded["test"]), time / last_time)
+            for time, checkpoint in enumerate(model.evaluation)
+        }
+    if model.earlier:
+        last = answers[list(model.earlier)[-1], "test"]
+        if not (last.label == UNKNOWN).any():
+            runs[Run("self_consistency_copy", name, 0)] = _copied(last.confidence, model)
+    run = Run("self_consistency_posthoc", name, 0)
+    if model.earlier and "train" in excluded and run.estimator in posthoc:
+        train = {c: answers[c, "train"].confidence for c in model.earlier}
+        how = excluded["train"], posthoc[run.estimator]
+        runs[run] = _calibrated(estimates, certainty, train, *how)
+    return runs
+
+
+def _from_files(
+    estimates: Estimates, excluded: Mapping[str, Flags], posthoc: Mapping[str, str]
+) -> dict[Run, Confidence]:
+    """Return the estimators whose confidences are files."""
+    runs: dict[Run, Confidence] = {}
+    for (run, split), confidence in estimates.confidences.items():
+        if run.estimator in TRANSFERS:
+            continue
+        if split == "train":
+            if run.estimator in posthoc:
+                gcm = estimates.confidences.get((run._replace(estimator="gcm"), "test"), {})
+                how = excluded["train"], posthoc[run.estimator]
+                runs[run] = _calibrated(estimates, gcm, confidence, *how)
+        elif run.estimator == "non_oracle_copy":
+            of_last = next(iter(confidence.values()), None)
+            runs[run] = {} if of_last is None else _copied(of_last, estimates.model)
+        else:
+            runs[run] = confidence
+    return runs
+
+
+def predictions(
+    estimates: Estimates, excluded: Mapping[str, Flags], posthoc: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return the table PREDICTIONS of one model on one dataset.
+
+    It holds the runs that have a confidence in every answer of every evaluation checkpoint,
+    which is what evaluation needs; it is empty when the answers of one of them are not known.
+    """
+    labels = {c: estimates.answers[c, "test"].label for c in estimates.model.evaluation}
+    answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}
+    runs = _from_candidates(estimates, excluded, posthoc)
+    runs |= _from_files(estimates, excluded, posthoc)
+    parts = []
+    for run, confidence in sorted(runs.items()):
+        if not all(c in confidence and asked.any() for c, asked in answered.items()):
+            continue
+        if any(np.isnan(confidence[c][asked]).any() for c, asked in answered.items()):
+            continue
+        for checkpoint, asked in answered.items():
+            rows = _rows(estimates.dataset, run, confidence[checkpoint], asked)
+            correct = labels[checkpoint][asked] == 1
+            rows = rows.assign(checkpoint=checkpoint, estimator=run.estimator, correct=correct)
+            parts.append(rows[PREDICTIONS.schema.names])
+    return pd.concat(parts, ignore_index=True) if parts else artifacts.empty(PREDICTIONS)
+
+
+def transfer_scores(
+    checkpoint: str, estimates: Estimates, excluded: Mapping[str, Flags]
+) -> pd.DataFrame:
+    """Return the table SCORES of `checkpoint`: its column of both transfer matrices."""
+    asked = (estimates.answers[checkpoint, "test"].label > 0) & ~excluded["test"]
+    parts = []
+    for (run, _), confidence in estimates.confidences.items():
+        if run.estimator in TRANSFERS and checkpoint in confidence:
+            rows = _rows(estimates.dataset, run, confidence[checkpoint], asked)
+            rows = rows.assign(answers_of=checkpoint, recipe=run.estimator)
+            parts.append(rows.assign(trained_on=run.trained_on)[SCORES.schema.names])
+    return pd.concat(parts, ignore_index=True) if parts else artifacts.empty(SCORES)
+
+
+def _rows(dataset: Dataset, run: Run, confidence: Floats, asked: Flags) -> pd.DataFrame:
+    """Return a run's confidences in the answers to the test questions that were `asked`."""
+    ids = np.array([question_id(dataset.name, i) for i in range(*dataset.test)], object)
+    rows = pd.DataFrame({"question_id": ids[asked], "confidence": confidence[asked]})
+    return rows.assign(train_dataset=run.train_dataset, seed=run.seed)

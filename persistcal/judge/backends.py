@@ -1,0 +1,107 @@
+"""Ways to send prompts to a judge: one by one, or in batches."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from functools import partial
+
+from persistcal.judge.backends import Replies, Reply, check_labelled, no_labels, read_reply
+from persistcal.judge.batch import WAITING, ask_in_batches
+from persistcal.judge.prompt import JudgeSettings, asked_together
+from persistcal.questions.labels import (
+    JudgeError,
+)
+from persistcal.server.client import (
+    REFUSAL_CODES,
+    ModelServer,
+    ServerError,
+    UnreadableError,
+    in_json,
+)
+from persistcal.server.spending import Body, ask_at_once, endpoint_of
+from persistcal.store.replies import Ledger, alone
+
+log = logging.getLogger(__name__)
+
+
+def ask(bodies: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
+    """Have `bodies`, requests by key, judged, and what came back kept in `folder`."""
+    server = ModelServer(settings.base_url, api_key, settings, section="judge", kept="Labels")
+    if settings.backend == "openai":
+        _ask_one_by_one(server, bodies, folder, settings)
+    elif settings.backend == "openai_batch":
+        ask_in_batches(server, bodies, folder, settings)
+    else:
+        raise JudgeError(
+            f"judge.backend is {settings.backend!r}; choose openai or openai_batch."
+        )
+
+
+def _ask_one_by_one(
+    server: ModelServer, bodies: dict[str, Body], folder: str, settings: JudgeSettings
+) -> None:
+    replies = Replies(folder)
+    with alone(f"{folder}/lock", waiting=WAITING):
+        missing = replies.missing(bodies)
+        incoming = _Incoming(replies, missing)
+        try:
+            ask_at_once(
+                missing,
+                partial(_ask_one, server),
+                incoming.keep,
+                server=server,
+                budget=settings.budget,
+                ledger=Ledger(f"{folder}/spending.csv"),
+                concurrency=settings.concurrency,
+            )
+        finally:
+            incoming.keep_held()
+
+
+def _ask_one(server: ModelServer, key: str, body: Body) -> Reply:
+    """Return the reply to the request `body`; one without a label is left to a person."""
+    together = asked_together(key)
+    read = in_json(partial(read_reply, together=together))
+    try:
+        reply = server.call(partial(server.send, "post", endpoint_of(body), read, body=body))
+    except UnreadableError as error:
+        return no_labels(together, "malformed", error.said)
+    except ServerError as error:
+        if error.code in REFUSAL_CODES:
+            return no_labels(together, "refusal", error.said)
+        raise
+    return reply._replace(text=server.quote(reply.text))
+
+
+class _Incoming:
+    """Replies as they come, from several threads.
+
+    They are kept at once, but for those before the first label: perhaps all are rubbish.
+    """
+
+    def __init__(self, replies: Replies, bodies: Mapping[str, Body]) -> None:
+        self._replies, self._bodies = replies, bodies
+        self._held: dict[str, Reply] = {}
+        self._labelled = self._rubbish = False
+        self._lock = threading.Lock()
+
+    def keep(self, key: str, reply: Reply) -> None:
+        """Take one reply, and refuse to go on when none of the first has a label."""
+        with self._lock:
+            self._labelled |= any(reply.labels)
+            if self._labelled or not self._rubbish:
+                self._held[key] = reply
+            if self._labelled:
+                self.keep_held()
+            elif not self._rubbish:
+                try:
+                    check_labelled(self._held.values())
+                except JudgeError:
+                    self._rubbish = True
+                    self._held.clear()
+                    raise
+
+    def keep_held(self) -> None:
+        """Keep the replies that are held: one has a label, or none will come any more."""
+        held, self._held = self._held, {}
+        self._replies.put(held, self._bodies)

@@ -1,0 +1,236 @@
+"""Prompts that begin alike are computed together: packed into rows, their prefix once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from peft import PeftModel
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from persistcal.models.batches import Work, in_batches
+from persistcal.store.jobs import Pace
+
+
+class PromptTree(NamedTuple):
+    """Several prompts as one row of tokens, each token before its descendants."""
+
+    token_ids: list[int]  # every beginning that prompts share once
+    positions: list[int]  # place of each token in its own prompts
+    until: list[int]  # where in the row the descendants of each token end
+    ends: list[int]  # where in the row the last token of each prompt is
+
+
+def _n_common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the longest start that two prompts have in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:
+    """Pack the token ids of sorted `prompts` into one row.
+
+    >>> tree = make_tree([[5, 6, 7, 9], [5, 6, 8], [5, 6, 8, 1]])
+    >>> tree.token_ids, tree.positions
+    ([5, 6, 7, 9, 8, 1], [0, 1, 2, 3, 2, 3])
+    >>> tree.until, tree.ends
+    ([6, 6, 4, 4, 6, 6], [3, 4, 5])
+    """
+    tree = PromptTree([], [], [], [])
+    path: list[int] = []  # where in the row the tokens of the former prompt are
+    former: Sequence[int] = []
+    for prompt in prompts:
+        shared = _n_common(former, prompt)
+        for place in path[shared:]:
+            tree.until[place] = len(tree.token_ids)
+        path[shared:] = range(len(tree.token_ids), len(tree.token_ids) + len(prompt) - shared)
+        tree.token_ids.extend(prompt[shared:])
+        tree.positions.extend(range(shared, len(prompt)))
+        tree.until.extend([0] * (len(prompt) - shared))
+        tree.ends.append(path[-1])
+        former = prompt
+    for place in path:
+        tree.until[place] = len(tree.token_ids)
+    return tree
+
+
+class Batch(NamedTuple):
+    """Trees padded on the right to one length; all arrays are of int64."""
+
+    token_ids: np.ndarray  # of shape (n_rows, length), as are the next two
+    positions: np.ndarray
+    until: np.ndarray  # where in its row the descendants of each token end, which alone see it
+    row: np.ndarray  # of shape (n_prompts,): where the last token of each prompt is,
+    column: np.ndarray  # in the order that they were given in
+    branches: bool  # whether some token does not see all tokens before it
+
+
+def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
+    """Return which of the sorted `prompts` go into one tree, for each tree.
+
+    One long tree shares most, but attention to a row costs its length squared. A token of
+    a decoder of `width` units takes about ``12 width**2`` products in each layer, and
+    ``2 width`` more for each token of its row, seen or not. Of all divisions into trees of
+    equally many prompts the one is taken that costs least, padding included.
+    """
+    own = np.array(
+        [
+            len(prompt) - _n_common(former, prompt)
+            for former, prompt in zip([[], *prompts], prompts, strict=False)
+        ]
+    )
+    whole = np.array([len(prompt) for prompt in prompts])
+    cheapest, best = np.inf, np.zeros(1, dtype=np.int64)
+    for n_trees in range(1, len(prompts) + 1):
+        starts = np.arange(n_trees) * len(prompts) // n_trees
+        length = (np.add.reduceat(own, starts) + whole[starts] - own[starts]).max()
+        cost = n_trees * length * (6 * width + length)
+        if cost < cheapest:
+            cheapest, best = cost, starts
+    return np.split(np.arange(len(prompts)), best[1:])
+
+
+def pack_prompts(prompts: Sequence[Sequence[int]], width: int) -> Batch:
+    """Pack the token ids of `prompts` into trees for a decoder of `width` units.
+
+    Prompts may be equal, or the beginning of another, but not empty. Padding is seen by no
+    token of a prompt.
+    """
+    if not all(prompts):
+        raise ValueError("A prompt has no tokens; check the prompt template and the tokenizer.")
+    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
+    in_order = [prompts[i] for i in order]
+    trees = [make_tree([in_order[i] for i in part]) for part in _cut(in_order, width)]
+    length = max(len(tree.token_ids) for tree in trees)
+
+    def padded(lists: list[list[int]], fill: int) -> np.ndarray:
+        return np.array([values + [fill] * (length - len(values)) for values in lists])
+
+    token_ids = padded([tree.token_ids for tree in trees], 0)
+    positions = padded([tree.positions for tree in trees], 0)
+    until = padded([tree.until for tree in trees], length)
+    row, column = np.empty((2, len(prompts)), dtype=np.int64)
+    row[order] = np.repeat(np.arange(len(trees)), [len(tree.ends) for tree in trees])
+    column[order] = [end for tree in trees for end in tree.ends]
+    branches = any(until != len(tree.token_ids) for tree in trees for until in tree.until)
+    return Batch(token_ids, positions, until, row, column, branches)
+
+
+class Packed(NamedTuple):
+    """Prompts ready for a forward pass."""
+
+    inputs: dict[str, Any]  # keyword arguments of the model or its decoder
+    ends: np.ndarray  # int64, shape (2, n_prompts): row and column of each prompt's last token
+    ends_there: Tensor  # the same on the model's device
+
+    def last_tokens(self, hidden: Tensor) -> Tensor:
+        """Return what `hidden` has, on any device, at the last token of each prompt."""
+        reachable = hidden.device.type == self.ends_there.device.type
+        row, column = self.ends_there.to(hidden.device) if reachable else self.ends
+        return hidden[row, column]
+
+
+def visible_tokens(until: Tensor) -> Tensor:
+    """Return whether a token of each row (second axis) sees another one (last axis)."""
+    place = torch.arange(until.shape[1], device=until.device)[:, None]
+    return (place.T <= place) & (place < until[:, None])
+
+
+def _attention_mask(config: Any, until: Tensor, positions: Tensor, dtype: torch.dtype) -> Any:  # noqa: ANN401
+    def additive(visible: Tensor) -> Tensor:
+        blocked = torch.full((), torch.finfo(dtype).min, dtype=dtype, device=until.device)
+        return torch.where(visible[:, None], torch.zeros_like(blocked), blocked)
+
+    visible = visible_tokens(until)
+    mask = additive(visible)
+    if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
+        return mask
+    distance = positions[:, :, None] - positions[:, None, :]
+    near = additive(visible & (distance < config.sliding_window))
+    return {"full_attention": mask, "sliding_attention": near}
+
+
+def pack(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> Packed:
+    """Return the token ids `prompts`, packed, on the device of `model`.
+
+    The mask is a dense one for scaled dot product attention, on a GPU too: rows are so
+    short that attention is a small part of the work, see `pack_prompts`.
+    """
+    batch = pack_prompts(prompts, model.config.hidden_size)
+    rows = np.stack([batch.token_ids, batch.positions, batch.until])
+    ends = np.stack([batch.row, batch.column])
+    # At once, because each copy to a GPU waits for it.
+    sent = torch.from_numpy(np.concatenate([rows.ravel(), ends.ravel()])).to(model.device)
+    token_ids, positions, until = sent[: rows.size].view(rows.shape)
+    mask = None  # plain causal attention, for which there are faster kernels
+    if batch.branches:
+        mask = _attention_mask(model.config, until, positions, model.dtype)
+    inputs = {
+        "input_ids": token_ids,
+        "attention_mask": mask,
+        "position_ids": positions,
+        "use_cache": False,
+    }
+    return Packed(inputs, ends, sent[rows.size :].view(ends.shape))
+
+
+def over_prompts(
+    compute: Callable[[list[Sequence[int]]], Tensor],
+    prompts: Sequence[Sequence[int]],
+    *,
+    batch_size: int,
+    desc: str,
+    work: Work = Work(),  # noqa: B008 - immutable
+) -> np.ndarray:
+    """Return the number that `compute` gives for each prompt, given those of a batch.
+
+    Prompts that begin alike go into one batch, whose halves are computed one after the other
+    where it does not fit into memory. NaN stands for a prompt whose batch is not in `work`; one
+    that is computed is a `FloatingPointError`.
+    """
+    order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
+    with Pace(total=len(order), desc=desc, unit=" answers") as bar:
+        computed = in_batches(
+            lambda batch: compute([prompts[i] for i in batch]).double().tolist(),
+            order,
+            batch_size=batch_size,
+            work=work,
+            progress=bar.update,
+        )
+    numbers = np.full(len(prompts), np.nan)
+    numbers[list(computed)] = list(computed.values())
+    if np.isnan(numbers[list(computed)]).any():
+        raise FloatingPointError(
+            "The model's logits are not finite, so it states no confidence; check the adapter "
+            "or use another dtype."
+        )
+    return numbers
+
+
+@torch.inference_mode()
+def check_logits(
+    model: PreTrainedModel | PeftModel,
+    prompts: Sequence[Sequence[int]],
+    ours: Tensor,
+    tokens: Sequence[int] | slice = slice(None),
+) -> None:
+    """Refuse logits of packed prompts that are not those of a forward pass of each alone.
+
+    An architecture that scales or caps its logits, or treats attention masks in its own
+    way, would otherwise train and score something else. `ours` are of some `tokens`.
+    """
+    alone = [
+        model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
+        for prompt in prompts
+    ]
+    theirs = torch.stack(alone)[:, tokens].float().to(ours.device)
+    difference = (ours.float() - theirs).abs().max().item()
+    largest = theirs.abs().max().item()
+    rounding = max(8 * torch.finfo(model.dtype).eps, 1e-4)
+    if not difference <= rounding * (1 + largest):
+        raise ValueError(
+            f"{type(model).__name__} computes its logits in a way that is not supported: they "
+            f"differ by {difference:.2g} from those of a full forward pass of each prompt; use "
+            "a model without logit scaling or capping, which takes attention masks as given."
+        )

@@ -1,0 +1,208 @@
+"""Readers of the public question sets: TriviaQA, Jeopardy and BioASQ."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from persistcal.questions.question_list import (
+    N_FEW_SHOT,
+    SHUFFLE_SEED,
+    Question,
+    number_questions,
+    unique,
+)
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+BLACKLIST = {
+    "Which is the longest length below?",
+    "The books were Alice and Jerry in the USA – what were they here?",
+    "Three female trainers have won the Grand National, Jenny Pitman is one name either of the "
+    "other two,",
+}
+
+
+def _shuffled(rows: "Dataset") -> Iterator[Question]:
+    rows = rows.select_columns(["question", "answer"]).shuffle(seed=SHUFFLE_SEED)
+    return unique(
+        Question(
+            row["question"].strip(),
+            [row["answer"]["value"].strip()],
+            excluded=row["question"].strip() in BLACKLIST,
+        )
+        for row in rows
+    )
+
+
+def triviaqa_questions(
+    validation: "Dataset", training: "Dataset", *, train: Sequence[int], test: Sequence[int]
+) -> pd.DataFrame:
+    """Return the questions of TriviaQA's `rc.nocontext`, shuffled, without repetitions.
+
+    The split `training` gives the few-shot examples. The reference is the answer's value; its
+    aliases are left to the judge.
+    """
+    return number_questions(
+        "triviaqa",
+        list(_shuffled(validation)),
+        list(islice(_shuffled(training), N_FEW_SHOT)),
+        train=train,
+        test=test,
+    )
+
+
+MIN_CATEGORY_SIZE = 150
+
+UNSUITABLE = {  # about words, not facts
+    "before & after",
+    "rhyme time",
+    "stupid answers",
+    "common bonds",
+    "homophones",
+}
+
+
+def _is_broken(clue: str) -> bool:
+    quoted = len(clue) > 1 and clue.startswith("'") and clue.endswith("'")
+    missing = re.search(r"\bclue\b.*\bmissing\b", clue, re.IGNORECASE | re.DOTALL)
+    return bool(missing) or not quoted
+
+
+def factual_clues(rows: Iterable[dict[str, str]]) -> list[Question]:
+    """Keep the clues that can be asked as a question of fact.
+
+    Clues that link to media and repetitions are left out; then those of categories with
+    fewer than 150 of the clues left. Clues that are broken in the source are excluded.
+    """
+    read = (
+        Question(
+            row["question"].strip(),
+            [row["continuation"].strip()],
+            category=(row["ee-category"] or "").strip(),
+            excluded=_is_broken(row["question"].strip()),
+        )
+        for row in rows
+        if "<a " not in row["question"].lower()
+    )
+    clues = list(unique(read))
+    size = Counter(clue.category for clue in clues)
+    return [
+        clue
+        for clue in clues
+        if size[clue.category] >= MIN_CATEGORY_SIZE and clue.category.lower() not in UNSUITABLE
+    ]
+
+
+def check_categories(names: Iterable[str], expected: Iterable[str]) -> None:
+    """Refuse other categories than the expected ones, whatever their case."""
+    ours = {name.casefold(): name for name in names}
+    papers = {name.casefold(): name for name in expected}
+    too_many = sorted(ours[name] for name in ours.keys() - papers.keys())
+    lacking = sorted(papers[name] for name in papers.keys() - ours.keys())
+    if too_many or lacking:
+        raise ValueError(
+            f"the categories with at least {MIN_CATEGORY_SIZE} clues differ from the paper's: "
+            f"the data has also {too_many}, and lacks {lacking}; use the pinned revision of "
+            "the data"
+        )
+
+
+def jeopardy_questions(
+    rows: "Dataset", categories: Sequence[str], *, train: Sequence[int], test: Sequence[int]
+) -> pd.DataFrame:
+    """Return the questions of Jeopardy, each with its category in brackets before it.
+
+    Exactly these `categories` must be left.
+    """
+    rows = rows.select_columns(["question", "continuation", "ee-category"])
+    clues = factual_clues(rows.shuffle(seed=SHUFFLE_SEED).to_list())
+    check_categories((clue.category for clue in clues), categories)
+    asked = [clue._replace(question=f"[{clue.category}] {clue.question}") for clue in clues]
+    return number_questions(
+        "jeopardy", asked[N_FEW_SHOT:], asked[:N_FEW_SHOT], train=train, test=test
+    )
+
+
+N_EXAMPLES = 5  # few-shot examples of each type
+
+MAX_GROUPS = 10  # a judge loses track of longer lists
+
+LIST_REQUEST = " Just output one of the answers."
+
+
+def _answers(exact_answer: object) -> list[str]:
+    """Flatten the exact answer (groups of synonyms, a list, or one text) without empty ones.
+
+    >>> _answers([["CFTR", " "], ["ABCC7 "]])
+    ['CFTR', 'ABCC7']
+    """
+    if isinstance(exact_answer, str):
+        return [answer] if (answer := exact_answer.strip()) else []
+    if not isinstance(exact_answer, Sequence):
+        return []
+    return [answer for part in exact_answer for answer in _answers(part)]
+
+
+def factoid_question(body: str, exact_answer: object) -> Question:
+    """Return a factoid question; several exact answers are each accepted.
+
+    >>> factoid_question("Which gene causes it", [["CFTR"]])[:4]
+    ('Which gene causes it?', ['CFTR'], False, 'factoid')
+    """
+    if "?" not in body and not body.endswith((".", "!")):
+        body += "?"
+    references = _answers(exact_answer)
+    return Question(body, references, any_of=len(references) > 1, category="factoid")
+
+
+def list_question(body: str, groups: Sequence[object]) -> Question:
+    """Return a list question that asks for one answer of its `groups`.
+
+    >>> list_question("List the chains", [["alpha", "α"], ["beta"]])[:4]
+    ('List the chains. Just output one of the answers.', ['alpha', 'α', 'beta'], True, 'list')
+    """
+    if not body.endswith((".", "?", "!")):
+        body += "."
+    return Question(body + LIST_REQUEST, _answers(groups), any_of=True, category="list")
+
+
+def _question(entry: dict[str, Any]) -> Question:
+    make = factoid_question if entry["type"] == "factoid" else list_question
+    question = make(entry["body"].strip(), entry.get("exact_answer") or [])
+    if not question.references:
+        raise ValueError(
+            f"question {entry.get('id')!r} ({entry['body']!r}) has no exact answer"
+        )
+    return question
+
+
+def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Return the factoid and list questions of BioASQ's training file, all for evaluation.
+
+    They are in one shuffled order; the category is the type. The first five of each type are
+    few-shot examples.
+    """
+    order = list(range(len(entries)))
+    random.Random(SHUFFLE_SEED).shuffle(order)
+    first: dict[str, dict[str, Any]] = {}
+    for position in order:
+        first.setdefault(entries[position]["body"].strip(), entries[position])
+    questions = [
+        _question(entry)
+        for entry in first.values()
+        if entry["type"] == "factoid"
+        or (entry["type"] == "list" and len(entry.get("exact_answer") or []) <= MAX_GROUPS)
+    ]
+    examples = [
+        example
+        for category in ("factoid", "list")
+        for example in [q for q in questions if q.category == category][:N_EXAMPLES]
+    ]
+    asked = [question for question in questions if question not in examples]
+    return number_questions("bioasq", asked, examples, train=[0, 0], test=[0, len(asked)])

@@ -1,0 +1,311 @@
+"""Tables that compare no estimators: each a function from rows to LaTeX and a CSV's rows.
+
+`workflow/rules/report.smk` has an entry for each: the function, its input, its settings.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+
+from persistcal.evaluation.proportions import wilson
+from persistcal.report.analysis_tables import by_part as by_part
+from persistcal.report.change_views import by_change as by_change
+from persistcal.report.latex import (
+    MISSING,
+    Printed,
+    by_place,
+    escape,
+    floating,
+    interval,
+    line,
+    number,
+    spanning,
+    stacked,
+    tabular,
+    title,
+)
+from persistcal.report.layout import DisplayNames
+from persistcal.report.state_views import corrections as corrections
+from persistcal.report.state_views import states as states
+from persistcal.report.threshold_views import thresholds as thresholds
+
+# By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
+# tokens seen in training are a number, or its digits as text
+Described = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+_UNITS = {12: "trillions", 9: "billions", 6: "millions", 3: "thousands"}
+
+_CATEGORY_COLUMNS = 3
+
+_EXAMPLES_PER_CATEGORY = 2
+
+_REFERENCES_PRINTED = 5
+
+
+def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
+    """SmoothECE of each estimator with its noise floor and the test of calibration."""
+    found = intervals[(intervals["metric"] == "smece") & (intervals["conditioning"] == "odds")]
+    shown = ["value", "noise_floor", "p_calibrated"]
+    key = ["model", "dataset", "train_dataset", "estimator"]
+    full, contrast = (
+        found.loc[found["scope"] == scope, [*key, *shown]].rename(
+            columns={name: f"{scope}_{name}" for name in shown}
+        )
+        for scope in ("full", "contrast")
+    )
+    rows = full.merge(contrast, how="left", on=key)
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        name = labels["estimators"].get(row["estimator"], row["estimator"])
+        if row["train_dataset"] != row["dataset"]:
+            name += f" (trained on {row['train_dataset']})"
+        return [escape(name), *(number(row[column]) for column in rows.columns[len(key) :])]
+
+    heads = ["Estimator", *["ECE", "Floor", "$p$"] * 2]
+    scopes = "All questions", "Contrast sets"
+    above = line(["", *(rf"\multicolumn{{3}}{{c}}{{{scope}}}" for scope in scopes)])
+    groups = by_place(rows, cells, span=len(heads), labels=labels)
+    caption = (
+        "SmoothECE beside its noise floor, the mean SmoothECE of a calibrated estimator with "
+        "the same confidences and as many questions, and the p-value of the hypothesis that "
+        "the estimator is calibrated; on contrast sets conditioned by odds. SmoothECE is "
+        "biased upwards and has no valid interval."
+    )
+    body = tabular(f"l{'r' * 6}", [above, line(heads)], groups)
+    return Printed(floating(body, caption=caption, label="calibration"), rows)
+
+
+def contrast_set_sizes(
+    sets: pd.DataFrame,
+    *,
+    dataset: str,
+    checkpoints: DisplayNames,
+    min_contrast: int,
+    labels: DisplayNames,
+) -> Printed:
+    """Sizes of the contrast sets of a dataset, for pairs of the evaluation `checkpoints`."""
+    right = "row_wrong_column_right"
+    forth = {"earlier": "row", "later": "column", "improvement": right}
+    back = {"later": "row", "earlier": "column", "regression": right}
+    here = sets[sets["dataset"] == dataset]
+    both = [here.rename(columns=forth), here.rename(columns=back)]
+    shown = ["model", "dataset", "row", "column", "size", right, "kept", "same_answers"]
+    rows = pd.concat(both, ignore_index=True)[shown]
+    if rows.empty:
+        raise ValueError(f"no contrast set of dataset {dataset!r}")
+    cells = {
+        (model, row, column): f"{size} ({n})"
+        if kept
+        else rf"\textcolor{{gray}}{{{size} ({n})}}"
+        for model, _, row, column, size, n, kept, _ in rows.itertuples(index=False)
+    }
+    tabulars = []
+    for model, of_model in checkpoints.items():
+        lines = [
+            line([escape(name), *(cells.get((model, row, c), MISSING) for c in of_model)])
+            for row, name in of_model.items()
+        ]
+        model_title = labels["models"].get(model, model)
+        tabulars.append(_square(model_title, [*map(escape, of_model.values())], lines))
+    caption = (
+        f"{labels['datasets'].get(dataset, dataset)}: sizes of the contrast sets of each pair "
+        "of evaluation checkpoints, and in brackets how many of their questions the row's "
+        "checkpoint gets wrong and the column's right."
+    )
+    if not rows["kept"].all():
+        caption += f" Gray: not used, as smaller than {min_contrast}."
+    if same := int(here["same_answers"].sum()):
+        caption += (
+            f" {same} of {here['size'].sum()} questions have the same answer twice: there the "
+            "judge contradicts itself."
+        )
+    label = f"contrast-set-sizes-{dataset}"
+    return Printed(floating(stacked(tabulars), caption=caption, label=label), rows)
+
+
+def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
+    """Return the tabular of a model, with a column per checkpoint."""
+    head = [*title(model, len(heads) + 1, ruled=True), line(["", *heads])]
+    return tabular(f"l{'c' * len(heads)}", head, [rows])
+
+
+def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:
+    """Answers about which a checkpoint said no confidence that can be read."""
+    heads = ["Estimator", "Checkpoint", "Answers", "Without"]
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        estimator = labels["estimators"].get(row["estimator"], row["estimator"])
+        checkpoint = checkpoints[row["model"]].get(row["checkpoint"], row["checkpoint"])
+        numbers = f"{row['answers']:,}", f"{row['unsaid']:,}"
+        return [escape(estimator), escape(checkpoint), *numbers]
+
+    groups = by_place(counts, cells, span=len(heads), labels=labels)
+    caption = (
+        "Test answers, and those about which a checkpoint said no confidence that can be read: "
+        "there it counts as 0.5."
+    )
+    tex = floating(tabular("llrr", [line(heads)], groups), caption=caption, label="unsaid")
+    columns = ["model", "dataset", "estimator", "checkpoint", "answers", "unsaid"]
+    return Printed(tex, counts[columns])
+
+
+def weight_similarity(
+    similarities: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
+    """Cosine similarities of the weights of each pair of checkpoints: a triangle per model.
+
+    Checkpoints that were not compared, as no file has their weights, are left out.
+    """
+    cosines = similarities.set_index(["model", "earlier", "later"])["cosine"]
+    tabulars = []
+    for model in dict.fromkeys(similarities["model"]):
+        of_model = similarities[similarities["model"] == model]
+        compared = {*of_model["earlier"], *of_model["later"]}
+        names = [name for name in checkpoints[model] if name in compared]
+        heads = [escape(checkpoints[model][name]) for name in names]
+        rows = []
+        for place, earlier in enumerate(names[:-1]):
+            values = [number(cosines[model, earlier, later]) for later in names[place + 1 :]]
+            rows.append(line([heads[place], *[""] * place, *values]))
+        tabulars.append(_square(labels["models"][model], heads[1:], rows))
+    caption = "Cosine similarity of the flattened weights of each pair of checkpoints."
+    tex = floating(stacked(tabulars), caption=caption, label="weight-similarity")
+    return Printed(tex, similarities)
+
+
+def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.DataFrame:
+    """Return accuracies in the study's order, with their intervals and what is known."""
+    known = [
+        {
+            "model": model,
+            "checkpoint": name,
+            "revision": entry.get("revision", name),
+            "label": entry.get("label", name),
+            "tokens": entry.get("tokens", float("nan")),
+        }
+        for model, entries in checkpoints.items()
+        for name, entry in entries.items()
+    ]
+    rows = pd.DataFrame(known).merge(accuracies, on=["model", "checkpoint"], how="inner")
+    if rows.empty:
+        raise ValueError("no accuracy of a checkpoint of this study")
+    low, high = wilson(rows["accuracy"], rows["n"])
+    return rows.astype({"tokens": float}).assign(lower_2_5pct=low, upper_97_5pct=high)
+
+
+def checkpoints(
+    accuracies: pd.DataFrame, *, checkpoints: Described, labels: DisplayNames
+) -> Printed:
+    """Training tokens and accuracies of all checkpoints."""
+    rows = checkpoint_rows(accuracies, checkpoints)
+    unit = next((u for u in _UNITS if rows["tokens"].max() >= 10**u), 0)
+    seen = "Training data"
+    if unit:
+        seen = rf"\shortstack{{{seen}\\({_UNITS[unit]} of tokens)}}"
+    datasets = labels["datasets"]
+    heads = spanning([("Accuracy (%)", len(datasets))], before=3)
+    heads.append(line(["Short name", "Checkpoint", seen, *map(escape, datasets.values())]))
+    groups = []
+    for model, of_model in rows.groupby(rows["model"].astype(str), sort=False):
+        group = title(labels["models"].get(model, model), 3 + len(datasets), ruled=True)
+        for _, one in of_model.groupby("checkpoint", sort=False):
+            first = one.iloc[0]
+            cells = {row["dataset"]: _accuracy(row) for row in one.to_dict("records")}
+            tokens = checkpoints[model][first["checkpoint"]].get("tokens")
+            names = [
+                escape(first["label"]) if first["label"] != first["revision"] else "",
+                rf"\texttt{{{escape(first['revision'])}}}",
+            ]
+            values = [cells.get(dataset, MISSING) for dataset in datasets]
+            group.append(line([*names, _tokens(tokens, unit), *values]))
+        groups.append(group)
+    lines = tabular(f"cl{'c' * (1 + len(datasets))}", heads, groups)
+    if (rows["split"] == "train").any():
+        lines += ["", r"$^\dagger$ on the training questions"]
+    caption = "Training data and accuracy of the checkpoints, with 95 % intervals."
+    return Printed(floating(lines, caption=caption, label="checkpoints"), rows)
+
+
+def _tokens(stated: float | str | None, unit: int) -> str:
+    """Return tokens in units of a power of ten; stated as text, with the digits stated."""
+    if stated is None:
+        return MISSING
+    if isinstance(stated, str):
+        return f"{Decimal(stated).scaleb(-unit):f}"
+    return number(stated / 10**unit, 2)
+
+
+def _accuracy(row: Mapping[Any, Any]) -> str:
+    ends = interval(100 * row["lower_2_5pct"], 100 * row["upper_97_5pct"], digits=1)
+    dagger = r"$^\dagger$" * (row["split"] == "train")
+    return rf"{number(100 * row['accuracy'], 1)}{dagger} {{\scriptsize {ends}}}"
+
+
+def question_categories(
+    questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
+) -> Printed:
+    """Categories of a dataset's questions that are asked, and how many there are of each."""
+    asked = questions[~questions["excluded"] & questions["split"].isin(["train", "test"])]
+    asked = asked[asked["category"] != ""]
+    if asked.empty:
+        raise ValueError(
+            f"no question has a category; take {dataset!r} out of analyses.questions.categories"
+        )
+    rows = (
+        asked.assign(n_train=asked["split"] == "train", n_test=asked["split"] == "test")
+        .groupby("category", as_index=False)[["n_train", "n_test"]]
+        .sum()
+    )
+    rows = rows.sort_values(
+        "category", key=lambda names: names.str.casefold(), kind="stable", ignore_index=True
+    )
+    names = [escape(name) for name in rows["category"]]
+    names += [""] * (-len(names) % _CATEGORY_COLUMNS)
+    starts = range(0, len(names), _CATEGORY_COLUMNS)
+    lines = [line(names[start : start + _CATEGORY_COLUMNS]) for start in starts]
+    name = labels["datasets"].get(dataset, dataset)
+    table = tabular("l" * _CATEGORY_COLUMNS, lines)
+    caption = f"{name}: categories of the questions included in the evaluation."
+    return Printed(floating(table, caption=caption, label=f"{dataset}-categories"), rows)
+
+
+def question_examples(
+    questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
+) -> Printed:
+    """Two test questions of each category of one dataset: those of lowest `index`."""
+    asked = questions[(questions["split"] == "test") & ~questions["excluded"]]
+    if asked.empty:
+        raise ValueError(
+            f"no test question; take {dataset!r} out of analyses.questions.examples"
+        )
+    ordered = asked.sort_values(["category", "index"], ignore_index=True)
+    examples = ordered.groupby("category").head(_EXAMPLES_PER_CATEGORY)
+    rows = pd.DataFrame(
+        {
+            "type": [name[:1].upper() + name[1:] for name in examples["category"]],
+            "question": examples["question"],
+            "references": examples["references"].map("; ".join),
+        }
+    )
+    printed = rows.assign(references=examples["references"].map(_first_references))
+    lines = tabular(
+        r"lp{0.42\linewidth}p{0.25\linewidth}",
+        [line(["Type", "Question", "Reference answer(s)"])],
+        [[line(map(escape, row)) for row in printed.to_numpy()]],
+    )
+    caption = f"{labels['datasets'].get(dataset, dataset)}: example questions."
+    several = examples[examples["references"].str.len() > 1]
+    if len(several) and several["any_of"].all():
+        caption += (
+            " Where several reference answers are given, an answer that matches any of them "
+            "is accepted."
+        )
+    return Printed(floating(lines, caption=caption, label=f"{dataset}-examples"), rows)
+
+
+def _first_references(references: Sequence[str]) -> str:
+    left = len(references) - _REFERENCES_PRINTED
+    more = [f"and {left} more"] if left > 0 else []
+    return "; ".join([*references[:_REFERENCES_PRINTED], *more])

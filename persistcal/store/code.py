@@ -1,0 +1,122 @@
+"""Digests of the code that makes a result."""
+
+import ast
+import functools
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from persistcal.store.files import digest
+
+PACKAGES = ("persistcal", "atlas")
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements and those within them; expressions hold neither imports nor docs."""
+    for statement in body:
+        yield statement
+        for name in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(statement, name, []))
+        for branch in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            yield from _statements(branch.body)
+
+
+def _drop_docstrings(tree: ast.Module, statements: list[ast.stmt]) -> None:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in (tree, *statements):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False):
+            node.body = node.body[1:]
+
+
+def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
+    """Yield the dotted names that the statements of a file of `package` may import."""
+    for node in statements:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            parts = [*(above if node.level else []), *filter(None, [node.module])]
+            yield ".".join(parts)
+            # What is imported from a package may be a module, or a name in its `__init__`.
+            yield from (".".join([*parts, alias.name]) for alias in node.names)
+
+
+@functools.cache
+def _files_of(name: str, root: Path) -> set[Path]:
+    """Return the files that run when the module `name` is imported: its packages' too.
+
+    The package's own `__init__` holds nothing but names for notebooks. It counts, with all of
+    `api`, where a user's file imports the package itself: any of these names may be used.
+    """
+    parts = name.split(".")
+    names = root / "persistcal" / "__init__.py"
+    if parts[0] not in PACKAGES:
+        return set()
+    if name == "persistcal":
+        return {names, *(root / "persistcal" / "api").glob("*.py")}
+    paths = [root.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
+    files = {file for path in paths for file in (path / "__init__.py", path.with_suffix(".py"))}
+    return {file for file in files - {names} if file.exists()}
+
+
+class _Code(NamedTuple):
+    """Digest of a file's code, and the dotted names that it may import."""
+
+    meaning: str
+    imports: list[str]
+
+
+@functools.cache
+def _read(path: Path, root: Path) -> _Code:
+    inside = any(path.is_relative_to(root / package) for package in PACKAGES)
+    package = ".".join(path.parent.relative_to(root).parts) if inside else ""
+    tree = ast.parse(path.read_bytes(), filename=str(path))
+    statements = list(_statements(tree.body))
+    imports = sorted(set(_imported(statements, package)))
+    _drop_docstrings(tree, statements)
+    return _Code(digest([ast.dump(tree)]), imports)
+
+
+def imported_files(script: Path, root: Path) -> set[Path]:
+    """Return the files of our packages that run when `script` and its functions do."""
+    waiting, seen = [script], {script}
+    while waiting:
+        names = _read(waiting.pop(), root).imports
+        further = set().union(*(_files_of(name, root) for name in names)) - seen
+        seen |= further
+        waiting += further
+    return seen - {script}
+
+
+@functools.cache
+def code_digest(script: Path, root: Path) -> str:
+    """Digest of a script and of all modules of our packages in `root` that it imports.
+
+    What the code says counts, not how: comments, docstrings, layout and file times do not.
+    """
+    said = [f"{script.name} {_read(script, root).meaning}\n"]
+    for path in sorted(imported_files(script, root)):
+        said.append(f"{path.relative_to(root)} {_read(path, root).meaning}\n")
+    return digest(said)[:16]
+
+
+def texts_digest(folder: Path) -> str:
+    """Digest of the text files in a folder, which a digest of code does not see."""
+    files = sorted(folder.iterdir())
+    return digest(f"{f.name}\0{f.read_text(encoding='utf-8')}\0" for f in files)[:16]
+
+
+def commit() -> str:
+    """Return the commit of the code that runs, marked if changed since; empty if unknown."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return described.stdout.strip()

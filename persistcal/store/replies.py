@@ -1,0 +1,244 @@
+"""Replies of a paid server on disk, its running batches, and the ledger of requests.
+
+CSV files to which jobs append rows can end in half a row, and people edit them.
+"""
+
+import csv
+import datetime
+import io
+import json
+import logging
+import math
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+from persistcal.store.files import (
+    FilePath,
+    append_lines,
+    delete,
+    exists,
+    folder_of,
+    inside,
+    make_folder,
+    names_in,
+    read_bytes,
+    read_text,
+    write_whole,
+)
+
+LONGEST_FIELD = 2**31 - 1  # the library's own limit is 128 KiB
+
+
+def append_rows(path: FilePath, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
+    """Append `rows` as `append_lines` does; line breaks inside a field become spaces."""
+    text = io.StringIO(newline="")
+    flat = ([_in_one_line(field) for field in row] for row in rows)
+    csv.writer(text, delimiter=delimiter).writerows(flat)
+    append_lines(path, text.getvalue().encode("utf-8"))
+
+
+def _in_one_line(field: object) -> object:
+    return " ".join(field.splitlines()) if isinstance(field, str) else field
+
+
+def read_lines(path: FilePath) -> list[str]:
+    """Return the lines of the file at `path`, with their ends; none when there is no file.
+
+    What is no UTF-8 is refused, but for a character that was cut at the end of a line.
+    """
+    content = read_bytes(path) if exists(path) else b""
+    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
+    return [_decoded(line) for line in lines]
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.reason != "unexpected end of data" and line[error.end :].strip():
+            raise
+        return line.decode("utf-8", errors="replace")
+
+
+def parse_rows(
+    lines: Sequence[str], *, delimiter: str = ",", columns: int
+) -> Iterator[tuple[int, list[str] | None]]:
+    """Yield the number of the first line and the fields of each row of at most `columns`.
+
+    None stands for a line of no row. One that is a whole row by itself is one, whatever
+    precedes it: a quote opened in a line that was cut short swallows no later row.
+    """
+    i = 0
+    while i < len(lines):
+        fields, n = _row_at(lines, i, delimiter)
+        swallows = any(
+            len(_row_at([line], 0, delimiter)[0] or ()) == columns
+            for line in lines[i + 1 : i + n]
+        )
+        if fields is None or len(fields) > columns or swallows:
+            fields, n = None, 1
+        if fields != []:
+            yield i + 1, fields
+        i += n
+
+
+def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | None, int]:
+    """Return the row that begins at line `i`, if one does, and its number of lines."""
+    before = csv.field_size_limit(LONGEST_FIELD)
+    reader = csv.reader(
+        (lines[j] for j in range(i, len(lines))), delimiter=delimiter, strict=True
+    )
+    try:
+        fields = next(reader, [])
+    except csv.Error:
+        return None, 1
+    finally:
+        csv.field_size_limit(before)
+    return fields, max(reader.line_num, 1)
+
+
+log = logging.getLogger(__name__)
+
+SPENDING = ("time", "model", "requests", "cost", "what")
+
+
+@contextmanager
+def alone(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
+    """Hold the file `lock`: of all jobs, also on other machines, one at a time.
+
+    The operating system frees it when its holder ends, however it ends.
+    """
+    # Not above: a Python with Snakemake alone reads the queue, and takes no lock.
+    from filelock import FileLock, Timeout
+
+    make_folder(folder_of(lock))
+    held = FileLock(lock)
+    try:
+        held.acquire(timeout=0)
+    except Timeout:
+        log.info("%s", waiting)
+        held.acquire(poll_interval=0.2)
+    try:
+        yield
+    finally:
+        held.release()
+
+
+class ReplyCache:
+    """One small JSON file per reply, by the key of its request: ``folder/ab/cdef….json``.
+
+    A file is written as soon as its reply has come. Delete it to have its request sent again.
+    """
+
+    def __init__(self, folder: FilePath) -> None:
+        self._folder = folder
+
+    def path(self, key: str) -> str:
+        """Return the file of the reply under `key`."""
+        return inside(inside(self._folder, key[:2]), f"{key[2:]}.json")
+
+    def get(self, key: str) -> Any:  # noqa: ANN401
+        """Return the JSON value under `key`, None when there is none."""
+        try:
+            return json.loads(read_text(self.path(key)))
+        except FileNotFoundError:
+            return None
+
+    def put(self, key: str, entry: dict[str, Any]) -> None:
+        """Keep `entry` under `key`."""
+        write_whole(self.path(key), json.dumps(entry, ensure_ascii=False, indent=1))
+
+
+class BatchRecord:
+    """A batch on disk: ``<token>.jsonl`` as uploaded, ``<token>.json`` with its state.
+
+    It is there from before the batch is submitted until its results are kept.
+    """
+
+    def __init__(self, folder: FilePath, token: str) -> None:
+        self.token = token
+        self._state = inside(folder, f"{token}.json")
+        self._lines = inside(folder, f"{token}.jsonl")
+
+    @classmethod
+    def create(cls, folder: FilePath, lines: Iterable[dict[str, Any]], cost: float) -> Self:
+        """Write down what is about to be submitted."""
+        record = cls(folder, uuid.uuid4().hex)
+        write_whole(record._lines, "".join(f"{json.dumps(line)}\n" for line in lines))
+        record.save(None, cost)
+        return record
+
+    @classmethod
+    def all_in(cls, folder: FilePath) -> list[Self]:
+        """Return the records of all batches that are not collected yet."""
+        return [cls(folder, n.removesuffix(".json")) for n in names_in(folder, "*.json")]
+
+    def save(self, batch_id: str | None, cost: float) -> None:
+        """Write the state, whole or not at all."""
+        write_whole(self._state, json.dumps({"batch_id": batch_id, "cost": cost}))
+
+    def state(self) -> tuple[str | None, float]:
+        """Return the server's id of the batch, if it has one, and the estimated cost."""
+        try:
+            state = json.loads(read_text(self._state))
+        except FileNotFoundError:  # another job has collected the batch
+            return None, 0.0
+        return state["batch_id"], state["cost"]
+
+    def upload(self) -> bytes:
+        """Return the requests as they are uploaded."""
+        return read_bytes(self._lines)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the requests."""
+        return [json.loads(line) for line in self.upload().splitlines()]
+
+    def exists(self) -> bool:
+        """Return whether no job has collected the batch yet."""
+        return exists(self._state)
+
+    def remove(self) -> None:
+        """Forget the batch."""
+        delete(self._state)
+        delete(self._lines)
+
+
+class Ledger:
+    """A CSV file of all requests of a study, so that one ceiling holds for all its jobs.
+
+    Requests are written down before they are sent, and taken back when no reply came; so a
+    killed job leaves too much in it, never too little. Use it only while holding a lock.
+    """
+
+    def __init__(self, path: FilePath) -> None:
+        self.path = path
+
+    def total(self) -> tuple[int, float]:
+        """Return the number and the estimated cost of all requests so far.
+
+        A line that a crash cut short does not count: its requests were not sent, or taken back.
+        """
+        requests, cost = 0, 0.0
+        for line, fields in parse_rows(read_lines(self.path), columns=len(SPENDING)):
+            if fields == list(SPENDING):
+                continue
+            try:
+                _, _, n, spent, _ = fields or []
+                numbers = int(n), float(spent)
+            except ValueError:
+                numbers = 0, math.nan
+            if not math.isfinite(numbers[1]):
+                log.warning("%s: line %d is damaged and does not count.", self.path, line)
+                continue
+            requests, cost = requests + numbers[0], cost + numbers[1]
+        return requests, cost
+
+    def add(self, model: str, requests: int, cost: float, what: str) -> None:
+        """Append a line; negative numbers take requests back."""
+        if not requests:
+            return
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        line = [now, model, requests, f"{cost:.6f}", what]
+        append_rows(self.path, [line] if exists(self.path) else [SPENDING, line])

@@ -1,0 +1,431 @@
+"""Read users' files: rows of JSONL, CSV or parquet, as they are or compressed with gzip.
+
+No text becomes a number or moves to another column on the way.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import logging
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
+
+from persistcal.store.files import sha256
+
+DELIMITERS = ",;\t"
+
+BATCH = 1 << 17  # rows
+
+EMPTY = "is empty; give a heading and a row for each answer"
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def naming(*files: str) -> Iterator[None]:
+    """Begin the sentence of an error with the files that it is about."""
+    try:
+        yield
+    except (ValueError, pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of the file's content
+        raise UserTableError(f"{', '.join(files)}: {error}.") from error
+
+
+def digests_of(*files: str) -> dict[str, str]:
+    """Return the SHA-256 of each file, which the tables made from it keep."""
+    digests = {file: sha256(file) for file in files}
+    for file, digest in digests.items():
+        log.info("%s has the SHA-256 %s", file, digest)
+    return digests
+
+
+def kind_of(path: str) -> str:
+    """Return the ending of a file's name, whether or not it is compressed.
+
+    >>> kind_of("data/quiz.csv.gz")
+    '.csv'
+    """
+    return Path(path.removesuffix(".gz")).suffix
+
+
+def read_json(path: str) -> Any:  # noqa: ANN401
+    """Return what the JSON file at `path` holds."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def read_file(
+    path: str, *, known: Collection[str], lists: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return the rows of the file at `path`, see `read_rows`."""
+    return read_rows(Path(path).read_bytes(), kind_of(path), known=known, lists=lists)
+
+
+def read_rows(
+    content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return the rows of a file; numbers in CSV and JSON stay the text that they are there.
+
+    A CSV file's delimiter is told by the `known` names of columns; in those of `lists` a field
+    that begins with ``[`` is a JSON list. What cannot be read with certainty is a ValueError.
+    """
+    content = _unzipped(content)
+    if not content.strip():
+        raise ValueError(EMPTY)
+    if kind == ".parquet":
+        return _parquet(content)
+    if kind == ".csv":
+        return _csv(_decode(content), known, lists)
+    if kind == ".jsonl":
+        return pd.DataFrame(_json_objects(_decode(content)), dtype=object)
+    raise ValueError(f"files of kind {kind!r} are not read; give .jsonl, .csv or .parquet")
+
+
+def columns_of(path: str, *, known: Collection[str]) -> list[str]:
+    """Return the names of a file's columns; those of JSON lines are found by reading all."""
+    kind = kind_of(path)
+    if kind == ".csv":
+        return _heading(path, known)[1]
+    if kind == ".parquet":
+        return pq.read_schema(path).names
+    return list(read_file(path, known=known).columns)
+
+
+def _decode(content: bytes, *, whole: bool = True) -> str:
+    """Return the UTF-8 text of a file, or of its beginning where it is not the `whole`."""
+    if b"\0" in content:
+        raise ValueError("holds zero bytes, as UTF-16 does; save it as UTF-8")
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(content, final=whole)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = f"byte 0x{content[error.start]:02X} in line {line}"
+        raise ValueError(f"is not UTF-8 text ({byte}); save it as UTF-8") from error
+
+
+def delimiter_of(text: str, known: Collection[str]) -> str:
+    r"""Return the delimiter that parts the heading of `text` into `known` names, else a comma.
+
+    >>> delimiter_of("question;answers\nWhy?;So, and so", {"question", "answers"})
+    ';'
+    """
+    heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
+    for delimiter in DELIMITERS:
+        names = next(csv.reader([heading], delimiter=delimiter), [])
+        if len(names) > 1 and set(names) <= set(known):
+            return delimiter
+    return ","
+
+
+def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
+    """Return the delimiter of a CSV file, and the names of its columns."""
+    with pa.input_stream(path) as file:  # unzips what ends in .gz
+        beginning = file.read(1 << 16)
+    text = _decode(beginning, whole=False).lstrip("\r\n")
+    if not text.strip():
+        raise ValueError(EMPTY)
+    delimiter = delimiter_of(text, known)
+    first = re.split("[\r\n]", text, maxsplit=1)
+    return delimiter, next(csv.reader(first, delimiter=delimiter), [])
+
+
+def read_batches(
+    path: str, *, known: Collection[str], check: Callable[[Sequence[str]], None]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a large file part by part, those of CSV and JSONL as text.
+
+    JSONL alone is read as a whole; `check` refuses names of columns before a row is read.
+    """
+    kind = kind_of(path)
+    if kind == ".parquet":
+        with pq.ParquetFile(path) as file:
+            check(file.schema_arrow.names)
+            yield from file.iter_batches(batch_size=BATCH)
+        return
+    if kind == ".jsonl":
+        rows = read_file(path, known=known)
+        check(list(rows.columns))
+        texts = [
+            pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in rows
+        ]
+        yield pa.RecordBatch.from_arrays(texts, names=list(rows.columns))
+        return
+    if kind != ".csv":
+        raise ValueError("is no .csv, .jsonl or .parquet file; save it as one")
+    delimiter, columns = _heading(path, known)
+    check(columns)
+    with pyarrow.csv.open_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(use_threads=False),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+        # As text, so that a wrong value is met with its row and not by the reader.
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string())
+        ),
+    ) as reader:
+        yield from reader
+
+
+def _as_text(value: object, name: object) -> str | None:
+    """Return a value of JSON, whose numbers are texts already; None where there is none."""
+    if isinstance(value, list | dict):
+        shown = f"{json.dumps(value, ensure_ascii=False):.60}"
+        raise ValueError(f"column {name!r} holds {shown} in a row; give one value")
+    return None if value is None or value != value else str(value)
+
+
+def _unzipped(content: bytes) -> bytes:
+    """Return what a file holds, which may be compressed."""
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error
+
+
+def _parquet(content: bytes) -> pd.DataFrame:
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
+    # Not by way of arrays, which turn whole numbers beside a missing one into fractions.
+    rows = list(zip(*map(_values, table.column_names, table.columns), strict=True))
+    return pd.DataFrame(rows, columns=table.column_names, dtype=object)
+
+
+def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """Return a column of parquet; a confidence of float32 or float16 is rounded."""
+    values = column.to_pylist()
+    if not (name.startswith("confidence") and pa.types.is_floating(column.type)):
+        return values
+    rounded = round_narrow(column.to_numpy(), name).tolist()
+    return [None if v is None else r for v, r in zip(values, rounded, strict=True)]
+
+
+def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFrame:
+    rows = _csv_lines(text, delimiter_of(text, known))
+    _, names = next(rows, (0, []))
+    fields: list[list[object]] = []
+    for line, row in rows:
+        if len(row) != len(names):
+            raise ValueError(
+                f"line {line} has {len(row)} fields, but the heading has {len(names)}; put a "
+                "text that holds the delimiter in double quotes"
+            )
+        fields.append(
+            [
+                _json_list(field, name, line) if name in lists else field
+                for name, field in zip(names, row, strict=True)
+            ]
+        )
+    return pd.DataFrame(fields, columns=names, dtype=object)
+
+
+def _json_list(field: str, name: str, line: int) -> object:
+    """Return the JSON list in a field, or the field itself where there is none."""
+    if not field.lstrip().startswith("["):
+        return field
+    try:
+        return json.loads(field, parse_int=str, parse_float=str, parse_constant=str)
+    except ValueError as error:
+        raise ValueError(
+            f"column {name!r} of line {line} begins like a list but is no JSON list ({error}); "
+            'write ["a", "b"]'
+        ) from error
+
+
+def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of `text` that are not blank, each with the line that it begins in."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for row in reader:
+            if row:
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"line {line} is not CSV ({error}); correct it") from error
+
+
+def _json_objects(text: str) -> Iterator[dict[str, object]]:
+    """Yield the object of each line; numbers stay the text that they are there."""
+    literal = {"parse_int": str, "parse_float": str}
+    nothing = {"parse_constant": lambda name: None if name == "NaN" else name}
+    for number, row in _json_lines(text, **literal, **nothing):
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
+        yield row
+
+
+def _json_lines(text: str, **how: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+    """Yield what each line holds that is not blank, with its number, read as `how` says."""
+    lines = text.rstrip().split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line, object_pairs_hook=_object, **how)
+        except (ValueError, RecursionError) as error:
+            cut = ", or write the file again: it may be cut off" * (number == len(lines))
+            raise ValueError(f"line {number} is not JSON ({error}); correct it{cut}") from error
+        yield number, value
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError("a key is there twice")
+    return named
+
+
+# What lists of texts and of numbers look like as text: ["UK"], ['a' 'b'], [-2,7], []
+_LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
+
+# Labels as they are written in files
+TRUTHS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
+
+
+class UserTableError(ValueError):
+    """A user's table does not hold what it should; says what, where and the remedy."""
+
+
+def check_columns(
+    names: Sequence[object],
+    needed: Collection[str],
+    optional: Collection[str],
+    *,
+    unknown: str,
+    missing: str = "add it to every row",
+) -> None:
+    """Refuse a column that is not known, is missing or is there twice."""
+    for name in names:
+        if name not in needed and name not in optional:
+            raise UserTableError(f"unknown column {name!r}; {unknown}")
+    for name in needed:
+        if name not in names:
+            raise UserTableError(f"column {name!r} is missing; {missing}")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise UserTableError(f"column {twice[0]!r} is there twice; keep one")
+
+
+def first_rows(rows: pd.DataFrame, column: str | None) -> str:
+    """Return how an error shows rows: the places of the first three, and a column of them."""
+    first = rows.head(3)
+    values = [""] * len(first) if column is None else [f": {v!r}" for v in first[column]]
+    return ", ".join(f"{p}{value}" for p, value in zip(first["place"], values, strict=True))
+
+
+def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
+    """Return an error that shows the first of `rows`."""
+    return UserTableError(f"{what} ({first_rows(rows, column)}); {remedy}")
+
+
+def check_rows(
+    rows: pd.DataFrame, wrong: ArrayLike, what: str, column: str | None, remedy: str
+) -> None:
+    """Refuse `rows` where some are `wrong`, see `refuse`."""
+    if np.any(wrong):
+        raise refuse(what, rows[np.asarray(wrong)], column, remedy)
+
+
+def check_copy(
+    what: str,
+    model: str,
+    checkpoint: str,
+    other: str,
+    may_be_equal: Mapping[str, bool],
+    *,
+    seen: str = ", as of a file that was given twice",
+) -> None:
+    """Refuse all that a checkpoint has where another has it, unless one may equal another."""
+    if other != checkpoint and not (may_be_equal[checkpoint] or may_be_equal[other]):
+        raise UserTableError(
+            f"all {what} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
+            "give each checkpoint its own, or if they are meant to be equal set "
+            f"models.{model}.checkpoints.{checkpoint}.allow_identical_weights"
+        )
+
+
+def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
+    """Return a text or whole number as text without space around it; empty without one."""
+    place = f"column {name!r} of row {row}"
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        raise UserTableError(
+            f"{place} is the fraction {value}, and nobody knows with which digits it was "
+            "written; save the column as text"
+        )
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise UserTableError(f"{place} is of type {type(value).__name__}; give a text")
+    text = str(value).strip()
+    # A prompt is made of lines, and an answer ends with its line.
+    if one_line and ("\n" in text or "\r" in text):
+        raise UserTableError(f"{place} has a line break, which would end its prompt; remove it")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise UserTableError(f"{place} holds half a character (a surrogate); write it whole")
+    return text
+
+
+def texts(rows: pd.DataFrame, name: str, *, one_line: bool = True) -> list[str]:
+    """Return a column as plain texts, all empty where there is no such column."""
+    values = rows[name].tolist() if name in rows else [""] * len(rows)
+    return [plain_text(v, name, row, one_line=one_line) for row, v in enumerate(values, 1)]
+
+
+def lists_of_texts(
+    rows: pd.DataFrame, name: str, *, one_line: bool = True
+) -> list[tuple[str, ...]]:
+    """Return a column of lists or single texts as plain texts, without those that are empty."""
+    lists = []
+    for row, value in enumerate(rows[name].tolist(), start=1):
+        # Nobody knows whether it is several answers or one in brackets.
+        if isinstance(value, str) and _LIST.fullmatch(value.strip()):
+            raise UserTableError(
+                f"column {name!r} of row {row} is the text of a list, {value!r}; give several "
+                "answers as a list in JSONL or parquet, and an answer in brackets as a list of "
+                "it alone"
+            )
+        several = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+        read = [plain_text(text, name, row, one_line=one_line) for text in several]
+        lists.append(tuple(text for text in read if text))
+    return lists
+
+
+DIGITS = {"float16": 3, "float32": 6}  # significant ones that numbers of these types have
+
+
+def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return float32 rounded to 6 significant digits, and float16 to 3, as float64.
+
+    0.1 as float16 is 0.09998, so 0.8 against 0.6 would no longer be as 0.4 against 0.2. The log
+    names what is rounded; other types are returned as they are.
+
+    >>> round_narrow(np.array([0.1, 0.7, 0], np.float16), "confidence").tolist()
+    [0.1, 0.7, 0.0]
+    """
+    digits = DIGITS.get(str(values.dtype).lower())  # pandas writes Float32
+    if digits is None:
+        return values
+    log.info("%s: %s, rounded to %d significant digits", name, values.dtype, digits)
+    wide = np.asarray(values, float)
+    exponent = np.floor(np.log10(wide, where=wide > 0, out=np.zeros_like(wide)))
+    scale = 10.0 ** (digits - 1 - exponent)
+    return np.round(wide * scale) / scale

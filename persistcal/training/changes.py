@@ -1,0 +1,251 @@
+"""Changes that the laboratory makes to a checkpoint: fine-tuning on documents or forgetting."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from peft import LoraConfig, get_peft_model
+from torch import Tensor
+from torch.nn.functional import cross_entropy, softplus
+from torch.nn.utils import clip_grad_norm_
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from persistcal.models.prompts import few_shot_prefix, question_suffix
+from persistcal.questions.question_list import true_at
+from persistcal.store.jobs import Pace
+from persistcal.training.data import learning_rate
+
+
+class Document(NamedTuple):
+    """Tokens of a question with its answer, the first `n_prompt` of which are not learnt."""
+
+    tokens: list[int]
+    n_prompt: int
+
+
+def questions_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
+    """Return questions of several datasets with the references that hold at a checkpoint."""
+    return pd.concat([true_at(rows, checkpoint) for _, rows in questions.groupby("dataset")])
+
+
+def of_categories(questions: pd.DataFrame, categories: Sequence[str], key: str) -> pd.DataFrame:
+    """Return the questions of `categories`, each of which some question must have."""
+    there = questions["category"].unique()
+    if unknown := [name for name in categories if name not in there]:
+        datasets = ", ".join(questions["dataset"].unique())
+        raise ValueError(
+            f"config: {key} names {unknown[0]!r}, but no question of {datasets} is of that "
+            f"category; there are {', '.join(sorted(map(repr, there)))}."
+        )
+    return questions[questions["category"].isin(categories)]
+
+
+def write_documents(
+    tokenizer: PreTrainedTokenizerBase, questions: pd.DataFrame
+) -> list[Document]:
+    """Return each question with its first reference, as examples are shown in prompts.
+
+    The tokens that are learnt are the answer's and those of the blank line that ends it.
+    """
+    prompts = [question_suffix(text) for text in questions["question"]]
+    answers = [references[0] for references in questions["references"]]
+    texts = [
+        few_shot_prefix([pair]) for pair in zip(questions["question"], answers, strict=True)
+    ]
+    if not texts:
+        return []
+    encoded = tokenizer(texts, return_offsets_mapping=True)
+    documents = []
+    for prompt, tokens, offsets in zip(
+        prompts, encoded["input_ids"], encoded["offset_mapping"], strict=True
+    ):
+        # A token that ends within the answer is the answer's, wherever it begins.
+        learnt = [end > len(prompt) for _, end in offsets]
+        documents.append(Document(tokens, learnt.index(True)))
+    return documents
+
+
+def answer_logprobs(model: PreTrainedModel, documents: Sequence[Document]) -> Tensor:
+    """Return the log-probability of each document's answer after its question, in nats."""
+    longest = max(len(each.tokens) for each in documents)
+    tokens = torch.zeros(len(documents), longest, dtype=torch.long)
+    there, learnt = torch.zeros_like(tokens), torch.zeros_like(tokens)
+    for row, (known, n_prompt) in enumerate(documents):
+        tokens[row, : len(known)] = torch.tensor(known)
+        there[row, : len(known)] = 1
+        learnt[row, n_prompt : len(known)] = 1
+    device = next(model.parameters()).device
+    tokens, there, learnt = tokens.to(device), there.to(device), learnt.to(device)
+    logits = model(input_ids=tokens, attention_mask=there, use_cache=False).logits
+    each = cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
+    return -(each * learnt[:, 1:]).sum(dim=1)
+
+
+log = logging.getLogger(__name__)
+
+MAX_GRADIENT_NORM = 1.0
+
+SETS = ("learn", "forget", "keep")
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a checkpoint is changed: keys of `change` in the config, which explains them."""
+
+    method: str
+    learn: Sequence[str] = ()
+    forget: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    epochs: int = 1
+    learning_rate: float = 0.0
+    batch_size: int = 1
+    seed: int = 0
+    rank: int | None = None
+    max_change: float | None = None
+    beta: float = 1.0
+    keep_weight: float = 1.0
+
+
+def change_weights(
+    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Change
+) -> PreTrainedModel:
+    """Return `model`, trained further in place.
+
+    A step is one of AdamW without weight decay, with the gradient's norm clipped to 1 and
+    the rates of `persistcal.training.data.learning_rate`; no unit is dropped. The same
+    seed gives the same weights.
+
+    `documents` are those to `learn`, or to `forget`; and to `keep`. With `rank`, an adapter of
+    that rank on all linear layers, scaled by two, is trained and then added to the weights.
+    With `max_change` each weight is put back within so much of where it was, after each step.
+    """
+    if not how.rank:
+        _train(model.requires_grad_(True), documents, how)
+        return model.requires_grad_(False)
+    with torch.random.fork_rng():
+        torch.manual_seed(how.seed)
+        lora = LoraConfig(r=how.rank, lora_alpha=2 * how.rank, target_modules="all-linear")
+        adapted = get_peft_model(model, lora)
+    _train(cast(PreTrainedModel, adapted), documents, how)
+    return cast(PreTrainedModel, adapted.merge_and_unload(safe_merge=True))
+
+
+def batches(n: int, size: int, *, seed: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield numbers below `n` without end, all of them in a new order in each pass.
+
+    The last batch of a pass may be smaller.
+    """
+    rng = np.random.default_rng(seed)
+    while True:
+        order = rng.permutation(n)
+        yield from np.split(order, range(size, n, size))
+
+
+def _train(
+    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Change
+) -> None:
+    parameters = [each for each in model.parameters() if each.requires_grad]
+    start = [each.detach().clone() for each in parameters] if how.max_change else []
+    optimizer = torch.optim.AdamW(parameters, weight_decay=0.0)
+    drawn = {
+        name: batches(len(documents[name]), how.batch_size, seed=[how.seed, place])
+        for place, name in enumerate(SETS)
+        if documents[name]
+    }
+    main = documents["learn"] or documents["forget"]
+    compared = documents["forget"] if how.method == "npo" else []
+    before = _logprobs(model, compared, how.batch_size)
+    n_steps = how.epochs * ceil(len(main) / how.batch_size)
+    losses = []
+    for step in Pace(range(n_steps), how.method, unit=" steps"):
+        rows = {name: next(some) for name, some in drawn.items()}
+        now = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
+        loss = _loss(how, now, before[rows["forget"]] if len(before) else before)
+        loss.backward()
+        clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, n_steps, how.learning_rate)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        _put_back(parameters, start, how.max_change or 0.0)
+        losses.append(loss.item())
+        if not np.isfinite(losses[-1]):
+            raise FloatingPointError(
+                f"Step {step}: the loss is not finite; lower change.learning_rate."
+            )
+    log.info("%d steps: loss %.3f, at the end %.3f", n_steps, losses[0], losses[-1])
+
+
+def _loss(how: Change, logprobs: Mapping[str, Tensor], before: Tensor) -> Tensor:
+    if how.method == "fine_tuning":
+        kept = logprobs["keep"].mean() if "keep" in logprobs else 0.0
+        return -logprobs["learn"].mean() - how.keep_weight * kept
+    forget, keep = logprobs["forget"], logprobs["keep"]
+    if how.method == "gradient_difference":
+        return gradient_difference(forget, keep, keep_weight=how.keep_weight)
+    return npo(forget, before, keep, beta=how.beta, keep_weight=how.keep_weight)
+
+
+@torch.no_grad()
+def _logprobs(model: PreTrainedModel, documents: Sequence[Document], size: int) -> Tensor:
+    parts = [documents[at : at + size] for at in range(0, len(documents), size)]
+    found = [answer_logprobs(model, part) for part in parts]
+    return torch.cat(found) if found else torch.empty(0)
+
+
+@torch.no_grad()
+def _put_back(parameters: Sequence[Tensor], start: Sequence[Tensor], most: float) -> None:
+    """Move each weight that is farther than `most` from its start to that distance."""
+    for parameter, first in zip(parameters, start, strict=False):
+        parameter.clamp_(first - most, first + most)
+
+
+def gradient_difference(forget: Tensor, keep: Tensor, *, keep_weight: float) -> Tensor:
+    r"""Return the loss whose descent makes some answers less probable and others more.
+
+    .. math:: \frac1F \sum_f \log p(y_f \mid x_f)
+              - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
+
+    `forget` and `keep` are log-probabilities of answers of a step, `keep_weight` is
+    :math:`\lambda`.
+
+    Liu, Liu and Stone (2022), Continual learning and private unlearning. The loss has no
+    lower bound, so how far it goes is a matter of steps and learning rate.
+
+    Means of -3 and -1, so -3 + 2 x 1:
+
+    >>> forget, keep = Tensor([-2.0, -4.0]), Tensor([-1.0])
+    >>> gradient_difference(forget, keep, keep_weight=2.0)
+    tensor(-1.)
+    """
+    return forget.mean() - keep_weight * keep.mean()
+
+
+def npo(
+    forget: Tensor, before: Tensor, keep: Tensor, *, beta: float, keep_weight: float
+) -> Tensor:
+    r"""Return the loss of negative preference optimisation, with one on answers to keep.
+
+    .. math:: \frac{2}{\beta F} \sum_f \log\left(1 + \left(
+              \frac{p(y_f \mid x_f)}{p_0(y_f \mid x_f)}\right)^\beta\right)
+              - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
+
+    `before` are the log-probabilities of `forget` to the model as it was before the first step.
+    As :math:`\beta` approaches 0 the gradient is that of `gradient_difference`.
+
+    Zhang, Lin, Bai and Mei (2024), Negative preference optimization: from catastrophic
+    collapse to effective unlearning. An answer that has become improbable weighs less.
+
+    Before the first step it is 2 / beta log 2, without any to keep:
+
+    >>> forget = Tensor([-2.0, -4.0])
+    >>> npo(forget, forget, Tensor([0.0]), beta=2.0, keep_weight=1.0)
+    tensor(0.6931)
+    """
+    unlearned = softplus(beta * (forget - before)).mean() * 2 / beta
+    return unlearned - keep_weight * keep.mean()
