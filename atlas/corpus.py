@@ -13,7 +13,7 @@ import pandas as pd
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from atlas.facts import deal
+from persistcal.questions.question_list import deal
 
 END_OF_TEXT = "<|endoftext|>"
 

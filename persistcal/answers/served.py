@@ -12,14 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from persistcal.server.client import (
-    PIECE,
-    REFUSAL_CODES,
-    BadReplyError,
-    ModelServer,
-    ServerError,
-    in_json,
-)
+from persistcal.server.client import ModelServer, in_json
+from persistcal.server.errors import PIECE, REFUSAL_CODES, BadReplyError, ServerError
 from persistcal.server.spending import Body, Budget, ask_at_once, endpoint_of, messages_of
 from persistcal.store.files import exists
 from persistcal.store.replies import (

@@ -11,13 +11,8 @@ from persistcal.judge.prompt import JudgeSettings, asked_together
 from persistcal.questions.labels import (
     JudgeError,
 )
-from persistcal.server.client import (
-    REFUSAL_CODES,
-    ModelServer,
-    ServerError,
-    UnreadableError,
-    in_json,
-)
+from persistcal.server.client import ModelServer, in_json
+from persistcal.server.errors import REFUSAL_CODES, ServerError, UnreadableError
 from persistcal.server.spending import Body, ask_at_once, endpoint_of
 from persistcal.store.replies import Ledger, alone
 

@@ -13,16 +13,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from persistcal.judge.backends import Replies, check_labelled, read_results
 from persistcal.judge.prompt import JudgeSettings
+from persistcal.judge.reply import Replies, check_labelled, read_results
 from persistcal.questions.labels import JudgeError
-from persistcal.server.client import (
-    LONGEST_TRANSFER_S,
-    BadReplyError,
-    ModelServer,
-    ServerError,
-    in_json,
-)
+from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
+from persistcal.server.errors import BadReplyError, ServerError
 from persistcal.server.spending import Body, endpoint_of
 from persistcal.store.replies import BatchRecord, Ledger, alone
 

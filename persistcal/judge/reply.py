@@ -15,7 +15,7 @@ from persistcal.questions.labels import (
     parse_label,
     parse_labels,
 )
-from persistcal.server.client import REFUSAL_CODES, BadReplyError
+from persistcal.server.errors import REFUSAL_CODES, BadReplyError
 from persistcal.server.spending import Body, messages_of
 from persistcal.store.replies import ReplyCache
 

@@ -13,8 +13,8 @@ from persistcal.answers.clusters import (
     warn_if_none_is_correct,
 )
 from persistcal.answers.options import has_options, option_labels
-from persistcal.judge.backends import Replies, Reply
 from persistcal.judge.prompt import Candidate, JudgeSettings, candidate_id, requests_about
+from persistcal.judge.reply import Replies, Reply
 from persistcal.questions.labels import (
     LABELS,
     NOT_ATTEMPTED,
@@ -23,7 +23,7 @@ from persistcal.questions.labels import (
     normalise,
     parse_label,
 )
-from persistcal.server.client import ServerError
+from persistcal.server.errors import ServerError
 from persistcal.server.spending import Body
 from persistcal.store.artifacts import ANSWERS
 from persistcal.store.replies import alone, append_rows, parse_rows, read_lines

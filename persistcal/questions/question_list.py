@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from atlas.facts import deal
 from persistcal.questions.labels import normalise_answer
 from persistcal.questions.templates import check_fields
 from persistcal.store.artifacts import QUESTIONS
@@ -238,3 +237,20 @@ def edit_answers(
             truths = {state: list(new) for state in states}
             table.at[row, "truths"] = json.dumps(truths, ensure_ascii=False)
     return table["truths"].reindex(facts.index)
+
+
+def deal(facts: pd.DataFrame, n_sets: int, *, seed: int | Sequence[int]) -> np.ndarray:
+    """Return the set of each fact, from 1, so that no attribute tells sets apart.
+
+    Facts of a relation and group are sorted by weight and dealt from the top, `n_sets` at
+    a time, one to each set in random order. So of every relation, group and stretch of
+    weights each set has as many as another, give or take one.
+    """
+    rng = np.random.default_rng([*np.ravel(seed), n_sets])
+    number = np.zeros(len(facts), dtype=np.int64)
+    strata = facts.reset_index(drop=True).groupby(["relation", "group"], sort=True)
+    for _, stratum in strata:
+        order = stratum.sort_values(["weight", "question_id"], ascending=[False, True]).index
+        hands = [rng.permutation(n_sets) for _ in range(0, len(order), n_sets)]
+        number[order] = np.concatenate(hands)[: len(order)] + 1
+    return number

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from persistcal.server.client import ServerError
+from persistcal.server.errors import ServerError
 from persistcal.store.replies import Ledger
 
 log = logging.getLogger(__name__)

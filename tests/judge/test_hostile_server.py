@@ -23,11 +23,11 @@ from judge_server import (
 )
 from werkzeug import Response
 
-from persistcal.judge.backends import read_reply, read_results
 from persistcal.judge.batch import read_batch
+from persistcal.judge.reply import read_reply, read_results
 from persistcal.questions.labels import LABELS, JudgeError
 from persistcal.server import client, spending
-from persistcal.server.client import BadReplyError
+from persistcal.server.errors import BadReplyError
 from persistcal.store.replies import ReplyCache
 
 DEEP = "[" * 100_000

@@ -3,7 +3,6 @@
 import pytest
 from judge_server import PROMPT, RELEASED, candidates, response
 
-from persistcal.judge.backends import read_reply
 from persistcal.judge.prompt import (
     JudgeSettings,
     candidate_of,
@@ -11,6 +10,7 @@ from persistcal.judge.prompt import (
     request_key,
     split_prompt,
 )
+from persistcal.judge.reply import read_reply
 from persistcal.questions.labels import JudgeError
 from persistcal.server.spending import estimate
 

@@ -13,7 +13,6 @@ from small_corpus import TEMPLATE, make_corpus, make_facts
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from atlas.corpus import SEPARATOR, FactSets, Phase, train_tokenizer
-from atlas.facts import deal
 from atlas.pretraining import (
     Pretrained,
     Pretraining,
@@ -21,6 +20,7 @@ from atlas.pretraining import (
     new_model,
     pretrain_segment,
 )
+from persistcal.questions.question_list import deal
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute

@@ -15,9 +15,8 @@ from atlas.cities import (
     split_questions,
     unambiguous,
 )
-from atlas.facts import deal
 from persistcal.questions.labels import normalise_answer
-from persistcal.questions.question_list import edit_answers, group_facts
+from persistcal.questions.question_list import deal, edit_answers, group_facts
 from persistcal.store import artifacts
 
 

@@ -99,7 +99,16 @@ FURTHER_PLAIN_TABLES ="""
 def test_a_table_is_a_function_and_an_entry(tmp_path):
     """It is made with the study, and the page reads it."""
     project = tmp_path / "project"
-    for folder in ("persistcal", "atlas", "study", "workflow", "tools", "config", "envs", "resources"):
+    for folder in (
+        "persistcal",
+        "atlas",
+        "study",
+        "workflow",
+        "tools",
+        "config",
+        "envs",
+        "resources",
+    ):
         shutil.copytree(ROOT / folder, project / folder)
     shutil.copy(ROOT / "Snakefile", project)
     with (project / "persistcal/report/tables.py").open("a") as file:

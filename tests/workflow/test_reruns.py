@@ -239,7 +239,16 @@ del WITHOUT_THRESHOLDS["check_thresholds"]
 )
 def test_an_edited_module(study, tmp_path, module, jobs):
     """The scripts that import it, and what follows; a copy of the project changes nothing."""
-    for name in ("workflow", "persistcal", "atlas", "study", "tools", "config", "profiles", "envs"):
+    for name in (
+        "workflow",
+        "persistcal",
+        "atlas",
+        "study",
+        "tools",
+        "config",
+        "profiles",
+        "envs",
+    ):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "Snakefile", tmp_path)
     dry_run = ["--dry-run", "--snakefile", tmp_path / "Snakefile"]
