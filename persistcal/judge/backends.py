@@ -5,9 +5,9 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 
-from persistcal.judge.backends import Replies, Reply, check_labelled, no_labels, read_reply
 from persistcal.judge.batch import WAITING, ask_in_batches
 from persistcal.judge.prompt import JudgeSettings, asked_together
+from persistcal.judge.reply import Replies, Reply, check_labelled, no_labels, read_reply
 from persistcal.questions.labels import (
     JudgeError,
 )

@@ -21,7 +21,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from persistcal.server.client import (
+from persistcal.server.errors import (
     BadReplyError,
     NoReplyError,
     ServerError,
