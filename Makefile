@@ -9,7 +9,7 @@ PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check -
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 PRETRAINING := config/atlas.yaml config/atlas_pretraining.yaml
 
-.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme outputs docs-numbers docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
+.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -39,8 +39,9 @@ $(VENV)/smollm2: $(VENV)/ready
 
 install: $(VENV)/ready  ## set up .venv, which holds snakemake and all packages
 
+# The oracle's training takes longest; what it needs comes first.
 demo: $(VENV)/ready  ## run the embedded atlas study end to end
-	@$(RUN)/python tools/fork_jobs.py $(ATLAS) --quiet rules host
+	@$(RUN)/python tools/fork_jobs.py $(ATLAS) --quiet rules host --prioritize train_oracle
 
 report: $(VENV)/ready  ## write Snakemake's report of the demo: results/atlas/report.html
 	@PATH="$(CURDIR)/$(RUN):$$PATH" snakemake $(ATLAS) --report results/atlas/report.html
@@ -82,8 +83,11 @@ rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 outputs: $(VENV)/ready  ## write docs/outputs.md, the columns of all tables
 	@$(RUN)/python -m tools.outputs_page
 
-docs-numbers: $(VENV)/ready  ## correct the numbers in README and docs; ARGS=atlas copies new results first
-	@$(RUN)/python -m tools.docs_numbers $(ARGS)
+docs-data: $(VENV)/ready  ## copy results of studies to docs/data, such as ARGS=atlas
+	@$(RUN)/python -m tools.docs_data $(ARGS)
+
+docs-numbers: $(VENV)/ready  ## correct the numbers in README and docs
+	@$(RUN)/python -m tools.docs_numbers
 
 config-readme: $(VENV)/ready  ## write config/README.md from the schema
 	@$(RUN)/python -m tools.config_readme

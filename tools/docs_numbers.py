@@ -8,18 +8,13 @@ A comment after a paragraph, list or table names the results in reading order:
 
 Every name must be found, and every decimal needs a name; `-` stands for a decimal that is no
 result. Other whole numbers and code in backticks are skipped. A number before a % is the result
-times 100. `make docs-numbers` corrects decimals; with ARGS=atlas it first copies results to
-docs/data/atlas.csv, as docs/data/sources.yaml describes.
+times 100. `make docs-numbers` corrects decimals. `tools/docs_data.py` writes the results.
 """
 
 import csv
 import re
-import sys
 from functools import cache
 from pathlib import Path
-
-import pandas as pd
-import yaml
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "data"
@@ -99,21 +94,8 @@ def check(text: str) -> tuple[str, list[str]]:
     return text, problems
 
 
-def export(data: str) -> None:
-    """Copy results of a study to a CSV in docs/data, as sources.yaml describes."""
-    parts = []
-    for source in yaml.safe_load((DATA / "sources.yaml").read_text(encoding="utf-8"))[data]:
-        table = pd.read_csv(ROOT / source["file"]).query(source["where"])
-        part = pd.DataFrame({c: table.get(source.get(c)) for c in ("value", "low", "high")})
-        names = [source["name"].format_map(row) for row in table.to_dict("records")]
-        parts.append(part.astype(float).set_axis(names).dropna(how="all"))
-    pd.concat(parts).to_csv(DATA / f"{data}.csv", float_format="%.6g", index_label="name")
-
-
-def main(exported: list[str]) -> None:
-    """Export results, correct all pages and print what was wrong."""
-    for data in exported:
-        export(data)
+def main() -> None:
+    """Correct all pages, and print what was wrong."""
     for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]:
         text, problems = check(page.read_text(encoding="utf-8"))
         page.write_text(text, encoding="utf-8")
@@ -122,4 +104,4 @@ def main(exported: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -6,7 +6,7 @@ import pytest
 from measure_changes import measure_changes
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.changes import metrics_of_changes
+from benchmarks.controls import Design, level
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.significance import intervals
@@ -194,31 +194,6 @@ def test_a_control_with_too_few_flips_gives_no_difference(flips):
     assert rows.filter(like="above").isna().all(axis=None)
 
 
-def claims_of_equal_effects(seed, worlds, n=60):
-    """Share of estimators with another Δ₀ᵇ on a change than on a control of equal effect.
-
-    Half of the changed questions are changed by both, and there the signs correlate.
-    """
-    rng = np.random.default_rng(seed)
-    base = rng.random(n) < 0.5
-    correct = {c: base ^ (rng.random(n) < (c != "base") / 2) for c in STATES}
-    frames = []
-    for world in range(worlds):
-        shared, confidence = rng.normal(size=n), {"base": np.full(n, 0.5)}
-        for state in STATES[1:]:
-            follows = shared + rng.normal(size=n) > -0.5
-            gains = np.where(correct[state] == base, rng.random(n) < 0.5, correct[state])
-            confidence[state] = np.where(gains == follows, 0.6, 0.4)
-        as_numbers = {state: values.astype(int) for state, values in correct.items()}
-        frames.append(of_states(as_numbers, confidence).assign(estimator=f"e{world}"))
-    how = {"min_direction": 5, "n_replicates": 100, "seed": 1}
-    how |= {"controls": {"Change": "Control"}}
-    rows = metrics_of_changes(pd.concat(frames), {"m": STATES}, PAIRS, **how)
-    rows = rows[(rows["change"] == "Change") & (rows["metric"] == "delta0_balanced")]
-    assert len(rows) == worlds
-    return ((rows["above_lower_2_5pct"] > 0) | (rows["above_upper_97_5pct"] < 0)).mean()
-
-
 def test_equal_effects_are_seldom_called_different():
     # at 5 %, at most 4 of 30 in 98 of 100 such simulations
-    assert claims_of_equal_effects(0, worlds=30) <= 4 / 30
+    assert level(Design(60, 0.5, 0.5), studies=30, replicates=200) <= 4 / 30

@@ -9,7 +9,7 @@ from programs import python
 
 import persistcal
 from persistcal.models.prompts import few_shot_prefix, question_suffix
-from tools import config_readme, docs_numbers, docs_site, plain_english
+from tools import config_readme, docs_data, docs_numbers, docs_site, plain_english
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,6 +66,17 @@ def test_wrong_and_swapped_numbers_are_found_and_corrected(tmp_path, monkeypatch
     assert check("−.015 [.1, .2]", "b.x")[1] == 1  # an interval that is not there
     assert check(".22", "c.x")[1] == 1
     assert check("none", "a.x")[1] == 1
+
+
+def test_results_are_copied_and_counted_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(docs_data, "ROOT", tmp_path)
+    rows = "who,of,v,end\na,x,0.5,0.25\na,y,,\nb,x,2,1\n"
+    (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
+    source = {"file": "t.csv", "where": "who == 'a'", "name": "{who}.{of}", "value": "v"}
+    chosen = docs_data.choose(source | {"low": "end"})
+    assert chosen.loc["a.x", ["value", "low"]].tolist() == [0.5, 0.25] and len(chosen) == 1
+    counted = docs_data.choose({"file": "t.csv", "name": "rows.{who}"})["value"]
+    assert counted.to_dict() == {"rows.a": 2, "rows.b": 1}
 
 
 def test_links_of_the_documentation_lead_somewhere():

@@ -29,6 +29,8 @@ for recipe in study.recipes:
         wildcard_constraints:
             recipe=re.escape(recipe),
             trained_on="[^/]+",
+        # The longest jobs of a small study, which evaluation can fill the gaps of.
+        priority: 100
         conda:
             "../../envs/gpu.yaml"
         resources:
