@@ -24,7 +24,9 @@ def choose(source: Mapping[str, Any]) -> pd.DataFrame:
         table = table.query(source["where"])
     columns = {number: table.get(source.get(number)) for number in NUMBERS}
     chosen = pd.DataFrame(columns, index=table.index)
-    chosen["name"] = [source["name"].format_map(row) for row in table.to_dict("records")]
+    chosen["name"] = [
+        source["name"].format_map(row).replace(" ", "_") for row in table.to_dict("records")
+    ]
     chosen = chosen.set_index("name").astype(float)
     if "value" not in source:
         return chosen.fillna({"value": 1}).groupby("name", sort=False).sum(min_count=1)

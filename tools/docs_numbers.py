@@ -27,8 +27,9 @@ PRINTED = re.compile(rf"({NUMBER})(\s?%)?(?:{INTERVAL})?")
 @cache
 def read(file: str) -> dict[str, list[str]]:
     """Return value, low and high of each name in a CSV of docs/data."""
-    rows = csv.reader((DATA / file).read_text(encoding="utf-8").splitlines())
-    return {name: numbers for name, *numbers in rows}
+    path = DATA / file
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {name: numbers for name, *numbers in csv.reader(lines)}
 
 
 def expand(word: str) -> list[str]:
@@ -45,7 +46,7 @@ def rounded(text: str, value: str, scale: int) -> str:
     tolerance = 0.5 * 10**-digits if digits or scale > 1 else 0  # a count is exact
     if abs(float(text.replace("−", "-").replace(",", "")) - exact) <= tolerance + 1e-9:
         return text
-    new = f"{exact:,.{digits}f}".replace("-", "−")
+    new = (f"{exact:,.{digits}f}" if tolerance else str(exact)).replace("-", "−")
     return re.sub(r"^(−?)0\.", r"\1.", new) if re.match(r"[−-]?\.", text) else new
 
 

@@ -1,24 +1,27 @@
-"""Run atlas as several processors would, and compare Δ₀ᵇ of its estimators between the runs.
+"""Run atlas as several processors would, and compare its results between the runs.
 
 `python -m tools.processors FOLDER` runs the study once for each processor that this one can
-emulate, with one and with two threads, into sub-folders of FOLDER. It writes the table of
-docs/atlas.md. Complete runs in FOLDER are not repeated.
+emulate, with one and with two threads, into sub-folders of FOLDER. It writes Δ₀ᵇ and the
+differences of all pairs of estimators to docs/data/processors.csv, and prints which orders and
+significant differences are the same in all runs. Complete runs in FOLDER are not repeated.
 """
 
 import argparse
 import os
 import subprocess
 import sys
+from itertools import combinations, product
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.replicates import from_table
+from persistcal.evaluation.simultaneous import compare_estimators
 from persistcal.store import artifacts
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "atlas.md"
+DATA = ROOT / "docs" / "data" / "processors.csv"
 # Instructions that torch, oneDNN, MKL and OpenBLAS use
 PROCESSORS = {
     "SSE": ("default", "SSE41", "COMPATIBLE", "Nehalem"),
@@ -29,8 +32,12 @@ VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR", "OPENBLAS_
 THREADS = (1, 2)
 # Rules with jobs that compute with torch
 RULES = ("generate_beams", "train_non_oracle", "train_oracle", "score_answers")
-BOUNDS = ["lower_2_5pct", "upper_97_5pct"]
-BEGIN, END = "<!-- processors -->\n", "<!-- end of processors -->\n"
+METRICS = {
+    "delta0_balanced": ("odds", "contrast", "delta0_balanced"),
+    "change_auc": ("odds", "contrast", "change_auc"),
+    "contrast_auc": ("odds", "contrast", "auc"),
+    "full_auc": ("odds", "full", "auc"),
+}
 
 
 def run(folder: Path, processor: str, threads: int) -> None:
@@ -43,90 +50,74 @@ def run(folder: Path, processor: str, threads: int) -> None:
     subprocess.run([*command, "--", *files], cwd=ROOT, env=environment, check=True)
 
 
-class Findings(NamedTuple):
-    """Results of a run: Δ₀ᵇ and its interval by column of the table, and significant tests."""
+def compare(folder: Path) -> pd.DataFrame:
+    """Return the metrics of a run, and the differences of all pairs of estimators.
 
-    measured: pd.DataFrame
-    significant: set[tuple[str, ...]]
-
-
-def findings(folder: Path) -> Findings:
-    """Read the results of a run."""
-    intervals = artifacts.read_csv(folder / "intervals.csv", artifacts.INTERVALS)
-    measured = _chosen(intervals)[["value", *BOUNDS]]
-    measured.loc["oracle − non_oracle"] = difference(folder, "oracle", "non_oracle")
-    tests = artifacts.read_csv(folder / "significance.csv", artifacts.SIGNIFICANCE)
-    key = ["scope", "conditioning", "metric", "best", "other"]
-    significant = tests.loc[tests["significant"], key]
-    return Findings(measured, set(significant.itertuples(index=False, name=None)))
-
-
-def _chosen(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of Δ₀ᵇ by estimator; conditioning does not change it."""
-    rows = (table["metric"] == "delta0_balanced") & (table["conditioning"] == "odds")
-    return table[rows & (table["scope"] == "contrast")].set_index("estimator")
-
-
-def difference(folder: Path, one: str, other: str) -> list[float]:
-    """Return how far Δ₀ᵇ of `one` is above that of `other`, and the paired 95 % interval."""
-    files = [folder / f"replicates/atlas/atlas/{name}.parquet" for name in (one, other)]
-    rows = _chosen(pd.concat([artifacts.read(file, artifacts.REPLICATES) for file in files]))
-    if rows["drawn"].nunique() > 1:
-        raise SystemExit(f"{files[0]} and {files[1]} have other draws; run the study again.")
-    values = dict(zip(rows.index, rows["value"], strict=True))
-    replicates = dict(zip(rows.index, rows["replicates"], strict=True))
-    paired = np.asarray(replicates[one]) - np.asarray(replicates[other])
-    low, high = np.nanpercentile(paired, [2.5, 97.5]).tolist()
-    return [values[one] - values[other], low, high]
+    Columns are name, such as oracle-non_oracle.delta0_balanced, value, low, high and, of a
+    difference, whether its simultaneous 95 % interval excludes 0.
+    """
+    files = sorted(map(str, (folder / "replicates" / "atlas" / "atlas").glob("*.parquet")))
+    drawn = from_table(artifacts.read_about(files, artifacts.REPLICATES))
+    names = [name for _, name in drawn.estimators]
+    rows: list[tuple[str, float, float, float, bool]] = []
+    for metric, key in METRICS.items():
+        ends = np.percentile(drawn.for_claims(key), [2.5, 97.5], axis=1).T
+        for name, value, (low, high) in zip(names, drawn.observed[key], ends, strict=True):
+            rows.append((f"{name}.{metric}", value, low, high, False))
+        pairs = compare_estimators(drawn, range(len(names)), key)
+        for i, j in combinations(range(len(names)), 2):
+            one, other = (i, j) if drawn.observed[key][i] >= drawn.observed[key][j] else (j, i)
+            found = [part[one, other] for part in (pairs.difference, pairs.lower, pairs.upper)]
+            name = f"{names[one]}-{names[other]}.{metric}"
+            rows.append((name, *found, bool(pairs.above[one, other])))
+    return pd.DataFrame(rows, columns=["name", "value", "low", "high", "significant"])
 
 
-def table(runs: dict[str, Findings]) -> str:
-    """Return Markdown: a row for each run, the range of each column, and the tests."""
-    names = list(next(iter(runs.values())).measured.index)
-    lines = ["| instructions, threads | " + " | ".join(names) + " |\n"]
-    lines += ["|---|" + "--:|" * len(names) + "\n"]
-    for name, (measured, _) in runs.items():
-        cells = [
-            f"{value:.3f} [{low:.2f}, {high:.2f}]"
-            for value, low, high in measured.loc[names].itertuples(index=False)
-        ]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |\n")
-    values = pd.DataFrame([run.measured["value"] for run in runs.values()])
-    spans = [f"{values[name].max() - values[name].min():.3f}" for name in names]
-    lines.append("| greatest difference | " + " | ".join(spans) + " |\n\n")
-    tests = [run.significant for run in runs.values()]
-    once = {test for significant in tests for test in significant}
-    always = {test for test in once if all(test in significant for significant in tests)}
-    orders = sorted({order(run.measured["value"].iloc[:-1]) for run in runs.values()})
-    some = "; ".join(" ".join(test) for test in sorted(once - always)) or "none"
-    lines.append(f"Order by Δ₀ᵇ in all runs: {'; or '.join(orders)}.\n")
-    lines.append(f"Tests that are significant in all runs: {len(always)}; in some: {some}.\n")
-    return "".join(lines)
+def summarise(runs: dict[str, pd.DataFrame]) -> str:
+    """Return what is the same in all runs: orders, and differences that are significant."""
+    lines = []
+    for metric in METRICS:
+        orders, certain = set(), []
+        for table in runs.values():
+            rows = table[table["name"].str.endswith(f".{metric}")].set_index("name")
+            is_pair = rows.index.str.contains("-", regex=False)
+            values = rows.loc[~is_pair, "value"].round(9)
+            ordered = values.sort_values(ascending=False, kind="stable").index
+            orders.add(" > ".join(name.partition(".")[0] for name in ordered))
+            certain.append({name.partition(".")[0] for name in rows.index[rows["significant"]]})
+        always = set.intersection(*certain)
+        some = set.union(*certain) - always
+        lines += [f"{metric}", *(f"  order: {order}" for order in sorted(orders))]
+        lines += [f"  significant in all runs: {', '.join(sorted(always)) or 'none'}"]
+        lines += [f"  in some: {', '.join(sorted(some)) or 'none'}"]
+    return "\n".join(lines)
 
 
-def order(values: pd.Series) -> str:
-    """Return the names from the highest value to the lowest; equal ones keep their order."""
-    return " > ".join(values.round(9).sort_values(ascending=False, kind="stable").index)
+def write(runs: dict[str, pd.DataFrame]) -> None:
+    """Write all runs, and the least and the greatest value of each name, to `DATA`."""
+    named = {name: table.set_index("name") for name, table in runs.items()}
+    values = pd.concat([table["value"] for table in named.values()]).groupby(
+        level=0, sort=False
+    )
+    tables = named | {end: values.agg(end).to_frame() for end in ("min", "max")}
+    parts = [table.set_axis(f"{run}." + table.index) for run, table in tables.items()]
+    whole = pd.concat(parts)
+    columns = ["value", "low", "high"]
+    whole[columns].to_csv(DATA, index_label="name", float_format="%.6g")
 
 
 def main() -> None:
-    """Make the runs that are lacking, and write the table into the page."""
+    """Make the runs that are lacking, write their results and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    for processor in PROCESSORS:
-        for threads in THREADS:
-            run(folder / f"{processor}-{threads}", processor, threads)
-    write(folder)
-
-
-def write(folder: Path) -> None:
-    """Write the table of the runs in `folder` into the page."""
-    names = {f"{p}, {n}": folder / f"{p}-{n}" for p in PROCESSORS for n in THREADS}
-    made = {name: path for name, path in names.items() if (path / "significance.csv").exists()}
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    shown = table({name: findings(path) for name, path in made.items()})
-    PAGE.write_text(before + BEGIN + shown + END + rest.split(END)[1], encoding="utf-8")
+    runs = {}
+    for threads, processor in product(THREADS, PROCESSORS):
+        name = f"{processor}-{threads}"
+        run(folder / name, processor, threads)
+        runs[name] = compare(folder / name)
+    write(runs)
+    print(summarise(runs))
 
 
 if __name__ == "__main__":

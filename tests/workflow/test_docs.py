@@ -48,6 +48,7 @@ def test_numbers_of_the_documentation_are_the_results():
 def test_wrong_and_swapped_numbers_are_found_and_corrected(tmp_path, monkeypatch):
     monkeypatch.setattr(docs_numbers, "DATA", tmp_path)
     rows = "a.x,0.2221,0.148,0.2905\nb.x,-0.0149,,\nn,1240,,\nshare,0.4949,0.45,0.531\n"
+    rows += "half,0.52,,\n"
     (tmp_path / "t.csv").write_text(f"name,value,low,high\n{rows}", encoding="utf-8")
 
     def check(block, names):
@@ -60,6 +61,7 @@ def test_wrong_and_swapped_numbers_are_found_and_corrected(tmp_path, monkeypatch
     assert check("| −.01 | .22 |", "{a,b}.x") == ("| .22 | −.01 |", 2)  # swapped
     assert check("0.3 [.14, .2905]", "a.x") == ("0.2 [.15, .2905]", 1)
     assert check("1,241 questions, of 800", "n")[1] == 1  # another whole number
+    assert check("1 of .52", "half") == ("1 of .52", 0)
     assert check("49.4 %", "share") == ("49.5 %", 1)
     assert check("48 %", "share")[1] == 1
     assert check(".22 and .7", "a.x")[1] == 1  # a decimal without a name
