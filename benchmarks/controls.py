@@ -21,7 +21,7 @@ PAIRS = {"Change": [("base", "changed")], "Control": [("base", "again")]}
 SEPARATE = 50  # simulated studies with the same answers
 
 
-class Design(NamedTuple):
+class Flips(NamedTuple):
     """Questions of a study, and shares of them that the change and the control flip."""
 
     n_questions: int
@@ -29,19 +29,19 @@ class Design(NamedTuple):
     control: float
 
 
-DESIGNS = (Design(60, 0.5, 0.5), Design(400, 0.5, 0.5), Design(800, 0.18, 0.05))
+STUDIES = (Flips(60, 0.5, 0.5), Flips(400, 0.5, 0.5), Flips(800, 0.18, 0.05))
 
 
-def simulate_study(design: Design, seed: int, n_studies: int) -> pd.DataFrame:
+def simulate_study(flips: Flips, seed: int, n_studies: int) -> pd.DataFrame:
     """Return predictions of estimators that follow change and control equally.
 
     Each estimator stands for a study; all of them rate the same answers.
     """
-    n = design.n_questions
+    n = flips.n_questions
     rng = np.random.default_rng([seed, n])
     base = rng.random(n) < 0.5
     correct = {"base": base}
-    for state, share in zip(STATES[1:], design[1:], strict=True):
+    for state, share in zip(STATES[1:], flips[1:], strict=True):
         correct[state] = base ^ (rng.random(n) < share)
     frames = []
     for study in range(n_studies):
@@ -66,12 +66,12 @@ def simulate_study(design: Design, seed: int, n_studies: int) -> pd.DataFrame:
     return pd.concat(frames).assign(**about)
 
 
-def level(design: Design, *, studies: int, replicates: int = 300, seed: int = 0) -> float:
+def level(flips: Flips, *, studies: int, replicates: int = 300, seed: int = 0) -> float:
     """Return the share of studies whose interval of change minus control excludes 0."""
     claims = []
     for first in range(0, studies, SEPARATE):
         rows = metrics_of_changes(
-            simulate_study(design, seed + first, min(SEPARATE, studies - first)),
+            simulate_study(flips, seed + first, min(SEPARATE, studies - first)),
             {"m": STATES},
             PAIRS,
             controls={"Change": "Control"},
@@ -92,9 +92,9 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=300)
     how = vars(parser.parse_args())
     print("| questions | flipped by change, by control | interval excludes 0 |\n|--:|--:|--:|")
-    for design in DESIGNS:
-        shares = f"{design.change:.0%}, {design.control:.0%}"
-        print(f"| {design.n_questions} | {shares} | {level(design, **how):.1%} |", flush=True)
+    for flips in STUDIES:
+        shares = f"{flips.change:.0%}, {flips.control:.0%}"
+        print(f"| {flips.n_questions} | {shares} | {level(flips, **how):.1%} |", flush=True)
 
 
 if __name__ == "__main__":
