@@ -21,7 +21,7 @@ PAIRS = {"Change": [("base", "changed")], "Control": [("base", "again")]}
 SEPARATE = 50  # simulated studies with the same answers
 
 
-class Flips(NamedTuple):
+class EqualEffects(NamedTuple):
     """Questions of a study, and shares of them that the change and the control flip."""
 
     n_questions: int
@@ -29,19 +29,23 @@ class Flips(NamedTuple):
     control: float
 
 
-STUDIES = (Flips(60, 0.5, 0.5), Flips(400, 0.5, 0.5), Flips(800, 0.18, 0.05))
+STUDIES = (
+    EqualEffects(60, 0.5, 0.5),
+    EqualEffects(400, 0.5, 0.5),
+    EqualEffects(800, 0.18, 0.05),
+)
 
 
-def simulate_study(flips: Flips, seed: int, n_studies: int) -> pd.DataFrame:
+def simulate_study(effects: EqualEffects, seed: int, n_studies: int) -> pd.DataFrame:
     """Return predictions of estimators that follow change and control equally.
 
     Each estimator stands for a study; all of them rate the same answers.
     """
-    n = flips.n_questions
+    n = effects.n_questions
     rng = np.random.default_rng([seed, n])
     base = rng.random(n) < 0.5
     correct = {"base": base}
-    for state, share in zip(STATES[1:], flips[1:], strict=True):
+    for state, share in zip(STATES[1:], effects[1:], strict=True):
         correct[state] = base ^ (rng.random(n) < share)
     frames = []
     for study in range(n_studies):
@@ -66,12 +70,14 @@ def simulate_study(flips: Flips, seed: int, n_studies: int) -> pd.DataFrame:
     return pd.concat(frames).assign(**about)
 
 
-def level(flips: Flips, *, studies: int, replicates: int = 300, seed: int = 0) -> float:
+def level(
+    effects: EqualEffects, *, studies: int, replicates: int = 300, seed: int = 0
+) -> float:
     """Return the share of studies whose interval of change minus control excludes 0."""
     claims = []
     for first in range(0, studies, SEPARATE):
         rows = metrics_of_changes(
-            simulate_study(flips, seed + first, min(SEPARATE, studies - first)),
+            simulate_study(effects, seed + first, min(SEPARATE, studies - first)),
             {"m": STATES},
             PAIRS,
             controls={"Change": "Control"},
@@ -92,9 +98,9 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=300)
     how = vars(parser.parse_args())
     print("| questions | flipped by change, by control | interval excludes 0 |\n|--:|--:|--:|")
-    for flips in STUDIES:
-        shares = f"{flips.change:.0%}, {flips.control:.0%}"
-        print(f"| {flips.n_questions} | {shares} | {level(flips, **how):.1%} |", flush=True)
+    for effects in STUDIES:
+        shares = f"{effects.change:.0%}, {effects.control:.0%}"
+        print(f"| {effects.n_questions} | {shares} | {level(effects, **how):.1%} |", flush=True)
 
 
 if __name__ == "__main__":

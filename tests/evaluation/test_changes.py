@@ -6,7 +6,7 @@ import pytest
 from measure_changes import measure_changes
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from benchmarks.controls import Flips, level
+from benchmarks.controls import EqualEffects, level
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.significance import intervals
@@ -196,4 +196,4 @@ def test_a_control_with_too_few_flips_gives_no_difference(flips):
 
 def test_equal_effects_are_seldom_called_different():
     # at 5 %, at most 4 of 30 in 98 of 100 such simulations
-    assert level(Flips(60, 0.5, 0.5), studies=30, replicates=200) <= 4 / 30
+    assert level(EqualEffects(60, 0.5, 0.5), studies=30, replicates=200) <= 4 / 30
