@@ -57,13 +57,15 @@ def correct(block: str, words: str) -> tuple[str, list[str]]:
         file = word if word.endswith(".csv") else file
         wanted += [(file, name) for name in expand(word) if name != file]
     problems: list[str] = []
+    unmatched: list[str] = []
     edits: list[tuple[tuple[int, int], str]] = []
     plain = re.sub(r"`[^`]*`|\]\([^)]*\)", lambda code: " " * len(code[0]), block)
     for found in PRINTED.finditer(plain):
         is_decimal = "." in found[0]
         file, name = wanted[0] if wanted else ("", "")
         if name in ("", "-"):
-            problems += [f"{found[0]!r} has no name in the comment"] * (is_decimal and not name)
+            if is_decimal and not name:
+                unmatched.append(f"{found[0]!r} has no name in the comment")
             wanted = wanted[is_decimal:]
             continue
         results = dict(zip((1, 3, 4), read(file).get(name, ()), strict=False))
@@ -77,10 +79,11 @@ def correct(block: str, words: str) -> tuple[str, list[str]]:
             problems.append(f"{found[0]!r} is {name!r}: {' '.join(results.values())}")
             edits += new.items()
         wanted = wanted[1:]
-    for (start, end), text in reversed(edits):
-        block = block[:start] + text + block[end:]
-    problems += [f"{name!r} of {file} is not printed here" for file, name in wanted]
-    return block, problems
+    unmatched += [f"{name!r} of {file} is not printed here" for file, name in wanted]
+    if not unmatched:  # else names and numbers are out of step
+        for (start, end), text in reversed(edits):
+            block = block[:start] + text + block[end:]
+    return block, problems + unmatched
 
 
 def check(text: str) -> tuple[str, list[str]]:

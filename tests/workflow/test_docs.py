@@ -58,6 +58,7 @@ def test_wrong_and_swapped_numbers_are_found_and_corrected(tmp_path, monkeypatch
 
     right = "95 % of **.222** [.15, .29], −.01, 1,240 and 49 % [45, 53] in version 0.2 (`.5`)"
     assert check(right, "{a,b}.x n share -") == (right, 0)
+    assert check("0.1, .22", "a.x") == ("0.1, .22", 2)  # not corrected: a name is missing
     assert check("| −.01 | .22 |", "{a,b}.x") == ("| .22 | −.01 |", 2)  # swapped
     assert check("0.3 [.14, .2905]", "a.x") == ("0.2 [.15, .2905]", 1)
     assert check("1,241 questions, of 800", "n")[1] == 1  # another whole number
