@@ -50,6 +50,7 @@ if study.has_own_answers:
 
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analyses.smk"
+include: "workflow/rules/shown.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/page.smk"
 
@@ -68,7 +69,7 @@ if workflow.is_main_process:
 report: "workflow/report/study.rst"
 
 
-include: "workflow/rules/inputs/targets.smk"
+include: "workflow/rules/targets.smk"
 
 
 rule study:

@@ -3,10 +3,8 @@
 from math import ceil
 from typing import NamedTuple
 
-from study.checkpoints import Config
 from study.costs import Wildcards, n_questions
-from study.selection import Study
-from study.served import PRICES
+from study.study import PRICES, Config, Study
 
 QUESTION_TOKENS = 45
 CANDIDATE_TOKENS = 15  # a candidate answer and what follows it
@@ -31,7 +29,7 @@ def asked_of_api(config: Config, rule: str, job: Wildcards) -> OfServer:
     """Return what the job of a `rule` of `KINDS` with the wildcards `job` asks a server."""
     study, place = Study(config), (job["model"], job["checkpoint"])
     if rule == "sample_from_server":
-        how, splits = config["decoding"], study.splits_sampled(*place)
+        how, splits = config["decoding"], study.splits_asked(*place)
         prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
     else:
         how = config["estimators"][job["estimator"]]["asks"]

@@ -7,7 +7,7 @@ from study.check_estimators import check_chosen, check_decoding, check_estimator
 from study.check_served import check_estimator_of_served, check_served
 from study.check_states import check_pretraining, check_state
 from study.schema import ConfigError, check_names, check_schema
-from study.selection import Study
+from study.study import Study
 
 # Questions that every dataset of a source keeps for prompts
 _KEPT_FOR_PROMPTS = {"triviaqa": 10, "jeopardy": 10, "bioasq": 5}
@@ -304,4 +304,4 @@ def _check_groups(study: Study, name: str, dataset: dict[str, Any]) -> None:
             f"config: datasets.{name}.edits names checkpoints, but {key} has no group edited "
             "whose answers could change; add its share."
         )
-    check_names(f"datasets.{name}.edits", dataset.get("edits", []), study.states_named())
+    check_names(f"datasets.{name}.edits", dataset.get("edits", []), study.checkpoint_names())

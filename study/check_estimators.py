@@ -6,7 +6,7 @@ from typing import Any
 from persistcal.confidence.evidence import SEVERAL
 from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError, check_names
-from study.selection import Study
+from study.study import Study
 
 LONGEST_NAME = 240  # of a file that ends in .log; a disk takes 255
 _ASKS_FOR_WORDS = ("p_true", "p_true_few_shot")

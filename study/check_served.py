@@ -2,8 +2,7 @@
 
 from study.needs import needs_of
 from study.schema import ConfigError
-from study.selection import Study
-from study.served import PRICES
+from study.study import PRICES, Study
 
 _OURS = ("model", "prompt", "messages", "n", "stream", "best_of", "echo")
 _ELSEWHERE = "repo revision step dtype change adapter merge quantization context".split()
@@ -12,13 +11,13 @@ _OF_WEIGHTS = ("transfer", "hidden_state_variance", "gcm_headroom", "weight_simi
 
 def check_served(study: Study) -> None:
     """Refuse checkpoints behind an API that cannot be asked, paid or rated as is said."""
-    for model, names in study.ever_served.items():
+    for model, names in study.served.items():
         first: dict[str, str] = {}
         for name in names:
             _check_api(study, model, name)
             asked = [study.decides_answers(model, name), study.beside_weights(model, name)]
             other = first.setdefault(str(asked), name)
-            if other != name and not any(study.may_be_equal(model, [other, name]).values()):
+            if other != name and not any(study.allows_identical(model, [other, name]).values()):
                 raise ConfigError(
                     f"config: models.{model}.checkpoints.{other} and {name} ask one model at "
                     "one address; correct one, or set its allow_identical_weights to true."
@@ -29,13 +28,13 @@ def check_served(study: Study) -> None:
                     f"config: analyses.{analysis}.models names '{model}', whose weights are "
                     "behind an API; leave it out."
                 )
-    for verifier in study.config["verifiers"].values() if study.ever_served else []:
+    for verifier in study.config["verifiers"].values() if study.served else []:
         where = f"models.{verifier['model']}.checkpoints.{verifier['checkpoint']}"
         if study.api(verifier["model"], verifier["checkpoint"]):
             raise ConfigError(f"config: {where} is a verifier, and cannot be behind an API.")
     strategy = study.config["decoding"]["strategy"]
-    if study.ever_served and strategy != "sample":
-        model, names = next(iter(study.ever_served.items()))
+    if study.served and strategy != "sample":
+        model, names = next(iter(study.served.items()))
         raise ConfigError(
             f"config: decoding.strategy is {strategy}, but models.{model}.checkpoints."
             f"{names[0]} is behind an API, which gives samples; set it to sample."
@@ -79,7 +78,7 @@ def check_estimator_of_served(study: Study, estimator: str) -> None:
     """Refuse an estimator that needs of a server what it does not give."""
     about = study.config["estimators"][estimator]
     needs = needs_of(about["function"]) if "function" in about else ()
-    for model, names in study.ever_served.items():
+    for model, names in study.served.items():
         if "recipe" in about or about.get("reads_weights"):
             raise ConfigError(
                 f"config: estimators.{estimator} needs the weights of checkpoints, but "

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from study.checkpoints import IN_MEMORY
 from study.schema import ConfigError, check_names
-from study.selection import Study
+from study.study import IN_MEMORY, Study
 
 # What else of a checkpoint says where its weights are
 _MADE = ("repo", "revision", "dtype", "adapter", "quantization")

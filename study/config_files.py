@@ -10,8 +10,8 @@ import yaml
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
-from study.checkpoints import Config
 from study.schema import LOADER, ConfigError
+from study.study import Config
 
 FILES = ("config.yaml", "tables.yaml")
 

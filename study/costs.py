@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import NamedTuple
 
-from study.checkpoints import Config
-from study.selection import Study
+from study.study import Config, Study
 
 Wildcards = Mapping[str, str]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from study.costs import BYTES_PER_WEIGHT, Config, Cost, Wildcards, expected_cost, weights_of
-from study.selection import Study
+from study.study import Study
 
 BASE_MB = 8000  # Python, torch and the tables
 LOADING = 1.2  # of the weights in main memory before they are on the GPU

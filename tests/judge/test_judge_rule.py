@@ -70,22 +70,19 @@ SNAKEFILE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, "{root}")
-from study.selection import Study
+from study.inputs import Inputs
+from study.study import Study
+from study.wildcards import for_each, per_job, uncompared
 study = Study(config)
-RESULTS, LOGS, QUESTIONS = "results", "logs", "questions/{{dataset}}.parquet"
-PLACE = "{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-CLUSTERS = "clusters/" + PLACE
-LABELS, ANSWERS = "results/labels/" + PLACE, "results/answers/" + PLACE
-def read_prompt(path, key, *parts):
-    return Path("{root}", path).read_text()
-def digest_of(script):
-    return "1"
+inputs = Inputs(study, Path("{root}"))
+paths = inputs.paths
+RESULTS, LOGS = "results", "logs"
 rule all:
     input:
         "after.txt"
 rule cluster_answers:
     output:
-        clusters="clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet",
+        clusters="results/clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet",
 include: "{root}/workflow/rules/judgements.smk"
 rule after:
     input:
@@ -103,9 +100,9 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     for checkpoint, some in {"a": candidates(2), "b": candidates(4)}.items():
         about = {"model": "m", "checkpoint": checkpoint, "dataset": "d"}
         questions, clusters = tables_of(some)
-        place = tmp_path / "clusters" / "m" / checkpoint / "d.parquet"
+        place = tmp_path / "results" / "clusters" / "m" / checkpoint / "d.parquet"
         artifacts.write(clusters, place, artifacts.CLUSTERS, about=about)
-        path = tmp_path / "questions" / "d.parquet"
+        path = tmp_path / "results" / "questions" / "d.parquet"
         artifacts.write(questions, path, artifacts.QUESTIONS, about=about)
     fake.replies["fact 2"] = completion(f"{KEY}?")
     rest = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())

@@ -4,7 +4,7 @@ from configs import CONFIG, cases, overlaid, pretraining, shipped
 from study.check import check_config
 from study.config_files import over_defaults, refuse_misread
 from study.schema import ConfigError
-from study.selection import Study
+from study.study import Study
 
 OWN = {
     "results": "out",

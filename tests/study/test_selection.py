@@ -1,11 +1,15 @@
 """Recipes on a model with checkpoints a < b (training) < c < d < e (evaluation)."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
-from study.adapters import Scores
-from study.selection import Evaluated, Study
+from study.inputs import Inputs
+from study.study import Evaluated, Scores, Study
 
 CONFIG = {
+    "results": "out",
     "models": {
         "m": {
             "label": "Model",
@@ -57,6 +61,7 @@ CONFIG = {
     },
 }
 STUDY = Study(CONFIG)
+INPUTS = Inputs(STUDY, Path())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_checkpoints_trained_on(recipe, sets):
     ],
 )
 def test_data_learnt_from(recipe, trained_on, data):
-    assert STUDY.data_checkpoints("m", recipe, trained_on) == data
+    assert INPUTS.data_checkpoints("m", recipe, trained_on) == data
 
 
 def test_adapter_used_at_a_checkpoint():
@@ -95,12 +100,13 @@ def test_adapter_used_at_a_checkpoint():
 
 
 def scorings(checkpoint, recipe, answers, dataset="quiz"):
-    return STUDY.scorings("m", checkpoint, dataset, recipe, answers)
+    rows = STUDY.scorings("m", checkpoint, dataset, recipe, answers)
+    return [SimpleNamespace(**row) for row in rows]
 
 
 def test_what_a_scoring_job_scores():
     # two seeds each
-    assert scorings("d", "joint", "own") == [
+    assert [tuple(vars(s).values()) for s in scorings("d", "joint", "own")] == [
         ("d", "joint", "c+d+e", "quiz", 1),
         ("d", "joint", "c+d+e", "quiz", 2),
     ]
@@ -117,10 +123,10 @@ def test_what_a_scoring_job_scores():
 
 
 def test_where_the_scores_of_an_estimator_are():
-    assert STUDY.scores_read("m", "joint") == [Scores(c, "joint", "own") for c in "cde"]
-    assert STUDY.scores_read("m", "surrogate") == [Scores("b", "non_oracle", "evaluation")]
-    assert STUDY.scores_read("m", "copy") == [Scores("b", "non_oracle", "own")]
-    assert STUDY.scores_read("m", "calibrated") == [
+    assert INPUTS.scores_needed("m", "joint") == [Scores(c, "joint", "own") for c in "cde"]
+    assert INPUTS.scores_needed("m", "surrogate") == [Scores("b", "non_oracle", "evaluation")]
+    assert INPUTS.scores_needed("m", "copy") == [Scores("b", "non_oracle", "own")]
+    assert INPUTS.scores_needed("m", "calibrated") == [
         *(Scores(c, "non_oracle", "train") for c in "ab"),
         *(Scores(c, "non_oracle", "own") for c in "cde"),
     ]
@@ -129,7 +135,7 @@ def test_where_the_scores_of_an_estimator_are():
 def test_what_is_used_at_each_checkpoint():
     def used(estimator):
         keys = ("checkpoint", "scored_at", "answers", "answers_of")
-        return ["".join(use[key][0] for key in keys) for use in STUDY.uses("m", estimator)]
+        return ["".join(use[key][0] for key in keys) for use in INPUTS.uses("m", estimator)]
 
     # checkpoint, whose weights, [o]wn or of [e]valuation, whose answers
     assert used("joint") == ["ccoc", "ddod", "eeoe"]
@@ -168,10 +174,10 @@ def test_a_dataset_that_only_evaluates_fits_nothing():
 
 
 def test_segments_of_pretraining():
-    assert STUDY.previous_checkpoint("m", "a") is None
-    assert STUDY.step_before("m", "a") == 0
-    assert STUDY.previous_checkpoint("m", "d") == "c"
-    assert STUDY.step_before("m", "d") == 30
+    assert INPUTS.previous_checkpoint("m", "a") is None
+    assert INPUTS.step_before("m", "a") == 0
+    assert INPUTS.previous_checkpoint("m", "d") == "c"
+    assert INPUTS.step_before("m", "d") == 30
 
 
 def test_a_verifier_judges_what_its_estimators_read():
@@ -195,15 +201,16 @@ def test_a_verifier_judges_what_its_estimators_read():
 
 def test_the_questions_that_a_study_needs():
     prompts = {"prompts": {"few_shot": 5}}
-    study = Study({**CONFIG, **prompts})
-    assert study.least_questions("quiz") == {"few_shot": 5, "train": 1}
+    inputs = Inputs(Study({**CONFIG, **prompts}), Path())
+    assert inputs.least_questions("quiz") == {"few_shot": 5, "train": 1}
     chosen = {**CONFIG["study"], "estimators": ["sc"]}
-    study = Study({**CONFIG, **prompts, "study": chosen})
-    assert study.least_questions("quiz") == {"few_shot": 5, "train": 0}
+    inputs = Inputs(Study({**CONFIG, **prompts, "study": chosen}), Path())
+    assert inputs.least_questions("quiz") == {"few_shot": 5, "train": 0}
     # The third set of five examples comes after ten.
     later = {**CONFIG["models"]["m"], "checkpoints": {"d": {"examples": 2}}}
-    study = Study({**CONFIG, **prompts, "models": {**CONFIG["models"], "m": later}})
-    assert study.least_questions("quiz")["few_shot"] == 15
+    models = {**CONFIG["models"], "m": later}
+    inputs = Inputs(Study({**CONFIG, **prompts, "models": models}), Path())
+    assert inputs.least_questions("quiz")["few_shot"] == 15
 
 
 def test_all_candidates_are_judged_or_those_that_something_reads():

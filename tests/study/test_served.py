@@ -1,13 +1,16 @@
 """Checkpoints behind an API: what a config must say of them, and what they are asked."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 from configs import overlaid
 
 from study.check import check_config
+from study.inputs import Inputs
 from study.requests import request
 from study.schema import ConfigError
-from study.selection import Study
+from study.study import Study
 from tools.estimate_cost import api_table, jobs_of
 
 SERVED = yaml.safe_load("""
@@ -46,9 +49,9 @@ def study_of(**changes):
 def test_a_study_of_models_behind_an_api_needs_no_more_than_this():
     check_config(served())
     study = Study(served())
-    assert study.ever_served == {"s": ["z", "a", "b"]}
+    assert study.served == {"s": ["z", "a", "b"]}
     assert study.decides_answers("s", "a") == {"base_url": "http://a/v1", "model": "m-1"}
-    reach = study.reaches("s", "b")
+    reach = Inputs(study, Path()).reach("s", "b")
     assert reach["api_key_env"] == "B_KEY"
     assert reach["section"] == "models.s.checkpoints.b.api"
     assert (reach["max_requests"], reach["max_cost"]) == (100_000, None)
@@ -75,7 +78,7 @@ def test_a_model_may_have_checkpoints_of_both_kinds():
     del config["models"]["s"]["checkpoints"]["a"]["api"]
     check_config(config)
     study = Study(config)
-    assert study.ever_served == {"s": ["z", "b"]}
+    assert study.served == {"s": ["z", "b"]}
     assert study.splits_asked("s", "a") == ["train", "test"]
     job = {"model": "s", "checkpoint": "b", "dataset": "triviaqa"}
     assert request(config, "cluster_answers", job).gpu == 1  # of the entailment model
@@ -142,12 +145,12 @@ def test_what_a_server_gives_may_be_used():
     with pytest.raises(ConfigError, match=r"z\.api lacks price_input"):
         check_config(served(*paid, {"api": {"max_cost": 5}}, at("z", price_output=1)))
     check_config(served(at("z", **PRICES), *paid, {"api": {"max_cost": 5}}))
-    assert Study(config).reaches("s", "a")["max_cost"] == 5
+    assert Inputs(Study(config), Path()).reach("s", "a")["max_cost"] == 5
     control = served(
         at("b", model="m-1"), {"models": {"s": {"checkpoints": {"b": {"seed": 3}}}}}
     )
     check_config(control)
-    assert [Study(control).draws("s", name)["seed"] for name in "ab"] == [17, 3]
+    assert [Inputs(Study(control), Path()).draws("s", name)["seed"] for name in "ab"] == [17, 3]
     same = {"models": {"s": {"checkpoints": {"a": {"allow_identical_weights": True}}}}}
     check_config(served(at("b", model="m-1"), same))
 

@@ -1,14 +1,16 @@
 """States of a model: what each says itself, its model for all, and how others are made."""
 
 import copy
+from pathlib import Path
 
 import pytest
 from configs import cases, overlaid, pretraining
 from snakemake.utils import update_config
 
 from study.check import check_config
+from study.inputs import Inputs
 from study.schema import ConfigError
-from study.selection import Study
+from study.study import Study
 
 MODEL = {
     "chat": True,
@@ -151,7 +153,7 @@ def test_what_a_state_is_made_of_is_checked_and_made_too():
     assert made.pop("p100") == "pretraining"
     assert list(made.values()) == ["change", "change", "retraining", "merge"]
     assert [study.parts("atlas", c) for c in CHANGED] == [["p100"], ["full"], [], ["npo"]]
-    assert study.last_step("atlas") == 620
+    assert Inputs(study, Path()).last_step("atlas") == 620
 
 
 REFUSED_CHANGES = """

@@ -4,24 +4,21 @@ One rule per recipe, because the seeds of a recipe decide what its job makes;
 all seeds are trained behind one load of the checkpoints.
 """
 
-
-include: "inputs/adapters.smk"
-
-
 for recipe in study.recipes:
+    settings = study.recipe(recipe)
 
     rule:
         name:
             f"train_{recipe}"
         input:
-            checkpoints=for_each(study.trained_on, CHECKPOINT),
-            questions=questions_of_bases,
-            clusters=for_each(study.data_checkpoints, CLUSTERS),
-            labels=for_each(study.data_checkpoints, LABELS),
+            checkpoints=for_each(study.trained_on, paths.checkpoint),
+            questions=per_job(inputs.questions_of_training),
+            clusters=for_each(inputs.data_checkpoints, paths.clusters),
+            labels=for_each(inputs.data_checkpoints, paths.labels),
         output:
-            adapters=with_each_seed(recipe, "adapter_model.safetensors"),
-            configs=with_each_seed(recipe, "adapter_config.json"),
-            training=with_each_seed(recipe, "training.parquet"),
+            adapters=with_seeds("adapter_model.safetensors", settings),
+            configs=with_seeds("adapter_config.json", settings),
+            training=with_seeds("training.parquet", settings),
         log:
             f"{LOGS}/train_adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}.log",
         benchmark:
@@ -44,9 +41,19 @@ for recipe in study.recipes:
             tasks_per_gpu=over_nodes("tasks_per_gpu"),
             mpi=over_nodes("mpi"),
         params:
-            plan=plan_of,
-            design=design_of_adapter,
-            optimisation=optimisation,
-            training_of=[{"seed": seed} for seed in study.seeds(recipe)],
+            plan=per_job(inputs.training_plan),
+            design={
+                "lora_rank": settings["rank"],
+                "alpha": settings["alpha"],
+                "precision": settings["precision"],
+                "head": config["scoring"]["head"],
+            },
+            optimisation={
+                "lr": settings["learning_rate"],
+                "epochs": settings["epochs"],
+                "batch_size": settings["batch_size"],
+                "micro_batch": settings["micro_batch"],
+            },
+            training_of=[{"seed": seed} for seed in settings["seeds"]],
         script:
             "../scripts/adapters/train_adapters.py"

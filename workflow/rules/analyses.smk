@@ -1,13 +1,10 @@
 """Further analyses: accuracy, confounds, transfer, hidden states, headroom and weights."""
 
 
-include: "inputs/analyses.smk"
-
-
 rule compute_accuracies:
     input:
-        questions=expand(QUESTIONS, dataset=DATASETS),
-        labels=of_each(LABELS, study.answered),
+        questions=expand(paths.questions, dataset=DATASETS),
+        labels=of_each(paths.labels, study.answered),
     output:
         accuracies=f"{RESULTS}/accuracies.csv",
     log:
@@ -30,11 +27,11 @@ WITH_FACTS = [
 rule measure_confounds:
     input:
         answers=of_each(
-            ANSWERS,
+            paths.answers,
             [Answered(m, c, d) for m, d in CONFOUNDED for c in study.evaluation(m)],
         ),
-        questions=expand(QUESTIONS, dataset=DATASETS_CONFOUNDED),
-        facts=expand(FACTS, dataset=WITH_FACTS),
+        questions=expand(paths.questions, dataset=DATASETS_CONFOUNDED),
+        facts=expand(paths.facts, dataset=WITH_FACTS),
     output:
         **reported_table("confounds"),
     log:
@@ -68,10 +65,12 @@ STATES_AGREED = list(
 rule measure_agreement:
     input:
         answers=of_each(
-            ANSWERS, [Answered(m, c, d) for m, d in AGREED for c in STATES_AGREED]
+            paths.answers,
+            [Answered(m, c, d) for m, d in AGREED for c in STATES_AGREED],
         ),
         questions=expand(
-            QUESTIONS, dataset=list(dict.fromkeys(dataset for _, dataset in AGREED))
+            paths.questions,
+            dataset=list(dict.fromkeys(dataset for _, dataset in AGREED)),
         ),
     output:
         **reported_table("agreement"),
@@ -90,8 +89,8 @@ rule measure_agreement:
 
 rule measure_transfer:
     input:
-        answers=for_each(study.checkpoints, ANSWERS),
-        scores=transfer_scores,
+        answers=for_each(study.checkpoints, paths.answers),
+        scores=per_job(inputs.transfer_scores),
     output:
         transfer=f"{RESULTS}/transfer/{{model}}/{{dataset}}.csv",
     log:
@@ -99,26 +98,26 @@ rule measure_transfer:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=ask(study.checkpoints),
-        sets=transfer_set_names,
+        checkpoints=per_job(study.checkpoints),
+        sets=per_job(inputs.transfer_set_names),
     script:
         "../scripts/analyses/measure_transfer.py"
 
 
 VARIANCE_RECIPE = config["analyses"]["hidden_state_variance"]["recipe"]
-VARIANCES_MEASURED = list(study.variances())
+VARIANCES_MEASURED = inputs.variances()
 
 
 rule measure_variance:
     input:
-        checkpoint=CHECKPOINT,
-        questions=ask(questions_asked),
-        clusters=CLUSTERS,
+        checkpoint=paths.checkpoint,
+        questions=per_job(inputs.questions_asked),
+        clusters=paths.clusters,
         adapters=expand(
-            f"{ADAPTER}/adapter_model.safetensors",
+            f"{paths.adapter}/adapter_model.safetensors",
             recipe=VARIANCE_RECIPE,
             trained_on="{checkpoint}",
-            seed=study.seeds(VARIANCE_RECIPE),
+            seed=study.recipe(VARIANCE_RECIPE)["seeds"],
             allow_missing=True,
         ),
     output:
@@ -132,7 +131,7 @@ rule measure_variance:
     resources:
         **ON_GPU,
     params:
-        prompt=confidence_prompt,
+        prompt=per_job(inputs.confidence_prompt),
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         batch_size=config["scoring"]["batch_size"],
         precision=config["training"]["precision"],
@@ -161,12 +160,12 @@ HEADROOM = config["analyses"]["gcm_headroom"]
 
 rule measure_headroom:
     input:
-        answers=for_each(study.evaluation, ANSWERS),
+        answers=for_each(study.evaluation, paths.answers),
         replicates=[
-            REPLICATES.replace("{estimator}", HEADROOM[name])
+            paths.replicates.replace("{estimator}", HEADROOM[name])
             for name in ("verifier", "oracle")
         ],
-        backbone=ANSWERS.format(**HEADROOM["backbone"], dataset="{dataset}"),
+        backbone=paths.answers.format(**HEADROOM["backbone"], dataset="{dataset}"),
     output:
         headroom=f"{RESULTS}/headroom/{{model}}/{{dataset}}.csv",
     log:
@@ -174,7 +173,7 @@ rule measure_headroom:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=ask(study.evaluation),
+        checkpoints=per_job(study.evaluation),
         min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
         compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
@@ -184,7 +183,7 @@ rule measure_headroom:
 
 rule compare_weights:
     input:
-        records=for_each(study.checkpoints_in_files, CHECKPOINT),
+        records=for_each(study.checkpoints_in_files, paths.checkpoint),
     output:
         similarities=f"{RESULTS}/weight_similarities/{{model}}.csv",
     log:

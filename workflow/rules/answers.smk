@@ -1,38 +1,25 @@
 """Answer the questions and group the answers by meaning: beams -> clusters."""
 
-
-include: "inputs/answers.smk"
-
-
 DECODING = config["decoding"]
 DECODER = "vllm" if DECODING["backend"] == "vllm" else "gpu"
-SAMPLES = DECODING["strategy"] == "sample"
-SEARCH = {
-    "n_beams": DECODING["n_samples" if SAMPLES else "n_beams"],
-    "draw": (
-        {key: DECODING[key] for key in ("temperature", "top_p", "seed")}
-        if SAMPLES
-        else None
-    ),
-    **{key: DECODING[key] for key in ("max_new_tokens", "batch_size", "memory_gb")},
-}
+WEIGHTING = "equal" if DECODING["strategy"] == "sample" else DECODING["weighting"]
 
 
 # A lookahead, as a model may have checkpoints of both kinds.
 OF_SERVERS = [
     f"{re.escape(model)}(?=/(?:{one_of(names)})/)"
-    for model, names in study.ever_served.items()
+    for model, names in study.served.items()
 ]
 AT_SERVER = "|".join(OF_SERVERS) or "(?!)"
 
 
-if study.ever_served:
+if study.served:
 
     rule sample_from_server:
         input:
-            questions=QUESTIONS,
+            questions=paths.questions,
         output:
-            beams=BEAMS,
+            beams=paths.beams,
         log:
             f"{LOGS}/sample_from_server/{{model}}/{{checkpoint}}/{{dataset}}.log",
         wildcard_constraints:
@@ -42,11 +29,11 @@ if study.ever_served:
         conda:
             "../../envs/cpu.yaml"
         params:
-            splits=ask(study.splits_sampled),
-            few_shot=few_shot,
-            served=ask(study.decides_answers),
-            draws=ask(study.draws),
-            reach=uncompared(study.reaches),
+            splits=per_job(study.splits_asked),
+            few_shot=per_job(inputs.few_shot),
+            served=per_job(study.decides_answers),
+            draws=per_job(inputs.draws),
+            reach=uncompared(inputs.reach),
             folder=f"{RESULTS}/api",
             replies=f"{RESULTS}/api/replies/{{model}}/{{checkpoint}}",
         script:
@@ -57,11 +44,11 @@ if study.runs_models:
 
     rule generate_beams:
         input:
-            ask(pretrained_files),
-            checkpoint=CHECKPOINT,
-            questions=ask(questions_asked),
+            per_job(inputs.made_files),
+            checkpoint=paths.checkpoint,
+            questions=per_job(inputs.questions_asked),
         output:
-            beams=shard_of(BEAMS, "decoding"),
+            beams=shard_of(paths.beams, "decoding"),
         log:
             shard_of(
                 f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
@@ -79,10 +66,10 @@ if study.runs_models:
         resources:
             **ON_GPU,
         params:
-            splits=ask(study.splits_asked),
-            few_shot=few_shot,
+            splits=per_job(study.splits_asked),
+            few_shot=per_job(inputs.few_shot),
             backend=DECODING["backend"],
-            search=search,
+            search=per_job(inputs.search),
             shard=shard_number,
             n_shards=DECODING["shards"],
         script:
@@ -92,14 +79,14 @@ if study.runs_models:
 
         rule merge_beams:
             input:
-                questions=QUESTIONS,
+                questions=paths.questions,
                 shards=expand(
                     rules.generate_beams.output.beams,
                     shard=range(config["decoding"]["shards"]),
                     allow_missing=True,
                 ),
             output:
-                merged=BEAMS,
+                merged=paths.beams,
             log:
                 f"{LOGS}/merge_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
             wildcard_constraints:
@@ -111,13 +98,12 @@ if study.runs_models:
                 "../scripts/answers/merge_beams.py"
 
 
-ENTAILMENT_MODEL = []  # record of the model that compares answers, if one does
-if config["equivalence"]["backend"] == "nli":
-    ENTAILMENT_MODEL = f"{RESULTS}/entailment/model.json"
+USES_NLI = config["equivalence"]["backend"] == "nli"
+if USES_NLI:
 
     rule fetch_entailment_model:
         output:
-            model=ENTAILMENT_MODEL,
+            model=paths.entailment_model,
         log:
             f"{LOGS}/fetch_entailment_model.log",
         priority: EARLY
@@ -133,11 +119,11 @@ if config["equivalence"]["backend"] == "nli":
 
 rule cluster_answers:
     input:
-        questions=QUESTIONS,
-        entailment_model=ENTAILMENT_MODEL,
-        beams=BEAMS,
+        questions=paths.questions,
+        entailment_model=paths.entailment_model if USES_NLI else [],
+        beams=paths.beams,
     output:
-        clusters=CLUSTERS,
+        clusters=paths.clusters,
     log:
         f"{LOGS}/cluster_answers/{{model}}/{{checkpoint}}/{{dataset}}.log",
     benchmark:
@@ -148,7 +134,7 @@ rule cluster_answers:
         **ON_GPU,
     params:
         equivalence=config["equivalence"],
-        weighting=study.weighting,
+        weighting=WEIGHTING,
         normalisation=DECODING["normalisation"],
     script:
         "../scripts/answers/cluster_answers.py"

@@ -1,22 +1,20 @@
-"""Shared by all rules: the checked config, paths, wildcards, and how rules ask the study."""
+"""Shared by all rules: the checked config, paths, wildcards and resources."""
 
-import inspect
 import os
 import re
 from pathlib import Path
 
-from persistcal.questions.templates import check_fields
-from persistcal.store.files import Digests
 from persistcal.store.code import code_digest
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import SharedFSUsage
 from study.check import check_config
-from study.schema import ConfigError
 from study.config_files import over_defaults, refuse_misread
 from study.costs import COSTS
+from study.inputs import RATED, Inputs, existing
 from study.requests import request, resampling_mb
-from study.needs import file_of
-from study.selection import IMPORTED, Answered, Study
+from study.schema import ConfigError
+from study.study import IMPORTED, Answered, Study
+from study.wildcards import for_each, of_each, one_of, per_job, uncompared
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 SHARED = {SharedFSUsage.INPUT_OUTPUT, SharedFSUsage.PERSISTENCE, SharedFSUsage.SOURCES}
@@ -50,9 +48,11 @@ if workflow.remote_exec:
     os.environ.update(HF_HUB_OFFLINE="1")
 
 study = Study(config)
+inputs = Inputs(study, ROOT)
+paths = inputs.paths
+inputs.confidence_prompt()  # refused here if it cannot be read
 MODELS, DATASETS = study.chosen["models"], study.chosen["datasets"]
-RESULTS = config["results"]
-LOGS = f"{RESULTS}/logs"
+RESULTS, LOGS = paths.results, paths.logs
 if any(
     workflow.modifier.path_modifier.replace_prefix(p, None) != p for p in ("a", LOGS)
 ):
@@ -60,69 +60,40 @@ if any(
         "The module has a prefix, but jobs also name files in what they write; "
         "leave it out and set `results` in the module's config."
     )
-# How models and datasets are printed; estimators' names only where they are shown
+# Display names without those of estimators, which are passed only to rules that show them
 PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
 
 
-RULES = workflow.current_basedir  # of this file, and of all others with rules
+RULES = workflow.current_basedir  # the folder of this file and of all other rule files
 # An edit of how a file is fetched must not rerun what was computed from it.
 FETCH = ("resolve_checkpoint.py", "fetch_checkpoint.py", "fetch_adapter.py")
 
 
-def digest_of(script):
-    """Digest of a script of the workflow and of all that it imports."""
-    return code_digest(SCRIPTS / script, ROOT)
-
-
 def rerun_on_edits():
-    """Give each rule the digest of its script as the parameter `code`."""
+    """Give each rule the digest of its script, and of all its imports, as `code`."""
     for each in workflow.rules:
-        ours = (
+        is_own = (
             each.basedir == RULES and each.script and "code" not in each.params.keys()
         )
-        if ours and not each.script.endswith(FETCH):
-            each.set_params(code=digest_of(each.script.removeprefix("../scripts/")))
-
-
-def one_of(names):
-    """Regular expression that matches exactly `names`; nothing when there are none."""
-    return "|".join(map(re.escape, names)) or "(?!)"
-
-
-def ask(question):
-    """Let a rule ask a method of the study, with the wildcards of the same names."""
-    names = list(inspect.signature(question).parameters)
-
-    def answer(wildcards):
-        return question(*(wildcards[name] for name in names))
-
-    return answer
-
-
-def uncompared(question):
-    """Like `ask`, but another answer reruns nothing: no function of `input` is compared."""
-    answer = ask(question)
-
-    def derived(wildcards, input):
-        return answer(wildcards)
-
-    return derived
-
-
-def for_each(question, pattern):
-    """Let a rule read `pattern` for each checkpoint that the study's method names."""
-    checkpoints = ask(question)
-
-    def paths(wildcards):
-        return expand(pattern, **{**wildcards, "checkpoint": checkpoints(wildcards)})
-
-    return paths
+        if is_own and not each.script.endswith(FETCH):
+            script = SCRIPTS / each.script.removeprefix("../scripts/")
+            each.set_params(code=code_digest(script, ROOT))
 
 
 def of_dataset(key, **default):
-    """Let a rule ask what the config says under `key` of its dataset."""
+    """Return the config's `datasets.<dataset>.<key>` for each job."""
     return lookup(f"{{dataset}}/{key}", within=config["datasets"], **default)
+
+
+def of_checkpoint(key, default=None):
+    """Return the config's key of a checkpoint, or of its model, for each job."""
+
+    def value(wildcards):
+        state = study.state(wildcards.model, wildcards.checkpoint)
+        return state.get(key, default)
+
+    return value
 
 
 def reported(path, caption, category, **labels):
@@ -140,59 +111,8 @@ def reported_table(name, caption=None):
     }
 
 
-def reported_page(path, label):
-    """The page, one file that needs no other."""
-    return reported(path, "page", "Page", page=label)
-
-
-def of_each(pattern, places):
-    """Fill `pattern` for each place: a named tuple of its wildcards."""
-    return [pattern.format(**place._asdict()) for place in places]
-
-
-def find_file(path):
-    """Return a file of the user's (working directory) or else of the project's."""
-    return next((str(p) for p in (Path(path), ROOT / path) if p.exists()), path)
-
-
-def existing(path, remedy):
-    """Return `path` when it is there; Snakemake's own message would list every output."""
-    if not Path(path).exists():
-        raise WorkflowError(f"config: {path} does not exist; {remedy}.")
-    return path
-
-
-def contents_of(*paths):
-    """Digests of the user's files; their times do not tell, as an older one may come.
-
-    A parameter, and no function of the rule's input: Snakemake would not compare it.
-    """
-    known = Digests(f"{RESULTS}/.digests")
-    return [known.of(Path(path)) for path in paths if Path(path).exists()]
-
-
-def read_prompt(path, key, *parts):
-    """Return the text of the prompt that the config names under `key`.
-
-    Its parts are separated by lines ---; each has needed and optional fields.
-    """
-    found = Path(find_file(path))
-    if not found.exists():
-        raise WorkflowError(f"config: {key} is {path}, and there is no such file.")
-    prompt = found.read_text(encoding="utf-8")
-    texts = prompt.split("\n---\n", len(parts) - 1)
-    if len(texts) < len(parts):
-        raise WorkflowError(f"config: {key} ({path}) has no line ---; add it.")
-    for text, (needed, optional) in zip(texts, parts):
-        try:
-            check_fields(text, f"config: {key} ({path})", needed, optional)
-        except ValueError as error:
-            raise WorkflowError(f"{error}.") from None
-    return prompt
-
-
 def shard_of(path, step):
-    """Path of one of the shards that `step` is cut into; the whole when it is not."""
+    """Return the path of a shard of `step`; the path itself without shards."""
     n_shards = config[step]["shards"]
     whole, ending = path.rsplit(".", 1)
     return path if n_shards == 1 else f"{whole}.shard{{shard}}of{n_shards}.{ending}"
@@ -232,50 +152,40 @@ def ranks(wildcards, rulename):
     return asked_of(rulename, wildcards).ranks
 
 
+def with_seeds(name, settings):
+    """Return the file `name` of all adapters that a job of a recipe trains."""
+    pattern = f"{paths.adapter}/{name}"
+    return expand(pattern, seed=settings["seeds"], allow_missing=True)
+
+
+def over_nodes(resource):
+    """Request a resource for jobs on several nodes only."""
+
+    def value(wildcards, rulename):
+        return asked_of(rulename, wildcards).over_nodes.get(resource)
+
+    return value
+
+
+def nodes(wildcards, rulename):
+    return asked_of(rulename, wildcards).nodes
+
+
+def cpus_of_task(wildcards, rulename):
+    """Ranks on one node are children of one task; on several nodes each rank is a task."""
+    asked = asked_of(rulename, wildcards)
+    return asked.ranks if asked.nodes == 1 else 1
+
+
+def memory_to_resample(wildcards, input, attempt):
+    return resampling_mb(input.size_mb, attempt)
+
+
 ON_GPU = {"gpu": gpus, "mem_mb": memory, "runtime": runtime}
 
 
-RATED = (["question", "answer"], [])  # fields of a prompt about an answer
-CONFIDENCE_PROMPT = read_prompt(
-    config["prompts"]["confidence"], "prompts.confidence", RATED
-)
-
-
-def confidence_prompt(wildcards):
-    """A function, as the braces of a text among the params would be filled in."""
-    return CONFIDENCE_PROMPT
-
-
-# What a connection, a file or a name may make fail is done before anything that takes long.
+# Jobs that can fail for a connection, a file or a name run before anything that takes long.
 EARLY = 1000
-
-# Where artifacts lie that several rules make, or that input functions ask for
-QUESTIONS = f"{RESULTS}/questions/{{dataset}}.parquet"
-CONTEXT = f"{RESULTS}/contexts/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-FACTS = f"{RESULTS}/facts/{{dataset}}.parquet"
-CHECKPOINT = f"{RESULTS}/checkpoints/{{model}}/{{checkpoint}}.json"
-BEAMS = f"{RESULTS}/beams/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-CLUSTERS = f"{RESULTS}/clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-LABELS = f"{RESULTS}/labels/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-ANSWERS = f"{RESULTS}/answers/{{model}}/{{checkpoint}}/{{dataset}}.parquet"
-ADAPTER = (
-    f"{RESULTS}/adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}/seed{{seed}}"
-)
-SCORES = f"{RESULTS}/scores/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.parquet"
-CHANGED = f"{RESULTS}/changed/{{model}}/{{checkpoint}}/model.safetensors"
-PREDICTIONS = f"{RESULTS}/predictions/{{model}}/{{dataset}}/{{estimator}}.parquet"
-
-
-def questions_asked(model, checkpoint, dataset):
-    """The questions as a checkpoint is asked them: after passages, if it has a context."""
-    path = CONTEXT if "context" in study.state(model, checkpoint) else QUESTIONS
-    return path.format(model=model, checkpoint=checkpoint, dataset=dataset)
-
-
-def questions_of_each(model, checkpoints, dataset):
-    """The questions, and as each of several checkpoints is asked them that has a context."""
-    asked = [questions_asked(model, c, dataset) for c in checkpoints]
-    return list(dict.fromkeys([QUESTIONS.format(dataset=dataset), *asked]))
 
 
 wildcard_constraints:

@@ -1,33 +1,21 @@
 """Give every prediction its confidences: adapters, verifiers and estimators -> predictions."""
 
-
-include: "inputs/confidences.smk"
-
-
 ESTIMATORS = config["estimators"]
 ADAPTER_ESTIMATORS = [name for name in ESTIMATORS if study.recipe_of(name)]
 BY_CHECKPOINT = [name for name in ESTIMATORS if ESTIMATORS[name].get("by_checkpoint")]
 GATHERED = [*ADAPTER_ESTIMATORS, *BY_CHECKPOINT]
-SAYING = [name for name in ESTIMATORS if study.is_said(name)]
-ASKING = [name for name in SAYING if "asks" in ESTIMATORS[name]]
-REPLIES = (
-    f"{RESULTS}/replies/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}.parquet"
-)
-UNSAID = f"{RESULTS}/unsaid/{{model}}/{{dataset}}/{{estimator}}.parquet"
-VERIFIED = f"{RESULTS}/verified/{{verifier}}/{{model}}/{{dataset}}.parquet"
-VERIFIER_ADAPTER = f"{RESULTS}/verifiers/{{verifier}}/adapter.json"
-
-scorings = ask(study.scorings)
+VERBAL = [name for name in ESTIMATORS if study.is_verbal(name)]
+ASKING = [name for name in VERBAL if "asks" in ESTIMATORS[name]]
 
 
 rule score_answers:
     input:
-        checkpoint=CHECKPOINT,
-        questions=ask(questions_asked),
-        clusters=clusters_to_score,
-        adapters=adapters_that_score,
+        checkpoint=paths.checkpoint,
+        questions=per_job(inputs.questions_asked),
+        clusters=per_job(inputs.clusters_to_score),
+        adapters=per_job(inputs.adapters_that_score),
     output:
-        scores=shard_of(SCORES, "scoring"),
+        scores=shard_of(paths.scores, "scoring"),
     log:
         shard_of(
             f"{LOGS}/score_answers/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.log",
@@ -43,8 +31,8 @@ rule score_answers:
     resources:
         **ON_GPU,
     params:
-        scorings=scorings_as_dicts,
-        how=how_scored,
+        scorings=per_job(study.scorings),
+        how=per_job(inputs.scoring_settings),
         shard=shard_number,
         n_shards=config["scoring"]["shards"],
     script:
@@ -55,14 +43,14 @@ if config["scoring"]["shards"] > 1:
 
     rule merge_scores:
         input:
-            questions=QUESTIONS,
+            questions=paths.questions,
             shards=expand(
                 rules.score_answers.output.scores,
                 shard=range(config["scoring"]["shards"]),
                 allow_missing=True,
             ),
         output:
-            merged=SCORES,
+            merged=paths.scores,
         log:
             f"{LOGS}/merge_scores/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.log",
         localrule: True
@@ -74,10 +62,10 @@ if config["scoring"]["shards"] > 1:
 
 rule gather_confidences:
     input:
-        scores=scores_read,
-        answers=for_each(checkpoints_judged, ANSWERS),
+        scores=per_job(inputs.scores_read),
+        answers=for_each(inputs.checkpoints_judged, paths.answers),
     output:
-        predictions=PREDICTIONS,
+        predictions=paths.predictions,
     log:
         f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
     wildcard_constraints:
@@ -85,9 +73,9 @@ rule gather_confidences:
     conda:
         "../../envs/cpu.yaml"
     params:
-        evaluation=ask(study.evaluation),
-        uses=ask(study.uses),
-        copies=copies,
+        evaluation=per_job(study.evaluation),
+        uses=per_job(inputs.uses),
+        copies=per_job(inputs.copies),
         posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
     script:
         "../scripts/confidences/gather_confidences.py"
@@ -105,9 +93,9 @@ rule resolve_adapter:
     params:
         repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
         revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
-        files=local_adapter_files,
+        files=per_job(inputs.adapter_files),
         # The record of before, which outlives this job; compared with what is there now.
-        record=VERIFIER_ADAPTER,
+        record=paths.verifier_adapter,
     script:
         "../scripts/models/resolve_checkpoint.py"
 
@@ -116,7 +104,7 @@ rule fetch_adapter:
     input:
         revision=rules.resolve_adapter.output.revision,
     output:
-        adapter=VERIFIER_ADAPTER,
+        adapter=paths.verifier_adapter,
     log:
         f"{LOGS}/fetch_adapter/{{verifier}}.log",
     priority: EARLY
@@ -129,11 +117,11 @@ rule fetch_adapter:
 
 rule score_with_verifier:
     input:
-        unpack(verifier_files),
-        questions=QUESTIONS,
-        clusters=for_each(study.splits_to_verify, CLUSTERS),
+        unpack(per_job(inputs.verifier_files)),
+        questions=paths.questions,
+        clusters=for_each(study.splits_to_verify, paths.clusters),
     output:
-        verified=VERIFIED,
+        verified=paths.verified,
     log:
         f"{LOGS}/score_with_verifier/{{verifier}}/{{model}}/{{dataset}}.log",
     benchmark:
@@ -143,8 +131,8 @@ rule score_with_verifier:
     resources:
         **ON_GPU,
     params:
-        splits=ask(study.splits_to_verify),
-        asked=verifier_prompt,
+        splits=per_job(study.splits_to_verify),
+        asked=per_job(inputs.verifier_prompt),
         batch_size=lookup("{verifier}/batch_size", within=config["verifiers"]),
     script:
         "../scripts/confidences/score_with_verifier.py"
@@ -152,37 +140,37 @@ rule score_with_verifier:
 
 rule estimate_confidences:
     input:
-        unpack(further_files_read),
-        beams=for_each(study.checkpoints_read, BEAMS),
-        clusters=for_each(study.checkpoints_read, CLUSTERS),
-        answers=for_each(checkpoints_judged, ANSWERS),
+        unpack(per_job(inputs.further_files)),
+        beams=for_each(study.checkpoints_read, paths.beams),
+        clusters=for_each(study.checkpoints_read, paths.clusters),
+        answers=for_each(inputs.checkpoints_judged, paths.answers),
     output:
-        predictions=PREDICTIONS,
+        predictions=paths.predictions,
     log:
         f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
     benchmark:
         f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
     wildcard_constraints:
-        estimator=one_of(e for e in ESTIMATORS if e not in [*GATHERED, *SAYING]),
+        estimator=one_of(e for e in ESTIMATORS if e not in [*GATHERED, *VERBAL]),
     conda:
         "../../envs/gpu.yaml"
     resources:
         **ON_GPU,
     params:
-        estimation=estimation_of_all,
-        code=estimator_digest,
+        estimation=per_job(inputs.estimation_of_all),
+        code=per_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/estimate_confidences.py"
 
 
 rule rate_at_checkpoint:
     input:
-        unpack(further_files_read),
-        beams=for_each(study.read_at, BEAMS),
-        clusters=for_each(study.read_at, CLUSTERS),
-        answers=for_each(study.judged_at, ANSWERS),
+        unpack(per_job(inputs.further_files)),
+        beams=for_each(inputs.read_at, paths.beams),
+        clusters=for_each(inputs.read_at, paths.clusters),
+        answers=for_each(inputs.judged_at, paths.answers),
     output:
-        scores=SCORES.replace("{recipe}", "{estimator}"),
+        scores=paths.scores.replace("{recipe}", "{estimator}"),
     log:
         f"{LOGS}/rate_at_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}/{{answers}}.log",
     benchmark:
@@ -195,8 +183,8 @@ rule rate_at_checkpoint:
     resources:
         **ON_GPU,
     params:
-        estimation=estimation_of_one,
-        code=estimator_digest,
+        estimation=per_job(inputs.estimation_of_one),
+        code=per_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/rate_at_checkpoint.py"
 
@@ -205,12 +193,12 @@ if study.runs_models:
 
     rule ask_checkpoint:
         input:
-            ask(pretrained_files),
-            checkpoint=CHECKPOINT,
-            questions=ask(questions_asked),
-            clusters=CLUSTERS,
+            per_job(inputs.made_files),
+            checkpoint=paths.checkpoint,
+            questions=per_job(inputs.questions_asked),
+            clusters=paths.clusters,
         output:
-            replies=REPLIES,
+            replies=paths.replies,
         log:
             f"{LOGS}/ask_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}.log",
         benchmark:
@@ -223,20 +211,20 @@ if study.runs_models:
         resources:
             **ON_GPU,
         params:
-            split=ask(study.split_rated),
-            asking=how_asked,
+            split=per_job(study.split_rated),
+            asking=per_job(inputs.asking),
         script:
             "../scripts/confidences/ask_checkpoint.py"
 
 
-if study.ever_served:
+if study.served:
 
     rule ask_server:
         input:
-            questions=QUESTIONS,
-            clusters=CLUSTERS,
+            questions=paths.questions,
+            clusters=paths.clusters,
         output:
-            replies=REPLIES,
+            replies=paths.replies,
         log:
             f"{LOGS}/ask_server/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}.log",
         wildcard_constraints:
@@ -247,10 +235,10 @@ if study.ever_served:
         conda:
             "../../envs/cpu.yaml"
         params:
-            split=ask(study.split_rated),
-            asking=how_asked,
-            served=ask(study.decides_answers),
-            reach=uncompared(study.reaches),
+            split=per_job(study.split_rated),
+            asking=per_job(inputs.asking),
+            served=per_job(study.decides_answers),
+            reach=uncompared(inputs.reach),
             folder=f"{RESULTS}/api",
             kept=f"{RESULTS}/api/replies/{{model}}/{{checkpoint}}",
         script:
@@ -259,22 +247,22 @@ if study.ever_served:
 
 rule read_confidences:
     input:
-        questions=QUESTIONS,
-        beams=for_each(study.checkpoints_read, BEAMS),
-        clusters=for_each(study.checkpoints_read, CLUSTERS),
-        answers=for_each(checkpoints_judged, ANSWERS),
-        replies=replies_read,
+        questions=paths.questions,
+        beams=for_each(study.checkpoints_read, paths.beams),
+        clusters=for_each(study.checkpoints_read, paths.clusters),
+        answers=for_each(inputs.checkpoints_judged, paths.answers),
+        replies=per_job(inputs.replies_read),
     output:
-        predictions=PREDICTIONS,
-        unsaid=UNSAID,
+        predictions=paths.predictions,
+        unsaid=paths.unsaid,
     log:
         f"{LOGS}/read_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
     wildcard_constraints:
-        estimator=one_of(SAYING),
+        estimator=one_of(VERBAL),
     conda:
         "../../envs/cpu.yaml"
     params:
-        estimation=estimation_of_all,
-        code=estimator_digest,
+        estimation=per_job(inputs.estimation_of_all),
+        code=per_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/read_confidences.py"

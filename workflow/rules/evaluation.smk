@@ -1,29 +1,22 @@
 """Evaluate the predictions: metrics, contrast sets and paired bootstrap tests."""
 
 
-include: "inputs/evaluation.smk"
-
-
-METRICS = f"{RESULTS}/metrics/{{model}}/{{dataset}}/{{estimator}}.parquet"
-REPLICATES = f"{RESULTS}/replicates/{{model}}/{{dataset}}/{{estimator}}.parquet"
-INTERVALS = f"{RESULTS}/intervals/{{model}}/{{dataset}}/{{estimator}}.parquet"
-CONTRAST_SETS = f"{RESULTS}/contrast_sets/{{model}}/{{dataset}}.parquet"
-
-
 rule count_contrast_sets:
     input:
-        answers=for_each(study.evaluation, ANSWERS),
+        answers=for_each(study.evaluation, paths.answers),
         clusters=(
-            [] if study.chosen["predictions"] else for_each(study.evaluation, CLUSTERS)
+            []
+            if study.chosen["predictions"]
+            else for_each(study.evaluation, paths.clusters)
         ),
     output:
-        contrast_sets=CONTRAST_SETS,
+        contrast_sets=paths.contrast_sets,
     log:
         f"{LOGS}/count_contrast_sets/{{model}}/{{dataset}}.log",
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=ask(study.evaluation),
+        checkpoints=per_job(study.evaluation),
         min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
     script:
@@ -32,15 +25,15 @@ rule count_contrast_sets:
 
 rule compute_metrics:
     input:
-        predictions=PREDICTIONS,
+        predictions=paths.predictions,
     output:
-        metrics=METRICS,
+        metrics=paths.metrics,
     log:
         f"{LOGS}/compute_metrics/{{model}}/{{dataset}}/{{estimator}}.log",
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=ask(study.evaluation),
+        checkpoints=per_job(study.evaluation),
         min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
         conditioning=config["evaluation"]["conditioning"],
@@ -50,10 +43,10 @@ rule compute_metrics:
 
 rule resample_metrics:
     input:
-        predictions=PREDICTIONS,
+        predictions=paths.predictions,
     output:
-        replicates=REPLICATES,
-        intervals=INTERVALS,
+        replicates=paths.replicates,
+        intervals=paths.intervals,
     log:
         f"{LOGS}/resample_metrics/{{model}}/{{dataset}}/{{estimator}}.log",
     benchmark:
@@ -63,7 +56,7 @@ rule resample_metrics:
     resources:
         mem_mb=memory_to_resample,
     params:
-        checkpoints=ask(study.evaluation),
+        checkpoints=per_job(study.evaluation),
         min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
         conditioning=config["evaluation"]["conditioning"],
@@ -76,7 +69,7 @@ rule resample_metrics:
 
 rule compare_estimators:
     input:
-        replicates=replicates_compared,
+        replicates=per_job(inputs.replicates_compared),
     output:
         significance=f"{RESULTS}/significance/{{table}}.parquet",
     log:
@@ -84,14 +77,14 @@ rule compare_estimators:
     conda:
         "../../envs/cpu.yaml"
     params:
-        comparisons=comparisons,
+        comparisons=per_job(inputs.comparisons),
     script:
         "../scripts/evaluation/compare_estimators.py"
 
 
 rule compare_states:
     input:
-        predictions=predictions_on,
+        predictions=per_job(inputs.predictions),
     output:
         states=f"{RESULTS}/states/{{dataset}}.parquet",
         trends=f"{RESULTS}/trends/{{dataset}}.parquet",
@@ -129,9 +122,9 @@ rule collect_states:
 
 rule check_thresholds:
     input:
-        predictions=of_each(PREDICTIONS, study.evaluated),
+        predictions=of_each(paths.predictions, study.evaluated),
         answers=[
-            ANSWERS.format(model=m, checkpoint=c, dataset=d)
+            paths.answers.format(model=m, checkpoint=c, dataset=d)
             for m in MODELS
             for d in DATASETS
             for c in study.evaluation(m)
@@ -157,7 +150,7 @@ rule check_thresholds:
 
 rule measure_pairs:
     input:
-        predictions=of_each(PREDICTIONS, study.evaluated),
+        predictions=of_each(paths.predictions, study.evaluated),
     output:
         pairs=f"{RESULTS}/pairs.csv",
         min_contrast=f"{RESULTS}/min_contrast.csv",
@@ -179,7 +172,7 @@ if NAMED_PAIRS:
 
     rule measure_changes:
         input:
-            predictions=of_each(PREDICTIONS, study.evaluated),
+            predictions=of_each(paths.predictions, study.evaluated),
         output:
             changes=f"{RESULTS}/changes.csv",
         log:
@@ -203,9 +196,9 @@ if NAMED_PAIRS:
 
 rule measure_subsets:
     input:
-        predictions=predictions_of_place,
-        clusters=for_each(study.evaluation, CLUSTERS),
-        questions=questions_of_training,
+        predictions=per_job(inputs.predictions),
+        clusters=for_each(study.evaluation, paths.clusters),
+        questions=per_job(inputs.questions_of_subsets),
     output:
         subsets=f"{RESULTS}/subsets/{{model}}/{{dataset}}.parquet",
     log:
@@ -213,10 +206,10 @@ rule measure_subsets:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=ask(study.evaluation),
+        checkpoints=per_job(study.evaluation),
         min_contrast=of_dataset("min_contrast"),
         pairs=config["study"]["pairs"],
-        by_category=ask(wants_categories),
+        by_category=per_job(inputs.wants_categories),
     script:
         "../scripts/evaluation/measure_subsets.py"
 
@@ -226,8 +219,8 @@ rule measure_subsets:
 
 rule collect_metrics:
     input:
-        metrics=of_each(METRICS, study.evaluated),
-        contrast_sets=expand(CONTRAST_SETS, model=MODELS, dataset=DATASETS),
+        metrics=of_each(paths.metrics, study.evaluated),
+        contrast_sets=expand(paths.contrast_sets, model=MODELS, dataset=DATASETS),
     output:
         metrics=f"{RESULTS}/metrics.csv",
         contrast_sets=f"{RESULTS}/contrast_sets.csv",
@@ -242,7 +235,7 @@ rule collect_metrics:
 rule collect_significance:
     input:
         significance=expand(rules.compare_estimators.output.significance, table=TABLES),
-        intervals=of_each(INTERVALS, study.evaluated),
+        intervals=of_each(paths.intervals, study.evaluated),
     output:
         significance=f"{RESULTS}/significance.csv",
         intervals=f"{RESULTS}/intervals.csv",
@@ -258,8 +251,8 @@ rule collect_significance:
 
 use rule collect_metrics as collect_all_metrics with:
     input:
-        metrics=of_each(METRICS, study.ever_evaluated),
-        contrast_sets=expand(CONTRAST_SETS, model=MODELS, dataset=study.datasets),
+        metrics=of_each(paths.metrics, study.ever_evaluated),
+        contrast_sets=expand(paths.contrast_sets, model=MODELS, dataset=study.datasets),
     output:
         metrics=f"{RESULTS}/all/metrics.csv",
         contrast_sets=f"{RESULTS}/all/contrast_sets.csv",
@@ -273,7 +266,7 @@ use rule collect_significance as collect_all_significance with:
             rules.compare_estimators.output.significance,
             table=[*TABLES, *study.further_tables],
         ),
-        intervals=of_each(INTERVALS, study.ever_evaluated),
+        intervals=of_each(paths.intervals, study.ever_evaluated),
     output:
         significance=f"{RESULTS}/all/significance.csv",
         intervals=f"{RESULTS}/all/intervals.csv",

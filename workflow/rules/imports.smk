@@ -1,9 +1,5 @@
 """Take predictions or answers from elsewhere: a user's files, or the authors' release."""
 
-
-include: "inputs/imports.smk"
-
-
 PLACES_ANSWERED = [place._asdict() for place in study.answered]
 PLACES_EVALUATED = [
     p for p in PLACES_ANSWERED if p["checkpoint"] in study.evaluation(p["model"])
@@ -11,9 +7,9 @@ PLACES_EVALUATED = [
 PLACES_PREDICTED = [{"model": m, "dataset": d} for m in MODELS for d in DATASETS]
 OF_DATASETS = [{"dataset": dataset} for dataset in DATASETS]
 IMPORTS = [
-    PREDICTIONS.format(**place, estimator=IMPORTED) for place in PLACES_PREDICTED
+    paths.predictions.format(**place, estimator=IMPORTED) for place in PLACES_PREDICTED
 ]
-EVALUATED_ANSWERS = [ANSWERS.format(**place) for place in PLACES_EVALUATED]
+EVALUATED_ANSWERS = [paths.answers.format(**place) for place in PLACES_EVALUATED]
 
 if study.chosen["predictions"]:
 
@@ -33,8 +29,10 @@ if study.chosen["predictions"]:
             datasets=DATASETS,
             predictions_of=PLACES_PREDICTED,
             answers_of=PLACES_EVALUATED,
-            checkpoints={m: study.may_be_equal(m, study.evaluation(m)) for m in MODELS},
-            contents=contents_of(study.chosen["predictions"]),
+            checkpoints={
+                m: study.allows_identical(m, study.evaluation(m)) for m in MODELS
+            },
+            contents=inputs.contents_of(study.chosen["predictions"]),
         script:
             "../scripts/imports/import_predictions.py"
 
@@ -42,26 +40,26 @@ if study.chosen["predictions"]:
 if study.has_own_answers:
     ANSWER_FILES = [
         existing(entry[key], "set study.answers to your file")
-        for entry in study.answer_files
+        for entry in inputs.answer_files()
         for key in ("file", "requests")
         if key in entry
     ]
     KNOWN = {
-        m: study.may_be_equal(m, study.known_checkpoints(m)) for m in config["models"]
+        m: study.allows_identical(m, study.known_checkpoints(m))
+        for m in config["models"]
     }
 
 if study.has_own_options:
-    ENTAILMENT_MODEL = []  # nothing compares options
 
     rule import_options:
         input:
             files=ANSWER_FILES,
         output:
-            questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=of_each(BEAMS, study.answered),
-            clusters=of_each(CLUSTERS, study.answered),
-            labels=of_each(LABELS, study.answered),
-            answers=of_each(ANSWERS, study.answered),
+            questions=expand(paths.questions, dataset=DATASETS),
+            beams=of_each(paths.beams, study.answered),
+            clusters=of_each(paths.clusters, study.answered),
+            labels=of_each(paths.labels, study.answered),
+            answers=of_each(paths.answers, study.answered),
         log:
             f"{LOGS}/import_options.log",
         benchmark:
@@ -69,44 +67,44 @@ if study.has_own_options:
         conda:
             "../../envs/cpu.yaml"
         params:
-            entries=study.answer_files,
-            contents=contents_of(*ANSWER_FILES),
+            entries=inputs.answer_files(),
+            contents=inputs.contents_of(*ANSWER_FILES),
             normalisation=config["decoding"]["normalisation"],
             known=KNOWN,
-            questions_of=uncompared(made_of_datasets),
-            beams_of=uncompared(made_of_answers),
-            clusters_of=uncompared(made_of_answers),
-            labels_of=uncompared(made_of_answers),
-            answers_of=uncompared(made_of_answers),
-            wanted=uncompared(wanted_answers),
+            questions_of=uncompared(OF_DATASETS),
+            beams_of=uncompared(PLACES_ANSWERED),
+            clusters_of=uncompared(PLACES_ANSWERED),
+            labels_of=uncompared(PLACES_ANSWERED),
+            answers_of=uncompared(PLACES_ANSWERED),
+            wanted=uncompared(inputs.answers_wanted),
         script:
             "../scripts/imports/import_options.py"
 
 elif study.has_own_answers:
-    GIVEN_LABELS = f"{RESULTS}/given_labels/{{dataset}}.parquet"
+    paths.given_labels = f"{RESULTS}/given_labels/{{dataset}}.parquet"
 
     rule import_answers:
         input:
             files=ANSWER_FILES,
         output:
-            questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=of_each(BEAMS, study.answered),
-            labels=expand(GIVEN_LABELS, dataset=DATASETS),
+            questions=expand(paths.questions, dataset=DATASETS),
+            beams=of_each(paths.beams, study.answered),
+            labels=expand(paths.given_labels, dataset=DATASETS),
         log:
             f"{LOGS}/import_answers.log",
         conda:
             "../../envs/cpu.yaml"
         params:
-            entries=study.answer_files,
-            contents=contents_of(*ANSWER_FILES),
+            entries=inputs.answer_files(),
+            contents=inputs.contents_of(*ANSWER_FILES),
             strategy=config["decoding"]["strategy"],
             known=KNOWN,
             # One more estimator must not import the answers again.
-            questions_of=uncompared(made_of_datasets),
-            beams_of=uncompared(made_of_answers),
-            labels_of=uncompared(made_of_datasets),
-            wanted=uncompared(wanted_answers),
-            computed=uncompared(computed_estimators),
+            questions_of=uncompared(OF_DATASETS),
+            beams_of=uncompared(PLACES_ANSWERED),
+            labels_of=uncompared(OF_DATASETS),
+            wanted=uncompared(inputs.answers_wanted),
+            computed=uncompared(inputs.computed_estimators),
         script:
             "../scripts/imports/import_answers.py"
 
@@ -115,7 +113,7 @@ if study.chosen["source"] == "release":
     TRANSFERRED = [
         {**place, "answers": "transfer", "recipe": recipe}
         for place in PLACES_ANSWERED
-        for recipe in study.transfer_recipes
+        for recipe in list(config["analyses"]["transfer"]["recipes"])
     ]
 
     rule import_release:
@@ -127,11 +125,11 @@ if study.chosen["source"] == "release":
                 f"{study.chosen['archive']}.sha256", "download it with the archive"
             ),
         output:
-            questions=expand(QUESTIONS, dataset=DATASETS),
-            beams=of_each(BEAMS, study.answered),
-            clusters=of_each(CLUSTERS, study.answered),
-            labels=of_each(LABELS, study.answered),
-            scores=[SCORES.format(**place) for place in TRANSFERRED],
+            questions=expand(paths.questions, dataset=DATASETS),
+            beams=of_each(paths.beams, study.answered),
+            clusters=of_each(paths.clusters, study.answered),
+            labels=of_each(paths.labels, study.answered),
+            scores=[paths.scores.format(**place) for place in TRANSFERRED],
             predictions=IMPORTS,
             answers=EVALUATED_ANSWERS,
             missing=f"{RESULTS}/release/missing.csv",
@@ -142,8 +140,8 @@ if study.chosen["source"] == "release":
         resources:
             mem_mb=4000,
         params:
-            contents=contents_of(study.chosen["archive"]),
-            models={name: release_model(name) for name in MODELS},
+            contents=inputs.contents_of(study.chosen["archive"]),
+            models={name: inputs.release_model(name) for name in MODELS},
             questions_of=OF_DATASETS,
             beams_of=PLACES_ANSWERED,
             clusters_of=PLACES_ANSWERED,
@@ -151,8 +149,8 @@ if study.chosen["source"] == "release":
             scores_of=TRANSFERRED,
             predictions_of=PLACES_PREDICTED,
             answers_of=PLACES_EVALUATED,
-            datasets={name: release_dataset(name) for name in DATASETS},
-            recipes=study.transfer_recipes,
+            datasets={name: inputs.release_dataset(name) for name in DATASETS},
+            recipes=list(config["analyses"]["transfer"]["recipes"]),
             seeds=config["training"]["seeds"],
             posthoc={
                 name: about["posthoc"]

@@ -5,12 +5,7 @@ what is new. A person's labels in its queue are a parameter: filling one in
 reruns the jobs whose answers it labels.
 """
 
-
-include: "inputs/judgements.smk"
-
-
 JUDGE = f"{RESULTS}/judge"
-CONSULTED = f"{JUDGE}/consulted/{{model}}/{{checkpoint}}/{{dataset}}.csv"
 AUDIT = config["analyses"]["audit"]
 DRAWN = {
     "draws": {key: AUDIT[key] for key in ("n_contrast", "n_correct", "n_incorrect")},
@@ -28,7 +23,7 @@ if config["judge"]["backend"] != "lexical":
     )
     ASKED = {
         "model": config["judge"]["model"],
-        "prompt": read_prompt(
+        "prompt": inputs.read_prompt(
             config["prompts"][PROMPT],
             f"prompts.{PROMPT}",
             FIELDS if PROMPT == "judge_released" else ([], []),
@@ -40,12 +35,12 @@ if config["judge"]["backend"] != "lexical":
 
 rule judge_answers:
     input:
-        questions=QUESTIONS,
-        clusters=CLUSTERS,
-        given=GIVEN_LABELS if study.has_own_answers else [],
+        questions=paths.questions,
+        clusters=paths.clusters,
+        given=paths.given_labels if study.has_own_answers else [],
     output:
-        labels=LABELS,
-        answers=ANSWERS,
+        labels=paths.labels,
+        answers=paths.answers,
     log:
         f"{LOGS}/judge_answers/{{model}}/{{checkpoint}}/{{dataset}}.log",
     # A paid judge is asked from where Snakemake runs: compute nodes have no connection.
@@ -55,18 +50,18 @@ rule judge_answers:
     params:
         judged_clusters=study.judged_clusters,
         judge=ASKED,
-        reached=reached,
+        reached=uncompared(inputs.judge_settings),
         folder=JUDGE,
-        noted=CONSULTED,
-        human_labels=human_labels,
+        noted=paths.consulted,
+        human_labels=per_job(inputs.human_labels),
     script:
         "../scripts/judgements/judge_answers.py"
 
 
 rule draw_audit:
     input:
-        questions=QUESTIONS,
-        answers=answers_audited,
+        questions=paths.questions,
+        answers=for_each(inputs.checkpoints_audited, paths.answers),
     output:
         # Not removed before the job, which then refuses to write over a person's entries.
         sheet=update(f"{RESULTS}/audit/{{model}}/{{dataset}}.csv"),
@@ -85,7 +80,7 @@ if AUDIT["filled"]:
     rule summarise_audit:
         input:
             sheet=AUDIT["filled"],
-            answers=answers_audited,
+            answers=for_each(inputs.checkpoints_audited, paths.answers),
         output:
             agreements=f"{RESULTS}/audit_agreements/{{model}}/{{dataset}}.csv",
         log:
@@ -93,15 +88,15 @@ if AUDIT["filled"]:
         conda:
             "../../envs/cpu.yaml"
         params:
-            contents=contents_of(AUDIT["filled"]),
+            contents=inputs.contents_of(AUDIT["filled"]),
         script:
             "../scripts/judgements/summarise_audit.py"
 
     rule correct_results:
         input:
             sheet=AUDIT["filled"],
-            answers=answers_audited,
-            predictions=predictions_audited,
+            answers=for_each(inputs.checkpoints_audited, paths.answers),
+            predictions=per_job(inputs.predictions),
         output:
             corrections=f"{RESULTS}/corrections/{{model}}/{{dataset}}.csv",
         log:
@@ -110,7 +105,7 @@ if AUDIT["filled"]:
             "../../envs/cpu.yaml"
         params:
             **DRAWN,
-            checkpoints=checkpoints_audited,
-            contents=contents_of(AUDIT["filled"]),
+            checkpoints=per_job(inputs.checkpoints_audited),
+            contents=inputs.contents_of(AUDIT["filled"]),
         script:
             "../scripts/judgements/correct_results.py"

@@ -5,37 +5,20 @@ must not rerun what was computed from it.
 """
 
 
-include: "inputs/models.smk"
-
-
-WEIGHTS = f"{RESULTS}/pretrained/{{model}}/{{checkpoint}}/model.safetensors"
-# What else a checkpoint that is made here consists of, and a pre-trained one.
-MODEL_FILES = [
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-]
-BESIDE_WEIGHTS = [
-    WEIGHTS.replace("model.safetensors", name)
-    for name in [*MODEL_FILES, "optimizer.safetensors"]
-]
-
-
 rule pretrain_checkpoint:
     input:
-        unpack(previous_weights),
-        facts=facts_to_learn,
+        unpack(per_job(inputs.previous_weights)),
+        facts=per_job(inputs.facts_to_learn),
     output:
-        BESIDE_WEIGHTS,
-        weights=WEIGHTS,
-        checkpoint=CHECKPOINT,
+        paths.beside_weights,
+        weights=paths.weights,
+        checkpoint=paths.checkpoint,
     log:
         f"{LOGS}/pretrain_checkpoint/{{model}}/{{checkpoint}}.log",
     benchmark:
         f"{LOGS}/pretrain_checkpoint/{{model}}/{{checkpoint}}.tsv"
     wildcard_constraints:
-        model=with_states("pretraining"),
+        model=inputs.made_by("pretraining"),
     # Every other job waits for the chain of checkpoints.
     priority: 100
     conda:
@@ -43,12 +26,12 @@ rule pretrain_checkpoint:
     resources:
         mem_mb=2000,
     params:
-        start_step=ask(study.step_before),
+        start_step=per_job(inputs.step_before),
         end_step=lookup(
             "{model}/checkpoints/{checkpoint}/step", within=config["models"]
         ),
-        settings=ask(study.pretraining),
-        confidence_prompt=pretraining_prompt,
+        settings=per_job(inputs.pretraining),
+        confidence_prompt=per_job(inputs.pretraining_prompt),
     script:
         "../scripts/models/pretrain_checkpoint.py"
 
@@ -59,20 +42,20 @@ rule resolve_checkpoint:
     log:
         f"{LOGS}/resolve_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
-        model=with_states("repo"),
+        model=inputs.made_by("repo"),
     priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        repo=of_state("repo"),
-        revision=of_state("revision"),
+        repo=of_checkpoint("repo"),
+        revision=of_checkpoint("revision"),
         # By content, so that a touch of local files reruns nothing.
-        files=local_files,
+        files=per_job(inputs.local_files),
         # The record of before, which outlives this job; compared with what is there now.
-        record=CHECKPOINT,
-        allow_identical_weights=of_state("allow_identical_weights", default=False),
-        beside_weights=ask(study.beside_weights),
+        record=paths.checkpoint,
+        allow_identical_weights=of_checkpoint("allow_identical_weights", default=False),
+        beside_weights=per_job(study.beside_weights),
     script:
         "../scripts/models/resolve_checkpoint.py"
 
@@ -81,40 +64,40 @@ rule fetch_checkpoint:
     input:
         revision=rules.resolve_checkpoint.output.revision,
     output:
-        checkpoint=CHECKPOINT,
+        checkpoint=paths.checkpoint,
     log:
         f"{LOGS}/fetch_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
-        model=with_states("repo"),
+        model=inputs.made_by("repo"),
     priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        dtype=of_state("dtype"),
+        dtype=of_checkpoint("dtype"),
     script:
         "../scripts/models/fetch_checkpoint.py"
 
 
 rule merge_checkpoints:
     input:
-        ask(pretrained_files),
-        parts=ask(records_merged),
+        per_job(inputs.made_files),
+        parts=per_job(inputs.records_merged),
     output:
-        checkpoint=CHECKPOINT,
+        checkpoint=paths.checkpoint,
     log:
         f"{LOGS}/merge_checkpoints/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
-        model=with_states("merge"),
+        model=inputs.made_by("merge"),
     priority: EARLY
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        merge=of_state("merge"),
-        dtype=of_state("dtype"),
-        beside_weights=ask(study.beside_weights),
-        key=key_of_state,
-        files=local_files,
+        merge=of_checkpoint("merge"),
+        dtype=of_checkpoint("dtype"),
+        beside_weights=per_job(study.beside_weights),
+        key=per_job(inputs.merge_key),
+        files=per_job(inputs.local_files),
     script:
         "../scripts/models/merge_checkpoints.py"

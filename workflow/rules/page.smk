@@ -2,23 +2,19 @@
 
 from persistcal.store.code import texts_digest
 
-
-include: "inputs/page.smk"
-
-
 ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
 HAS_TEXTS = not study.chosen["predictions"]
 
 
 rule make_page:
     input:
-        predictions=of_each(PREDICTIONS, study.evaluated),
-        replicates=of_each(REPLICATES, study.evaluated),
+        predictions=of_each(paths.predictions, study.evaluated),
+        replicates=of_each(paths.replicates, study.evaluated),
         intervals=rules.collect_significance.output.intervals,
-        questions=texts(QUESTIONS, study.evaluated),
-        clusters=texts(CLUSTERS, study.evaluated),
-        labels=texts(LABELS, study.evaluated),
-        checkpoints=of_weights(CHECKPOINT, study.evaluated),
+        questions=inputs.shown_on_page(paths.questions, study.evaluated),
+        clusters=inputs.shown_on_page(paths.clusters, study.evaluated),
+        labels=inputs.shown_on_page(paths.labels, study.evaluated),
+        checkpoints=inputs.weights_on_page(paths.checkpoint, study.evaluated),
         accuracies=rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
         tables=tables_shown(TABLES),
         transfer=[],
@@ -26,7 +22,7 @@ rule make_page:
         headroom=[],
         similarity=[],
     output:
-        page=reported_page(f"{RESULTS}/report/index.html", "the study"),
+        page=reported(f"{RESULTS}/report/index.html", "page", "Page", page="the study"),
         summary=f"{RESULTS}/report/summary.txt",
     log:
         f"{LOGS}/make_page.log",
@@ -36,7 +32,7 @@ rule make_page:
         described=described_tables,
         main=main_estimators,
         labels=EVALUATED_LABELS,
-        weights=of_weights("{model}/{checkpoint}", study.evaluated),
+        weights=inputs.weights_on_page("{model}/{checkpoint}", study.evaluated),
         logs=LOGS,
         assets=ASSETS,
     script:
@@ -47,13 +43,13 @@ if study.runs_models:
 
     use rule make_page as make_full_page with:
         input:
-            predictions=of_each(PREDICTIONS, study.ever_evaluated),
-            replicates=of_each(REPLICATES, study.ever_evaluated),
+            predictions=of_each(paths.predictions, study.ever_evaluated),
+            replicates=of_each(paths.replicates, study.ever_evaluated),
             intervals=rules.collect_all_significance.output.intervals,
-            questions=texts(QUESTIONS, study.ever_evaluated),
-            clusters=texts(CLUSTERS, study.ever_evaluated),
-            labels=texts(LABELS, study.ever_evaluated),
-            checkpoints=of_weights(CHECKPOINT, study.ever_evaluated),
+            questions=inputs.shown_on_page(paths.questions, study.ever_evaluated),
+            clusters=inputs.shown_on_page(paths.clusters, study.ever_evaluated),
+            labels=inputs.shown_on_page(paths.labels, study.ever_evaluated),
+            checkpoints=inputs.weights_on_page(paths.checkpoint, study.ever_evaluated),
             accuracies=rules.compute_accuracies.output.accuracies,
             tables=tables_shown([*TABLES, *study.further_tables]) + tables_of_analyses(),
             transfer=of_each(
@@ -63,7 +59,9 @@ if study.runs_models:
             headroom=HEADROOMS,
             similarity=expand(rules.compare_weights.output.similarities, model=COMPARED),
         output:
-            page=reported_page(f"{RESULTS}/all/report/index.html", "all results"),
+            page=reported(
+                f"{RESULTS}/all/report/index.html", "page", "Page", page="all results"
+            ),
             summary=f"{RESULTS}/all/report/summary.txt",
         log:
             f"{LOGS}/make_full_page.log",
@@ -71,6 +69,6 @@ if study.runs_models:
             described=all_described_tables,
             main=main_estimators,
             labels=study.labels,
-            weights=of_weights("{model}/{checkpoint}", study.ever_evaluated),
+            weights=inputs.weights_on_page("{model}/{checkpoint}", study.ever_evaluated),
             logs=LOGS,
             assets=ASSETS,

@@ -1,9 +1,5 @@
 """Prepare the questions of every dataset: one rule per source."""
 
-
-include: "inputs/questions.smk"
-
-
 FROM = {
     source: one_of(
         d for d, about in config["datasets"].items() if about.get("source") == source
@@ -14,8 +10,8 @@ FROM = {
 
 rule prepare_atlas:
     output:
-        questions=QUESTIONS,
-        facts=FACTS,
+        questions=paths.questions,
+        facts=paths.facts,
     log:
         f"{LOGS}/prepare_atlas/{{dataset}}.log",
     wildcard_constraints:
@@ -37,8 +33,8 @@ rule prepare_atlas:
 
 rule prepare_elements:
     output:
-        questions=QUESTIONS,
-        facts=FACTS,
+        questions=paths.questions,
+        facts=paths.facts,
     log:
         f"{LOGS}/prepare_elements/{{dataset}}.log",
     wildcard_constraints:
@@ -56,7 +52,7 @@ rule prepare_elements:
 
 rule prepare_triviaqa:
     output:
-        questions=QUESTIONS,
+        questions=paths.questions,
     log:
         f"{LOGS}/prepare_triviaqa/{{dataset}}.log",
     wildcard_constraints:
@@ -77,9 +73,9 @@ rule prepare_triviaqa:
 
 rule prepare_jeopardy:
     input:
-        categories=jeopardy_categories,
+        categories=per_job(inputs.jeopardy_categories),
     output:
-        questions=QUESTIONS,
+        questions=paths.questions,
     log:
         f"{LOGS}/prepare_jeopardy/{{dataset}}.log",
     wildcard_constraints:
@@ -94,16 +90,16 @@ rule prepare_jeopardy:
         train=of_dataset("train"),
         test=of_dataset("test"),
         expect=of_dataset("expect", default={}),
-        contents=contents_of_categories,
+        contents=per_job(inputs.contents_of_categories),
     script:
         "../scripts/questions/prepare_jeopardy.py"
 
 
 rule prepare_bioasq:
     input:
-        bioasq_file_if_there,
+        per_job(inputs.file_if_present),
     output:
-        questions=QUESTIONS,
+        questions=paths.questions,
     log:
         f"{LOGS}/prepare_bioasq/{{dataset}}.log",
     wildcard_constraints:
@@ -115,7 +111,7 @@ rule prepare_bioasq:
     params:
         file=of_dataset("file"),
         expect=of_dataset("expect", default={}),
-        contents=contents_of_file,
+        contents=per_job(inputs.contents_of_file),
     script:
         "../scripts/questions/prepare_bioasq.py"
 
@@ -124,7 +120,7 @@ rule read_questions:
     input:
         file=of_dataset("file"),
     output:
-        questions=QUESTIONS,
+        questions=paths.questions,
     log:
         f"{LOGS}/read_questions/{{dataset}}.log",
     wildcard_constraints:
@@ -137,28 +133,28 @@ rule read_questions:
         n_train=of_dataset("n_train", default=0),
         n_test=of_dataset("n_test", default=0),
         seed=of_dataset("seed", default=17),
-        contents=contents_of_file,
+        contents=per_job(inputs.contents_of_file),
         # One more estimator must not read the questions again.
-        least=uncompared(study.least_questions),
-        states=uncompared(study.states_named),
+        least=uncompared(inputs.least_questions),
+        states=uncompared(study.checkpoint_names),
     script:
         "../scripts/questions/read_questions.py"
 
 
 rule read_context:
     input:
-        questions=QUESTIONS,
-        file=ask(context_file),
+        questions=paths.questions,
+        file=per_job(inputs.context_file),
     output:
-        contexts=CONTEXT,
+        contexts=paths.contexts,
     log:
         f"{LOGS}/read_context/{{model}}/{{checkpoint}}/{{dataset}}.log",
     priority: EARLY
     conda:
         "../../envs/cpu.yaml"
     params:
-        prompt=context_prompt,
-        splits=ask(study.splits_asked),
-        contents=ask(contents_of_context),
+        prompt=per_job(inputs.context_prompt),
+        splits=per_job(study.splits_asked),
+        contents=per_job(inputs.contents_of_context),
     script:
         "../scripts/questions/read_context.py"

@@ -1,9 +1,5 @@
 """Tables and figures, and the study beside the paper."""
 
-
-include: "inputs/report.smk"
-
-
 from study.released import settings_compared, shares_cells
 
 EVALUATED_LABELS = {
@@ -18,7 +14,7 @@ EVALUATED_LABELS = {
 
 rule make_table:
     input:
-        metrics=metrics_shown,
+        metrics=per_job(inputs.metrics_shown),
         significance=rules.compare_estimators.output.significance,
     output:
         **reported_table("{table}", "table"),
@@ -27,16 +23,16 @@ rule make_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        description=table_description,
+        description=per_job(inputs.table_description),
         models=MODELS,
-        datasets=datasets_shown,
-        labels=labels_shown,
+        datasets=per_job(inputs.datasets_shown),
+        labels=per_job(inputs.labels_shown),
         missing_ok=study.chosen["source"] == "release",
     script:
         "../scripts/report/make_table.py"
 
 
-PRINTED = find_file("resources/paper/results.csv")
+PRINTED = inputs.find_file("resources/paper/results.csv")
 
 
 rule compare_with_paper:
@@ -188,10 +184,10 @@ if study.runs_models:
                 rules.measure_transfer.output.transfer, model=models, dataset=dataset
             ),
             "settings": {
-                "sets": {m: study.transfer_sets(m) for m in TRANSFERRED},
+                "sets": {m: inputs.transfer_sets(m) for m in TRANSFERRED},
                 "random_later": [
                     r
-                    for r in study.transfer_recipes
+                    for r in list(config["analyses"]["transfer"]["recipes"])
                     if study.recipe(r)["labels"] == "random_later"
                 ],
                 "checkpoints": {m: study.labels_of(m) for m in TRANSFERRED},
@@ -404,7 +400,7 @@ if not study.chosen["predictions"]:
             expand(
                 rules.measure_subsets.output.subsets,
                 model=MODELS,
-                dataset=[d for d in DATASETS if wants_categories(d)],
+                dataset=[d for d in DATASETS if inputs.wants_categories(d)],
             ),
             "SUBSETS",
             "Metrics by the category of the questions. The pairs are those that all questions "
@@ -433,12 +429,12 @@ if not study.chosen["predictions"]:
     }
 
 if said := [
-    row for row in study.evaluated if study.estimates and study.is_said(row.estimator)
+    row for row in study.evaluated if study.estimates and study.is_verbal(row.estimator)
 ]:
     PLAIN_TABLES["unsaid"] = {
         "function": "unsaid",
         "artifact": "UNSAID",
-        "rows": of_each(UNSAID, said),
+        "rows": of_each(paths.unsaid, said),
         "caption": "Answers about which a checkpoint said no confidence that can be read.",
         "settings": {"checkpoints": CHECKPOINT_LABELS, "labels": EVALUATED_LABELS},
     }
@@ -479,7 +475,7 @@ if study.runs_models:
             f"{dataset}_{kind}": {
                 "function": f"question_{kind}",
                 "artifact": "QUESTIONS",
-                "rows": QUESTIONS.format(dataset=dataset),
+                "rows": paths.questions.format(dataset=dataset),
                 "caption": caption.format(PLACES["datasets"][dataset]),
                 "settings": {"dataset": dataset, "labels": PLACES},
             }

@@ -1,27 +1,4 @@
-"""Input functions and params of the rules in report.smk."""
-
-
-def metrics_shown(wildcards):
-    return of_each(METRICS, study.shown(wildcards.table))
-
-
-def table_description(wildcards):
-    return study.every_table[wildcards.table]
-
-
-def datasets_shown(wildcards):
-    return study.datasets_shown(study.every_table[wildcards.table])
-
-
-def labels_shown(wildcards):
-    """Names as printed, of nothing else: another estimator's must not remake the table."""
-    rows = (
-        {row.estimator for row in study.shown(wildcards.table)}
-        if study.estimates
-        else config["estimators"]
-    )
-    known = study.labels["estimators"]
-    return {**PLACES, "estimators": {name: known[name] for name in sorted(rows)}}
+"""What rules about tables, figures and the page read."""
 
 
 def transfers():
@@ -69,3 +46,36 @@ def about_plain_table(wildcards):
 
 def plain_tables(names, end):
     return expand(getattr(rules.make_plain_table.output, end), table=names)
+
+
+def tables_shown(names):
+    shown = expand(rules.make_table.output.csv, table=names)
+    shown += plain_tables(PLAIN_TABLES, "csv")
+    return shown + ([rules.measure_agreement.output.csv] if AGREED else [])
+
+
+def described_tables(wildcards):
+    """A function, as the braces of a text among the params would be filled in."""
+    return {name: study.every_table[name] for name in TABLES}
+
+
+def all_described_tables(wildcards):
+    return study.every_table
+
+
+def main_estimators(wildcards):
+    """Those of the study's first table."""
+    rows = [
+        row
+        for block in study.every_table[TABLES[0]]["blocks"]
+        for row in block.get("rows", [])
+    ]
+    return [row["estimator"] for row in rows]
+
+
+def tables_of_analyses():
+    """Those of `all` that have a CSV."""
+    made = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
+    made += [rules.measure_confounds.output.csv] if CONFOUNDED else []
+    made += plain_tables(FURTHER_PLAIN_TABLES, "csv")
+    return made

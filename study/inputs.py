@@ -1,0 +1,679 @@
+"""What rules read, and settings that follow from wildcards; parameters are wildcards."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from snakemake.exceptions import WorkflowError
+from snakemake.io import ancient, expand
+
+from persistcal.judge.queue import human_labels_digest
+from persistcal.models.checkpoint import local_digests
+from persistcal.questions.templates import check_fields
+from persistcal.store.files import Digests
+from persistcal.store.provenance import code_digest
+from study.needs import all_needs, file_of
+from study.paths import Paths
+from study.study import PRICES, Answered, Config, Evaluated, Scores, Study
+from study.wildcards import of_each, one_of
+
+Files = list[str]
+Fields = tuple[list[str], list[str]]
+RATED: Fields = (
+    ["question", "answer"],
+    [],
+)  # needed and optional fields of a prompt about an answer
+
+
+def existing(path: str, remedy: str) -> str:
+    """Return `path` if it exists. Snakemake's own message would list every output."""
+    if not Path(path).exists():
+        raise WorkflowError(f"config: {path} does not exist; {remedy}.")
+    return path
+
+
+class Inputs:
+    """Inputs and settings of the jobs of one study."""
+
+    def __init__(self, study: Study, root: Path) -> None:
+        self.study, self.root = study, root
+        self.config = study.config
+        self.paths = Paths(study.config["results"])
+
+    def find_file(self, path: str) -> str:
+        """Return a file of the user's (working directory) or else of the project's."""
+        return next((str(p) for p in (Path(path), self.root / path) if p.exists()), path)
+
+    def contents_of(self, *paths: str) -> list[str]:
+        """Return digests of the user's files, because an older file can replace a newer one."""
+        known = Digests(f"{self.config['results']}/.digests")
+        return [known.of(Path(path)) for path in paths if Path(path).exists()]
+
+    def read_prompt(self, path: str, key: str, *parts: Fields) -> str:
+        """Return the text of the prompt that the config names under `key`.
+
+        Lines --- separate its parts; each part has needed and optional fields.
+        """
+        found = Path(self.find_file(path))
+        if not found.exists():
+            raise WorkflowError(f"config: {key} is {path}, and there is no such file.")
+        prompt = found.read_text(encoding="utf-8")
+        texts = prompt.split("\n---\n", len(parts) - 1)
+        if len(texts) < len(parts):
+            raise WorkflowError(f"config: {key} ({path}) has no line ---; add it.")
+        for text, (needed, optional) in zip(texts, parts, strict=True):
+            try:
+                check_fields(text, f"config: {key} ({path})", needed, optional)
+            except ValueError as error:
+                raise WorkflowError(f"{error}.") from None
+        return prompt
+
+    def confidence_prompt(self) -> str:
+        """Return the prompt about an answer; per job, or Snakemake would fill its braces."""
+        return self.read_prompt(
+            self.config["prompts"]["confidence"], "prompts.confidence", RATED
+        )
+
+    # Questions
+
+    def questions_asked(self, model: str, checkpoint: str, dataset: str) -> str:
+        """Return the questions as a checkpoint is asked them: with passages or without."""
+        has_context = "context" in self.study.state(model, checkpoint)
+        path = self.paths.contexts if has_context else self.paths.questions
+        return path.format(model=model, checkpoint=checkpoint, dataset=dataset)
+
+    def questions_of_each(self, model: str, checkpoints: Files, dataset: str) -> Files:
+        """Return the questions, and those of each checkpoint that has a context."""
+        asked = [self.questions_asked(model, c, dataset) for c in checkpoints]
+        plain = self.paths.questions.format(dataset=dataset)
+        return list(dict.fromkeys([plain, *asked]))
+
+    def jeopardy_categories(self, dataset: str) -> str:
+        """Return the list of categories: the user's file of that name, or the project's."""
+        return self.find_file(self.config["datasets"][dataset]["categories"])
+
+    def contents_of_categories(self, dataset: str) -> list[str]:
+        """Return the digest of the list of categories."""
+        return self.contents_of(self.jeopardy_categories(dataset))
+
+    def contents_of_file(self, dataset: str) -> list[str]:
+        """Return the digest of a dataset's file."""
+        return self.contents_of(self.config["datasets"][dataset]["file"])
+
+    def file_if_present(self, dataset: str) -> Files:
+        """Return a dataset's file; without it the job, and not a dry run, asks for it."""
+        file = self.config["datasets"][dataset]["file"]
+        return [file] if Path(file).exists() else []
+
+    def least_questions(self, dataset: str) -> dict[str, int]:
+        """Return the smallest number of questions of each split that the study needs."""
+        study = self.study
+        trains = any(
+            (study.recipe_of(row.estimator) or study.is_fitted(row.estimator))
+            and dataset in study.train_datasets(row.dataset)
+            for row in study.evaluated
+        )
+        return {"few_shot": study.examples_needed, "train": int(trains)}
+
+    def context_file(self, model: str, checkpoint: str) -> str:
+        """Return the user's file of the passages of a checkpoint."""
+        key = f"models.{model}.checkpoints.{checkpoint}.context.file"
+        file = self.study.state(model, checkpoint)["context"]["file"]
+        return existing(file, f"correct {key}")
+
+    def contents_of_context(self, model: str, checkpoint: str) -> list[str]:
+        """Return the digest of the file of the passages."""
+        return self.contents_of(self.study.state(model, checkpoint)["context"]["file"])
+
+    def context_prompt(self, model: str, checkpoint: str) -> str:
+        """Return the prompt that puts a passage before a question."""
+        key = f"models.{model}.checkpoints.{checkpoint}.context.prompt"
+        path = self.study.state(model, checkpoint)["context"]["prompt"]
+        return self.read_prompt(path, key, (["passage", "question"], []))
+
+    # Checkpoints
+
+    def made_by(self, made: str) -> str:
+        """Return a regular expression of models, each before a checkpoint that is `made` so."""
+        study = self.study
+        named = {
+            m: [c for c in study.known_checkpoints(m) if study.made_by(m, c) == made]
+            for m in study.models_made
+        }
+        both = (f"{re.escape(m)}(?=/(?:{one_of(c)})[./])" for m, c in named.items() if c)
+        return "|".join(both) or "(?!)"
+
+    def made_files(self, model: str, checkpoint: str) -> Files:
+        """Return the files of a checkpoint that is made here; none for one that is fetched.
+
+        Jobs that read the files list them as inputs, so that deleted files are made again.
+        Times of files do not matter, because the record contains their digests.
+        """
+        made = self.study.made_by(model, checkpoint)
+        if made == "merge":
+            parts = self.study.parts(model, checkpoint)
+            return [path for part in parts for path in self.made_files(model, part)]
+        pretrained = [self.paths.weights, *self.paths.beside_weights]
+        files = {"repo": [], "pretraining": pretrained}
+        paths = files.get(made, [self.paths.changed, *self.paths.beside_changed])
+        filled = expand(paths, model=model, checkpoint=checkpoint)
+        return [ancient(path) for path in filled]
+
+    def local_files(self, model: str, checkpoint: str) -> Any:  # noqa: ANN401
+        """Return digests of the files of local folders; nothing for a repository of the Hub."""
+        state = self.study.state(model, checkpoint)
+        sources = [s for s in (state, state.get("adapter")) if s and "revision" in s]
+        record = self.paths.checkpoint.format(model=model, checkpoint=checkpoint)
+        found = [local_digests(Path(s["repo"]) / s["revision"], record) for s in sources]
+        return found[0] if len(found) == 1 else found
+
+    def records_merged(self, model: str, checkpoint: str) -> Files:
+        """Return the records of the checkpoints that are averaged."""
+        parts = self.study.state(model, checkpoint)["merge"]
+        return expand(self.paths.checkpoint, model=model, checkpoint=list(parts))
+
+    def merge_key(self, model: str, checkpoint: str) -> str:
+        """Return the config key of an average."""
+        return f"models.{model}.checkpoints.{checkpoint}.merge"
+
+    def pretraining(self, model: str) -> Config:
+        """Return how the checkpoints of `model` are made."""
+        return self.config["models"][model]["pretraining"]
+
+    def pretraining_prompt(self, model: str) -> str:
+        """Return the prompt whose format the pre-training shows."""
+        path = self.pretraining(model).get("prompt")
+        if not path:
+            return self.confidence_prompt()
+        return self.read_prompt(path, "pretraining.prompt", RATED)
+
+    def facts_to_learn(self, model: str) -> Files:
+        """Return the facts of the datasets of the pre-training."""
+        return expand(self.paths.facts, dataset=self.pretraining(model)["datasets"])
+
+    def previous_checkpoint(self, model: str, checkpoint: str) -> str | None:
+        """Return the checkpoint from which pre-training continues to `checkpoint`, if any."""
+        names = self.study.pretrained(model)
+        place = names.index(checkpoint)
+        return names[place - 1] if place else None
+
+    def previous_weights(self, model: str, checkpoint: str) -> dict[str, Any]:
+        """Return the files of the previous checkpoint; none for the first."""
+        name = self.previous_checkpoint(model, checkpoint)
+        if not name:
+            return {}
+        weights, *beside = self.made_files(model, name)
+        record = self.paths.checkpoint.format(model=model, checkpoint=name)
+        return {"previous": weights, "beside_previous": [*beside, record]}
+
+    def step_before(self, model: str, checkpoint: str) -> int:
+        """Return the step from which pre-training continues to `checkpoint`."""
+        previous = self.previous_checkpoint(model, checkpoint)
+        return self.study.catalogue(model)[previous]["step"] if previous else 0
+
+    def last_step(self, model: str) -> int:
+        """Return the last step of the pre-training."""
+        return self.study.catalogue(model)[self.study.pretrained(model)[-1]]["step"]
+
+    def change(self, model: str, checkpoint: str) -> Config:
+        """Return the settings of a change, without its start and its questions."""
+        change = self.study.state(model, checkpoint)["change"]
+        return {key: change[key] for key in change if key not in ("of", "datasets")}
+
+    def checkpoint_to_change(self, model: str, checkpoint: str) -> dict[str, Any]:
+        """Return the record of the checkpoint that is changed, and its files if made here."""
+        start = self.study.state(model, checkpoint)["change"]["of"]
+        record = self.paths.checkpoint.format(model=model, checkpoint=start)
+        return {"before": record, "beside_before": self.made_files(model, start)}
+
+    def questions_of_change(self, model: str, checkpoint: str) -> Files:
+        """Return the questions on which a change trains."""
+        change = self.study.state(model, checkpoint)["change"]
+        named = change.get("datasets", self.study.chosen["datasets"])
+        return expand(self.paths.questions, dataset=named)
+
+    def first_tokenizer(self, model: str) -> str:
+        """Return the tokenizer of the first checkpoint, which the whole pre-training uses."""
+        path = self.paths.weights.replace("model.safetensors", "tokenizer.json")
+        first = self.study.pretrained(model)[0]
+        return ancient(path.format(model=model, checkpoint=first))
+
+    def retraining(self, model: str, checkpoint: str) -> Config:
+        """Return the pre-training, without the facts that a retraining leaves out."""
+        usual = self.pretraining(model)
+        change = self.study.state(model, checkpoint)["change"]
+        return usual | {"without": [*usual.get("without", []), *change["without"]]}
+
+    # Answers and their labels
+
+    def few_shot(self, model: str, checkpoint: str, dataset: str) -> Config:
+        """Return how a checkpoint is asked; BioASQ's questions show examples of their type."""
+        state = self.study.state(model, checkpoint)
+        place = state.get("examples", 0)
+        return {
+            **({"place": place} if place else {}),  # the first set has no key
+            "n_examples": self.config["prompts"]["few_shot"],
+            "by_category": self.config["datasets"][dataset]["source"] == "bioasq",
+            "chat": state["chat"],
+        }
+
+    def draws(self, model: str, checkpoint: str) -> Config:
+        """Return number and settings of a question's samples; a checkpoint can set its seed."""
+        keys = ("n_samples", "temperature", "top_p", "seed", "max_new_tokens")
+        drawn = {**self.config["decoding"], **self.study.state(model, checkpoint)}
+        return {key: drawn[key] for key in keys}
+
+    def search(self, model: str, checkpoint: str) -> Config:
+        """Return how a checkpoint's answers are searched for or sampled."""
+        drawn, decoding = self.draws(model, checkpoint), self.config["decoding"]
+        samples = decoding["strategy"] == "sample"
+        sampling = {key: drawn[key] for key in ("temperature", "top_p", "seed")}
+        return {
+            "n_beams": decoding["n_samples" if samples else "n_beams"],
+            "draw": sampling if samples else None,
+            **{key: decoding[key] for key in ("max_new_tokens", "batch_size", "memory_gb")},
+        }
+
+    def reach(self, model: str, checkpoint: str) -> Config:
+        """Return the address and the prices of a checkpoint behind an API."""
+        api = self.study.api(model, checkpoint)
+        own = {key: api[key] for key in (*PRICES, "api_key_env") if key in api}
+        section = f"models.{model}.checkpoints.{checkpoint}.api"
+        return {"section": section, **self.config["api"], **own}
+
+    def judge_settings(self) -> Config:
+        """Return how a paid judge is reached and what it can cost."""
+        return {key: value for key, value in self.config["judge"].items() if key != "clusters"}
+
+    def human_labels(self, model: str, checkpoint: str, dataset: str) -> str:
+        """Return a digest of a person's labels since the job first ran."""
+        place = {"model": model, "checkpoint": checkpoint, "dataset": dataset}
+        return human_labels_digest(
+            f"{self.paths.results}/judge/queue.csv",
+            self.paths.consulted.format(**place),
+            stop=self.config["judge"].get("undecided") == "stop",
+        )
+
+    def checkpoints_audited(self, model: str) -> list[str]:
+        """Return the first and the last evaluation checkpoint: the widest contrast set."""
+        names = self.study.evaluation(model)
+        return [names[0], names[-1]]
+
+    # Adapters and their scores
+
+    def data_checkpoints(self, model: str, recipe: str, trained_on: str) -> list[str]:
+        """Return the checkpoints whose answers an adapter of `recipe` learns from."""
+        sets, data = self.study.training_sets(model, recipe), self.study.recipe(recipe)["data"]
+        if data == "pooled":
+            return list(dict.fromkeys(c for names in sets.values() for c in names))
+        return sets[trained_on][:1] if data == "first" else sets[trained_on]
+
+    def training_plan(self, model: str, recipe: str, trained_on: str) -> Config:
+        """Return the answers that adapters learn from, and their checkpoints."""
+        settings = self.study.recipe(recipe)
+        return {
+            "checkpoints": self.study.trained_on(model, recipe, trained_on),
+            "sources": self.data_checkpoints(model, recipe, trained_on),
+            "prompt": self.confidence_prompt(),
+            **{key: settings[key] for key in ("seeds", "data", "labels", "answers")},
+        }
+
+    def questions_of_training(
+        self, model: str, recipe: str, trained_on: str, dataset: str
+    ) -> Files:
+        """Return the questions as each checkpoint that is trained on is asked them."""
+        names = self.study.trained_on(model, recipe, trained_on)
+        return self.questions_of_each(model, names, dataset)
+
+    def clusters_to_score(
+        self, model: str, checkpoint: str, dataset: str, recipe: str, answers: str
+    ) -> Files:
+        """Return the answers that a file of scores is about."""
+        rows = self.study.scorings(model, checkpoint, dataset, recipe, answers)
+        names = dict.fromkeys(row["answers_of"] for row in rows)
+        return expand(self.paths.clusters, model=model, checkpoint=names, dataset=dataset)
+
+    def adapters_that_score(
+        self, model: str, checkpoint: str, dataset: str, recipe: str, answers: str
+    ) -> Files:
+        """Return the adapters of each scoring, in their order."""
+        rows = self.study.scorings(model, checkpoint, dataset, recipe, answers)
+        weights = f"{self.paths.adapter}/adapter_model.safetensors"
+        return [
+            weights.format(**{**row, "model": model, "dataset": row["train_dataset"]})
+            for row in rows
+        ]
+
+    def scoring_settings(self, answers: str) -> Config:
+        """Return the split that is scored, and how."""
+        return {
+            "split": "train" if answers == "train" else "test",
+            "prompt": self.confidence_prompt(),
+            "batch_size": self.config["scoring"]["batch_size"],
+            "head": self.config["scoring"]["head"],
+            "precision": self.config["training"]["precision"],
+        }
+
+    def scores_needed(self, model: str, estimator: str) -> list[Scores]:
+        """Return all scores that an estimator reads; those that calibrate it come first."""
+        study = self.study
+        posthoc = self.config["estimators"][estimator].get("posthoc")
+        recipe = study.recipe_of(estimator) or estimator
+        train = [Scores(c, recipe, "train") for c in (study.earlier(model) if posthoc else [])]
+        used = [study.scores_used(model, estimator, c)[0] for c in study.evaluation(model)]
+        return list(dict.fromkeys([*train, *used]))
+
+    def scores_read(self, model: str, dataset: str, estimator: str) -> Files:
+        """Return the files of `scores_needed`."""
+        place = {"model": model, "dataset": dataset}
+        rows = self.scores_needed(model, estimator)
+        return [self.paths.scores.format(**place, **row._asdict()) for row in rows]
+
+    def uses(self, model: str, estimator: str) -> list[dict[str, str]]:
+        """Return the origin of an estimator's scores for each evaluation checkpoint.
+
+        Keys checkpoint (that is rated), scored_at (whose weights score), answers (see
+        `Scores`) and answers_of (whose answers are scored).
+        """
+        rows = []
+        for checkpoint in self.study.evaluation(model):
+            scores, answers_of = self.study.scores_used(model, estimator, checkpoint)
+            row = {"checkpoint": checkpoint, "scored_at": scores.checkpoint}
+            rows.append({**row, "answers": scores.answers, "answers_of": answers_of})
+        return rows
+
+    def copies(self, estimator: str) -> bool:
+        """Return whether the confidences are another checkpoint's in its own answers."""
+        return "answers_of" in self.config["estimators"][estimator]
+
+    def transfer_scores(self, model: str, dataset: str) -> Files:
+        """Return every adapter's scores of a checkpoint's own answers, by checkpoint."""
+        return expand(
+            self.paths.scores,
+            model=model,
+            checkpoint=self.study.checkpoints(model),
+            dataset=dataset,
+            recipe=list(self.config["analyses"]["transfer"]["recipes"]),
+            answers="transfer",
+        )
+
+    def transfer_sets(self, model: str) -> dict[str, dict[str, list[str]]]:
+        """Return the training sets of each recipe of the transfer matrices."""
+        recipes = self.config["analyses"]["transfer"]["recipes"]
+        return {recipe: self.study.training_sets(model, recipe) for recipe in recipes}
+
+    def transfer_set_names(self, model: str) -> dict[str, list[str]]:
+        """Return the names of `transfer_sets`."""
+        return {recipe: list(sets) for recipe, sets in self.transfer_sets(model).items()}
+
+    def variances(self) -> list[Answered]:
+        """Return the answers whose variance of hidden states is measured."""
+        recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
+        return [
+            Answered(model, checkpoint, dataset)
+            for model, dataset in self.study.analysed("hidden_state_variance")
+            for checkpoint in self.study.training_sets(model, recipe)
+        ]
+
+    # Estimators
+
+    def checkpoints_judged(self, model: str, estimator: str) -> list[str]:
+        """Return the checkpoints whose labels an estimator reads; training ones come first."""
+        fitted = self.study.is_fitted(estimator)
+        return (self.study.earlier(model) if fitted else []) + self.study.evaluation(model)
+
+    def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
+        """Return the checkpoints whose answers an estimator reads to rate those of one."""
+        about = self.config["estimators"][estimator]
+        groups = [name for name in about["reads"] if name != "evaluation"]
+        groups += ["earlier"] if about.get("fitted") else []
+        return self.study.in_groups(model, groups, checkpoint)
+
+    def judged_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
+        """Return those of `read_at` whose labels are read as well."""
+        fitted = self.config["estimators"][estimator].get("fitted")
+        return self.read_at(model, estimator, checkpoint) if fitted else [checkpoint]
+
+    def verifier_files(self, verifier: str) -> dict[str, Any]:
+        """Return the checkpoint that judges, its files if made here, and its adapter."""
+        about = self.config["verifiers"][verifier]
+        place = {"model": about["model"], "checkpoint": about["checkpoint"]}
+        files: dict[str, Any] = {"checkpoint": self.paths.checkpoint.format(**place)}
+        files["pretrained"] = self.made_files(**place)
+        if about.get("adapter"):
+            files["adapter"] = self.paths.verifier_adapter.format(verifier=verifier)
+        return files
+
+    def verifier_prompt(self, verifier: str) -> Config:
+        """Return what a verifier is asked."""
+        about = self.config["verifiers"][verifier]
+        template = self.read_prompt(about["prompt"], f"verifiers.{verifier}.prompt", RATED)
+        return {
+            "template": template,
+            "chat_template": about["chat_template"],
+            "word": about["word"],
+        }
+
+    def adapter_files(self, verifier: str) -> dict[str, str]:
+        """Return digests of a local folder's files; nothing for a repository of the Hub."""
+        adapter = self.config["verifiers"][verifier]["adapter"]
+        folder = Path(adapter["repo"]) / adapter["revision"]
+        return local_digests(folder, self.paths.verifier_adapter.format(verifier=verifier))
+
+    def further_files(
+        self, model: str, dataset: str, estimator: str, checkpoint: str = ""
+    ) -> dict[str, Any]:
+        """Return the files that an estimator can read beside answers.
+
+        Estimators that read weights get the questions as each checkpoint is asked them.
+        """
+        about = self.config["estimators"][estimator]
+        read: dict[str, Any] = {"questions": self.paths.questions.format(dataset=dataset)}
+        if about.get("reads_weights"):
+            names = self.study.checkpoints_read(model, estimator)
+            if checkpoint:
+                names = self.read_at(model, estimator, checkpoint)
+            read["questions"] = self.questions_of_each(model, names, dataset)
+            read["checkpoints"] = expand(self.paths.checkpoint, model=model, checkpoint=names)
+        if about.get("compares_answers"):
+            uses_model = self.config["equivalence"]["backend"] == "nli"
+            uses_model = uses_model and not self.study.has_own_options
+            read["entailment_model"] = self.paths.entailment_model if uses_model else []
+        if "verifier" in about:
+            place = {"model": model, "dataset": dataset, "verifier": about["verifier"]}
+            read["verified"] = self.paths.verified.format(**place)
+        return read
+
+    def estimator_digest(self, estimator: str, checkpoint: str = "") -> list[str]:
+        """Return digests of the script that serves all estimators, and of this one's file."""
+        script = "rate_at_checkpoint" if checkpoint else "estimate_confidences"
+        if self.study.is_verbal(estimator):
+            script = "read_confidences"
+        function = self.config["estimators"][estimator]["function"]
+        file = existing(str(file_of(function)), "correct the estimator's function")
+        scripts = self.root / "workflow" / "scripts" / "confidences"
+        return [
+            code_digest(scripts / f"{script}.py", self.root),
+            code_digest(Path(file), self.root),
+        ]
+
+    def estimator_prompt(self, estimator: str) -> str:
+        """Return an estimator's prompt, or the usual one."""
+        about = self.config["estimators"][estimator]
+        if "prompt" not in about:
+            return self.confidence_prompt()
+        optional = ["answer", "scale"] if "scale" in about else ["answer"]
+        fields = (["question"], optional) if "asks" in about else RATED
+        return self.read_prompt(about["prompt"], f"estimators.{estimator}.prompt", fields)
+
+    def estimation(self, dataset: str, estimator: str) -> Config:
+        """Return the config of an estimator, as its function needs it."""
+        about = self.config["estimators"][estimator]
+        return {
+            "estimator": estimator,
+            "function": about["function"],
+            "dataset": dataset,
+            "equivalence": self.config["equivalence"],
+            "compares_answers": about.get("compares_answers", False),
+            "sampled": self.config["decoding"]["strategy"] == "sample",
+            "prompt": self.estimator_prompt(estimator),
+            "words": about.get("words"),
+            **({"scale": about["scale"]} if "scale" in about else {}),
+        }
+
+    def estimation_of_all(self, model: str, dataset: str, estimator: str) -> Config:
+        """Return the settings of a job that rates the answers of all checkpoints."""
+        return {
+            **self.estimation(dataset, estimator),
+            "read": self.study.checkpoints_read(model, estimator),
+            "earlier": self.study.earlier(model),
+            "evaluation": self.study.evaluation(model),
+            "posthoc": self.config["estimators"][estimator].get("posthoc"),
+        }
+
+    def estimation_of_one(
+        self, model: str, checkpoint: str, dataset: str, estimator: str, answers: str
+    ) -> Config:
+        """Return the settings of a job that rates the answers of one checkpoint."""
+        read = self.read_at(model, estimator, checkpoint)
+        return {
+            **self.estimation(dataset, estimator),
+            "read": read,
+            "earlier": [name for name in read if name in self.study.earlier(model)],
+            "evaluation": [checkpoint],
+            "split": "train" if answers == "train" else "test",
+        }
+
+    def asking(self, model: str, checkpoint: str, estimator: str) -> Config:
+        """Return how an estimator asks a checkpoint about its answers."""
+        about, decoding = self.config["estimators"][estimator], self.config["decoding"]
+        is_served = bool(self.study.api(model, checkpoint))
+        on_a_gpu = {key: decoding[key] for key in ("batch_size", "memory_gb")}
+        return {
+            "prompt": self.estimator_prompt(estimator),
+            **about["asks"],
+            "seed": self.draws(model, checkpoint)["seed"],
+            "chat": self.study.state(model, checkpoint)["chat"],
+            "scale": list(about.get("scale", {})),
+            **({} if is_served else on_a_gpu),
+        }
+
+    def replies_read(self, model: str, dataset: str, estimator: str) -> Files:
+        """Return the replies of each judged checkpoint; none if an estimator asks nothing."""
+        if "asks" not in self.config["estimators"][estimator]:
+            return []
+        names = self.checkpoints_judged(model, estimator)
+        place = {"model": model, "dataset": dataset, "estimator": estimator}
+        return expand(self.paths.replies, checkpoint=names, **place)
+
+    # Evaluation, tables and the page
+
+    def predictions(self, dataset: str, model: str = "") -> Files:
+        """Return the predictions of the study on one dataset, of all models or of one."""
+        rows = [row for row in self.study.evaluated if row.dataset == dataset]
+        kept = [row for row in rows if model in ("", row.model)]
+        return of_each(self.paths.predictions, kept)
+
+    def comparisons(self, table: str) -> list[Any]:
+        """Return the blocks of a table: what is tested, not what is only printed."""
+        rows = self.study.shown(table)
+        places = dict.fromkeys((row.model, row.dataset) for row in rows)
+        return [[m, d, self.study.blocks(table, m, d)] for m, d in places]
+
+    def replicates_compared(self, table: str) -> Files:
+        """Return the replicates of the estimators of a table."""
+        return of_each(self.paths.replicates, self.study.shown(table))
+
+    def metrics_shown(self, table: str) -> Files:
+        """Return the metrics of the estimators of a table."""
+        return of_each(self.paths.metrics, self.study.shown(table))
+
+    def questions_of_subsets(self, dataset: str) -> Files:
+        """Return the questions of a dataset, and those that its estimators train on."""
+        names = dict.fromkeys([dataset, *self.study.train_datasets(dataset)])
+        return expand(self.paths.questions, dataset=names)
+
+    def wants_categories(self, dataset: str) -> bool:
+        """Return whether metrics are also by the category of questions."""
+        return dataset in self.config["evaluation"]["by_category"]
+
+    def table_description(self, table: str) -> Config:
+        """Return a table's description; per job, or Snakemake would fill its braces."""
+        return self.study.every_table[table]
+
+    def datasets_shown(self, table: str) -> dict[str, list[str]]:
+        """Return the datasets of a table, with what their estimators train on."""
+        return self.study.datasets_shown(self.study.every_table[table])
+
+    def labels_shown(self, table: str) -> dict[str, dict[str, str]]:
+        """Return display names; another estimator's name must not make the table again."""
+        rows = {row.estimator for row in self.study.shown(table)}
+        names = sorted(rows) if self.study.estimates else sorted(self.config["estimators"])
+        known = self.study.labels
+        return {**known, "estimators": {name: known["estimators"][name] for name in names}}
+
+    def answered(self, evaluated: Iterable[Evaluated]) -> list[Answered]:
+        """Return the answers that the page shows.
+
+        Training checkpoints answer the study's own datasets only.
+        """
+        study = self.study
+        if study.chosen["predictions"]:
+            return []
+        own = study.chosen["datasets"]
+        return [
+            Answered(model, checkpoint, dataset)
+            for model, dataset in dict.fromkeys((row.model, row.dataset) for row in evaluated)
+            for checkpoint in (study.checkpoints if dataset in own else study.evaluation)(model)
+        ]
+
+    def shown_on_page(self, pattern: str, evaluated: Iterable[Evaluated]) -> Files:
+        """Fill `pattern` for the answers that the page shows."""
+        return list(dict.fromkeys(of_each(pattern, self.answered(evaluated))))
+
+    def weights_on_page(self, pattern: str, evaluated: Iterable[Evaluated]) -> Files:
+        """Fill `pattern` for each checkpoint on the page that is run here."""
+        rows = self.answered(evaluated) if self.study.runs_models else []
+        here = [row for row in rows if not self.study.api(row.model, row.checkpoint)]
+        return list(dict.fromkeys(of_each(pattern, here)))
+
+    # Files from elsewhere
+
+    def answer_files(self) -> list[dict[str, str]]:
+        """Return the files of the user's answers, with what their rows do not contain."""
+        answers = self.study.chosen["answers"]
+        return [{"file": answers}] if isinstance(answers, str) else answers
+
+    def answers_wanted(self) -> Config:
+        """Return the answers that the study reads, and what its estimators need of them."""
+        study = self.study
+        return {
+            "datasets": list(self.config["datasets"]),
+            "places": [row._asdict() for row in study.answered],
+            "needed": {
+                m: {c: study.splits_needed(m, c) for c in study.checkpoints(m)}
+                for m in study.chosen["models"]
+            },
+            "needs": all_needs(self.config),
+        }
+
+    def computed_estimators(self) -> list[str]:
+        """Return the estimators whose confidences do not come with the answers."""
+        every = self.config["estimators"].items()
+        return [name for name, about in every if about.get("function") != "stated"]
+
+    def release_model(self, name: str) -> Config:
+        """Return the repository of a model and its revisions by checkpoint."""
+        described = self.study.described(name)
+        revisions = {c: about["revision"] for c, about in described.items()}
+        groups = ("earlier", "evaluation")
+        return {
+            "repo": self.config["models"][name]["repo"],
+            **{g: {c: revisions[c] for c in self.study.group(name, g)} for g in groups},
+        }
+
+    def release_dataset(self, name: str) -> Mapping[str, Any]:
+        """Return the splits of a dataset of the release, and what its estimators train on."""
+        known = ("train", "test", "train_datasets")
+        return {k: value for k, value in self.config["datasets"][name].items() if k in known}

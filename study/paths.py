@@ -1,0 +1,50 @@
+"""Path patterns of the files that several rules name."""
+
+# Files that belong to a checkpoint which is made here, beside its weights
+MODEL_FILES = "config.json generation_config.json tokenizer.json tokenizer_config.json".split()
+
+
+class Paths:
+    """Patterns of files below the folder of results, with their wildcards in braces."""
+
+    def __init__(self, results: str) -> None:
+        self.results = results
+        self.logs = f"{results}/logs"
+        self.questions = f"{results}/questions/{{dataset}}.parquet"
+        self.facts = f"{results}/facts/{{dataset}}.parquet"
+        self.given_labels = f"{results}/given_labels/{{dataset}}.parquet"
+        self.checkpoint = f"{results}/checkpoints/{{model}}/{{checkpoint}}.json"
+        self.entailment_model = f"{results}/entailment/model.json"
+
+        made, changed = (f"{results}/{name}/{{model}}/{{checkpoint}}" for name in _MADE)
+        self.weights = f"{made}/model.safetensors"
+        self.beside_weights = [f"{made}/{name}" for name in _BESIDE_PRETRAINED]
+        self.changed = f"{changed}/model.safetensors"
+        self.beside_changed = [f"{changed}/{name}" for name in MODEL_FILES]
+
+        answered = "{model}/{checkpoint}/{dataset}"
+        self.contexts = f"{results}/contexts/{answered}.parquet"
+        self.beams = f"{results}/beams/{answered}.parquet"
+        self.clusters = f"{results}/clusters/{answered}.parquet"
+        self.labels = f"{results}/labels/{answered}.parquet"
+        self.answers = f"{results}/answers/{answered}.parquet"
+        self.replies = f"{results}/replies/{answered}/{{estimator}}.parquet"
+        self.scores = f"{results}/scores/{answered}/{{recipe}}/{{answers}}.parquet"
+        self.consulted = f"{results}/judge/consulted/{answered}.csv"
+
+        trained = "{model}/{dataset}/{recipe}/{trained_on}/seed{seed}"
+        self.adapter = f"{results}/adapters/{trained}"
+        self.verified = f"{results}/verified/{{verifier}}/{{model}}/{{dataset}}.parquet"
+        self.verifier_adapter = f"{results}/verifiers/{{verifier}}/adapter.json"
+
+        evaluated = "{model}/{dataset}/{estimator}.parquet"
+        self.predictions = f"{results}/predictions/{evaluated}"
+        self.unsaid = f"{results}/unsaid/{evaluated}"
+        self.metrics = f"{results}/metrics/{evaluated}"
+        self.replicates = f"{results}/replicates/{evaluated}"
+        self.intervals = f"{results}/intervals/{evaluated}"
+        self.contrast_sets = f"{results}/contrast_sets/{{model}}/{{dataset}}.parquet"
+
+
+_MADE = ("pretrained", "changed")
+_BESIDE_PRETRAINED = [*MODEL_FILES, "optimizer.safetensors"]

@@ -1,0 +1,572 @@
+"""What the config of a study means: its checkpoints, recipes, estimators and tables."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
+
+Config = dict[str, Any]
+
+IMPORTED = "imported"  # takes an estimator's place if one file has all confidences
+OF_MODEL = ("repo", "chat", "dtype")  # keys of a model that each checkpoint can override
+# Keys that make two checkpoints of the same weights files differ
+BESIDE_WEIGHTS = "chat dtype examples seed context adapter quantization".split()
+# Keys that change weights in memory, so that no file contains the result
+IN_MEMORY = ("merge", "adapter", "quantization")
+# Keys of a checkpoint behind an API: what it costs, and what its answers depend on
+PRICES = ("price_input", "price_output")
+DECIDES = ("base_url", "model", "request", "logprobs", "samples_per_request", "reasoning")
+
+
+class Place(NamedTuple):
+    """The answers of one model to one dataset."""
+
+    model: str
+    dataset: str
+
+
+class Answered(NamedTuple):
+    """The answers of one checkpoint to one dataset."""
+
+    model: str
+    checkpoint: str
+    dataset: str
+
+
+class Evaluated(NamedTuple):
+    """One estimator on the answers of one model to one dataset."""
+
+    model: str
+    dataset: str
+    estimator: str
+
+
+class Scores(NamedTuple):
+    """A file of scores, made by the adapters of one recipe at one checkpoint.
+
+    Answers are "own" (the checkpoint's, on the test split), "train" (on the train split),
+    "transfer" (own, scored by every adapter of the recipe and not only by the one that is used
+    at the checkpoint), or the answers of a group of checkpoints.
+    """
+
+    checkpoint: str  # whose weights score
+    recipe: str  # or the name of an estimator without a recipe that works `by_checkpoint`
+    answers: str
+
+
+def estimators_in_rows(table: Config) -> list[str]:
+    """Return the estimators of a table's rows; EVERY for a block without rows."""
+    rows = [row for block in table["blocks"] for row in block.get("rows", [{}])]
+    return [row.get("estimator", EVERY) for row in rows]
+
+
+class Study:
+    """The meaning of a config that `check_config` accepted. The config is not changed."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.chosen = config.get("study", {})
+
+    # Where answers come from
+
+    @cached_property
+    def runs_models(self) -> bool:
+        """True if the study runs models and does not read their answers from files."""
+        is_read = self.chosen.get("predictions") or self.has_own_answers
+        return not is_read and self.chosen.get("source", "models") == "models"
+
+    @cached_property
+    def has_own_answers(self) -> bool:
+        """True if answers come from the user's files and confidences are estimated."""
+        return bool(self.chosen.get("answers"))
+
+    @cached_property
+    def estimates(self) -> bool:
+        """True if confidences are estimated, from a model's answers or the user's."""
+        return self.runs_models or self.has_own_answers
+
+    @property
+    def has_own_options(self) -> bool:
+        """True if the user's answers are scored options of multiple choice."""
+        return self.has_own_answers and self.config["decoding"]["strategy"] == "options"
+
+    # Models and their checkpoints
+
+    @cached_property
+    def models_made(self) -> list[str]:
+        """Models that the study makes or fetches: evaluated ones and verifiers."""
+        verifiers = [verifier["model"] for verifier in self.config["verifiers"].values()]
+        return list(dict.fromkeys([*self.chosen["models"], *verifiers]))
+
+    def group(self, model: str, name: str) -> list[str]:
+        """Return the checkpoints of `model` in a group, in order of training."""
+        earlier = self.config["models"][model].get("earlier", [])
+        evaluation = self.config["models"][model].get("evaluation", [])
+        return {
+            "earlier": earlier,
+            "last_earlier": earlier[-1:],
+            "evaluation": evaluation,
+            "all": earlier + evaluation,
+        }[name]
+
+    def earlier(self, model: str) -> list[str]:
+        """Return the training checkpoints, from which estimators can learn."""
+        return self.group(model, "earlier")
+
+    def evaluation(self, model: str) -> list[str]:
+        """Return the evaluation checkpoints, whose answers are evaluated."""
+        return self.group(model, "evaluation")
+
+    def checkpoints(self, model: str) -> list[str]:
+        """Return the checkpoints whose answers the study reads, in order of training.
+
+        The user's answers, and answers that a server is paid for, are read if they are needed.
+        """
+        names = self.group(model, "all")
+        if self.has_own_answers:
+            return [c for c in names if self.splits_needed(model, c)]
+        served = self.served.get(model, [])
+        return [c for c in names if c not in served or self.splits_needed(model, c)]
+
+    def catalogue(self, model: str) -> dict[str, Config]:
+        """Return the entries of `models.<model>.checkpoints`."""
+        return self.config["models"][model].get("checkpoints", {})
+
+    def known_checkpoints(self, model: str) -> list[str]:
+        """Return all checkpoints of `model` that the config names."""
+        return list(dict.fromkeys([*self.group(model, "all"), *self.catalogue(model)]))
+
+    def checkpoint_names(self) -> list[str]:
+        """Return the names of all checkpoints of the study's models."""
+        names = [c for model in self.chosen["models"] for c in self.known_checkpoints(model)]
+        return list(dict.fromkeys(names))
+
+    def checkpoints_in_files(self, model: str) -> list[str]:
+        """Return the checkpoints whose weights are stored in files without a change."""
+        states = {name: self.state(model, name) for name in self.checkpoints(model)}
+        return [name for name, state in states.items() if not state.keys() & set(IN_MEMORY)]
+
+    def state(self, model: str, checkpoint: str) -> Config:
+        """Return the keys of a checkpoint, laid over the model's keys `OF_MODEL`."""
+        about = self.config["models"][model]
+        shared = {key: about[key] for key in OF_MODEL if key in about}
+        state = shared | self.catalogue(model).get(checkpoint, {})
+        chat = state.get("chat", False)
+        return state | {"chat": {True: "turns", False: ""}.get(chat, chat)}
+
+    def made_by(self, model: str, checkpoint: str) -> str:
+        """Return the key that produces a checkpoint's weights, or `retraining`."""
+        about = self.catalogue(model)[checkpoint]
+        if about.get("change", {}).get("method") == "retraining" and "merge" not in about:
+            return "retraining"
+        keys = self.config["models"][model].keys() | about.keys()
+        return next((key for key in ("merge", "change", "pretraining") if key in keys), "repo")
+
+    def parts(self, model: str, checkpoint: str) -> list[str]:
+        """Return the checkpoints of which a checkpoint is an average or a change."""
+        about = self.catalogue(model).get(checkpoint, {})
+        start = about.get("change", {}).get("of")
+        return [*about.get("merge", {}), *([start] if start else [])]
+
+    def beside_weights(self, model: str, checkpoint: str) -> Config:
+        """Return the keys by which checkpoints of the same weights can differ."""
+        state = self.state(model, checkpoint)
+        return {key: state[key] for key in BESIDE_WEIGHTS if key in state}
+
+    def allows_identical(self, model: str, checkpoints: Sequence[str]) -> dict[str, bool]:
+        """Return for each of `checkpoints` whether it can be equal to another one."""
+        about = self.catalogue(model)
+        return {c: about.get(c, {}).get("allow_identical_weights", False) for c in checkpoints}
+
+    def described(self, model: str) -> dict[str, Config]:
+        """Return the config of each checkpoint of `model` that answers."""
+        return {c: self.catalogue(model).get(c, {}) for c in self.checkpoints(model)}
+
+    def labels_of(self, model: str) -> dict[str, str]:
+        """Return the display name of each checkpoint of `model`."""
+        return {name: about.get("label", name) for name, about in self.described(model).items()}
+
+    def pretrained(self, model: str) -> list[str]:
+        """Return the checkpoints that the pre-training of `model` passes."""
+        return [c for c, about in self.catalogue(model).items() if "step" in about]
+
+    # Checkpoints behind an API
+
+    def api(self, model: str, checkpoint: str) -> Config:
+        """Return the key `api` of a checkpoint; empty if no server answers for it."""
+        return self.catalogue(model).get(checkpoint, {}).get("api", {})
+
+    @cached_property
+    def served(self) -> dict[str, list[str]]:
+        """The checkpoints behind an API, by model; models without one are left out."""
+        served = {
+            model: [c for c in self.group(model, "all") if self.api(model, c)]
+            for model in (self.chosen["models"] if self.runs_models else [])
+        }
+        return {model: names for model, names in served.items() if names}
+
+    def decides_answers(self, model: str, checkpoint: str) -> Config:
+        """Return the settings on which the answers of a checkpoint behind an API depend."""
+        api = self.api(model, checkpoint)
+        return {key: api[key] for key in DECIDES if key in api}
+
+    # Datasets and their splits
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """The study's datasets, and those that only further tables about transfer show."""
+        if self.has_own_answers:
+            return list(self.chosen["datasets"])
+        further = [self.config["tables"][name] for name in self.chosen["further"]]
+        named = [
+            dataset
+            for table in further
+            for dataset in table.get("datasets", [])
+            if table.get("transfer")
+            and set(self.train_elsewhere(dataset)) & set(self.chosen["datasets"])
+        ]
+        return list(dict.fromkeys([*self.chosen["datasets"], *named]))
+
+    def train_elsewhere(self, dataset: str) -> list[str]:
+        """Return the datasets on which estimators for `dataset` train instead of on itself."""
+        if self.has_own_answers:
+            return []
+        return self.config["datasets"][dataset].get("train_datasets", [])
+
+    def train_datasets(self, dataset: str) -> list[str]:
+        """Return the datasets whose adapters score `dataset`."""
+        return self.train_elsewhere(dataset) or [dataset]
+
+    @cached_property
+    def examples_needed(self) -> int:
+        """Number of questions that the prompts of all answering checkpoints are made of."""
+        sets = [
+            self.state(model, checkpoint).get("examples", 0)
+            for model in self.chosen["models"]
+            for checkpoint in self.checkpoints(model)
+        ]
+        return (1 + max(sets, default=0)) * self.config["prompts"]["few_shot"]
+
+    def splits_needed(self, model: str, checkpoint: str) -> dict[str, str]:
+        """Return the splits that a checkpoint must answer, and which config key needs each."""
+        if checkpoint in self.evaluation(model):
+            return {"test": f"models.{model}.evaluation"}
+        needed: dict[str, str] = {}
+        for name in self.chosen["estimators"] if checkpoint in self.earlier(model) else []:
+            groups = self.config["estimators"][name].get("reads", [])
+            if self.is_fitted(name):
+                needed.setdefault("train", f"estimators.{name}")
+            if any(checkpoint in self.group(model, group) for group in groups):
+                needed.setdefault("test", f"estimators.{name}")
+        return needed
+
+    def splits_asked(self, model: str, checkpoint: str = "") -> list[str]:
+        """Return the splits that a checkpoint answers; a verifier's model answers one."""
+        if not self.api(model, checkpoint):
+            return ["train", "test"] if model in self.chosen["models"] else ["test"]
+        confounded = model in self.config["analyses"]["confounds"]["models"]
+        needed = {*self.splits_needed(model, checkpoint), *(["train"] if confounded else [])}
+        return [split for split in ("train", "test") if split in needed]
+
+    def split_rated(self, model: str, checkpoint: str) -> str:
+        """Return the split of a checkpoint's rated answers: estimators are fitted on train."""
+        return "train" if checkpoint in self.earlier(model) else "test"
+
+    # Recipes of adapters
+
+    @cached_property
+    def recipes(self) -> dict[str, Config]:
+        """Every recipe: the catalogue's, and those that an estimator contains."""
+        own = {
+            name: about["recipe"]
+            for name, about in self.config["estimators"].items()
+            if isinstance(about.get("recipe"), dict)
+        }
+        return {**self.config["recipes"], **own}
+
+    def recipe(self, name: str) -> Config:
+        """Return the settings of a recipe, laid over those of `training`."""
+        return {**self.config["training"], **self.recipes[name]}
+
+    def recipe_of(self, estimator: str) -> str | None:
+        """Return the recipe whose adapters an estimator uses, None if it uses none."""
+        recipe = self.config["estimators"][estimator].get("recipe")
+        return estimator if isinstance(recipe, dict) else recipe
+
+    def training_sets(self, model: str, recipe: str) -> dict[str, list[str]]:
+        """Return the checkpoints that each adapter of `recipe` trains on, by the set's name."""
+        train_on = self.recipes[recipe]["train_on"]
+        if isinstance(train_on, list):
+            sets = [train_on]
+        elif train_on == "adjacent_pairs":
+            sets = [list(pair) for pair in pairwise(self.checkpoints(model))]
+        elif train_on.startswith("each"):
+            group = train_on.removeprefix("each").removeprefix("_") or "all"
+            sets = [[checkpoint] for checkpoint in self.group(model, group)]
+        else:
+            sets = [self.group(model, train_on)]
+        return {"+".join(names): names for names in sets if names}
+
+    def trained_on(self, model: str, recipe: str, trained_on: str) -> list[str]:
+        """Return the checkpoints of the training set that is named `trained_on`."""
+        return self.training_sets(model, recipe)[trained_on]
+
+    def adapter_used_at(self, model: str, recipe: str, checkpoint: str) -> str:
+        """Return the name of the training set whose adapters `recipe` uses at `checkpoint`."""
+        sets = self.training_sets(model, recipe)
+        if len(sets) == 1:
+            return next(iter(sets))
+        return next(name for name, names in sets.items() if checkpoint in names)
+
+    def scorings(
+        self, model: str, checkpoint: str, dataset: str, recipe: str, answers: str
+    ) -> list[Config]:
+        """Return the adapters that score for one file of scores, and whose answers.
+
+        Keys answers_of (a checkpoint), recipe, trained_on, train_dataset and seed.
+        """
+        own = answers in ("own", "train", "transfer")
+        scored = [checkpoint] if own else self.group(model, answers)
+        if answers == "transfer":
+            sets = list(self.training_sets(model, recipe))
+        else:
+            sets = [self.adapter_used_at(model, recipe, checkpoint)]
+        return [
+            {
+                "answers_of": name,
+                "recipe": recipe,
+                "trained_on": trained_on,
+                "train_dataset": train_dataset,
+                "seed": seed,
+            }
+            for name in scored
+            for trained_on in sets
+            for train_dataset in self.train_datasets(dataset)
+            for seed in self.recipe(recipe)["seeds"]
+        ]
+
+    # Estimators
+
+    def is_fitted(self, estimator: str) -> bool:
+        """Return whether an estimator needs labelled answers of the training checkpoints."""
+        about = self.config["estimators"][estimator]
+        return bool(about.get("posthoc") or about.get("fitted"))
+
+    def is_verbal(self, estimator: str) -> bool:
+        """Return whether an estimator reads a confidence in words, which can be missing."""
+        about = self.config["estimators"][estimator]
+        return "asks" in about or about.get("function") == "stated"
+
+    def needs_earlier(self, estimator: str) -> bool:
+        """Return whether an estimator reads, learns from or uses training checkpoints."""
+        about, recipe = self.config["estimators"][estimator], self.recipe_of(estimator)
+        used = [*about.get("reads", []), about.get("weights_of"), about.get("answers_of")]
+        if recipe and isinstance(self.recipes[recipe]["train_on"], str):
+            used.append(self.recipes[recipe]["train_on"].removeprefix("each_"))
+        return self.is_fitted(estimator) or bool({"earlier", "last_earlier"} & set(used))
+
+    def is_evaluated(self, model: str, dataset: str, estimator: str) -> bool:
+        """Return whether an estimator has the train split and checkpoints that it needs.
+
+        Checkpoints behind an API are rated by the study's own estimators only.
+        """
+        if model in self.served and estimator not in self.chosen["estimators"]:
+            return False
+        if self.is_fitted(estimator) and self.train_elsewhere(dataset):
+            return False
+        return bool(self.earlier(model)) or not self.needs_earlier(estimator)
+
+    def in_groups(self, model: str, groups: Iterable[str], *also: str) -> list[str]:
+        """Return the checkpoints of some groups, and `also` others, in order of training."""
+        read = {*also, *(c for name in groups for c in self.group(model, name))}
+        return [c for c in self.group(model, "all") if c in read]
+
+    def checkpoints_read(self, model: str, estimator: str) -> list[str]:
+        """Return the checkpoints whose answers an estimator without adapters reads."""
+        fitted = ["earlier"] if self.is_fitted(estimator) else []
+        reads = self.config["estimators"][estimator]["reads"]
+        return self.in_groups(model, [*reads, *fitted])
+
+    def splits_to_verify(self, verifier: str, model: str, dataset: str) -> dict[str, str]:
+        """Return the split of `dataset` that `verifier` judges, by checkpoint.
+
+        Estimators are fitted on the train split of the training checkpoints.
+        """
+        read = {
+            checkpoint
+            for name, about in self.config["estimators"].items()
+            if about.get("verifier") == verifier and self.is_evaluated(model, dataset, name)
+            for checkpoint in self.checkpoints_read(model, name)
+        }
+        return {c: self.split_rated(model, c) for c in self.checkpoints(model) if c in read}
+
+    def scores_used(self, model: str, estimator: str, checkpoint: str) -> tuple[Scores, str]:
+        """Return where an estimator's scores at `checkpoint` are, and of whose answers."""
+        about = self.config["estimators"][estimator]
+        recipe = self.recipe_of(estimator) or estimator
+        weights, answers = about.get("weights_of"), about.get("answers_of")
+        scored_at = self.group(model, weights)[0] if weights else checkpoint
+        if answers == weights:  # both of one checkpoint, or neither is set
+            return Scores(scored_at, recipe, "own"), scored_at
+        if answers:
+            return Scores(scored_at, recipe, answers), self.group(model, answers)[0]
+        return Scores(scored_at, recipe, "evaluation"), checkpoint
+
+    @property
+    def judged_clusters(self) -> int | None:
+        """Number of a question's most probable clusters that are judged; None means all."""
+        judge = self.config["judge"]
+        if judge["backend"] == "lexical" or judge["clusters"] == "all":
+            return None
+        if self.has_own_answers:  # on which nothing is trained
+            return 1
+        return max([1, *(self.recipe(recipe)["answers"] for recipe in self.recipes)])
+
+    # Tables, evaluations and analyses
+
+    @cached_property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Display names of models, datasets and estimators."""
+        config = self.config
+        return {
+            "models": {m: config["models"][m].get("label", m) for m in self.chosen["models"]},
+            "datasets": {d: config["datasets"][d].get("label", d) for d in self.datasets},
+            "estimators": {e: a.get("label", e) for e, a in config["estimators"].items()},
+        }
+
+    @cached_property
+    def controls(self) -> dict[str, str]:
+        """The control of each named kind of change that has one."""
+        control = self.chosen["control"] or {}
+        if isinstance(control, str):  # one control of all other kinds
+            return {kind: control for kind in self.chosen["pairs"] if kind != control}
+        return dict(control)
+
+    def datasets_shown(self, table: Config) -> dict[str, list[str]]:
+        """Return the datasets that `table` can show, with what their estimators train on."""
+        named = table.get("datasets", self.chosen["datasets"])
+        return {d: self.train_elsewhere(d) for d in self.datasets if d in named}
+
+    def places_shown(self, table: Config) -> set[tuple[str, str]]:
+        """Return model and dataset of each section of `table`."""
+        found = sections(table, self.chosen["models"], self.datasets_shown(table))
+        return {(section.model, section.dataset) for section in found}
+
+    def expanded(self, *names: str) -> dict[str, Config]:
+        """Return the descriptions of the named tables that have something to show."""
+        catalogue = {name: self.config["tables"][name] for name in names}
+        training = {dataset: self.train_elsewhere(dataset) for dataset in self.datasets}
+        tables = expand_tables(catalogue, training)
+        return {name: table for name, table in tables.items() if self.places_shown(table)}
+
+    @cached_property
+    def tables(self) -> dict[str, Config]:
+        """Descriptions of the study's tables, by name.
+
+        For the user's answers: a table of every estimator, and each table without a row of an
+        estimator that the study lacks.
+        """
+        if not self.has_own_answers:
+            return self.expanded(*self.chosen["tables"])
+        known = {EVERY, *self.chosen["estimators"]}
+        asked = self.expanded("all_estimators", *self.chosen["tables"])
+        return {
+            name: table
+            for name, table in asked.items()
+            if set(estimators_in_rows(table)) <= known
+        }
+
+    @cached_property
+    def further_tables(self) -> dict[str, Config]:
+        """Descriptions of the tables that only `all` makes."""
+        if self.has_own_answers:
+            return {}
+        names = [name for name in self.chosen["further"] if name not in self.chosen["tables"]]
+        return self.expanded(*names)
+
+    @cached_property
+    def tables_made(self) -> list[str]:
+        """Tables that the default target makes."""
+        if self.chosen.get("predictions"):
+            # Only the user knows which other tables their estimators fill.
+            return ["all_estimators"]
+        return list(self.tables if self.estimates else self.every_table)
+
+    @cached_property
+    def every_table(self) -> dict[str, Config]:
+        """Descriptions of all tables, by name."""
+        if self.estimates:
+            return {**self.tables, **self.further_tables}
+        # Only the file contains the estimators, so tables without rows can be requested.
+        return self.expanded("all_estimators", *self.chosen["tables"], *self.chosen["further"])
+
+    def shown(self, table: str) -> list[Evaluated]:
+        """Return the evaluations that a table shows."""
+        if not self.estimates:
+            return self.evaluated
+        description = self.every_table[table]
+        named = estimators_in_rows(description)
+        # The study's own tables show what it evaluates; `all` evaluates what its tables show.
+        if table in self.tables:
+            named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
+        if EVERY in named:
+            named = self.chosen["estimators"]
+        places = self.places_shown(description)
+        return [
+            Evaluated(model, dataset, estimator)
+            for model in self.chosen["models"]
+            for dataset in self.datasets
+            if (model, dataset) in places
+            for estimator in dict.fromkeys(named)
+            if self.is_evaluated(model, dataset, estimator)
+        ]
+
+    @cached_property
+    def evaluated(self) -> list[Evaluated]:
+        """Model, dataset and estimator of each evaluation of the study itself."""
+        places = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
+        if not self.estimates:
+            return [Evaluated(*place, IMPORTED) for place in places]
+        return [
+            Evaluated(*place, estimator)
+            for place in places
+            for estimator in self.chosen["estimators"]
+            if self.is_evaluated(*place, estimator)
+        ]
+
+    @cached_property
+    def ever_evaluated(self) -> list[Evaluated]:
+        """Model, dataset and estimator of each evaluation of the target `all`."""
+        further = [row for name in self.further_tables for row in self.shown(name)]
+        return list(dict.fromkeys([*self.evaluated, *further]))
+
+    def blocks(self, table: str, model: str, dataset: str) -> list[list[tuple[str, str]]]:
+        """Return the estimators that `table` compares with each other, block by block."""
+        description = self.every_table[table]
+        if dataset not in self.datasets_shown(description):
+            return []
+        training = self.train_elsewhere(dataset)
+        return comparison_blocks({table: description}, model, dataset, training)
+
+    @cached_property
+    def answered(self) -> list[Answered]:
+        """The answers to the study's own datasets, in the order of the tables."""
+        return [
+            Answered(model, checkpoint, dataset)
+            for model in self.chosen["models"]
+            for checkpoint in self.checkpoints(model)
+            for dataset in self.chosen["datasets"]
+        ]
+
+    def analysed(self, analysis: str) -> list[Place]:
+        """Return the models and datasets of the study that the `analysis` is about."""
+        about = self.config["analyses"][analysis]
+        return [
+            Place(model, dataset)
+            for model in self.chosen["models"]
+            if model in about["models"]
+            for dataset in self.chosen["datasets"]
+            if dataset in about["datasets"]
+        ]

@@ -1,0 +1,53 @@
+"""How rules call typed functions: each parameter receives the wildcard of its name."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from snakemake.io import expand
+
+Function = Callable[..., Any]
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a regular expression that matches exactly `names`; nothing without any."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def per_job(function: Function) -> Function:
+    """Call `function` for each job; each parameter receives the wildcard of its name."""
+    names = list(inspect.signature(function).parameters)
+
+    def call(wildcards: Any) -> Any:  # noqa: ANN401
+        return function(**{name: wildcards[name] for name in names if name in wildcards.keys()})
+
+    return call
+
+
+def uncompared(value: Any) -> Function:  # noqa: ANN401
+    """Pass a value, or a function `per_job`, as a parameter whose change reruns nothing.
+
+    Snakemake does not compare parameters that are functions of `input`.
+    """
+    call = per_job(value) if callable(value) else None
+
+    def derive(wildcards: Any, input: Any) -> Any:  # noqa: ANN401
+        return call(wildcards) if call else value
+
+    return derive
+
+
+def for_each(function: Function, pattern: str) -> Function:
+    """Fill `pattern` for each checkpoint that `function` returns, per job."""
+    checkpoints = per_job(function)
+
+    def paths(wildcards: Any) -> list[str]:  # noqa: ANN401
+        return expand(pattern, **{**wildcards, "checkpoint": checkpoints(wildcards)})
+
+    return paths
+
+
+def of_each(pattern: str, rows: Iterable[NamedTuple]) -> list[str]:
+    """Fill `pattern` for each row, a named tuple of its wildcards."""
+    return [pattern.format(**row._asdict()) for row in rows]

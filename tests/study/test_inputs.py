@@ -1,0 +1,136 @@
+"""Inputs of rules for a model m with checkpoints a (training), b and c (evaluation)."""
+
+from pathlib import Path
+
+import pytest
+from snakemake.exceptions import WorkflowError
+from snakemake.iocontainers import Wildcards
+
+from study.inputs import Inputs, existing
+from study.study import Evaluated, Study
+from study.wildcards import for_each, one_of, per_job, uncompared
+
+ASKED = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
+CONFIG = {
+    "results": "out",
+    "models": {
+        "m": {
+            "repo": "mine",
+            "earlier": ["a"],
+            "evaluation": ["b", "c"],
+            "checkpoints": {
+                "a": {"revision": "1"},
+                "b": {"change": {"of": "a", "method": "npo", "datasets": ["exam"], "beta": 1}},
+                "c": {"merge": {"a": 0.5, "b": 0.5}, "context": {"file": "c.jsonl"}, "seed": 5},
+            },
+        },
+    },
+    "datasets": {"quiz": {"source": "bioasq"}, "exam": {"source": "file"}},
+    "recipes": {"joint": {"train_on": "all"}},
+    "training": {"data": "own", "answers": 1, "seeds": [1], "labels": "judged"},
+    "verifiers": {},
+    "estimators": {
+        "sc": {"function": "sc", "reads": ["evaluation"], "compares_answers": True},
+        "rank": {"function": "r", "reads": ["evaluation"], "posthoc": "isotonic"},
+        "probe": {"function": "p", "reads": ["evaluation"], "fitted": True},
+        "probe_of_weights": {"function": "p", "reads": ["evaluation"], "reads_weights": True},
+        "asked": ASKED,
+    },
+    "equivalence": {"backend": "nli"},
+    "decoding": {
+        **{"strategy": "sample", "n_samples": 4, "n_beams": 9, "temperature": 1, "top_p": 1},
+        **{"seed": 17, "max_new_tokens": 8, "batch_size": 2, "memory_gb": 1},
+    },
+    "prompts": {"confidence": "confidence.txt", "few_shot": 5},
+    "analyses": {"confounds": {"models": []}},
+    "study": {
+        **{"models": ["m"], "datasets": ["quiz"], "estimators": ["sc", "rank"]},
+        **{"predictions": None, "tables": [], "further": []},
+    },
+}
+INPUTS = Inputs(Study(CONFIG), Path())
+JOB = Wildcards(fromdict={"model": "m", "checkpoint": "c", "dataset": "quiz"})
+
+
+def test_each_parameter_of_a_function_is_a_wildcard():
+    assert per_job(lambda dataset, model: (model, dataset))(JOB) == ("m", "quiz")
+    assert per_job(lambda model, seed="none": seed)(JOB) == "none"
+    with pytest.raises(TypeError, match="seed"):
+        per_job(lambda seed: seed)(JOB)
+    both = for_each(INPUTS.study.evaluation, "{model}-{checkpoint}-{dataset}")
+    assert both(JOB) == ["m-b-quiz", "m-c-quiz"]
+    assert uncompared([1])(JOB, None) == [1]
+    assert uncompared(INPUTS.questions_asked)(JOB, None) == "out/contexts/m/c/quiz.parquet"
+    assert one_of(["a.b", "c"]) == r"a\.b|c" and one_of([]) == "(?!)"
+
+
+def test_questions_follow_the_context_of_a_checkpoint():
+    assert INPUTS.questions_asked("m", "b", "quiz") == "out/questions/quiz.parquet"
+    both = ["out/questions/quiz.parquet", "out/contexts/m/c/quiz.parquet"]
+    assert INPUTS.questions_of_each("m", ["a", "b", "c"], "quiz") == both
+
+
+def test_files_of_a_checkpoint_are_those_that_are_made_here():
+    assert INPUTS.made_files("m", "a") == []
+    changed = INPUTS.made_files("m", "b")
+    assert changed[0] == "out/changed/m/b/model.safetensors" and len(changed) == 5
+    assert INPUTS.made_files("m", "c") == changed  # of its parts a and b
+    before = INPUTS.checkpoint_to_change("m", "b")
+    assert before == {"before": "out/checkpoints/m/a.json", "beside_before": []}
+    assert INPUTS.questions_of_change("m", "b") == ["out/questions/exam.parquet"]
+    assert INPUTS.change("m", "b") == {"method": "npo", "beta": 1}
+    assert INPUTS.made_by("change") == r"m(?=/(?:b)[./])" and INPUTS.made_by("api") == "(?!)"
+
+
+def test_a_checkpoint_can_have_a_seed_of_its_own():
+    assert INPUTS.search("m", "b")["draw"] == {"temperature": 1, "top_p": 1, "seed": 17}
+    assert INPUTS.search("m", "c")["draw"]["seed"] == 5
+    assert INPUTS.search("m", "c")["n_beams"] == 4
+    beams = {**CONFIG, "decoding": CONFIG["decoding"] | {"strategy": "beams"}}
+    search = Inputs(Study(beams), Path()).search("m", "b")
+    assert search["draw"] is None and search["n_beams"] == 9
+
+
+def test_only_questions_of_bioasq_show_examples_of_their_type():
+    assert INPUTS.few_shot("m", "b", "quiz")["by_category"]
+    assert not INPUTS.few_shot("m", "b", "exam")["by_category"]
+
+
+def test_what_an_estimator_reads():
+    assert INPUTS.checkpoints_judged("m", "sc") == ["b", "c"]
+    assert INPUTS.checkpoints_judged("m", "rank") == ["a", "b", "c"]
+    # one checkpoint alone: what is fitted reads the training checkpoints, too
+    assert INPUTS.read_at("m", "sc", "c") == INPUTS.judged_at("m", "sc", "c") == ["c"]
+    assert (
+        INPUTS.read_at("m", "probe", "c") == INPUTS.judged_at("m", "probe", "c") == ["a", "c"]
+    )
+    files = INPUTS.further_files("m", "quiz", "sc")
+    assert files["entailment_model"] == "out/entailment/model.json"
+    assert "checkpoints" not in files
+    files = INPUTS.further_files("m", "quiz", "probe_of_weights", "c")
+    assert files["checkpoints"] == ["out/checkpoints/m/c.json"]
+    assert files["questions"][-1] == "out/contexts/m/c/quiz.parquet"
+    assert INPUTS.replies_read("m", "quiz", "sc") == []
+    replies = INPUTS.replies_read("m", "quiz", "asked")
+    assert replies == [f"out/replies/m/{c}/quiz/asked.parquet" for c in "bc"]
+
+
+def test_the_page_shows_training_checkpoints_on_the_studys_own_datasets():
+    rows = [Evaluated("m", "quiz", "sc"), Evaluated("m", "exam", "sc")]
+    names = INPUTS.shown_on_page("{checkpoint}-{dataset}", rows)
+    assert names == ["a-quiz", "b-quiz", "c-quiz", "b-exam", "c-exam"]
+
+
+def test_a_prompt_is_refused_with_its_key(tmp_path):
+    inputs = Inputs(Study(CONFIG), tmp_path)
+    with pytest.raises(WorkflowError, match=r"prompts.confidence is confidence.txt, and there"):
+        inputs.confidence_prompt()
+    (tmp_path / "confidence.txt").write_text("{question}")
+    with pytest.raises(WorkflowError, match=r"prompts.confidence .* lacks the field {answer}"):
+        inputs.confidence_prompt()
+    (tmp_path / "confidence.txt").write_text("{question} {answer}")
+    assert inputs.confidence_prompt() == "{question} {answer}"
+    with pytest.raises(WorkflowError, match=r"prompts.judge .* has no line ---; add it"):
+        inputs.read_prompt("confidence.txt", "prompts.judge", ([], []), ([], []))
+    with pytest.raises(WorkflowError, match=r"nowhere does not exist; correct it"):
+        existing(str(tmp_path / "nowhere"), "correct it")
