@@ -2,7 +2,7 @@
 
 Equality of beams, confidences and gradients with transformers' `generate`, a plain forward pass
 and plain peft; batches that do not fit into memory; two ranks on one device; then speed, memory
-and the share of the device's peak, and from these the rates of `study/costs.py`. Nothing is
+and the share of the device's peak, and from these the rates of `study/resources.py`. Nothing is
 downloaded. Each part runs in a Python of its own and is ended at its time limit; together the
 limits are below ten minutes. What was found is written to benchmarks/gpu.md, and the command
 fails where results differ.
@@ -472,7 +472,7 @@ def as_markdown(rows: list[Finding], about: str) -> str:
 {about}
 
 Written by `make gpu`. The rows "rates" are what this run says of the constants at the top of
-`study/costs.py`.
+`study/resources.py`.
 
 | part | what | found | as it must be |
 |---|---|---|---|

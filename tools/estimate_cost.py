@@ -1,7 +1,7 @@
 """Print what is left to do: jobs, judge requests and disk.
 
 `python -m tools.estimate_cost [TARGET ...] [--configfile FILE ...]` takes the
-arguments of `snakemake`, asks it for a dry run and adds up `costs.py` over the jobs
+arguments of `snakemake`, asks it for a dry run and adds up `study/resources.py` over the jobs
 that it lists. A second table has what checkpoints behind an API are asked.
 """
 
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
-from study.api_costs import KINDS, OfServer, asked_of_api
 from study.config_files import over_defaults
-from study.costs import COSTS, expected_cost, kind_of
+from study.resources import ASKED_OF_SERVERS, MINUTES, JobResources, ServerUse
+from study.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,13 +61,13 @@ class Total(NamedTuple):
 
 def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str, Total]:
     """Return what `jobs` cost by rule."""
-    totals = dict.fromkeys(COSTS, Total())
+    totals, resources = dict.fromkeys(MINUTES, Total()), JobResources(Study(config))
     for job in jobs:
         about = dict(job.wildcards)
-        if (rule := kind_of(job.rule, about)) in COSTS:
-            cost = expected_cost(config, job.rule, about)
-            of_job = Total(1, cost.requests, cost.gigabytes)
-            totals[rule] = Total(*map(sum, zip(totals[rule], of_job, strict=True)))
+        if (row := resources.row(job.rule, about)) in MINUTES:
+            requests = resources.judge_requests(job.rule, about)
+            total = Total(1, requests, resources.gigabytes(job.rule, about))
+            totals[row] = Total(*map(sum, zip(totals[row], total, strict=True)))
     return totals
 
 
@@ -84,16 +84,17 @@ def as_table(totals: dict[str, Total]) -> str:
 
 def api_table(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> str:
     """Return what checkpoints behind an API are asked, as Markdown; nothing where none is."""
-    totals: dict[tuple[str, str], OfServer] = defaultdict(OfServer)
+    totals: dict[tuple[str, str], ServerUse] = defaultdict(ServerUse)
+    resources = JobResources(Study(config))
     for job in jobs:
-        if job.rule in KINDS:
+        if job.rule in ASKED_OF_SERVERS:
             about = dict(job.wildcards)
-            asked = asked_of_api(config, job.rule, about)
-            key = f"{about['model']}/{about['checkpoint']}", KINDS[job.rule]
-            totals[key] = OfServer(*map(sum, zip(totals[key], asked, strict=True)))
+            use = resources.server_use(job.rule, about)
+            key = f"{about['model']}/{about['checkpoint']}", ASKED_OF_SERVERS[job.rule]
+            totals[key] = ServerUse(*map(sum, zip(totals[key], use, strict=True)))
     if not totals:
         return ""
-    everything = OfServer(*map(sum, zip(*totals.values(), strict=True)))
+    everything = ServerUse(*map(sum, zip(*totals.values(), strict=True)))
     lines = [
         "",
         "| checkpoint | asked for | requests | tokens in | tokens out (most) | cost (most) |",

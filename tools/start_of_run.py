@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from study.costs import expected_cost
+from study.resources import JobResources
+from study.study import Study
 
 GPUS = ("/dev/nvidiactl", "/dev/kfd")  # of NVIDIA and of AMD
 
@@ -21,13 +22,13 @@ def too_much(config: Mapping[str, Any], jobs: Iterable[tuple[str, Mapping[str, s
     Each job is the name of its rule and its wildcards.
     """
     needed: Counter[str] = Counter()
+    resources = JobResources(Study(dict(config)))
     for rule, wildcards in jobs:
-        cost = expected_cost(dict(config), rule, dict(wildcards))
         needed["jobs"] += 1
-        needed["gpu"] += cost.gpus > 0
-        needed["requests"] += round(cost.requests)
+        needed["gpu"] += resources.weights(rule, wildcards) > 0
+        needed["requests"] += resources.judge_requests(rule, wildcards)
         if rule == "fetch_checkpoint":
-            needed["megabytes"] += round(1000 * cost.gigabytes)
+            needed["megabytes"] += round(1000 * resources.gigabytes(rule, wildcards))
     if not needed["gpu"]:
         return ""
     return (

@@ -8,7 +8,7 @@ from configs import overlaid
 
 from study.check import check_config
 from study.inputs import Inputs
-from study.requests import request
+from study.resources import JobResources
 from study.schema import ConfigError
 from study.study import Study
 from tools.estimate_cost import api_table, jobs_of
@@ -81,7 +81,8 @@ def test_a_model_may_have_checkpoints_of_both_kinds():
     assert study.served == {"s": ["z", "b"]}
     assert study.splits_asked("s", "a") == ["train", "test"]
     job = {"model": "s", "checkpoint": "b", "dataset": "triviaqa"}
-    assert request(config, "cluster_answers", job).gpu == 1  # of the entailment model
+    resources = JobResources(Study(config))
+    assert resources.request("cluster_answers", job).gpu == 1  # of the entailment model
 
 
 PRICES = {"price_input": 1, "price_output": 2}

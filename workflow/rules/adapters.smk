@@ -32,14 +32,11 @@ for recipe in study.recipes:
             "../../envs/gpu.yaml"
         resources:
             **ON_GPU,
-            ranks=ranks,
+            **{name: resources.over_nodes(name) for name in SEVERAL_NODES},
+            ranks=resources.ranks,
             rank_timeout_min=config["rank_timeout_min"],
-            cpus_per_task=cpus_of_task,
-            nodes=nodes,
-            gres=over_nodes("gres"),
-            tasks=over_nodes("tasks"),
-            tasks_per_gpu=over_nodes("tasks_per_gpu"),
-            mpi=over_nodes("mpi"),
+            cpus_per_task=resources.cpus_per_task,
+            nodes=resources.nodes,
         params:
             plan=per_job(inputs.training_plan),
             design={

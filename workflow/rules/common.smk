@@ -9,9 +9,8 @@ from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import SharedFSUsage
 from study.check import check_config
 from study.config_files import over_defaults, refuse_misread
-from study.costs import COSTS
 from study.inputs import RATED, Inputs, existing
-from study.requests import request, resampling_mb
+from study.resources import MINUTES, JobResources, memory_to_resample
 from study.schema import ConfigError
 from study.study import IMPORTED, Answered, Study
 from study.wildcards import for_each, of_each, one_of, per_job, uncompared
@@ -122,66 +121,24 @@ def shard_number(wildcards):
     return int(wildcards.get("shard", 0))
 
 
-# What a job asks a cluster for; `rulename` is filled in by Snakemake. It is what a rule is
-# called by whoever uses this workflow as a module; what the rule costs is known by its own.
-NAMED = {
-    workflow.modifier.avail_rulename(name): name
-    for name in [*COSTS, *(f"train_{recipe}" for recipe in study.recipes)]
-}
-
-
-def asked_of(rulename, wildcards, attempt=1):
-    return request(config, NAMED[rulename], wildcards, attempt)
-
-
-def gpus(wildcards, rulename):
-    """GPUs of one node; those of several are asked for by node, as `gres`."""
-    asked = asked_of(rulename, wildcards)
-    return asked.gpu if asked.nodes == 1 else None
-
-
-def memory(wildcards, rulename, attempt):
-    return asked_of(rulename, wildcards, attempt).mem_mb
-
-
-def runtime(wildcards, rulename, attempt):
-    return asked_of(rulename, wildcards, attempt).runtime
-
-
-def ranks(wildcards, rulename):
-    return asked_of(rulename, wildcards).ranks
-
-
 def with_seeds(name, settings):
     """Return the file `name` of all adapters that a job of a recipe trains."""
     pattern = f"{paths.adapter}/{name}"
     return expand(pattern, seed=settings["seeds"], allow_missing=True)
 
 
-def over_nodes(resource):
-    """Request a resource for jobs on several nodes only."""
-
-    def value(wildcards, rulename):
-        return asked_of(rulename, wildcards).over_nodes.get(resource)
-
-    return value
-
-
-def nodes(wildcards, rulename):
-    return asked_of(rulename, wildcards).nodes
-
-
-def cpus_of_task(wildcards, rulename):
-    """Ranks on one node are children of one task; on several nodes each rank is a task."""
-    asked = asked_of(rulename, wildcards)
-    return asked.ranks if asked.nodes == 1 else 1
-
-
-def memory_to_resample(wildcards, input, attempt):
-    return resampling_mb(input.size_mb, attempt)
-
-
-ON_GPU = {"gpu": gpus, "mem_mb": memory, "runtime": runtime}
+# A module can rename its rules; what a job requests follows from the rule's own name.
+NAMED = {
+    workflow.modifier.avail_rulename(name): name
+    for name in [*MINUTES, *(f"train_{recipe}" for recipe in study.recipes)]
+}
+resources = JobResources(study, NAMED)
+ON_GPU = {
+    "gpu": resources.gpu,
+    "mem_mb": resources.mem_mb,
+    "runtime": resources.runtime,
+}
+SEVERAL_NODES = ("gres", "tasks", "tasks_per_gpu", "mpi")
 
 
 # Jobs that can fail for a connection, a file or a name run before anything that takes long.
