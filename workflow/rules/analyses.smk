@@ -43,11 +43,7 @@ rule measure_confounds:
             d: config["datasets"][d]["min_contrast"] for d in DATASETS_CONFOUNDED
         },
         pairs=config["study"]["pairs"],
-        bootstrap={
-            "min_direction": config["evaluation"]["min_direction"],
-            "n_replicates": config["evaluation"]["replicates"],
-            "seed": config["evaluation"]["seed"],
-        },
+        bootstrap=BOOTSTRAP,
         labels=PLACES,
     script:
         "../scripts/analyses/measure_confounds.py"
@@ -173,9 +169,7 @@ rule measure_headroom:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.evaluation),
-        min_contrast=of_dataset("min_contrast"),
-        pairs=config["study"]["pairs"],
+        **SETS,
         compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
     script:
         "../scripts/analyses/measure_headroom.py"

@@ -62,7 +62,24 @@ if any(
 # Display names without those of estimators, which are passed only to rules that show them
 PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
-
+# What the default target shows, and what `all` shows: the prefix of files, the names of rules,
+# evaluations, datasets, tables and labels of each
+SCOPES = [
+    {
+        "folder": RESULTS,
+        "name": "{}_{}".format,
+        "evaluated": study.evaluated,
+        "datasets": DATASETS,
+        "tables": TABLES,
+    },
+    {
+        "folder": f"{RESULTS}/all",
+        "name": "{}_all_{}".format,
+        "evaluated": study.ever_evaluated,
+        "datasets": study.datasets,
+        "tables": [*TABLES, *study.further_tables],
+    },
+]
 
 RULES = workflow.current_basedir  # the folder of this file and of all other rule files
 # An edit of how a file is fetched must not rerun what was computed from it.
@@ -93,6 +110,21 @@ def of_checkpoint(key, default=None):
         return state.get(key, default)
 
     return value
+
+
+# Settings that rules pass together: which contrast sets there are, and how they are resampled
+SETS = {
+    "checkpoints": per_job(study.evaluation),
+    "min_contrast": of_dataset("min_contrast"),
+    "pairs": config["study"]["pairs"],
+}
+EVALUATED = {model: study.evaluation(model) for model in MODELS}
+SETS_OF_STUDY = {"checkpoints": EVALUATED, "pairs": config["study"]["pairs"]}
+RESAMPLING = {
+    "n_replicates": config["evaluation"]["replicates"],
+    "seed": config["evaluation"]["seed"],
+}
+BOOTSTRAP = {**RESAMPLING, "min_direction": config["evaluation"]["min_direction"]}
 
 
 def reported(path, caption, category, **labels):

@@ -16,9 +16,7 @@ rule count_contrast_sets:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.evaluation),
-        min_contrast=of_dataset("min_contrast"),
-        pairs=config["study"]["pairs"],
+        **SETS,
     script:
         "../scripts/evaluation/count_contrast_sets.py"
 
@@ -33,9 +31,7 @@ rule compute_metrics:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.evaluation),
-        min_contrast=of_dataset("min_contrast"),
-        pairs=config["study"]["pairs"],
+        **SETS,
         conditioning=config["evaluation"]["conditioning"],
     script:
         "../scripts/evaluation/compute_metrics.py"
@@ -56,13 +52,9 @@ rule resample_metrics:
     resources:
         mem_mb=memory_to_resample,
     params:
-        checkpoints=per_job(study.evaluation),
-        min_contrast=of_dataset("min_contrast"),
-        pairs=config["study"]["pairs"],
+        **SETS,
+        **BOOTSTRAP,
         conditioning=config["evaluation"]["conditioning"],
-        min_direction=config["evaluation"]["min_direction"],
-        n_replicates=config["evaluation"]["replicates"],
-        seed=config["evaluation"]["seed"],
     script:
         "../scripts/evaluation/resample_metrics.py"
 
@@ -97,10 +89,8 @@ rule compare_states:
     resources:
         mem_mb=memory_to_resample,
     params:
-        checkpoints={model: study.evaluation(model) for model in MODELS},
-        pairs=config["study"]["pairs"],
-        n_replicates=config["evaluation"]["replicates"],
-        seed=config["evaluation"]["seed"],
+        **SETS_OF_STUDY,
+        **RESAMPLING,
     script:
         "../scripts/evaluation/compare_states.py"
 
@@ -124,10 +114,14 @@ rule check_thresholds:
     input:
         predictions=of_each(paths.predictions, study.evaluated),
         answers=[
-            paths.answers.format(model=m, checkpoint=c, dataset=d)
-            for m in MODELS
-            for d in DATASETS
-            for c in study.evaluation(m)
+            path
+            for model in MODELS
+            for path in expand(
+                paths.answers,
+                model=model,
+                dataset=DATASETS,
+                checkpoint=study.evaluation(model),
+            )
         ],
     output:
         thresholds=f"{RESULTS}/thresholds.csv",
@@ -139,11 +133,9 @@ rule check_thresholds:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints={model: study.evaluation(model) for model in MODELS},
-        pairs=config["study"]["pairs"],
+        **SETS_OF_STUDY,
+        **RESAMPLING,
         threshold=config["evaluation"]["threshold"],
-        n_replicates=config["evaluation"]["replicates"],
-        seed=config["evaluation"]["seed"],
     script:
         "../scripts/evaluation/check_thresholds.py"
 
@@ -159,9 +151,8 @@ rule measure_pairs:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints={model: study.evaluation(model) for model in MODELS},
+        **SETS_OF_STUDY,
         min_contrast={d: config["datasets"][d]["min_contrast"] for d in DATASETS},
-        pairs=config["study"]["pairs"],
     script:
         "../scripts/evaluation/measure_pairs.py"
 
@@ -184,12 +175,10 @@ if NAMED_PAIRS:
         resources:
             mem_mb=memory_to_resample,
         params:
-            checkpoints={model: study.evaluation(model) for model in MODELS},
+            **BOOTSTRAP,
+            checkpoints=EVALUATED,
             changes=NAMED_PAIRS,
             controls=study.controls,
-            min_direction=config["evaluation"]["min_direction"],
-            n_replicates=config["evaluation"]["replicates"],
-            seed=config["evaluation"]["seed"],
         script:
             "../scripts/evaluation/measure_changes.py"
 
@@ -206,69 +195,48 @@ rule measure_subsets:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.evaluation),
-        min_contrast=of_dataset("min_contrast"),
-        pairs=config["study"]["pairs"],
+        **SETS,
         by_category=per_job(inputs.wants_categories),
     script:
         "../scripts/evaluation/measure_subsets.py"
 
 
-# The study's own results; `all` collects those of its further tables as well.
+for scope in SCOPES:
 
+    rule:
+        name:
+            scope["name"]("collect", "metrics")
+        input:
+            metrics=of_each(paths.metrics, scope["evaluated"]),
+            contrast_sets=expand(
+                paths.contrast_sets, model=MODELS, dataset=scope["datasets"]
+            ),
+        output:
+            metrics=f"{scope['folder']}/metrics.csv",
+            contrast_sets=f"{scope['folder']}/contrast_sets.csv",
+        log:
+            f"{LOGS}/{scope['name']('collect', 'metrics')}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        script:
+            "../scripts/evaluation/collect_metrics.py"
 
-rule collect_metrics:
-    input:
-        metrics=of_each(paths.metrics, study.evaluated),
-        contrast_sets=expand(paths.contrast_sets, model=MODELS, dataset=DATASETS),
-    output:
-        metrics=f"{RESULTS}/metrics.csv",
-        contrast_sets=f"{RESULTS}/contrast_sets.csv",
-    log:
-        f"{LOGS}/collect_metrics.log",
-    conda:
-        "../../envs/cpu.yaml"
-    script:
-        "../scripts/evaluation/collect_metrics.py"
-
-
-rule collect_significance:
-    input:
-        significance=expand(rules.compare_estimators.output.significance, table=TABLES),
-        intervals=of_each(paths.intervals, study.evaluated),
-    output:
-        significance=f"{RESULTS}/significance.csv",
-        intervals=f"{RESULTS}/intervals.csv",
-    log:
-        f"{LOGS}/collect_significance.log",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        holm=config["evaluation"]["holm"],
-    script:
-        "../scripts/evaluation/collect_significance.py"
-
-
-use rule collect_metrics as collect_all_metrics with:
-    input:
-        metrics=of_each(paths.metrics, study.ever_evaluated),
-        contrast_sets=expand(paths.contrast_sets, model=MODELS, dataset=study.datasets),
-    output:
-        metrics=f"{RESULTS}/all/metrics.csv",
-        contrast_sets=f"{RESULTS}/all/contrast_sets.csv",
-    log:
-        f"{LOGS}/collect_all_metrics.log",
-
-
-use rule collect_significance as collect_all_significance with:
-    input:
-        significance=expand(
-            rules.compare_estimators.output.significance,
-            table=[*TABLES, *study.further_tables],
-        ),
-        intervals=of_each(paths.intervals, study.ever_evaluated),
-    output:
-        significance=f"{RESULTS}/all/significance.csv",
-        intervals=f"{RESULTS}/all/intervals.csv",
-    log:
-        f"{LOGS}/collect_all_significance.log",
+    rule:
+        name:
+            scope["name"]("collect", "significance")
+        input:
+            significance=expand(
+                rules.compare_estimators.output.significance, table=scope["tables"]
+            ),
+            intervals=of_each(paths.intervals, scope["evaluated"]),
+        output:
+            significance=f"{scope['folder']}/significance.csv",
+            intervals=f"{scope['folder']}/intervals.csv",
+        log:
+            f"{LOGS}/{scope['name']('collect', 'significance')}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        params:
+            holm=config["evaluation"]["holm"],
+        script:
+            "../scripts/evaluation/collect_significance.py"

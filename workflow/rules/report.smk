@@ -35,35 +35,26 @@ rule make_table:
 PRINTED = inputs.find_file("resources/paper/results.csv")
 
 
-rule compare_with_paper:
-    input:
-        intervals=rules.collect_significance.output.intervals,
-        tables=expand(rules.make_table.output.csv, table=TABLES),
-        paper=PRINTED,
-    output:
-        comparison=f"{RESULTS}/paper_comparison.csv",
-    log:
-        f"{LOGS}/compare_with_paper.log",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        labels=study.labels,
-        settings=settings_compared(config, ROOT),
-    script:
-        "../scripts/report/compare_with_paper.py"
+for scope in SCOPES:
 
-
-use rule compare_with_paper as compare_all_with_paper with:
-    input:
-        intervals=rules.collect_all_significance.output.intervals,
-        tables=expand(
-            rules.make_table.output.csv, table=[*TABLES, *study.further_tables]
-        ),
-        paper=PRINTED,
-    output:
-        comparison=f"{RESULTS}/all/paper_comparison.csv",
-    log:
-        f"{LOGS}/compare_all_with_paper.log",
+    rule:
+        name:
+            scope["name"]("compare", "with_paper")
+        input:
+            intervals=f"{scope['folder']}/intervals.csv",
+            tables=expand(rules.make_table.output.csv, table=scope["tables"]),
+            paper=PRINTED,
+        output:
+            comparison=f"{scope['folder']}/paper_comparison.csv",
+        log:
+            f"{LOGS}/{scope['name']('compare', 'with_paper')}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        params:
+            labels=study.labels,
+            settings=settings_compared(config, ROOT),
+        script:
+            "../scripts/report/compare_with_paper.py"
 
 
 # Studies that share no model and dataset with the paper have nothing to compare.

@@ -49,33 +49,34 @@ def plain_tables(names, end):
 
 
 def tables_shown(names):
+    """Tables on a page; analyses come last on the page of `all`."""
     shown = expand(rules.make_table.output.csv, table=names)
     shown += plain_tables(PLAIN_TABLES, "csv")
-    return shown + ([rules.measure_agreement.output.csv] if AGREED else [])
+    shown += [rules.measure_agreement.output.csv] if AGREED else []
+    if names is SCOPES[0]["tables"]:
+        return shown
+    shown += [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
+    shown += [rules.measure_confounds.output.csv] if CONFOUNDED else []
+    return shown + plain_tables(FURTHER_PLAIN_TABLES, "csv")
 
 
-def described_tables(wildcards):
-    """A function, as the braces of a text among the params would be filled in."""
-    return {name: study.every_table[name] for name in TABLES}
+NO_ANALYSES = {"transfer": [], "variance": [], "headroom": [], "similarity": []}
 
 
-def all_described_tables(wildcards):
-    return study.every_table
+def analyses_shown():
+    transfer = rules.measure_transfer.output.transfer
+    return {
+        "transfer": of_each(transfer, study.analysed("transfer")),
+        "variance": (rules.correlate_variance.output.csv if VARIANCES_MEASURED else []),
+        "headroom": HEADROOMS,
+        "similarity": expand(rules.compare_weights.output.similarities, model=COMPARED),
+    }
 
 
-def main_estimators(wildcards):
-    """Those of the study's first table."""
-    rows = [
-        row
-        for block in study.every_table[TABLES[0]]["blocks"]
-        for row in block.get("rows", [])
-    ]
-    return [row["estimator"] for row in rows]
+def described_tables(names):
+    """A function, because Snakemake would fill the braces of a text among the params."""
 
+    def descriptions(wildcards):
+        return {name: study.every_table[name] for name in names}
 
-def tables_of_analyses():
-    """Those of `all` that have a CSV."""
-    made = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
-    made += [rules.measure_confounds.output.csv] if CONFOUNDED else []
-    made += plain_tables(FURTHER_PLAIN_TABLES, "csv")
-    return made
+    return descriptions
