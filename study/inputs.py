@@ -8,11 +8,11 @@ from typing import Any
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient, expand
 
-from persistcal.judge.queue import human_labels_digest
+from persistcal.judge.run import human_labels_digest
 from persistcal.models.checkpoint import local_digests
 from persistcal.questions.templates import check_fields
+from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
-from persistcal.store.provenance import code_digest
 from study.needs import all_needs, file_of
 from study.paths import Paths
 from study.study import PRICES, Answered, Config, Evaluated, Scores, Study
