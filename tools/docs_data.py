@@ -4,6 +4,7 @@
 as docs/data/sources.yaml describes.
 """
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,19 +18,27 @@ DATA = ROOT / "docs" / "data"
 NUMBERS = ["value", "low", "high"]
 
 
+def read(file: str) -> pd.DataFrame:
+    """Read a CSV or parquet file of results."""
+    path = ROOT / file
+    return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+
+
 def choose(source: Mapping[str, Any]) -> pd.DataFrame:
     """Return value, low and high by name; without a column for values, count the rows."""
-    table = pd.read_csv(ROOT / source["file"])
+    table = read(source["file"])
+    if "questions" in source:
+        table = table.merge(read(source["questions"]), on="question_id")
     if "where" in source:
         table = table.query(source["where"])
     columns = {number: table.get(source.get(number)) for number in NUMBERS}
-    chosen = pd.DataFrame(columns, index=table.index)
-    chosen["name"] = [
-        source["name"].format_map(row).replace(" ", "_") for row in table.to_dict("records")
-    ]
-    chosen = chosen.set_index("name").astype(float)
+    chosen = pd.DataFrame(columns, index=table.index).astype(float)
+    names = [source["name"].format_map(row) for row in table.to_dict("records")]
+    chosen.index = pd.Index([re.sub(",? ", "_", name) for name in names], name="name")
     if "value" not in source:
         return chosen.fillna({"value": 1}).groupby("name", sort=False).sum(min_count=1)
+    if "questions" in source:
+        return chosen.groupby("name", sort=False).mean()
     return chosen.dropna(how="all")
 
 
@@ -39,9 +48,7 @@ def export(study: str) -> None:
     table = pd.concat([choose(source) for source in sources])
     if table.index.has_duplicates:
         repeated = ", ".join(table.index[table.index.duplicated()].unique()[:3])
-        raise SystemExit(
-            f"docs/data/sources.yaml: {study} has several results named {repeated}"
-        )
+        raise SystemExit(f"docs/data/sources.yaml: {study} has two results named {repeated}")
     table.to_csv(DATA / f"{study}.csv", float_format="%.6g")
 
 
