@@ -39,7 +39,7 @@ STUDIES = (
 def simulate_study(effects: EqualEffects, seed: int, n_studies: int) -> pd.DataFrame:
     """Return predictions of estimators that follow change and control equally.
 
-    Each estimator stands for a study; all of them rate the same answers.
+    Each estimator represents a study. All estimators rate the same answers.
     """
     n = effects.n_questions
     rng = np.random.default_rng([seed, n])
@@ -73,7 +73,7 @@ def simulate_study(effects: EqualEffects, seed: int, n_studies: int) -> pd.DataF
 def level(
     effects: EqualEffects, *, studies: int, replicates: int = 300, seed: int = 0
 ) -> float:
-    """Return the share of studies whose interval of change minus control excludes 0."""
+    """Return the share of studies in which the interval of the difference excludes 0."""
     claims = []
     for first in range(0, studies, SEPARATE):
         rows = metrics_of_changes(

@@ -6,7 +6,7 @@ A comment after a paragraph, list or table names the results in reading order:
 
     <!-- numbers: atlas.csv {oracle,non_oracle}.contrast.delta0_balanced p40-p50.changed -->
 
-Every name must be found, and every decimal needs a name; `-` stands for a decimal that is no
+Every name must be found, and every decimal needs a name; `-` means a decimal that is not a
 result. Other whole numbers and code in backticks are skipped. A number before a % is the result
 times 100. `make docs-numbers` corrects decimals. `tools/docs_data.py` writes the results.
 """
