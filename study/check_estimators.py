@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from persistcal.confidence.evidence import SEVERAL
+from persistcal.confidence.column_needs import SEVERAL
 from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError, check_names
 from study.study import Study

@@ -8,7 +8,7 @@ from typing import Any
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient, expand
 
-from persistcal.judge.run import human_labels_digest
+from persistcal.judge.human_labels import human_labels_digest
 from persistcal.models.checkpoint import local_digests
 from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest

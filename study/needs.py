@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from persistcal.confidence.evidence import declared_needs
+from persistcal.confidence.column_needs import declared_needs
 
 FUNCTIONS = Path(__file__).parents[1] / "persistcal" / "confidence" / "estimators"
 

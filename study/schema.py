@@ -1,5 +1,6 @@
 """The config against its schema: the first thing that is wrong, in one sentence."""
 
+import ast
 import difflib
 import functools
 from collections.abc import Iterable
@@ -11,9 +12,9 @@ from typing import Any
 import jsonschema
 import yaml
 
-from persistcal.evaluation.metrics import names
-
-SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
+ROOT = Path(__file__).parents[1]
+SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.yaml"
+METRICS = ROOT / "persistcal" / "evaluation" / "metrics.py"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 
 
@@ -52,13 +53,32 @@ def check_names(key: str, named: Iterable[str], known: Iterable[str]) -> None:
             raise ConfigError(f"config: {key} names '{name}'; {_nearest(name, known)}")
 
 
+def metric_names(scope: str) -> list[str]:
+    """Return the metrics of a scope, read from their file: its packages can be missing here.
+
+    >>> metric_names("full")
+    ['auc', 'brier', 'smece']
+    """
+    tree = ast.parse(METRICS.read_text(encoding="utf-8"))
+    measures = (
+        (ast.literal_eval(key), value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "MEASURES"
+        and isinstance(node.value, ast.Dict)
+        for key, value in zip(node.value.keys, node.value.values, strict=True)
+        if key is not None
+    )
+    return [name for name, value in measures if f"{scope}_{name}" in ast.unparse(value)]
+
+
 @functools.cache
 def load_schema() -> dict[str, Any]:
     """Return the schema of the config; tables may ask for every known metric."""
     schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
     columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, described in columns["properties"].items():
-        described["items"]["enum"] = names(scope)
+        described["items"]["enum"] = metric_names(scope)
     return schema
 
 

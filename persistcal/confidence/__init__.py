@@ -3,6 +3,7 @@
 Modules
 -------
 calibration: post-hoc calibration maps, fitted on labelled answers
+column_needs: columns that an estimator's file says that it needs
 estimate: run an estimator, the project's or a user's, on all predictions
 estimators/: estimators without an adapter, one function per file
 evidence: the inputs of an estimator, and a check that they are present

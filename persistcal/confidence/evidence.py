@@ -1,6 +1,5 @@
 """What an estimator can use about each answer, and which of it an estimator needs."""
 
-import ast
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,32 +9,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from persistcal.answers.clusters import PairTest
+from persistcal.confidence.column_needs import SEVERAL
 from persistcal.store.user_files import round_narrow
 
 if TYPE_CHECKING:
     import pandas as pd
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-SEVERAL = "several_answers"
-
-KNOWN = (SEVERAL, "logprob", "n_tokens", "entropy", "unconditional", "stated")
-
-
-def declared_needs(source: str) -> tuple[str, ...]:
-    """Return what the estimator whose file holds `source` needs, refused if it is unknown."""
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
-            try:
-                needs = ast.literal_eval(node.value)
-            except ValueError:
-                needs = None
-            if not isinstance(needs, tuple) or not set(needs) <= set(KNOWN):
-                raise ValueError(
-                    f"NEEDS is {ast.unparse(node.value)}, but it may be a tuple of "
-                    f"{', '.join(map(repr, KNOWN))}"
-                )
-            return needs
-    return ()
 
 
 def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -> None:

@@ -7,6 +7,7 @@ backends: send prompts to a judge, one by one or in batches
 batch: batches at a judge: half the price, answers within a day
 contradictions: questions for which the judge contradicts itself on equal answers
 correction: results corrected for the judge's errors, from an audit
+human_labels: the file in which a person labels what the judge could not
 prompt: prompts of a judge model
 reply: read the replies of a judge, and keep them on disk
 run: judge candidates, each once, and queue failures for a person

@@ -1,9 +1,7 @@
 """Judge candidates by a paid model, nothing twice, and by a person where that fails."""
 
-import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
 
@@ -13,20 +11,23 @@ from persistcal.answers.clusters import (
     warn_if_none_is_correct,
 )
 from persistcal.answers.options import has_options, option_labels
+from persistcal.judge.human_labels import (
+    Unresolved,
+    append_unresolved,
+    note_consulted,
+    read_human_labels,
+)
 from persistcal.judge.prompt import Candidate, JudgeSettings, candidate_id, requests_about
 from persistcal.judge.reply import Replies, Reply
 from persistcal.questions.labels import (
-    LABELS,
     NOT_ATTEMPTED,
     JudgeError,
     judge_lexically,
     normalise,
-    parse_label,
 )
 from persistcal.server.errors import ServerError
 from persistcal.server.spending import Body
 from persistcal.store.artifacts import ANSWERS
-from persistcal.store.replies import alone, append_rows, parse_rows, read_lines
 
 log = logging.getLogger(__name__)
 
@@ -171,151 +172,3 @@ def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key
         ask(missing, folder, settings, api_key.strip())
     except ServerError as error:
         raise JudgeError(str(error)) from error
-
-
-COLUMNS = ("label", "question", "references", "answer", "reason", "reply", "id")
-
-LONGEST_CELL = 5_000  # characters; spreadsheets take 32,767
-
-
-class Unresolved(NamedTuple):
-    """A candidate that waits for a person, and why."""
-
-    candidate: Candidate
-    reason: str
-    reply: str
-
-
-class _Table(NamedTuple):
-    """The file as it stands: spreadsheets change delimiters and the order of columns."""
-
-    delimiter: str
-    columns: list[str]  # empty as long as there is no file
-    rows: list[tuple[int, dict[str, str]]]
-
-
-def _header(line: str) -> tuple[str, list[str]]:
-    """Return the delimiter and the columns that `line` names, none if it is no header."""
-    delimiter = max(",;\t", key=line.count)
-    rows = parse_rows([line], delimiter=delimiter, columns=len(line))
-    columns = next((fields for _, fields in rows), None) or []
-    return delimiter, columns if {"id", "label"} <= set(columns) else []
-
-
-def _read(path: str) -> _Table:
-    """Read the rows, each with its number; lines cut short are left out."""
-    try:
-        lines = read_lines(path)
-    except UnicodeDecodeError:
-        raise JudgeError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from None
-    above = next((i for i, line in enumerate(lines) if _header(line)[1]), None)
-    if above is None:
-        if ",".join(COLUMNS).startswith("".join(lines).strip()):  # nothing, or cut in here
-            return _Table(",", [], [])
-        raise JudgeError(
-            f"{path}: its first line must name the columns {', '.join(COLUMNS)}; restore that "
-            "line or move the file away."
-        )
-    delimiter, columns = _header(lines[above])
-    rows = []
-    parsed = parse_rows(lines[above + 1 :], delimiter=delimiter, columns=len(columns))
-    for number, (_, fields) in enumerate(parsed, start=above + 2):
-        row = dict.fromkeys(columns, "") | dict(zip(columns, fields or [], strict=False))
-        if row["id"].strip():
-            rows.append((number, row))
-        elif fields is None or any(map(str.strip, fields)):
-            log.warning("%s: row %d is damaged and not read.", path, number)
-    return _Table(delimiter, columns, rows)
-
-
-def read_human_labels(path: str) -> dict[str, str]:
-    """Return the labels that a person gave, by the id of the candidate; refuse unclear ones."""
-    labels: dict[str, str] = {}
-    for number, row in _read(path).rows:
-        if not (said := row["label"].strip()):
-            continue
-        label = parse_label(said)
-        if label is None:
-            raise JudgeError(
-                f"{path}: row {number} has the label {said!r}; it must be one of "
-                f"{', '.join(LABELS)}, or empty."
-            )
-        if labels.setdefault(row["id"], label) != label:
-            raise JudgeError(
-                f"{path}: row {number} gives {row['id']} a second label, {label!r} after "
-                f"{labels[row['id']]!r}; keep one."
-            )
-    return labels
-
-
-def note_consulted(path: str, labels: Mapping[str, str]) -> None:
-    """Add to a job's file at `path` the candidates for which it looked for a person's label.
-
-    `labels` are those that it found by the candidate's id, empty where there was none.
-    Earlier entries stay.
-    """
-    noted = _noted(path)
-    fresh = [(number, label) for number, label in labels.items() if number not in noted]
-    if fresh:
-        append_rows(path, fresh)
-
-
-def _noted(path: str) -> dict[str, str]:
-    rows = [fields for _, fields in parse_rows(read_lines(path), columns=2)]
-    return {row[0]: row[1] for row in rows if row and len(row) == 2}
-
-
-def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
-    """Return a digest of a person's decisions for a job since it first ran.
-
-    It is the same before and after the job runs, empty when nothing has changed, and
-    changes when, and only when, a person labels a candidate of this job: as a parameter
-    of its rule it reruns this job and no other. `path` is the queue, `noted` the job's
-    file of `note_consulted`. A job that has to `stop` while one of its candidates waits
-    for a person has another digest than one that went on.
-    """
-    before = _noted(noted)
-    if not before:
-        return ""
-    said = {row["id"]: row["label"].strip() for _, row in _read(path).rows}
-    now = {
-        number: parse_label(said.get(number, "")) or said.get(number, "") for number in before
-    }
-    changed = sorted(
-        pair for pair in now.items() if pair[1] != before[pair[0]] or (stop and not pair[1])
-    )
-    return hashlib.sha256(repr(changed).encode()).hexdigest()[:16] if changed else ""
-
-
-def _cell(text: str) -> str:
-    """Shorten `text` to a cell of a spreadsheet, and keep it from being taken for a formula."""
-    text = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]} …"
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-
-
-def append_unresolved(path: str, waiting: Iterable[Unresolved]) -> int:
-    """Append those of `waiting` that the file at `path` does not hold yet; return how many.
-
-    Existing rows are never rewritten, so nothing that a person typed is lost.
-    """
-    with alone(f"{path}.lock"):
-        delimiter, columns, rows = _read(path)
-        lines = [] if columns else [list(COLUMNS)]
-        columns = columns or list(COLUMNS)
-        known = {row["id"] for _, row in rows}
-        fresh = {candidate_id(row.candidate): row for row in waiting}
-        fresh = {number: row for number, row in fresh.items() if number not in known}
-        if not fresh:
-            return 0
-        for number, (candidate, reason, reply) in fresh.items():
-            shown = {
-                "question": _cell(candidate.question),
-                "references": _cell(" | ".join(candidate.references)),
-                "answer": _cell(candidate.answer),
-                "reply": _cell(reply),
-                "reason": reason,
-                "id": number,
-            }
-            lines.append([shown.get(name, "") for name in columns])
-        append_rows(path, lines, delimiter=delimiter)
-    return len(fresh)

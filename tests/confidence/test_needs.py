@@ -7,8 +7,9 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
+from persistcal.confidence.column_needs import KNOWN, SEVERAL, declared_needs
 from persistcal.confidence.estimate import find_estimator
-from persistcal.confidence.evidence import KNOWN, SEVERAL, check_needs, declared_needs
+from persistcal.confidence.evidence import check_needs
 from persistcal.store import artifacts
 from study.check import check_config
 from study.needs import FUNCTIONS, needs_of

@@ -19,8 +19,8 @@ from judge_server import (
 )
 from werkzeug import Response
 
+from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.prompt import candidate_of
-from persistcal.judge.run import human_labels_digest
 from persistcal.questions.labels import JudgeError
 
 BOTH = pytest.mark.parametrize("backend", ["openai", "openai_batch"])

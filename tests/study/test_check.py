@@ -1,9 +1,12 @@
 import pytest
 from configs import CONFIG, cases, overlaid, pretraining, shipped
+from programs import python
+from workflow_runs import ROOT
 
+from persistcal.evaluation.metrics import names
 from study.check import check_config
 from study.config_files import over_defaults, refuse_misread
-from study.schema import ConfigError
+from study.schema import ConfigError, metric_names
 from study.study import Study
 
 OWN = {
@@ -430,3 +433,18 @@ estimators: {end_correct: {function: "my {x}.csv"}}
 def test_braces_in_a_path_are_refused_with_the_key(overlay, key):
     with pytest.raises(ConfigError, match=f"{key} is 'my {{x}}.csv', but braces .* rename it"):
         check_config(overlaid(OWN, overlay))
+
+
+def test_metrics_are_read_from_their_file_in_the_order_of_tables():
+    for scope in ("contrast", "full"):
+        assert metric_names(scope) == names(scope)
+
+
+def test_the_snakefile_imports_nothing_that_snakemake_does_not_bring():
+    code = """
+import sys
+import study.check, study.config_files, study.inputs, study.released, study.resources
+import tools.end_of_run, tools.start_of_run
+print({"numpy", "pandas", "pyarrow", "scipy", "torch"} & set(sys.modules))
+"""
+    assert python("-c", code, folder=ROOT).strip() == "set()"

@@ -1,0 +1,28 @@
+"""Columns and weights that an estimator needs, by the names in its file.
+
+Estimators define ``NEEDS = ("logprob",)``: columns of BEAMS that can be empty, and `SEVERAL`.
+The Snakefile reads them when it is parsed, so this module needs no other package.
+"""
+
+import ast
+
+SEVERAL = "several_answers"
+
+KNOWN = (SEVERAL, "logprob", "n_tokens", "entropy", "unconditional", "stated")
+
+
+def declared_needs(source: str) -> tuple[str, ...]:
+    """Return what the estimator whose file holds `source` needs, refused if it is unknown."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
+            try:
+                needs = ast.literal_eval(node.value)
+            except ValueError:
+                needs = None
+            if not isinstance(needs, tuple) or not set(needs) <= set(KNOWN):
+                raise ValueError(
+                    f"NEEDS is {ast.unparse(node.value)}, but it may be a tuple of "
+                    f"{', '.join(map(repr, KNOWN))}"
+                )
+            return needs
+    return ()
