@@ -98,6 +98,8 @@ def main() -> None:
         os.environ.setdefault(name, "1")
     JOBS.set_forkserver_preload(["warm_up"])
     PythonScript.execute_script = fork_script
+    if not {"-n", "--dry-run", "--dryrun"} & {*sys.argv}:
+        start_server()  # imports while Snakemake reads the rules
     snakemake()
 
 
