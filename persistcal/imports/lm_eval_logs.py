@@ -39,7 +39,7 @@ def lm_eval_rows(
         if not isinstance(line["doc"], dict) or "question" not in line["doc"]:
             raise UserTableError(
                 f"the document of row {row} has no 'question'; write the answers into a "
-                "file of your own (docs/own_answers.md)"
+                "file of your own (docs/formats.md)"
             )
         answers = _filtered(line) if filtered else _responses(line)
         label = _label(line, len(answers)) if labelled else ""
@@ -214,7 +214,7 @@ def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
             raise UserTableError(
                 f"row {line['row']} has options that stand in the question, not after it, and "
                 "the log does not say which is right; write the scores into a file of your own "
-                "(docs/own_answers.md)"
+                "(docs/formats.md)"
             )
         options = [text.removeprefix(delimiter) for _, text in asked[:n]]
         rows.append(
@@ -265,7 +265,7 @@ def _delimiter(
             f"all options begin with {_shortened(shared)}, and the documents do not show how "
             "much of it is the task's delimiter, so the numbers of characters are unknown; set "
             "decoding.normalisation to another one, or write the scores into a file of your "
-            "own with option_characters (docs/own_answers.md)"
+            "own with option_characters (docs/formats.md)"
         )
     return shared[: len(shared) - len(shared.lstrip())]
 
@@ -330,7 +330,7 @@ def _gold(
     raise UserTableError(
         f"target of row {lines[first]['row']} is {_shortened(target)}, which is not surely "
         f"the text or the place of one of the options {_shortened(options)}; write the scores "
-        "into a file of your own (docs/own_answers.md)"
+        "into a file of your own (docs/formats.md)"
     )
 
 

@@ -1,5 +1,8 @@
 """Models in a notebook: the same numbers as the functions that the workflow calls."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,6 +40,19 @@ def test_questions_are_asked_after_the_examples(tmp_path):
     assert list(found["question_id"]) == ["q"] * 3 and list(found["beam"]) == [0, 1, 2]
     shown = found[["text", "logprob", "n_tokens", "entropy"]]
     assert [tuple(row) for row in shown.itertuples(index=False)] == [*map(tuple, expected)]
+
+
+def test_the_documented_code_rates_an_answer(tmp_path):
+    for part in checkpoint():
+        part.save_pretrained(tmp_path)
+    text = Path("docs/api.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(checkpoint = .*?)```", text, flags=re.DOTALL)
+    *lines, last = code.strip().split("\n")
+    hub, names = '"EleutherAI/pythia-160m", "step143000"', {"pd": pd, "persistcal": persistcal}
+    assert hub in code
+    exec("\n".join(lines).replace(hub, f'"{tmp_path}", device="cpu"'), names)
+    [confidence] = eval(last, names)
+    assert 0 <= confidence <= 1
 
 
 def test_an_adapter_learns_its_answers_and_leaves_the_model_as_it_was(tmp_path):

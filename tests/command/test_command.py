@@ -306,17 +306,13 @@ def test_bad_input_ends_with_a_sentence_and_a_wrong_command_with_its_usage(
     assert code == 2 or error.count("\n") == 1
 
 
-def test_the_documented_summary_is_that_of_the_example():
-    """Few replicates give another interval and verdict, which are not compared."""
+def test_the_page_starts_with_the_sentences_of_the_summary():
     study = read_study([str(ANSWERS)], from_logs={}, estimators=["self_consistency"])
     how = results.Settings(min_contrast=10, min_direction=5, replicates=200, seed=17)
     metrics = results.metrics_of(study, how, lambda _: None)
     tests = results.tests_of(study, how, lambda _: None)
     page, text = results.page_of(study, how, metrics, tests)
     change, followed, calibration, only, *_ = (" ".join(t.split()) for t in text.split("\n\n"))
-    documented = " ".join((ROOT / "docs/command.md").read_text().split())
-    assert change in documented and calibration in documented
-    assert followed.partition(": from ")[2].partition(" [")[0] in documented
     assert only.startswith("m1 · quiz: The Δ₀ᵇ of Self-consistency is .421 [")
     found = (t.partition(": ")[2] for t in (change, followed, calibration))
     assert all(sentence in html.unescape(page) for sentence in found)

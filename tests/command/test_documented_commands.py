@@ -1,0 +1,142 @@
+"""The commands and Python code of the guides, run as shown; their output is compared."""
+
+import contextlib
+import doctest
+import io
+import re
+import subprocess
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+import typer
+
+from persistcal.command.app import app, main
+
+ROOT = Path(__file__).parents[2]
+GUIDES = [f"docs/{name}.md" for name in ("api", "your-data")]
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+BRACKETS = re.compile(r"\[[^]a-zA-Z]*\]")  # an interval, such as [.042, .343]
+TOLERANCE = 0.1  # of an end of an interval of 200 replicates instead of 10,000
+
+
+def blocks(page, wanted):
+    """Return the code blocks of a kind, without those that load a model."""
+    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    return [code for kind, code in found if kind == wanted and "persistcal.load(" not in code]
+
+
+def commands(code):
+    """Return the commands of a block, each with the output that is shown below it."""
+    parts = re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]
+    return [part.replace("\\\n", " ").partition("\n")[::2] for part in parts]
+
+
+def output_of(command):
+    """Return the output of a command; `persistcal` runs here, with few replicates."""
+    words = command.split()
+    if words[0] != "persistcal":
+        return subprocess.check_output(command, shell=True, text=True)
+    fast = ["--replicates", "200"] if words[1] in ("compare", "page") else []
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), pytest.raises(SystemExit) as end:
+        main([*words[1:], *fast])
+    assert end.value.code in (0, 3, 4), command
+    return output.getvalue()
+
+
+def numbers(text):
+    return [
+        float(number) for group in BRACKETS.findall(text) for number in group[1:-1].split(",")
+    ]
+
+
+def check_output(shown, output):
+    """Compare text exactly and intervals approximately; a line … stands for omitted lines."""
+    for part in re.split(r"^…\n", shown, flags=re.MULTILINE):
+        expected = " ".join(BRACKETS.sub("[]", part).split())
+        found = " ".join(BRACKETS.sub("[]", output).split())
+        assert expected in found, f"{expected}\n--- is not in ---\n{output}"
+        n_before = found[: found.index(expected)].count("[]")
+        ends = numbers(part)
+        assert ends == pytest.approx(
+            numbers(output)[2 * n_before :][: len(ends)], abs=TOLERANCE
+        )
+
+
+@pytest.mark.parametrize("page", [page for page in GUIDES if blocks(page, "console")])
+def test_commands_print_what_the_guide_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    for code in blocks(page, "console"):
+        for command, shown in commands(code):
+            check_output(shown, output_of(command))
+
+
+def test_an_output_that_differs_is_found():
+    check_output("a .5\n…\nAUC .50 [.40, .60]\n", "a .5\nb\nAUC .50 [.42, .58] c\n")
+    for other in ("a .5 AUC .51 [.42, .58]", "a .5 AUC .50 [.10, .58]", "b AUC .50 [.42, .58]"):
+        with pytest.raises(AssertionError):
+            check_output("a .5\n…\nAUC .50 [.40, .60]\n", other)
+
+
+def shown_default(param):
+    """Return an option's default as the table shows it."""
+    return "required" if param.required else "" if param.default is None else str(param.default)
+
+
+def options_of(line):
+    return [word.partition("=")[0] for word in line.split() if word.startswith("--")]
+
+
+def test_the_guides_name_options_of_the_command():
+    known = typer.main.get_command(app).commands
+    lines = [
+        line.partition("persistcal ")[2].partition("  #")[0]
+        for page in GUIDES
+        for line in (ROOT / page).read_text(encoding="utf-8").splitlines()
+        if re.match(r"(\$ |`)?persistcal [a-z]", line)
+    ]
+    assert lines
+    for line in lines:
+        name, *_ = line.split()
+        options = {option for p in known[name.strip("`")].params for option in p.opts}
+        assert {*options_of(line.replace("`", " "))} <= {*options, "--help"}, line
+
+
+@pytest.mark.parametrize("page", [page for page in GUIDES if blocks(page, "python")])
+def test_python_of_the_guide_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plt, "show", lambda: None)
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    names = {}
+    for code in blocks(page, "python"):
+        if ">>> " not in code:
+            exec(code, names)
+            continue
+        example = doctest.DocTestParser().get_doctest(code, names, page, page, 0)
+        report = io.StringIO()
+        result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(
+            example, out=report.write, clear_globs=False
+        )
+        assert not result.failed, report.getvalue()
+        names = example.globs
+
+
+def test_the_guide_has_a_row_for_each_option():
+    rows = re.findall(r"^\| (`--.*?) \| (.*?) \| ?(.*?) ?\|", API, flags=re.MULTILINE)
+    documented = {
+        (option, command, default.strip("` "))
+        for options, used_by, default in rows
+        for option in re.findall(r"--[a-z-]+", options)
+        for command in used_by.split(", ")
+    }
+    expected = {
+        (option, name, shown_default(param))
+        for name, command in typer.main.get_command(app).commands.items()
+        for param in command.params
+        for option in [*param.opts, *param.secondary_opts]
+        if option.startswith("--")
+    }
+    assert documented == expected
