@@ -14,7 +14,13 @@ import typer
 from persistcal.command.app import app, main
 
 ROOT = Path(__file__).parents[2]
-GUIDES = [f"docs/{name}.md" for name in ("api", "your-data")]
+GUIDES = [
+    f"docs/{name}.md"
+    for name in (
+        "api",
+        "your-data",
+    )
+]
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 BRACKETS = re.compile(r"\[[^]a-zA-Z]*\]")  # an interval, such as [.042, .343]

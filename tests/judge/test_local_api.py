@@ -1,6 +1,6 @@
 """Answers of SmolLM2 behind the server of vLLM or llama.cpp, and of the same weights here.
 
-Run by ``make test-api`` and ``make test-llama``, as docs/api-models.md says to do it.
+Run by ``make test-api`` and ``make test-llama``, as docs/judge.md says to do it.
 """
 
 import pytest

@@ -1,14 +1,21 @@
 """The documentation says what there is."""
 
 import ast
+import copy
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 from programs import python
+from snakemake.cli import get_argument_parser
+from snakemake.utils import update_config
 
 import persistcal
 from persistcal.models.prompts import few_shot_prefix, question_suffix
+from study.config_files import over_defaults
+from study.schema import load_schema
 from tools import config_readme, docs_data, docs_numbers, docs_site, plain_english
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +28,8 @@ def test_the_reference_of_the_config_is_that_of_the_schema():
     assert not re.findall(r"^\| `[^|]*\|[^|]*\|[^|]*\| +\|$", text, flags=re.MULTILINE)
 
 
+VALIDATOR = jsonschema.Draft202012Validator(load_schema())
+FLAGS = ("-c1", "-c2")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "config" / "README.md"]
 
 
@@ -89,6 +98,38 @@ def test_links_of_the_documentation_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page}: {target}"
 
 
+def code_blocks(kind):
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for code in re.findall(rf"^```{kind}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+            yield page, code
+
+
+def test_configs_of_the_documentation_have_known_keys():
+    shown = [(page, code) for page, code in code_blocks("yaml") if "executor:" not in code]
+    assert len(shown) > 15
+    defaults = over_defaults({}, ROOT)
+    for page, code in shown:
+        config = copy.deepcopy(defaults)
+        update_config(config, yaml.safe_load(code))
+        errors = [error.message for error in VALIDATOR.iter_errors(config)]
+        # A guide can show some keys of an entry that lacks others.
+        errors = [error for error in errors if "is a required property" not in error]
+        assert not errors, f"{page}: {errors}\n{code}"
+
+
+def test_options_and_configs_of_snakemake_that_the_documentation_names_are_there():
+    known = get_argument_parser()._option_string_actions
+    shown = " ".join(code.replace("\\\n", " ") for _, code in code_blocks("sh"))
+    lines = re.findall(r"\bsnakemake (-[^\n#]*|[\w/.]+ -[^\n#]*)", shown)
+    inline = [re.findall(r"`snakemake ([^`…]*)", p.read_text(encoding="utf-8")) for p in PAGES]
+    for line in [*lines, *(line for found in inline for line in found)]:
+        words = [word.partition("=")[0] for word in line.split()]
+        assert {word for word in words if re.match("--?[a-z]", word)} <= {*known, *FLAGS}, line
+        files = [word for word in words if re.match(r"(config|profiles)/", word)]
+        assert all((ROOT / file).exists() for file in files), line
+
+
 def test_the_site_of_the_documentation_is_built_with_all_its_links(tmp_path):
     docs_site.main(tmp_path / "pages")
     words = ["-m", "mkdocs", "build", "-q", "-d", tmp_path / "site"]
@@ -133,7 +174,7 @@ def test_promises_name_tests_that_there_are(page):
 
 
 def test_questions_are_asked_as_documented():
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "your-models.md").read_text(encoding="utf-8")
     cities = {"Lyon": "France", "Porto": "Portugal"}
     examples = [(f"Which country is {name} in?", of) for name, of in cities.items()]
     shown = few_shot_prefix(examples) + question_suffix("Which country is Quito in?")

@@ -1,25 +1,35 @@
-"""The examples of docs/extending.md, run as they stand there."""
+"""The study of docs/your-models.md and docs/your-estimator.md, run as it is shown."""
 
 import re
 
 import pandas as pd
 import pytest
+import yaml
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT, planned, snakemake
 
 from persistcal.store import artifacts
 
 
+def first_block(page, kind, start):
+    """Return the first code block of a kind in a page that begins with `start`."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    blocks = re.findall(rf"^```{kind}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return next(code for code in blocks if code.startswith(start))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The documented files, and checkpoints with random weights."""
     folder = tmp_path_factory.mktemp("extending")
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```(\w+)\n(.*?)```", text, flags=re.DOTALL)
-    model, verifier = (code for kind, code in blocks if kind == "yaml")
-    questions, _ = (code for kind, code in blocks if kind == "json")
-    [estimator] = [code for kind, code in blocks if kind == "python"]
-    (folder / "mine.yaml").write_text(model)
+    model = first_block("your-models.md", "yaml", "# mine.yaml")
+    questions = first_block("formats.md", "json", "{")
+    estimator = first_block("your-estimator.md", "python", "# estimators/brevity.py")
+    brevity = first_block("your-estimator.md", "yaml", "# brevity.yaml")
+    verifier = first_block("your-estimator.md", "yaml", "verifiers:")
+    study = yaml.safe_load(model) | {"estimators": yaml.safe_load(brevity)["estimators"]}
+    study["study"] |= yaml.safe_load(brevity)["study"]
+    (folder / "mine.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     (folder / "critic.yaml").write_text(verifier)
     (folder / "critic.txt").write_text("{question} {answer} Correct:")
     (folder / "quiz.jsonl").write_text(questions)
