@@ -76,7 +76,7 @@ Times are of the processor and ratios were measured in one run; another program 
 changes times more than ratios. The floor is what must be multiplied, at the rate of one large
 product: how many times as long it took is how far there is to go. Both ways' results were
 compared, and differ by as much as the table says. What the paper's study takes in all is in
-[docs/cluster.md](../docs/cluster.md), and what was tried in [docs/log.md](../docs/log.md).
+[docs/cluster.md](../docs/cluster.md), and what was tried in [log.md](log.md).
 
 ## Against other ways
 

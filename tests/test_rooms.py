@@ -151,8 +151,16 @@ def test_a_column_without_a_meaning_is_refused():
     with pytest.raises(
         KeyError, match=r"'width' of table 'rooms' has no meaning.*make outputs"
     ):
-        outputs_page.lines_of(table, {"door": "a door"})
-    lines = outputs_page.lines_of(
-        table, {"door": "a door", "width": "in m", "rooms.door": "its number"}
-    )
-    assert lines[-3:-1] == ["| `door` | text, key | its number |", "| `width` | real | in m |"]
+        outputs_page.rows_of(table, {"door": "a door"})
+
+
+def test_columns_with_one_meaning_in_several_tables_are_explained_once():
+    rooms = Table.of("rooms", "build", "door! width?:real")
+    halls = Table.of("halls", "build or extend", "door! width?:real", about="house")
+    meanings = {"door": "a door", "halls.door": "a gate", "width": "in m", "house": "a house"}
+    shared = outputs_page.shared_rows([rooms, halls], meanings)
+    assert shared == [("width", "real", "in m")]
+    heading, _, source, columns, *own = outputs_page.lines_of(halls, meanings, shared)
+    assert (heading, source) == ("## `halls`", "From `build` or `extend`. Metadata: `house`.")
+    assert columns == "Columns: **`door`**, `width`?."
+    assert own[-3:] == ["| `house` | text | a house |", "| `door` | text | a gate |", ""]

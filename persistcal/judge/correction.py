@@ -15,7 +15,7 @@ and go with a confidence; an audit without an error gives the judge's numbers.
 An interval is about both samples, the questions and those audited: the variance is that of each
 question's influence on the number. As an audit without an error is not a judge without one, a
 quarter of an error of each kind is added to those seen, of an average influence, and two of
-them for the degrees of freedom. `docs/reading-the-results.md` has how often such intervals hold
+them for the degrees of freedom. `docs/validation.md` has how often such intervals hold
 the truth.
 
 References

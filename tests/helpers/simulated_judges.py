@@ -1,6 +1,6 @@
 """Worlds with a known truth, a judge of known error, and a person who audits some answers.
 
-`python tests/helpers/simulated_judges.py` prints the table of `docs/reading-the-results.md`.
+`PYTHONPATH=. python tests/helpers/simulated_judges.py` prints the table of docs/validation.md.
 """
 
 import sys
@@ -41,8 +41,8 @@ WORLDS = {
     "swayed by confidence": JudgeWorld(0.08, 0.08, swayed=0.8),
     "no estimator follows": JudgeWorld(0.06, 0.06, skill=0.0),
     "half audited": JudgeWorld(0.08, 0.08, n=1000, audit=(160, 170, 170)),
-    "as by default (50, 25, 25)": JudgeWorld(0.05, 0.05, audit=(50, 25, 25)),
-    "hardly ever wrong": JudgeWorld(0.01, 0.01),
+    "5 %, sheet of 50, 25 and 25": JudgeWorld(0.05, 0.05, audit=(50, 25, 25)),
+    "wrong about 1 %": JudgeWorld(0.01, 0.01),
 }
 
 

@@ -98,7 +98,7 @@ def test_any_number_of_processes_trains_the_same_adapters(study):
 
 
 def test_forty_steps_in_several_processes_train_the_same_adapter(study):
-    """Rounding that differs grows with the steps; docs/reliability.md says how far."""
+    """Rounding that differs grows with the steps; benchmarks/log.md shows how far."""
     how = {"seeds": SEEDS[:1], "epochs": 10}
     for to, n_ranks in ((study / "long", 1), (study / "long2", 2)):
         assert train_in_forks(n_ranks, study, to, **how) == [0] * n_ranks

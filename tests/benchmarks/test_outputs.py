@@ -1,0 +1,125 @@
+"""docs/validation.md has the numbers of the simulations in benchmarks/outputs."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+
+
+def read(name):
+    return pd.read_csv(ROOT / "benchmarks" / "outputs" / f"{name}.csv", float_precision="high")
+
+
+def short(value, digits=3):
+    """Print a number as the page does, such as .947, −.002 or 1.000."""
+    return re.sub(r"^(−?)0\.", r"\1.", f"{value:.{digits}f}".replace("-", "−"))
+
+
+def span(low, high, digits=3):
+    return "–" if pd.isna(low) else f"{short(low, digits)}–{short(high, digits)}"
+
+
+def share(value):
+    return "–" if pd.isna(value) else f"{value:.1f}"
+
+
+def few_changed():
+    for row in read("few_changed_exact").itertuples():
+        yield row.lost, span(row.lowest, row.highest)
+    for key, rows in read("few_changed").groupby(["metric", "lost"]):
+        yield *key, *map(span, rows["lowest"], rows["highest"])
+    for lost, rows in read("shared_pairs").groupby("lost"):
+        yield lost, *map(span, rows["lowest"], rows["highest"])
+
+
+def several_estimators():
+    for n, rows in read("several_estimators").groupby("estimators"):
+        columns = (rows[name] for name in ("simultaneous", "marks", "holm"))
+        yield n, *(f"{column.min():.1f}–{column.max():.1f}" for column in columns)
+
+
+def checkpoints():
+    found = read("checkpoints").groupby(["confidence", "tested"])["found"]
+    for row, values in found:
+        yield *row, *map(share, values)
+
+
+def controls():
+    for row in read("controls").itertuples():
+        yield (
+            row.questions,
+            f"{row.flipped} and {row.flipped_by_control}",
+            share(row.excludes_0),
+        )
+
+
+def smooth_ece():
+    for name, *values in read("smooth_ece").itertuples(index=False):
+        yield name, *map(short, values[:3]), *(f"{value:.0f}" for value in values[3:])
+
+
+def audits():
+    for name, rows in read("audits").groupby("judge"):
+        width = rows.loc[rows["number"] == "Δ₀ᵇ", "mean_width"].item()
+        yield name, f"{rows['coverage'].min()}–{rows['coverage'].max()}", short(width, 2)
+
+
+def precision():
+    for model, steps, *values in read("precision").itertuples(index=False):
+        yield f"{model}, {steps}", *(short(v, 4 if v < 0.001 else 3) for v in values)
+
+
+SECTIONS = [
+    few_changed,
+    several_estimators,
+    checkpoints,
+    controls,
+    smooth_ece,
+    audits,
+    precision,
+]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_tables_have_the_simulated_numbers(section):
+    rows = ["| " + " | ".join(map(str, row)) + " |" for row in section()]
+    assert len(rows) > 2
+    assert not [row for row in rows if row not in PAGE.splitlines()]
+
+
+def test_concepts_have_the_width_of_an_audits_interval():
+    widths = read("audits").query("number == 'Δ₀ᵇ'").set_index("judge")["mean_width"]
+    small, large = widths["5 %, sheet of 50, 25 and 25"], widths["wrong about 5 %"]
+    text = " ".join((ROOT / "docs" / "concepts.md").read_text(encoding="utf-8").split())
+    assert f"is {short(small, 2)} wide, with 400 it is {short(large, 2)}" in text
+
+
+def test_every_table_of_numbers_is_compared():
+    expected = {"| " + " | ".join(map(str, row)) + " |" for part in SECTIONS for row in part()}
+    printed = {row for row in PAGE.splitlines() if re.match(r"\|.*\d[^a-z]* \|$", row)}
+    assert printed == expected
+
+
+def test_sentences_have_the_simulated_numbers():
+    failing = read("failing_seeds").set_index("n_seeds")["seeds"]
+    spread = read("seeds").query("ratio == 3")[["questions", "seeds"]].agg(["min", "max"]) * 100
+    differences = read("smooth_ece_differences")["contains_truth"]
+    verdicts, fixed = read("verdicts"), read("checkpoints")["found_with_fixed_accuracy"]
+    text = " ".join(PAGE.split())
+    for sentence in (
+        f"Brier scores differ in up to {fixed.max()} %",
+        f"contain the truth in {differences.min()} to {differences.max()} %",
+        f"misses its target in at most {read('thresholds')['misses'].max()} % of",
+        f"A verdict “kept” is wrong in at most {verdicts['wrong_kept'].max()} %, "
+        f"“broken” in at most {verdicts['wrong_broken'].max()} %",
+        f"few labels is wrong in at most {read('few_labels')['wrong'].max()} %",
+        "questions contain the truth in {:.0f} to {:.0f} % of".format(*spread["questions"]),
+        "seeds and questions in {:.0f} to {:.0f} %".format(*spread["seeds"]),
+        f"in {100 * failing[3]:.0f} % of studies with three seeds, in {100 * failing[5]:.0f} % "
+        f"with five and in {100 * failing[10]:.0f} % with ten",
+    ):
+        assert sentence in text, sentence
