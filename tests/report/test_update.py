@@ -91,6 +91,12 @@ def test_changes_are_counted_on_the_questions_that_both_answered():
     assert adjusted.endswith("p = .900, adjusted by Holm's method).")
 
 
+def test_a_listed_pair_without_changes_is_not_the_update():
+    right, confidence = ({**of, "c": of["a"]} for of in (RIGHT, CONFIDENCE))
+    part = part_of(right, confidence, pairs=[("a", "b"), ("a", "c")])
+    assert choose_update(part, LABELS).later_name == "Version 2"
+
+
 def test_accuracy_rises_or_falls_if_mcnemars_test_shows_it():
     # 10 of 10 changed questions are gained: p = 2 / 1024
     right = {"a": [0] * 10 + [1] * 10, "b": [1] * 20}

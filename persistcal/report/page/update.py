@@ -37,14 +37,15 @@ def choose_update(part: Part, labels: Mapping[str, str]) -> Update | None:
     """Return the first and the last checkpoint, or None if no pair is compared.
 
     If a study lists its pairs, return the first listed checkpoint and the last checkpoint in a
-    pair with it.
+    pair with it. Pairs without changed questions are skipped if others are left.
     """
     if not part.pairs:
         return None
     names, earlier = part.answers.checkpoints, part.pairs[0].earlier
     later = len(names) - 1
     if not isinstance(part.subject.pairs, str):
-        later = max(pair.later for pair in part.pairs if pair.earlier == earlier)
+        pairs = [pair for pair in part.pairs if pair.earlier == earlier]
+        later = max(pair.later for pair in [p for p in pairs if len(p.questions)] or pairs)
     return Update(earlier, later, labels[names[earlier]], labels[names[later]])
 
 
