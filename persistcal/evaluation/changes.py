@@ -81,26 +81,26 @@ def metrics_of_changes(
         for change, listed in changes.items()
         if (pairs := _pairs_in(model, checkpoints[model], listed))
     }
-    how = _How(named, order, min_direction, n_replicates, seed)
+    settings = _How(named, order, min_direction, n_replicates, seed)
     tables = []
     for kind, pairs in kinds.items():
         control = _control(kind, controls.get(kind.change, ""), kinds)
-        of_control = kinds[control] if control else []
-        drawn, sets, answers = how.draw(pairs, beside=of_control)
-        found = _of_changes(intervals(drawn))
-        size = sum(len(each.questions) for each in sets)
-        gained = int(sum(each.improvement.sum() for each in sets))
+        control_pairs = kinds[control] if control else []
+        drawn, sets, answers = settings.draw(pairs, beside=control_pairs)
+        rows = _of_changes(intervals(drawn))
+        size = sum(len(contrast.questions) for contrast in sets)
+        gained = int(sum(contrast.improvement.sum() for contrast in sets))
         counts = {"questions": size, "improvement": gained, "regression": size - gained}
-        found = found.merge(_in_lost_answers(answers, sets), how="left")
+        rows = rows.merge(_in_lost_answers(answers, sets), how="left")
         above = pd.DataFrame(columns=[*MEMBER, "metric", *ABOVE])
         if control:
-            other, others, _ = how.draw(of_control, beside=pairs)
-            if all(min(_flips(pair)) >= min_direction for pair in (*sets, *others)):
-                above = _above(drawn, other)
-        found = found.merge(above.astype(dict.fromkeys(ABOVE, float)), how="left")
-        about = {**kind._asdict(), "control": control.change if control else ""}
-        about["control_model"] = control.model if control else ""
-        tables.append(found.assign(**about, n_pairs=len(sets), **counts))
+            control_drawn, control_sets, _ = settings.draw(control_pairs, beside=pairs)
+            if all(min(_flips(pair)) >= min_direction for pair in (*sets, *control_sets)):
+                above = _above(drawn, control_drawn)
+        rows = rows.merge(above.astype(dict.fromkeys(ABOVE, float)), how="left")
+        labels = {**kind._asdict(), "control": control.change if control else ""}
+        labels["control_model"] = control.model if control else ""
+        tables.append(rows.assign(**labels, n_pairs=len(sets), **counts))
     kept = CHANGES.but("dataset")
     return pd.concat(tables)[kept] if tables else empty(CHANGES)[kept]
 
@@ -144,15 +144,17 @@ def _pairs_in(
 ) -> list[tuple[str, str]]:
     """Return the pairs that a model has, with the model in the checkpoints' names."""
     names = [f"{model}{SEP}{name}" for name in checkpoints]
-    return [(names[one], names[other]) for one, other in choose_pairs(pairs, checkpoints)]
+    return [
+        (names[earlier], names[later]) for earlier, later in choose_pairs(pairs, checkpoints)
+    ]
 
 
 def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
-    having = [other for other in kinds if other.change == name]
-    same_model = [other for other in having if other.model == kind.model]
-    chosen = same_model or having
+    candidates = [candidate for candidate in kinds if candidate.change == name]
+    same_model = [candidate for candidate in candidates if candidate.model == kind.model]
+    chosen = same_model or candidates
     if name and len(chosen) != 1:
-        models = ", ".join(other.model for other in having) or "no model"
+        models = ", ".join(candidate.model for candidate in candidates) or "no model"
         log.warning(
             "%s of %s is not compared with its control %s, which is in %s; add its pair of "
             "checkpoints to the model.",
@@ -194,10 +196,12 @@ def _in_lost_answers(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> pd.D
     """Return each estimator's mean confidence in what is lost, before and after."""
     lost = [(pair, pair.questions[~pair.improvement]) for pair in sets]
     rows = []
-    for member, of_seeds in answers.estimators.items():
-        before = [seed[pair.earlier, which] for seed in of_seeds for pair, which in lost]
-        after = [seed[pair.later, which] for seed in of_seeds for pair, which in lost]
-        rows.append((*member, *(_mean(np.concatenate(end)) for end in (before, after))))
+    for member, by_seed in answers.estimators.items():
+        earlier = [
+            seed[pair.earlier, positions] for seed in by_seed for pair, positions in lost
+        ]
+        later = [seed[pair.later, positions] for seed in by_seed for pair, positions in lost]
+        rows.append((*member, *(_mean(np.concatenate(end)) for end in (earlier, later))))
     return pd.DataFrame(rows, columns=[*MEMBER, "lost_before", "lost_after"])
 
 

@@ -114,8 +114,10 @@ def condition_by_cross_fit(
     """
     conditioned = np.full((2, len(earlier)), 0.5)
     for fold in np.unique(folds):
-        ours = folds == fold
-        conditioned[:, ours] = np.stack(_fit(earlier, later, improvement, ~ours))[:, ours]
+        in_fold = folds == fold
+        conditioned[:, in_fold] = np.stack(_fit(earlier, later, improvement, ~in_fold))[
+            :, in_fold
+        ]
     return Conditioned(*conditioned)
 
 

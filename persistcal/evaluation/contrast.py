@@ -33,9 +33,9 @@ class ContrastSet(NamedTuple):
         """Whether some questions were gained and some were lost."""
         return bool(self.improvement.any() and not self.improvement.all())
 
-    def only(self, these: NDArray[np.bool_]) -> "ContrastSet":
+    def only(self, mask: NDArray[np.bool_]) -> "ContrastSet":
         """Return the part of the set with these of its questions."""
-        questions, improvement = self.questions[these], self.improvement[these]
+        questions, improvement = self.questions[mask], self.improvement[mask]
         return self._replace(questions=questions, improvement=improvement)
 
 
@@ -119,8 +119,8 @@ def arrange_answers(
     """
     columns = [table.set_index("question_id")["correct"] for table in answers.values()]
     together = pd.concat(columns, axis=1, keys=list(answers)).sort_index()
-    known = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
-    return known, together.index.to_numpy(object)
+    labels = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
+    return labels, together.index.to_numpy(object)
 
 
 def describe_sets(sets: Sequence[ContrastSet], checkpoints: Sequence[str]) -> pd.DataFrame:

@@ -90,9 +90,9 @@ def balanced_replicates(
     extent = np.abs(values).max(axis=1, keepdims=True)
     total = 0.0
     for rows, (favourable, contrary) in ((improvement, pseudo[:2]), (~improvement, pseudo[2:])):
-        n, own = np.count_nonzero(rows), weights[rows]
-        mean = values[:, rows] @ own + extent * (favourable - contrary)
-        mean /= own.sum(axis=0) + favourable + contrary
+        n, row_weights = np.count_nonzero(rows), weights[rows]
+        mean = values[:, rows] @ row_weights + extent * (favourable - contrary)
+        mean /= row_weights.sum(axis=0) + favourable + contrary
         centre = values[:, rows].sum(axis=1, keepdims=True) / (n + 2 * PSEUDO)
         total = total + np.clip(centre + np.sqrt((n + 2) / n) * (mean - centre), -1, 1)
     return np.asarray(total) / 2

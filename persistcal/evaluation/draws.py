@@ -71,21 +71,21 @@ def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int
     """
     dtype = np.min_scalar_type(n_questions)
     counts = np.empty((n_questions, len(replicates)), np.uint8)
-    before = np.empty((len(replicates), reach), dtype)
-    after = np.empty((len(replicates), reach), dtype)
+    lower = np.empty((len(replicates), reach), dtype)
+    upper = np.empty((len(replicates), reach), dtype)
     # rows are replicates until a block is full: writing columns one by one is slow
     block = np.empty((min(64, len(replicates)), n_questions), np.uint8)
     for start in range(0, len(replicates), len(block)):
-        some = replicates[start : start + len(block)]
-        for row, replicate in enumerate(some):
+        chunk = replicates[start : start + len(block)]
+        for row, replicate in enumerate(chunk):
             sequence = _generator(seed, replicate).integers(
                 n_questions, size=n_questions + reach
             )
             block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
-            before[start + row] = sequence[n_questions - reach : n_questions][::-1]
-            after[start + row] = sequence[n_questions:]
-        counts[:, start : start + len(some)] = block[: len(some)].T
-    return Sequences(seed, replicates, counts, before, after)
+            lower[start + row] = sequence[n_questions - reach : n_questions][::-1]
+            upper[start + row] = sequence[n_questions:]
+        counts[:, start : start + len(chunk)] = block[: len(chunk)].T
+    return Sequences(seed, replicates, counts, lower, upper)
 
 
 def take(part: Component, sequences: Sequences) -> Counts:

@@ -153,8 +153,10 @@ def metrics_under(
 def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
     """Return which contrast sets define a metric: some need gained and lost questions."""
     needed = 2 if MEASURES[metric].both_directions else 1
-    there = [(0 < part.n_first) + (part.n_first < len(part.questions)) for part in contrast]
-    return [number for number, classes in enumerate(there) if classes >= needed]
+    n_directions = [
+        (0 < part.n_first) + (part.n_first < len(part.questions)) for part in contrast
+    ]
+    return [number for number, classes in enumerate(n_directions) if classes >= needed]
 
 
 def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
@@ -210,7 +212,7 @@ def evaluate(
     kept = [pair for pair in sets if pair.kept]
     data = prepare(answers, kept, conditionings)
     values = metrics_under(once, data)
-    said = {
+    columns = {
         (scope, metric): f"{len(defining(metric, data.contrast))} of {len(kept)}"
         for _, scope, metric in values
         if scope == "contrast"
@@ -218,9 +220,9 @@ def evaluate(
     key = ["train_dataset", "estimator", "conditioning", "scope", "metric", "pairs"]
     per_seed = pd.DataFrame(
         [
-            (*series, *name, said.get(name[1:], ""), of[number, 0])
+            (*series, *name, columns.get(name[1:], ""), values_of_run[number, 0])
             for number, series in enumerate(answers.confidence)
-            for name, of in values.items()
+            for name, values_of_run in values.items()
         ],
         columns=["train_dataset", "estimator", "seed", *key[2:], "value"],
     )
@@ -240,9 +242,9 @@ def warn_of_undefined(
     """Log a warning for each reason why metrics are going to be NaN."""
     labels = answers.correct[answers.correct != ABSENT]
     if len(np.unique(labels)) == 1:
-        where = np.argwhere(answers.correct != ABSENT)[:3]
+        missing = np.argwhere(answers.correct != ABSENT)[:3]
         first = ", ".join(
-            f"{answers.questions[q]} at {answers.checkpoints[k]}" for k, q in where
+            f"{answers.questions[q]} at {answers.checkpoints[k]}" for k, q in missing
         )
         log.warning(
             "All %d answers are %s (first: %s): the full-set AUC is undefined and NaN.",

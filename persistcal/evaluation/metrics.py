@@ -120,8 +120,8 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     sums = np.empty((len(rows), columns.shape[1]))
     width = int(np.clip(CHUNK // max(1, len(columns)), 8, 64))
     for start in range(0, columns.shape[1], width):
-        some = slice(start, start + width)
-        sums[:, some] = rows @ columns[:, some].astype(float)
+        chunk = slice(start, start + width)
+        sums[:, chunk] = rows @ columns[:, chunk].astype(float)
     total = sums[-1]
     undefined = np.full((len(rows) - 1, len(total)), np.nan)
     mean = np.divide(sums[:-1], total, out=undefined, where=total > 0)
@@ -334,7 +334,7 @@ def compute(
         }
         if not means:
             continue
-        rows = np.array([of(run) for of in means.values() for run in runs])
+        rows = np.array([term(run) for term in means.values() for run in runs])
         mean = (
             balanced_gap(rows, cast(OnContrastSet, runs[0]).improvement, weights=weights)
             if balanced

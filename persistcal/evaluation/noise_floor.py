@@ -99,8 +99,8 @@ def checkpoint_calibration(
     of_mean = compare_with_floor(
         abs(confidence - accuracy), np.abs(np.concatenate(means) - confidence)
     )
-    found = compare_with_floor(value, np.concatenate(drawn))
-    return CheckpointCalibration(value, *found, confidence, accuracy, of_mean.p_calibrated)
+    tested = compare_with_floor(value, np.concatenate(drawn))
+    return CheckpointCalibration(value, *tested, confidence, accuracy, of_mean.p_calibrated)
 
 
 def noise_floors(
@@ -139,10 +139,10 @@ def noise_floors(
     rows = []
     for key in blocks[0]:
         drawn = np.concatenate([block[key] for block in blocks], axis=1)
-        for member, own in answers.rows.items():
-            value = float(observed[key][own, 0].mean())
-            found = compare_with_floor(value, drawn[own].mean(axis=0))
-            rows.append((*member, *key, *found))
+        for member, series in answers.rows.items():
+            value = float(observed[key][series, 0].mean())
+            tested = compare_with_floor(value, drawn[series].mean(axis=0))
+            rows.append((*member, *key, *tested))
     columns = ["train_dataset", "estimator", "conditioning", "scope", "metric", *FLOOR]
     return pd.DataFrame(rows, columns=columns)
 

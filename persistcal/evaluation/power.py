@@ -135,8 +135,8 @@ def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
     error = delta0_error(flips, n, agreement)
     # d = m √(error² − d² s / 4), where s is 1 / gained + 1 / lost
     of_difference = error**2 / (4 * (1 - agreement))
-    found = float(multiple() * error / np.sqrt(1 + multiple() ** 2 * of_difference))
-    return found if found <= 2 * (1 - agreement) else float("nan")
+    difference = float(multiple() * error / np.sqrt(1 + multiple() ** 2 * of_difference))
+    return difference if difference <= 2 * (1 - agreement) else float("nan")
 
 
 def delta0_questions(flips: Flips, difference: float, agreement: float) -> int | None:

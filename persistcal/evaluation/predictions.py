@@ -44,19 +44,23 @@ def spelling_error(predictions: pd.DataFrame) -> str:
     }
     if len(set(states.values())) < 2:
         return ""
-    known: dict[str, dict[str, list[str]]] = {}  # states by spelling, of each question
+    spellings: dict[str, dict[str, list[str]]] = {}  # states by spelling, of each question
     for (model, checkpoint), ids in states.items():
         for name in sorted(ids):
-            at = known.setdefault(fold(name), {}).setdefault(name, [])
-            at.append(f"{checkpoint} of {model}")
-    differing = [at for at in known.values() if len(set(map(tuple, at.values()))) > 1]
-    if not (clash := [at for at in differing if len(at) > 1]):
+            occurrences = spellings.setdefault(fold(name), {}).setdefault(name, [])
+            occurrences.append(f"{checkpoint} of {model}")
+    differing = [
+        occurrences
+        for occurrences in spellings.values()
+        if len(set(map(tuple, occurrences.values()))) > 1
+    ]
+    if not (clash := [occurrences for occurrences in differing if len(occurrences) > 1]):
         return ""
-    shared, every = frozenset.intersection(*states.values()), frozenset.union(*states.values())
+    shared, union = frozenset.intersection(*states.values()), frozenset.union(*states.values())
     first = "; ".join(f"{name!r} at {at[0]}" for name, at in clash[0].items())
     return (
         f"the ids of {len(clash):,} questions differ in spelling ({first}), so that "
-        f"{len(shared):,} of {len(every):,} ids are shared by all checkpoints and models; "
+        f"{len(shared):,} of {len(union):,} ids are shared by all checkpoints and models; "
         "write the id of a question in one way"
     )
 
@@ -70,14 +74,15 @@ def partly_shared(questions: Mapping[str, Collection[str]]) -> str:
     ''
     """
     sets = [set(names) for names in questions.values()]
-    shared, every = set.intersection(*sets), set.union(*sets)
-    if len(shared) == len(every):
+    shared, union = set.intersection(*sets), set.union(*sets)
+    if len(shared) == len(union):
         return ""
     sizes = ", ".join(
-        f"{name} {len(there):,}" for name, there in zip(questions, sets, strict=True)
+        f"{name} {len(question_ids):,}"
+        for name, question_ids in zip(questions, sets, strict=True)
     )
     return (
-        f"only {len(shared):,} of {len(every):,} questions are at every checkpoint ({sizes}): "
+        f"only {len(shared):,} of {len(union):,} questions are at every checkpoint ({sizes}): "
         "a contrast set holds those that both of its checkpoints have"
     )
 
@@ -90,12 +95,12 @@ def shared_by_models(questions: Mapping[str, Collection[str]]) -> Iterator[str]:
     >>> list(shared_by_models({"A": ["1", "2"], "B": ["2", "3", "4"]}))
     ['A and B share 1 of 4 questions and are compared on these']
     """
-    for (model, ids), (other, others) in combinations(questions.items(), 2):
-        shared, every = set(ids) & set(others), set(ids) | set(others)
-        if len(shared) < len(every):
+    for (model, ids), (other_model, other_ids) in combinations(questions.items(), 2):
+        shared, union = set(ids) & set(other_ids), set(ids) | set(other_ids)
+        if len(shared) < len(union):
             yield (
-                f"{model} and {other} share {len(shared):,} of {len(every):,} questions and "
-                "are compared on these"
+                f"{model} and {other_model} share {len(shared):,} of {len(union):,} questions "
+                "and are compared on these"
             )
 
 
@@ -180,16 +185,19 @@ class AnswerArrays(NamedTuple):
     def estimators(self) -> dict[tuple[str, str], list[NDArray[np.float64]]]:
         """The confidences of each (train_dataset, estimator), one array per seed."""
         runs = list(self.confidence.values())
-        return {member: [runs[number] for number in own] for member, own in self.rows.items()}
+        return {
+            member: [runs[number] for number in numbers]
+            for member, numbers in self.rows.items()
+        }
 
 
-def _refuse(rows: pd.DataFrame, what: str, remedy: str) -> PredictionsError:
+def _refuse(rows: pd.DataFrame, problem: str, remedy: str) -> PredictionsError:
     columns = ["checkpoint", "question_id", "estimator", "seed", "confidence", "correct"]
     first = "; ".join(
         f"row {index}: " + ", ".join(f"{name} {row[name]}" for name in columns)
         for index, row in rows.head(3).iterrows()
     )
-    return PredictionsError(f"{what} in {len(rows)} row(s) ({first}): {remedy}.")
+    return PredictionsError(f"{problem} in {len(rows)} row(s) ({first}): {remedy}.")
 
 
 def _numbers(column: pd.Series) -> pd.Series:
@@ -203,9 +211,9 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
     """Return the predictions with numbers as such."""
     given = predictions
 
-    def refuse_where(wrong: pd.Series, what: str, remedy: str) -> None:
+    def refuse_where(wrong: pd.Series, problem: str, remedy: str) -> None:
         if wrong.any():
-            raise _refuse(given[wrong], what, remedy)
+            raise _refuse(given[wrong], problem, remedy)
 
     if predictions.empty:
         raise PredictionsError("There are no predictions: give at least one row.")
@@ -260,23 +268,23 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArra
 
     present = ~np.isnan(confidence)
     for series, has in zip(runs, present, strict=True):
-        if not (some := has.any(axis=1)).all():
+        if not (answered := has.any(axis=1)).all():
             raise PredictionsError(
                 f"Estimator {series.estimator!r} (trained on {series.train_dataset}, seed "
                 f"{series.seed}) has no prediction at checkpoint "
-                f"{checkpoints[int(some.argmin())]!r}: every estimator needs all of "
+                f"{checkpoints[int(answered.argmin())]!r}: every estimator needs all of "
                 f"{', '.join(checkpoints)}."
             )
     if (lacking := present != (correct != ABSENT)).any():
-        where = np.argwhere(lacking)
+        positions = np.argwhere(lacking)
         first = "; ".join(
             f"{runs[r].estimator} (trained on {runs[r].train_dataset}, seed {runs[r].seed}) "
             f"lacks question {questions[q]} at checkpoint {checkpoints[k]}"
-            for r, k, q in where[:3]
+            for r, k, q in positions[:3]
         )
         raise PredictionsError(
-            f"The estimators are on different questions in {len(where)} place(s) ({first}): "
-            "give all of them the same questions of a checkpoint."
+            f"The estimators are on different questions in {len(positions)} place(s) "
+            f"({first}): give all of them the same questions of a checkpoint."
         )
     if (clash := correct[time, question] != labels).any():
         raise _refuse(

@@ -69,18 +69,18 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
     """
     first, second = np.asarray(earlier, bool), np.asarray(later, bool)
     n = len(first)
-    both, neither = int((first & second).sum()), int((~first & ~second).sum())
+    n_both, n_neither = int((first & second).sum()), int((~first & ~second).sum())
     lost, gained = int((first & ~second).sum()), int((~first & second).sum())
-    p1, p2 = (both + lost) / n, (both + gained) / n
+    p1, p2 = (n_both + lost) / n, (n_both + gained) / n
     # correlation of the two, with Newcombe's correction for continuity where it is positive
-    product = both * neither - lost * gained
+    product = n_both * n_neither - lost * gained
     agreement = max(product - n / 2, 0) if product > 0 else product
-    spread = (both + lost) * (gained + neither) * (both + gained) * (lost + neither)
+    spread = (n_both + lost) * (gained + n_neither) * (n_both + gained) * (lost + n_neither)
     phi = agreement / np.sqrt(spread) if spread else 0.0
     (low1, high1), (low2, high2) = wilson(p1, n), wilson(p2, n)
 
-    def reach(one: float, other: float) -> float:
-        return float(np.sqrt(max(0.0, one**2 - 2 * phi * one * other + other**2)))
+    def reach(share: float, bound: float) -> float:
+        return float(np.sqrt(max(0.0, share**2 - 2 * phi * share * bound + bound**2)))
 
     changed = lost + gained
     return StateDifference(

@@ -52,7 +52,9 @@ MEMORY = 500_000_000  # bytes that the replicates of a block may take,
 LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
 KEY = ["conditioning", "scope", "metric"]
 # Metrics with claims from draws that ignore which answers are correct
-FREE = [n for n, one in MEASURES.items() if one.has_interval and not one.both_directions]
+FREE = [
+    n for n, measure in MEASURES.items() if measure.has_interval and not measure.both_directions
+]
 VALUES = [
     "value",
     "replicates",
@@ -237,12 +239,12 @@ def _directions(
         columns = slice(block.start, block.stop)
         weights = question_weights(len(answers.questions), asked, block, seed=seed)
         for number, part in parts.items():
-            own = weights[np.searchsorted(asked, part.questions)]
+            part_weights = weights[np.searchsorted(asked, part.questions)]
             for conditioning, by_pair in data.on_contrast.items():
-                for row, some in enumerate(answers.rows.values()):
-                    runs = [by_pair[number][i] for i in some]
+                for row, numbers in enumerate(answers.rows.values()):
+                    runs = [by_pair[number][i] for i in numbers]
                     for metric, values in replicate_run(
-                        runs, part, own, [one[:, columns] for one in pseudo[row]]
+                        runs, part, part_weights, [counts[:, columns] for counts in pseudo[row]]
                     ):
                         mean = values.mean(axis=0) / len(parts)
                         claims[conditioning, "contrast", metric][row, columns] += mean
@@ -261,19 +263,19 @@ def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: 
 
 def mean_over_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
     """Average rows, one per series, over the series of each estimator."""
-    return np.array([of_runs[some].mean(axis=0) for some in answers.rows.values()])
+    return np.array([of_runs[numbers].mean(axis=0) for numbers in answers.rows.values()])
 
 
 def _between_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
     """Return the variance of rows, one per series, over the series of each estimator."""
-    several = (of_runs[some] for some in answers.rows.values())
+    several = (of_runs[numbers] for numbers in answers.rows.values())
     return np.array([o.var(axis=0, ddof=1) if len(o) > 1 else 0 * o[0] for o in several])
 
 
 def _by_seed(of_runs: NDArray[np.float64], answers: AnswerArrays) -> list[dict[int, float]]:
     """Return of each estimator its values by seed, from a value per series."""
     seeds, values = [series.seed for series in answers.confidence], of_runs.tolist()
-    return [{seeds[i]: values[i] for i in some} for some in answers.rows.values()]
+    return [{seeds[i]: values[i] for i in numbers} for numbers in answers.rows.values()]
 
 
 class UnpairedError(ValueError):
@@ -307,8 +309,8 @@ def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
             seeds = [*by_seed], [*by_seed.values()], replicates.noise[key][i]
             claims = replicates.claims[key][i] if key in replicates.claims else []
             counts = replicates.fewest.get(key, (None, None))
-            about = (claims, *counts, drawn, *seeds, replicates.n_effective[key])
-            rows.append((*estimator, *key, value, columns[i], *about))
+            fields = (claims, *counts, drawn, *seeds, replicates.n_effective[key])
+            rows.append((*estimator, *key, value, columns[i], *fields))
     return pd.DataFrame(rows, columns=["train_dataset", "estimator", *KEY, *VALUES])
 
 
@@ -337,18 +339,18 @@ def from_table(table: pd.DataFrame) -> Replicates:
     fewest: dict[Any, tuple[int, int]] = {}
     n_effective: dict[Any, float] = {}
     for key, rows in table.groupby(KEY, sort=False):
-        of = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
-        observed[key] = of["value"].to_numpy()
-        replicated[key] = np.stack(of["replicates"].to_list())
-        both = zip(of["seeds"], of["by_seed"], strict=True)
-        by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in both]
-        noise[key] = of["noise"].to_numpy()
+        by_estimator = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
+        observed[key] = by_estimator["value"].to_numpy()
+        replicated[key] = np.stack(by_estimator["replicates"].to_list())
+        pairs = zip(by_estimator["seeds"], by_estimator["by_seed"], strict=True)
+        by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in pairs]
+        noise[key] = by_estimator["noise"].to_numpy()
         if MEASURES[rows["metric"].iloc[0]].has_interval:
-            claims[key] = np.stack(of["claims"].to_list())
+            claims[key] = np.stack(by_estimator["claims"].to_list())
         if MEASURES[rows["metric"].iloc[0]].both_directions:
-            counts = of[["improvement", "regression"]].iloc[0]
+            counts = by_estimator[["improvement", "regression"]].iloc[0]
             if counts.notna().all():
                 fewest[key] = int(counts["improvement"]), int(counts["regression"])
-        n_effective[key] = float(of["n_effective"].iloc[0])
+        n_effective[key] = float(by_estimator["n_effective"].iloc[0])
     made = (estimators, observed, replicated, by_seed, noise, n_effective, claims, fewest)
     return Replicates(*made)

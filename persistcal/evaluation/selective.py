@@ -127,12 +127,12 @@ def selective_metrics(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> 
     """
     answers = arrange(predictions, checkpoints)
     rows = [
-        (checkpoint, *series, metric, function(stated[there], correct[there] == 1))
+        (checkpoint, *series, metric, function(stated[answered], correct[answered] == 1))
         for series, confidence in answers.confidence.items()
         for checkpoint, stated, correct in zip(
             checkpoints, confidence, answers.correct, strict=True
         )
-        for there in [correct != ABSENT]
+        for answered in [correct != ABSENT]
         for metric, function in METRICS.items()
     ]
     return pd.DataFrame(rows, columns=SELECTIVE.but("model", "dataset"))

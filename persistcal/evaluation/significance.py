@@ -104,7 +104,7 @@ def recipe_interval(
         return RecipeInterval(0, float(low), float(high), two_sided_p(replicates))
     runs = [np.array(list(side.values())) for side in trained]
     if len(trained) == 2 and trained[0].keys() == trained[1].keys():
-        runs = [np.array([one - trained[1][seed] for seed, one in trained[0].items()])]
+        runs = [np.array([values - trained[1][seed] for seed, values in trained[0].items()])]
     parts = np.array([run.var(ddof=1) / len(run) for run in runs])
     freedom = np.array([len(run) - 1 for run in runs])
     of_noise = noise / min(map(len, runs))
@@ -213,7 +213,7 @@ def compare_blocks(
                 )
                 continue
             best = int(np.nanargmax(data))
-            others = [i for i in range(len(names)) if i != best]
+            challengers = [i for i in range(len(names)) if i != best]
             sides = [
                 {number: sign * value for number, value in replicates.by_seed[key][i].items()}
                 for i in index
@@ -227,7 +227,7 @@ def compare_blocks(
                     [sides[best], sides[i]],
                     max(noise[best], noise[i]),
                 )
-                for i in others
+                for i in challengers
             ]
             adjusted = holm([test["p_value"] for test in tests])
             together = compare_estimators(replicates, index, key)
@@ -250,7 +250,7 @@ def compare_blocks(
                     if is_tested[best, i]
                     else None,
                 }
-                for i, test, p in zip(others, tests, adjusted, strict=True)
+                for i, test, p in zip(challengers, tests, adjusted, strict=True)
             ]
     return pd.DataFrame(rows, columns=SIGNIFICANCE.but("model", "dataset"))
 
@@ -259,12 +259,12 @@ def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) 
     matches = [e for e in estimators if name in (e, e[1])]
     if len(matches) == 1:
         return matches[0]
-    known = ", ".join(
+    listed = ", ".join(
         f"{estimator} (trained on {dataset})" for dataset, estimator in estimators
     )
     problem = "is not in the predictions" if not matches else "has several training datasets"
     raise PredictionsError(
-        f"Estimator {name} of block {block!r} {problem}, which hold: {known}."
+        f"Estimator {name} of block {block!r} {problem}, which hold: {listed}."
     )
 
 

@@ -82,7 +82,7 @@ def compare_estimators(replicates: Replicates, index: Sequence[int], key: Key) -
     sign = -1 if MEASURES[key[2]].lower_is_better else 1
     resampled = replicates.replicated[key][index]
     # the replicates for claims can differ for estimators that agree on every question
-    same = [np.abs(resampled - one).max(axis=1) <= TINY for one in resampled]
+    same = [np.abs(resampled - values).max(axis=1) <= TINY for values in resampled]
     return compare_all(
         sign * replicates.observed[key][index],
         sign * replicates.for_claims(key)[index],

@@ -97,7 +97,7 @@ def _distinct(
     if FEW * len(first) >= len(confidence):
         return confidence, residual, weights
     dtype = np.uint32 if weights.dtype == np.uint8 else float
-    summed = [some.sum(axis=0, dtype=dtype) for some in np.split(weights[order], first[1:])]
+    summed = [group.sum(axis=0, dtype=dtype) for group in np.split(weights[order], first[1:])]
     return confidence[order[first]], residual[order[first]], np.array(summed)
 
 
@@ -126,16 +126,16 @@ class Weighted(NamedTuple):
         values = np.empty(len(columns))
         n_mesh = _n_mesh(k)
         for n in np.unique(n_mesh):
-            some = np.flatnonzero(n_mesh == n)
-            if k[some[0]] < COARSEST:  # narrow bandwidths have a mesh each
-                values[some] = self._on_fine_grid(int(k[some[0]]), columns[some])
+            members = np.flatnonzero(n_mesh == n)
+            if k[members[0]] < COARSEST:  # narrow bandwidths have a mesh each
+                values[members] = self._on_fine_grid(int(k[members[0]]), columns[members])
                 continue
-            row, where = k[some] - COARSEST, columns[some]
-            smoothed = dct(self.spectrum[where] * _factors()[row], type=1)
+            row, column = k[members] - COARSEST, columns[members]
+            smoothed = dct(self.spectrum[column] * _factors()[row], type=1)
             left, share = split(np.linspace(0, 1, n), GRID)
             read = smoothed[:, left] * (1 - share) + smoothed[:, left + 1] * share
-            density = np.einsum("ij,ij->i", self.masses[where], _density_shares()[row])
-            values[some] = np.abs(read).mean(axis=1) / (density + DENSITY_FLOOR)
+            density = np.einsum("ij,ij->i", self.masses[column], _density_shares()[row])
+            values[members] = np.abs(read).mean(axis=1) / (density + DENSITY_FLOOR)
         return values
 
     def _on_fine_grid(self, k: int, columns: Integers) -> Array:
@@ -227,7 +227,7 @@ def _smoothing(k: int) -> sparse.csr_matrix:
     return smoothing_at(mesh(k), k)
 
 
-def smoothing_at(at: Array, k: int) -> sparse.csr_matrix:
+def smoothing_at(bandwidth: Array, k: int) -> sparse.csr_matrix:
     """Return smoothing by k/1024, read at some points of [0, 1]: (points, grid points).
 
     The grid is mirrored once at 0 and once at 1.
@@ -235,7 +235,7 @@ def smoothing_at(at: Array, k: int) -> sparse.csr_matrix:
     n_points = n_grid_points(k)
     shape = _kernel(k, n_points)
     centre = (n_points - 1) // 2
-    left, share = split(at, n_points)
+    left, share = split(bandwidth, n_points)
     reach = min(centre, 9 * k * n_points // N_BANDWIDTHS)  # beyond 9 sigma it is below 1e-17
     offset = np.arange(-reach, reach + 3)
     padded = np.concatenate([[0.0], shape, np.zeros(3)])
@@ -243,9 +243,9 @@ def smoothing_at(at: Array, k: int) -> sparse.csr_matrix:
     values = np.outer(1 - share, at_left) + np.outer(share, at_right)
     point = np.abs(left[:, None] + offset)
     point = np.where(point < n_points, point, 2 * (n_points - 1) - point)
-    row = np.broadcast_to(np.arange(len(at))[:, None], point.shape)
+    row = np.broadcast_to(np.arange(len(bandwidth))[:, None], point.shape)
     return sparse.csr_matrix(
-        (values.ravel(), (row.ravel(), point.ravel())), shape=(len(at), n_points)
+        (values.ravel(), (row.ravel(), point.ravel())), shape=(len(bandwidth), n_points)
     )
 
 

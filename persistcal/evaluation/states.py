@@ -113,16 +113,16 @@ def resample_states(
                     for i, of_run in zip(has[row], of_runs, strict=True):
                         values[name, i][row, columns] = of_run
     made = {("", "", ACCURACY, ""): Resampled(accuracy[:, 0], accuracy[:, 1:])}
-    for member, own in answers.rows.items():
+    for member, rows_of_series in answers.rows.items():
         for name in names("full"):
-            everywhere = [i for i in own if all(i in present for present in has)]
+            everywhere = [i for i in rows_of_series if all(i in present for present in has)]
             by_seed = {str(series[i].seed): values[name, i] for i in everywhere}
             by_seed[MEAN] = np.empty(shape)
             for row, present in enumerate(has):
-                runs_there = [values[name, i][row] for i in own if i in present]
+                runs_there = [values[name, i][row] for i in rows_of_series if i in present]
                 by_seed[MEAN][row] = np.mean(runs_there, axis=0)
-            for number, one in by_seed.items():
-                made[(*member, name, number)] = Resampled(one[:, 0], one[:, 1:])
+            for number, seed_values in by_seed.items():
+                made[(*member, name, number)] = Resampled(seed_values[:, 0], seed_values[:, 1:])
     return made
 
 
@@ -152,27 +152,27 @@ def compare_checkpoints(
     along = [State(k, by_all) for k in range(n)] if n > 2 and by_all else []
     if n > 2 and not by_all:
         log.warning("No question was answered at every checkpoint, so there is no trend.")
-    states = list(dict.fromkeys([state for _, both in compared for state in both] + along))
+    states = list(dict.fromkeys([state for _, named in compared for state in named] + along))
     resampled = resample_states(answers, states, n_replicates=n_replicates, seed=seed)
     differences, slopes = [], []
-    for pair, both in compared:
-        first, second = map(states.index, both)
+    for pair, named in compared:
+        first, second = map(states.index, named)
         right = answers.correct[np.ix_(pair, questions[pair])] == 1
         place = [answers.checkpoints[k] for k in pair]
         for kind, (observed, replicated) in resampled.items():
             if kind[2] == ACCURACY:
-                found = compare_accuracies(*right)
+                test = compare_accuracies(*right)
             else:
                 drawn = _for_claims(kind, replicated[second] - replicated[first])
-                found = compare_replicates(observed[first], observed[second], drawn)
-            differences.append((*place, *kind, *found))
+                test = compare_replicates(observed[first], observed[second], drawn)
+            differences.append((*place, *kind, *test))
     if along:
         centred = np.arange(n) - (n - 1) / 2
         slope, rows = centred / (centred**2).sum(), [states.index(state) for state in along]
         for kind, (observed, replicated) in resampled.items():
             drawn = _for_claims(kind, slope @ replicated[rows])
-            found = compare_replicates(0.0, slope @ observed[rows], drawn)
-            slopes.append((*kind, n, *found[2:]))
+            test = compare_replicates(0.0, slope @ observed[rows], drawn)
+            slopes.append((*kind, n, *test[2:]))
     return pd.DataFrame(differences, columns=STATES), pd.DataFrame(slopes, columns=TRENDS)
 
 
@@ -182,16 +182,16 @@ def _for_claims(kind: Kind, drawn: Array) -> Array:
     return drawn if measure is None or measure.has_interval else np.full_like(drawn, np.nan)
 
 
-def join(one: AnswerArrays, other: AnswerArrays) -> AnswerArrays:
+def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
     """Put the last checkpoints of two models side by side, as if they were of one.
 
     The questions that both know are kept, and the estimators that both have; the confidence is
     NaN for a seed that a model lacks.
     """
-    questions, *places = np.intersect1d(one.questions, other.questions, return_indices=True)
-    sides = list(zip((one, other), places, strict=True))
+    questions, *places = np.intersect1d(first.questions, second.questions, return_indices=True)
+    sides = list(zip((first, second), places, strict=True))
     return AnswerArrays(
-        (one.checkpoints[-1], other.checkpoints[-1]),
+        (first.checkpoints[-1], second.checkpoints[-1]),
         questions,
         np.stack([side.correct[-1, place] for side, place in sides]),
         {
@@ -203,8 +203,8 @@ def join(one: AnswerArrays, other: AnswerArrays) -> AnswerArrays:
                     for side, place in sides
                 ]
             )
-            for series in sorted({*one.confidence, *other.confidence})
-            if series[:2] in one.rows and series[:2] in other.rows
+            for series in sorted({*first.confidence, *second.confidence})
+            if series[:2] in first.rows and series[:2] in second.rows
         },
     )
 
@@ -223,28 +223,30 @@ def compare_states(
     Estimators that were trained on another dataset say so in their name. Of two models the last
     checkpoints are compared. Holm's method adjusts for the pairs of a model, or of models.
     """
-    how = {"n_replicates": n_replicates, "seed": seed}
+    settings = {"n_replicates": n_replicates, "seed": seed}
     answers = {model: arrange(rows, checkpoints[model]) for model, rows in predictions.items()}
     compared, along = [], []
-    for model, own in answers.items():
-        chosen = choose_pairs(pairs, own.checkpoints)
-        table, slopes = compare_checkpoints(own, chosen, **how)
+    for model, arrays in answers.items():
+        chosen = choose_pairs(pairs, arrays.checkpoints)
+        table, slopes = compare_checkpoints(arrays, chosen, **settings)
         compared.append(table.assign(model=model, other_model=""))
         along.append(slopes.assign(model=model))
-    answered = {m: one.questions[one.correct[-1] != ABSENT] for m, one in answers.items()}
+    answered = {
+        m: arrays.questions[arrays.correct[-1] != ABSENT] for m, arrays in answers.items()
+    }
     for sentence in shared_by_models(answered):
         log.warning("%s: the last checkpoints of %s", dataset, sentence)
-    for model, other in combinations(answers, 2):
-        both = join(answers[model], answers[other])
-        table, _ = compare_checkpoints(both, [(0, 1)], **how)
-        compared.append(table.assign(model=model, other_model=other))
+    for model, other_model in combinations(answers, 2):
+        joined = join(answers[model], answers[other_model])
+        table, _ = compare_checkpoints(joined, [(0, 1)], **settings)
+        compared.append(table.assign(model=model, other_model=other_model))
     states, trends = (
-        _named(pd.concat([one for one in some if len(one)] or some[:1]), dataset)
-        for some in (compared, along)
+        _named(pd.concat([rows for rows in tables if len(rows)] or tables[:1]), dataset)
+        for tables in (compared, along)
     )
     family = ["estimator", "metric", "seed", states["other_model"] == ""]
-    within = np.where(states["other_model"] == "", states["model"], "")
-    by_family = states.groupby([*family, within], sort=False)["p_value"]
+    own_model = np.where(states["other_model"] == "", states["model"], "")
+    by_family = states.groupby([*family, own_model], sort=False)["p_value"]
     adjusted = by_family.transform(lambda p: holm(p.to_list())).astype(float)
     return states.assign(p_holm=adjusted), trends
 

@@ -63,16 +63,28 @@ def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
     """
     rows = []
     sizes = sorted({int(size) for size in pairs["size"] if size})
-    ours = min((size for size in sizes if size >= chosen), default=None)
+    size_limit = min((size for size in sizes if size >= chosen), default=None)
     for least in sizes:
         large = pairs[pairs["size"] >= least]
-        for series, of in large.groupby(["train_dataset", "estimator", "metric"], sort=False):
-            defined = of["value"].dropna()
-            kept = ", ".join(f"{a}–{b}" for a, b in of[["earlier", "later"]].to_numpy())
-            said = f"{len(defined)} of {len(of)}"
-            counts = of[["improvement", "regression"]].sum()
+        for series, series_rows in large.groupby(
+            ["train_dataset", "estimator", "metric"], sort=False
+        ):
+            defined = series_rows["value"].dropna()
+            kept = ", ".join(
+                f"{a}–{b}" for a, b in series_rows[["earlier", "later"]].to_numpy()
+            )
+            share = f"{len(defined)} of {len(series_rows)}"
+            counts = series_rows[["improvement", "regression"]].sum()
             rows.append(
-                (*series, least, *map(int, counts), kept, said, defined.mean(), least == ours)
+                (
+                    *series,
+                    least,
+                    *map(int, counts),
+                    kept,
+                    share,
+                    defined.mean(),
+                    least == size_limit,
+                )
             )
     return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))
 
@@ -84,9 +96,11 @@ def margins(clusters: pd.DataFrame) -> pd.Series:
     """
     if clusters.empty:  # of a release that lacks them
         return pd.Series(dtype=float)
-    of = clusters.set_index(["question_id", "cluster"])["probability"].unstack("cluster")
-    second = of[1].fillna(0.0) if 1 in of else 0.0
-    return of[0] - second
+    probability = clusters.set_index(["question_id", "cluster"])["probability"].unstack(
+        "cluster"
+    )
+    second = probability[1].fillna(0.0) if 1 in probability else 0.0
+    return probability[0] - second
 
 
 def thirds(margin: NDArray[np.float64]) -> tuple[Levels, dict[int, str]]:
@@ -142,18 +156,18 @@ def metrics_of_subsets(
     answers = arrange(predictions, checkpoints)
     chosen = choose_pairs(pairs, checkpoints)
     sets = contrast_sets(answers.correct, min_contrast=min_contrast, pairs=chosen)
-    kept, there = [pair for pair in sets if pair.kept], answers.correct != ABSENT
-    everything = np.zeros(there.shape, int)
-    parts = [("all", everything, {0: "all"})]
+    kept, answered = [pair for pair in sets if pair.kept], answers.correct != ABSENT
+    zeros = np.zeros(answered.shape, int)
+    parts = [("all", zeros, {0: "all"})]
     if all(len(margin[c]) for c in checkpoints):
-        known = _margins_of(answers, checkpoints, margin)
-        parts.append(("margin", *thirds(np.where(there, known, np.nan))))
-    for by, groups in by_question.items():
+        margins = _margins_of(answers, checkpoints, margin)
+        parts.append(("margin", *thirds(np.where(answered, margins, np.nan))))
+    for group_name, groups in by_question.items():
         codes, called = pd.factorize(pd.Series(answers.questions).map(groups), sort=True)
-        parts.append((by, everything + codes, dict(enumerate(called))))
+        parts.append((group_name, zeros + codes, dict(enumerate(called))))
     rows = [
-        (by, called[level], *row)
-        for by, levels, called in parts
+        (name, called[level], *row)
+        for name, levels, called in parts
         for level in called
         for row in _of_level(answers, kept, levels, level)
     ]
@@ -161,16 +175,16 @@ def metrics_of_subsets(
         [_without(pair, answers, checkpoints, alike) for pair in kept] if alike else kept
     )
     if any(part is not pair for part, pair in zip(differing, kept, strict=True)):
-        of_all = _of_level(answers, differing, everything, 0)
+        of_all = _of_level(answers, differing, zeros, 0)
         rows += [("answers", "that differ", *row) for row in of_all]
     for baseline, moves in _moves(answers, checkpoints, kept, rated):
         for move, name in MOVES.items():
             within = [
-                pair.only(of == move)
-                for pair, of in zip(kept, moves, strict=True)
-                if (of == move).any()
+                pair.only(pair_groups == move)
+                for pair, pair_groups in zip(kept, moves, strict=True)
+                if (pair_groups == move).any()
             ]
-            of_all = _of_level(answers, within, everything, 0)
+            of_all = _of_level(answers, within, zeros, 0)
             rows += [(baseline, name, *row) for row in of_all if row[SCOPE] == "contrast"]
     return pd.DataFrame(rows, columns=SUBSETS.schema.names)
 
@@ -185,8 +199,8 @@ def _moves(
     if rated is None:
         return
     for name in rated.columns.drop(["checkpoint", "question_id"]):
-        known = rated.pivot(index="checkpoint", columns="question_id", values=name)
-        table = known.reindex(index=list(checkpoints), columns=answers.questions).to_numpy()
+        wide = rated.pivot(index="checkpoint", columns="question_id", values=name)
+        table = wide.reindex(index=list(checkpoints), columns=answers.questions).to_numpy()
         changes = [
             np.sign(table[pair.later] - table[pair.earlier])[pair.questions] for pair in kept
         ]
@@ -196,14 +210,14 @@ def _moves(
 def _margins_of(
     answers: AnswerArrays, checkpoints: Sequence[str], margin: Mapping[str, pd.Series]
 ) -> NDArray[np.float64]:
-    known = np.array([margin[c].reindex(answers.questions) for c in checkpoints], float)
-    if (lacking := (answers.correct != ABSENT) & np.isnan(known)).any():
+    margins = np.array([margin[c].reindex(answers.questions) for c in checkpoints], float)
+    if (lacking := (answers.correct != ABSENT) & np.isnan(margins)).any():
         k, q = np.argwhere(lacking)[0]
         raise PredictionsError(
             f"{checkpoints[k]} answered question {answers.questions[q]!r}, but no candidate of "
             "its is there; make clusters and predictions of the same answers."
         )
-    return known
+    return margins
 
 
 def _without(
@@ -215,8 +229,8 @@ def _without(
     """Return a contrast set without the questions that its checkpoints answer alike."""
     left_out = alike(checkpoints[pair.earlier], checkpoints[pair.later])
     names = np.asarray(answers.questions)[pair.questions]
-    ours = ~np.isin(names, list(left_out or ()))
-    return pair if ours.all() else pair.only(ours)
+    kept_series = ~np.isin(names, list(left_out or ()))
+    return pair if kept_series.all() else pair.only(kept_series)
 
 
 def _of_level(
@@ -228,14 +242,20 @@ def _of_level(
         return []
     lower = [np.minimum(levels[pair.earlier], levels[pair.later]) for pair in kept]
     within = [
-        pair.only(ours)
-        for pair, of in zip(kept, lower, strict=True)
-        for ours in [of[pair.questions] == level]
-        if ours.any()
+        pair.only(members)
+        for pair, levels_of_pair in zip(kept, lower, strict=True)
+        for members in [levels_of_pair[pair.questions] == level]
+        if members.any()
     ]
-    both = sum(
-        int(((answers.correct[[pair.earlier, pair.later]] != ABSENT).all(axis=0) & here).sum())
-        for pair, here in zip(kept, [of == level for of in lower], strict=True)
+    total = sum(
+        int(
+            (
+                (answers.correct[[pair.earlier, pair.later]] != ABSENT).all(axis=0) & members
+            ).sum()
+        )
+        for pair, members in zip(
+            kept, [pair_groups == level for pair_groups in lower], strict=True
+        )
     )
     n_contrast = sum(len(pair.questions) for pair in within)
     gained = int(sum(pair.improvement.sum() for pair in within))
@@ -245,18 +265,19 @@ def _of_level(
         n_contrast,
         gained,
         n_contrast - gained,
-        n_contrast / both if both else np.nan,
+        n_contrast / total if total else np.nan,
     )
-    some = (correct != ABSENT).any(axis=1)  # SmoothECE is a mean over checkpoints
-    alone = answers._replace(
-        correct=correct[some], confidence={s: c[some] for s, c in answers.confidence.items()}
+    answered = (correct != ABSENT).any(axis=1)  # SmoothECE is a mean over checkpoints
+    subset = answers._replace(
+        correct=correct[answered],
+        confidence={s: c[answered] for s, c in answers.confidence.items()},
     )
-    values = metrics_under(once, prepare(alone, [], ["odds"]))
+    values = metrics_under(once, prepare(subset, [], ["odds"]))
     whole = metrics_under(once, prepare(answers, within, ["odds"]))
     rows: list[tuple] = []
-    for scope, found in (("contrast", whole), ("full", values)):
+    for scope, table in (("contrast", whole), ("full", values)):
         for metric in names(scope):
-            of_estimators = mean_over_seeds(found["odds", scope, metric], answers)[:, 0]
+            of_estimators = mean_over_seeds(table["odds", scope, metric], answers)[:, 0]
             for member, value in zip(answers.estimators, of_estimators, strict=True):
                 rows.append((*counts, *member, scope, metric, value))
     return rows

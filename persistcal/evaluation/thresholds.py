@@ -401,21 +401,21 @@ def _check_pair(
     bootstrap: tuple[int, int],
 ) -> ThresholdTables:
     """Check the thresholds of all estimators and seeds on one pair of checkpoints."""
-    both = answers.correct[list(pair)]
-    shared = np.flatnonzero((both != ABSENT).all(axis=0))
-    first, second = both[:, shared] == 1
+    labels = answers.correct[list(pair)]
+    shared = np.flatnonzero((labels != ABSENT).all(axis=0))
+    first, second = labels[:, shared] == 1
     ends = {"earlier": answers.checkpoints[pair[0]], "later": answers.checkpoints[pair[1]]}
     thresholds, cells, regressions = [], [], []
     for series, confidence in answers.confidence.items() if len(shared) else ():
         key = {**ends, **series._asdict(), "target": precision}
-        before, after = confidence[list(pair)][:, shared]
-        selected = select_threshold(before, first, precision=precision, delta=delta)
+        earlier, later = confidence[list(pair)][:, shared]
+        selected = select_threshold(earlier, first, precision=precision, delta=delta)
         row = {**key, "delta": delta, "n_questions": len(shared), "verdict": ""}
-        best = least_abstention(before, first, precision=precision)
+        best = least_abstention(earlier, first, precision=precision)
         row["least_abstention"] = 1 - best.coverage if best else np.nan
         if selected:
-            masks = before >= selected.threshold, after >= selected.threshold
-            row |= _compare_at(selected, (before, after), (first, second), precision)
+            masks = earlier >= selected.threshold, later >= selected.threshold
+            row |= _compare_at(selected, (earlier, later), (first, second), precision)
             change = precision_difference(
                 *masks, first, second, n_replicates=bootstrap[0], seed=bootstrap[1]
             )
@@ -429,8 +429,8 @@ def _check_pair(
                 {
                     **key,
                     "question_id": answers.questions[shared[q]],
-                    "earlier_confidence": before[q],
-                    "later_confidence": after[q],
+                    "earlier_confidence": earlier[q],
+                    "later_confidence": later[q],
                 }
                 for q in regressed
             ]
@@ -477,8 +477,8 @@ def add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFram
     texts = answers.set_index(key)["answer"]
     for end in ("earlier", "later"):
         places = regressions[["model", "dataset", end, "question_id"]].set_axis(key, axis=1)
-        found = texts.reindex(pd.MultiIndex.from_frame(places)).to_numpy()
-        regressions = regressions.assign(**{f"{end}_answer": found})
+        matched = texts.reindex(pd.MultiIndex.from_frame(places)).to_numpy()
+        regressions = regressions.assign(**{f"{end}_answer": matched})
     return regressions
 
 
