@@ -27,7 +27,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from benchmarks.results import Result, show
 from persistcal.evaluation import significance
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.draws import draw_sequences, take
+from persistcal.evaluation.draws import count_draws, draw_sequences
 from persistcal.evaluation.evaluate import Key, metrics_under, prepare
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.replicates import replicate_metrics
@@ -134,7 +134,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
     sequences = draw_sequences(size.n_questions, range(1), seed=0, reach=size.n_questions)
     full, contrast = (
         [
-            np.repeat(np.arange(len(part.questions)), take(part, sequences)[:, 0])
+            np.repeat(np.arange(len(part.questions)), count_draws(part, sequences)[:, 0])
             for part in parts
         ]
         for parts in (data.full, data.contrast)
@@ -176,7 +176,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
         for name, value in found.items():
             metrics.setdefault(("odds", *name), []).append(float(value))
     taken = time.process_time() - start
-    ours = metrics_under(partial(take, sequences=sequences), data)
+    ours = metrics_under(partial(count_draws, sequences=sequences), data)
     return taken, max(float(np.abs(ours[key][:, 0] - of).max()) for key, of in metrics.items())
 
 

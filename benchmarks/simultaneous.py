@@ -28,7 +28,7 @@ from persistcal.evaluation.directions import (
     pseudo_weights,
     question_weights,
 )
-from persistcal.evaluation.draws import Component, component, draw_sequences, reach, take
+from persistcal.evaluation.draws import Component, component, count_draws, draw_sequences, reach
 from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
 from persistcal.evaluation.replicates import effective_questions
 from persistcal.evaluation.significance import holm
@@ -114,7 +114,7 @@ def counts_of(part: Component, n: int, n_replicates: int, seed: int) -> PairedCo
     """Return bootstrap counts of the questions in their own order."""
     sequences = draw_sequences(n, range(n_replicates), seed=seed, reach=reach([part], n))
     counts = np.empty((n, n_replicates), np.uint8)
-    counts[part.questions] = take(part, sequences)
+    counts[part.questions] = count_draws(part, sequences)
     return PairedCounts(counts, sequences.counts)
 
 

@@ -65,11 +65,11 @@ def metrics_of_changes(
     DataFrame
         Columns of the table CHANGES but for the dataset. Contrast sets count whatever their
         size; if all of a kind are empty, its metrics are NaN. `lost_before` and `lost_after`
-        are mean confidences in the answers to the questions that are lost, of the earlier
-        checkpoint, which are right, and of the later one. `above_control` is the value minus
-        the control's; its interval uses the same replicates of questions and the same seeds.
-        It is NaN if a pair of either kind has fewer than `min_direction` gained or lost
-        questions.
+        are mean confidences in the answers to lost questions: the earlier checkpoint's answers,
+        which are right, and the later checkpoint's. `above_control` is the value minus the
+        value of the control; its interval uses the same replicates of questions and the same
+        seeds. `above_control` is NaN if a pair of the change or of its control has fewer than
+        `min_direction` gained or lost questions.
     """
     named = predictions.assign(
         checkpoint=predictions["model"] + SEP + predictions["checkpoint"]
@@ -86,7 +86,7 @@ def metrics_of_changes(
     for kind, pairs in kinds.items():
         control = _control(kind, controls.get(kind.change, ""), kinds)
         control_pairs = kinds[control] if control else []
-        drawn, sets, answers = settings.draw(pairs, beside=control_pairs)
+        drawn, sets, answers = settings.draw(pairs, also_answered=control_pairs)
         rows = _of_changes(intervals(drawn))
         size = sum(len(contrast.questions) for contrast in sets)
         gained = int(sum(contrast.improvement.sum() for contrast in sets))
@@ -94,7 +94,7 @@ def metrics_of_changes(
         rows = rows.merge(_in_lost_answers(answers, sets), how="left")
         above = pd.DataFrame(columns=[*MEMBER, "metric", *ABOVE])
         if control:
-            control_drawn, control_sets, _ = settings.draw(control_pairs, beside=pairs)
+            control_drawn, control_sets, _ = settings.draw(control_pairs, also_answered=pairs)
             if all(min(_flips(pair)) >= min_direction for pair in (*sets, *control_sets)):
                 above = _above(drawn, control_drawn)
         rows = rows.merge(above.astype(dict.fromkeys(ABOVE, float)), how="left")
@@ -115,13 +115,13 @@ class _How(NamedTuple):
     seed: int
 
     def draw(
-        self, pairs: Sequence[Sequence[str]], *, beside: Sequence[Sequence[str]]
+        self, pairs: Sequence[Sequence[str]], *, also_answered: Sequence[Sequence[str]]
     ) -> tuple[Replicates, list[ContrastSet], AnswerArrays]:
-        """Return replicates of `pairs`, over the questions that `beside` answered too.
+        """Return replicates of `pairs`, over the questions that `also_answered` answered, too.
 
         Replicates are paired if their questions are the same.
         """
-        needed = {end for pair in (*pairs, *beside) for end in pair}
+        needed = {end for pair in (*pairs, *also_answered) for end in pair}
         ends = [name for name in self.order if name in needed]
         rows = self.predictions[self.predictions["checkpoint"].isin(ends)]
         drawn = replicate_metrics(
@@ -176,7 +176,7 @@ def _flips(pair: ContrastSet) -> tuple[int, int]:
 
 
 def _above(drawn: Replicates, control: Replicates) -> pd.DataFrame:
-    """Return the metrics of a change minus the metrics of its control, with intervals."""
+    """Return the change's metrics minus the control's metrics, with intervals."""
     rows = []
     for metric in OF_CHANGES:
         key = "odds", "contrast", metric
@@ -193,7 +193,7 @@ def _above(drawn: Replicates, control: Replicates) -> pd.DataFrame:
 
 
 def _in_lost_answers(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> pd.DataFrame:
-    """Return each estimator's mean confidence in what is lost, before and after."""
+    """Return each estimator's mean confidence on lost questions, before and after."""
     lost = [(pair, pair.questions[~pair.improvement]) for pair in sets]
     rows = []
     for member, by_seed in answers.estimators.items():

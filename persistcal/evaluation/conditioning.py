@@ -14,7 +14,7 @@ CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked oth
 N_FOLDS = 5
 CLAMP = 1e-6
 N_KNOTS = 30
-APART = 1e-7  # of knots: between closer ones the fit would make an opinion of the noise there
+APART = 1e-7  # smallest distance between knots; closer knots would fit noise
 
 
 class Conditioned(NamedTuple):
@@ -33,16 +33,16 @@ def condition(
 ) -> Conditioned:
     """Condition confidences on the contrast set, by odds or by a fitted score.
 
-    What would be tied but for rounding is tied, see `persistcal.evaluation.predictions`.
+    Values that differ only by rounding are tied, see `persistcal.evaluation.predictions`.
 
     Parameters
     ----------
     earlier, later : ndarray of shape (n_questions,)
         Confidences in [0, 1] of the two checkpoints in their answers.
     improvement : bool ndarray of shape (n_questions,)
-        Whether the later answer is the correct one; read by what is fitted alone.
+        Whether the later answer is the correct one; only the fits use it.
     folds : int ndarray of shape (n_questions,), optional
-        Of "cross_fitted", see `question_folds`.
+        Folds for "cross_fitted", see `question_folds`.
     """
     if conditioning == "odds":
         conditioned = condition_by_odds(earlier, later)
@@ -88,14 +88,14 @@ def condition_by_fit(
 
     `h` is non-decreasing, antisymmetric about 0.5 and piecewise linear, with
     knots at 0.5 and at the k/31 quantiles (k = 1…30) of max(p, 1 − p) over the
-    2 N confidences; knots closer than 1e-7 are one, and the last slope goes on
-    to 1. It minimises the negative log-likelihood, which is convex, over the
+    2 N confidences; knots closer than 1e-7 are merged, and the last slope
+    continues to 1. It minimises the negative log-likelihood, which is convex, over the
     increments between knots.
 
     Notes
     -----
-    The fit sees the labels that the result is evaluated on: take what follows
-    as generous. Where the labels are separable the likelihood has no maximum and the
+    The fit uses the labels on which the result is evaluated, so the metrics are
+    optimistic. If the labels are separable, the likelihood has no maximum and the
     optimiser stops at a large finite `h`.
     """
     return _fit(earlier, later, improvement, np.ones(len(earlier), bool))
@@ -109,8 +109,8 @@ def condition_by_cross_fit(
 ) -> Conditioned:
     """Condition each fold of questions by the fit to the questions of the others.
 
-    So no label decides about its own question, which is what `condition_by_fit` lets happen.
-    What there is no other question to learn from is even, as is what the fit has no opinion of.
+    No label influences its own question; with `condition_by_fit` it does. A question gets
+    equal confidences if no other fold has questions or the fit does not separate the answers.
     """
     conditioned = np.full((2, len(earlier)), 0.5)
     for fold in np.unique(folds):
@@ -124,7 +124,7 @@ def condition_by_cross_fit(
 def question_folds(n_questions: int) -> NDArray[np.intp]:
     """Return the fold of each of the study's questions, the same for all pairs of checkpoints.
 
-    Folds are drawn at random (always alike) and of equal size, but for one question.
+    Folds are drawn at random with a fixed seed. Their sizes differ by at most one question.
     """
     return np.random.default_rng(0).permutation(n_questions) % N_FOLDS
 
@@ -135,7 +135,7 @@ def _fit(
     improvement: NDArray[np.bool_],
     known: NDArray[np.bool_],
 ) -> Conditioned:
-    """Condition all questions by the fit to those whose label is `known`."""
+    """Condition all questions by the fit to the questions with a `known` label."""
     first, second = (np.clip(p, CLAMP, 1 - CLAMP) for p in (earlier, later))
     knots = _knots(np.concatenate([first[known], second[known]]))
     difference = _features(first, knots) - _features(second, knots)

@@ -16,10 +16,10 @@ Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
 
 
 class ContrastSet(NamedTuple):
-    """The questions that exactly one of two checkpoints answers correctly, by their positions.
+    """Questions that exactly one of two checkpoints answers correctly, by their positions.
 
-    `improvement` says of each whether the later one is correct, else it is a regression; `kept`
-    whether the set is large enough to be evaluated.
+    `improvement` is True for questions that only the later checkpoint answers correctly, and
+    False for regressions. `kept` is True if the set is large enough to be evaluated.
     """
 
     earlier: int
@@ -34,16 +34,17 @@ class ContrastSet(NamedTuple):
         return bool(self.improvement.any() and not self.improvement.all())
 
     def only(self, mask: NDArray[np.bool_]) -> "ContrastSet":
-        """Return the part of the set with these of its questions."""
+        """Return the contrast set restricted to the questions in `mask`."""
         questions, improvement = self.questions[mask], self.improvement[mask]
         return self._replace(questions=questions, improvement=improvement)
 
 
 def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the positions of the pairs of checkpoints that have a contrast set.
+    """Return the index pairs of checkpoints for which contrast sets are built.
 
-    All pairs, each checkpoint with the next one, the first one with each other, or those of the
-    listed pairs, under whatever name, that are both in `checkpoints`.
+    "all" gives all pairs, "adjacent" each checkpoint with the next, and "first" the first
+    checkpoint with each other one. A list or a mapping gives each listed pair with both ends in
+    `checkpoints`; names of groups are ignored.
 
     >>> choose_pairs("adjacent", ["a", "b", "c"])
     [(0, 1), (1, 2)]
@@ -64,8 +65,8 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
     # The text "ab" would be taken as the pair of "a" and "b".
     if isinstance(pairs, str) or any(isinstance(p, str) or len(p) != 2 for p in pairs):
         raise ValueError(
-            f"pairs is {pairs!r}, but it may be 'all', 'adjacent', 'first', or a list of pairs "
-            "of checkpoints."
+            f"pairs is {pairs!r}, but it must be 'all', 'adjacent', 'first', or a list of "
+            "pairs of checkpoints."
         )
     place = {name: number for number, name in enumerate(checkpoints)}
     chosen = [(place[a], place[b]) for a, b in pairs if a in place and b in place]
@@ -84,7 +85,7 @@ def contrast_sets(
     min_contrast: int,
     pairs: Sequence[tuple[int, int]] | None = None,
 ) -> list[ContrastSet]:
-    """Return the contrast sets of pairs of checkpoints, in order; of all pairs by default.
+    """Return the contrast sets of `pairs`, in order; by default of all pairs of checkpoints.
 
     Parameters
     ----------
@@ -113,9 +114,9 @@ def contrast_sets(
 def arrange_answers(
     answers: Mapping[str, pd.DataFrame],
 ) -> tuple[NDArray[np.int8], NDArray[np.object_]]:
-    """Arrange whether checkpoints answered correctly: (n_checkpoints, n_questions), and ids.
+    """Return labels of shape (n_checkpoints, n_questions), and the ids of the questions.
 
-    `answers` have columns question_id and correct; a checkpoint did not answer what has no row.
+    `answers` have columns question_id and correct. A question without a row was not answered.
     """
     columns = [table.set_index("question_id")["correct"] for table in answers.values()]
     together = pd.concat(columns, axis=1, keys=list(answers)).sort_index()

@@ -1,23 +1,24 @@
-r"""Replicates of the metrics that rest on gained and on lost questions alike.
+r"""Bootstrap replicates of the metrics that need both gained and lost questions.
 
-Half of Δ₀ᵇ rests on the lost questions. A bootstrap that keeps the class sizes never varies a
-single lost question, and too little a few, so that intervals are too narrow. These replicates
-are a Bayesian bootstrap [1]_ with pseudo-questions:
+The lost questions determine half of Δ₀ᵇ. A bootstrap that keeps the class sizes never varies a
+single lost question and varies a few too little, so its intervals are too narrow. These
+replicates are a Bayesian bootstrap [1]_ with pseudo-questions:
 
 - Each question has a weight from the exponential distribution. Pairs of checkpoints, estimators
   and seeds share the weights, so that differences stay paired.
 - Each direction has two pseudo-questions with weights from Gamma(1/2): in one the confidence
-  follows the change as far as possible, in the other it moves as far against it. For signs
+  follows the change by the largest possible amount, in the other it moves against the change by
+  the same amount. For signs
   without ties and one pair this is Jeffreys' interval of the share of each direction [2]_.
-  Each estimator has its own weights, which its name and the seed decide. Its seeds and all
-  pairs share them.
+  Each estimator has separate weights, which depend on its name and the seed. Its training seeds
+  and all pairs share the weights.
 - The mean over n questions of a direction is spread by :math:`\sqrt{(n + 2) / n}` about its
-  centre: with the pseudo-questions its variance would be that of n + 2 questions.
+  centre, because the pseudo-questions reduce its variance to the variance over n + 2 questions.
 
-The possible extent of a sign is 1, that of a gap is the largest one in the contrast set. Of the
-change AUC the pseudo-questions have changes of ±∞ and weights from Gamma(1/4), because those of
-both directions act on one number; it is not spread. docs/validation.md shows how often the
-intervals contain the truth.
+The largest possible sign is 1; the largest possible gap is the largest gap in the contrast set.
+For the change AUC the pseudo-questions have changes of ±∞ and weights from Gamma(1/4), because
+both directions act on one number. The change AUC is not spread. docs/validation.md shows how
+often the intervals contain the truth.
 
 References
 ----------
@@ -36,8 +37,8 @@ from persistcal.evaluation.draws import Component
 from persistcal.evaluation.metrics import OnContrastSet, auc
 
 Array = NDArray[np.float64]
-PSEUDO = 0.5  # expected weight of a pseudo-question; that of a question is 1
-PSEUDO_AUC = PSEUDO / 2  # that of the change AUC
+PSEUDO = 0.5  # expected weight of a pseudo-question; a question has 1
+PSEUDO_AUC = PSEUDO / 2  # expected weight of a pseudo-question of the change AUC
 MIN_DIRECTION = 5  # gained, and lost, questions that an interval needs by default
 
 
@@ -46,7 +47,7 @@ def question_weights(
 ) -> Array:
     """Draw the weights of `kept`, some of all questions: (n_kept, n_replicates).
 
-    The weights of replicate b depend on (seed, b) alone.
+    The weights of replicate b depend only on (seed, b).
     """
     generators = (np.random.default_rng([seed, b, 1]) for b in replicates)
     drawn = [rng.standard_exponential(n_questions)[kept] for rng in generators]
@@ -58,10 +59,9 @@ def pseudo_weights(
 ) -> Array:
     """Draw the weights of pseudo-questions: (4, n_replicates).
 
-    Other `names`, of an estimator and the contrast sets, give other weights.
-
-    Of gained questions with and against the change, then of lost ones. Their `expected` value
-    is `PSEUDO` or `PSEUDO_AUC`.
+    The rows are gained questions with and against the change, then lost questions with and
+    against it. Their expected value is `expected`, `PSEUDO` or `PSEUDO_AUC`. The weights depend
+    on `names`, the names of the estimator and the contrast sets.
     """
     digest = hashlib.sha256("\n".join(names).encode()).digest()
     rng = np.random.default_rng([seed, 2, *digest[:16]])
@@ -103,7 +103,8 @@ def change_auc_replicates(
 ) -> Array:
     """Replicate the AUC with which changes separate gained from lost: (n_replicates,).
 
-    `change`, of shape (n_questions,), is of one run; the rest is as in `balanced_replicates`.
+    `change` of shape (n_questions,) belongs to one run; see `balanced_replicates` for the other
+    parameters.
     """
     gained, lost = weights[improvement].sum(axis=0), weights[~improvement].sum(axis=0)
     up, down, lost_down, lost_up = pseudo

@@ -1,9 +1,9 @@
 """Paired, class-stratified bootstrap draws of questions, as multiplicities.
 
-A replicate walks one sequence of questions drawn with replacement. Every
-component (a checkpoint's answers, or a contrast set) takes from that same
-sequence the first questions of either of its classes, as many as it has itself.
-What it took is a vector of multiplicities over its questions.
+A replicate is one sequence of questions, drawn with replacement. Every component
+(a checkpoint's answers, or a contrast set) takes questions from the same sequence,
+in order, until each of its two classes has its original size. The result is a
+vector of multiplicities over the component's questions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,10 @@ Counts = NDArray[np.uint8]
 
 
 class Component(NamedTuple):
-    """Positions of questions of two classes, the first `n_first` of the first class.
+    """Positions of questions of two classes; the first `n_first` are of the first class.
 
-    That is the correct ones of a checkpoint, or the improvements of a contrast set.
+    The first class is the correct answers of a checkpoint, or the improvements of a contrast
+    set.
     """
 
     questions: NDArray[np.intp]
@@ -27,7 +28,7 @@ class Component(NamedTuple):
 
 
 def component(questions: NDArray[np.intp], first: NDArray[np.bool_]) -> Component:
-    """Return the component of `questions`; those in `first` are of the first class."""
+    """Return the component of `questions`, with the questions in `first` as first class."""
     return Component(np.concatenate([questions[first], questions[~first]]), int(first.sum()))
 
 
@@ -45,9 +46,10 @@ def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDA
 class Sequences(NamedTuple):
     """Random sequences of some replicates, shared by all components.
 
-    A class of a component is full near the place after as many questions as there are: so the
-    `counts` up to that place, (n_questions, n_replicates), are right but for a few questions
-    `before` it, backwards, or `after` it, (n_replicates, reach).
+    A class of a component is complete near position n_questions of a sequence. So `counts` of
+    shape (n_questions, n_replicates) counts the questions up to this position, and only the few
+    questions `before` it (in reverse order) or `after` it, (n_replicates, reach), correct the
+    counts.
     """
 
     seed: int
@@ -66,8 +68,8 @@ def reach(parts: Sequence[Component], n_questions: int) -> int:
 def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int) -> Sequences:
     """Draw the sequences of questions of some replicates.
 
-    Replicate b depends on (seed, b) alone. `reach` is how many questions before and after the
-    first n_questions are kept.
+    Replicate b depends only on (seed, b). `reach` is the number of questions that are kept
+    before and after position n_questions.
     """
     dtype = np.min_scalar_type(n_questions)
     counts = np.empty((n_questions, len(replicates)), np.uint8)
@@ -88,8 +90,8 @@ def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int
     return Sequences(seed, replicates, counts, lower, upper)
 
 
-def take(part: Component, sequences: Sequences) -> Counts:
-    """Count how often a component takes each of its questions.
+def count_draws(part: Component, sequences: Sequences) -> Counts:
+    """Count how often a component takes each question.
 
     Returns
     -------
@@ -110,7 +112,7 @@ def take(part: Component, sequences: Sequences) -> Counts:
     for rows in (slice(part.n_first), slice(part.n_first, None)):
         place = np.full(len(sequences.counts), -1)
         place[part.questions[rows]] = np.arange(len(part.questions[rows]))
-        # what is too much is taken from the end, what is missing further on
+        # remove surplus questions from the end, add missing ones from the following part
         surplus = counts[rows].sum(axis=0, dtype=int) - len(counts[rows])
         short |= settle(counts[rows], place, sequences.before, surplus, -1)
         short |= settle(counts[rows], place, sequences.after, -surplus, 1)
@@ -122,7 +124,7 @@ def take(part: Component, sequences: Sequences) -> Counts:
 
 
 def _walk(part: Component, n_questions: int, seed: int, replicate: int) -> NDArray[np.intp]:
-    """Count what the component takes, from the first question of the sequence on."""
+    """Count the questions that the component takes, from the start of the sequence."""
     size, n_second = len(part.questions), len(part.questions) - part.n_first
     place = np.full(n_questions, size)
     place[part.questions] = np.arange(size)

@@ -98,8 +98,8 @@ def on_contrast_set(
     )
 
 
-def once(part: Component) -> Counts:
-    """Count every question of a component once: metrics under this are those of the data."""
+def count_once(part: Component) -> Counts:
+    """Count every question of a component once, which gives the metrics of the data."""
     return np.ones((len(part.questions), 1), np.uint8)
 
 
@@ -114,7 +114,7 @@ def metrics_under(
     Parameters
     ----------
     counts_of : function of Component to uint8 ndarray of shape (n_questions, n_columns)
-        `once`, or `persistcal.evaluation.draws.take` from the sequences of replicates.
+        `once`, or `persistcal.evaluation.draws.count_draws` from the sequences of replicates.
     chosen : collection of str
         Names of the metrics to compute, by default all.
 
@@ -185,7 +185,7 @@ def evaluate(
     Parameters
     ----------
     predictions : DataFrame
-        Rows of the table PREDICTIONS; a PredictionsError says which are not fit for it.
+        Rows of the table PREDICTIONS. A PredictionsError lists invalid rows.
     checkpoints : sequence of str
         Evaluation checkpoints, earliest first.
     min_contrast : int
@@ -200,9 +200,9 @@ def evaluate(
     DataFrame
         Columns of the table METRICS but for model and dataset: a row per seed and one with seed
         "mean". Rows of scope "full" have conditioning "odds", though they do not depend on it.
-        Contrast metrics are unweighted means over the kept contrast sets that define them, and
-        `pairs` says how many these are ("1 of 3"; empty of scope "full"). A metric that none
-        defines is NaN, and a warning says why.
+        Contrast metrics are unweighted means over the kept contrast sets on which they are
+        defined, and `pairs` counts these sets ("1 of 3"; empty for scope "full"). A metric that
+        is undefined on all sets is NaN, with a warning that gives the reason.
     """
     answers = arrange(predictions, checkpoints)
     sets = contrast_sets(
@@ -211,7 +211,7 @@ def evaluate(
     warn_of_undefined(answers, sets, min_contrast=min_contrast)
     kept = [pair for pair in sets if pair.kept]
     data = prepare(answers, kept, conditionings)
-    values = metrics_under(once, data)
+    values = metrics_under(count_once, data)
     columns = {
         (scope, metric): f"{len(defining(metric, data.contrast))} of {len(kept)}"
         for _, scope, metric in values

@@ -1,7 +1,7 @@
 """Loops over answers for many replicates at once, compiled by numba.
 
-NumPy makes a pass over memory for each step of such a loop; compiled, an answer's weights are
-read once. What is compiled is kept beside the bytecode, for each kind of processor.
+NumPy makes a pass over memory for each step of such a loop; a compiled loop reads the weights
+of an answer once. Compiled functions are cached next to the bytecode, per kind of processor.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-AT_ONCE = 1024  # columns whose sums stay in the nearest cache
+AT_ONCE = 1024  # columns with sums that fit into the nearest cache
 
 
 def _compiled(function: Callable) -> Any:  # noqa: ANN401
@@ -36,11 +36,11 @@ def count_pairs(
     won: Array,
     pairs: Array,
 ) -> None:
-    """Count pairs of a correct and an incorrect answer, and those that the correct one `won`.
+    """Count pairs of a correct and an incorrect answer, and the pairs `won` by the correct one.
 
-    Answers are in ascending order of confidence, with equal ones of the same `level` and the
-    incorrect of these first; `rows` lead to their `weights`, (n_rows, n_columns). A tie is half
-    a win.
+    Answers are in ascending order of confidence. Answers with equal confidence have the same
+    `level`, incorrect ones first. `rows` are their positions in `weights`, (n_rows, n_columns).
+    A tie counts as half a win.
     """
     for first in range(0, len(won), AT_ONCE):
         columns = slice(first, first + AT_ONCE)
@@ -86,12 +86,12 @@ def settle(
     missing: NDArray[np.intp],
     change: int,
 ) -> NDArray[np.bool_]:
-    """Add a `change` to the counts of a class's questions as they come, until none is missing.
+    """Add `change` to the counts of a class's questions, in order, until none is missing.
 
-    `counts`, (n, n_columns), change in place; `place` is the row of each question, -1 outside
-    the class; `nearby`, (n_columns, reach), are the questions that come, and `missing` says how
-    many to take, if that is positive. Returns the columns, as booleans, in which there were too
-    few.
+    `counts`, (n, n_columns), is modified in place. `place` is the row of each question, -1
+    outside the class. `nearby`, (n_columns, reach), contains the questions in order, and
+    `missing` the number to take, if positive. Returns a boolean per column, True if there were
+    too few questions.
     """
     short = np.zeros(len(missing), np.bool_)
     for column in range(len(missing)):

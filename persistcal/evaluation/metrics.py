@@ -1,8 +1,8 @@
-"""AUC, Brier score, SmoothECE and gaps: weighted, and of the full set and of contrast sets.
+"""Weighted AUC, Brier score, SmoothECE and gaps, on all questions and on contrast sets.
 
-Weights are multiplicities: of shape (n,), or (n, n_columns) for as many values at once, as in
-bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why. A
-metric is a function here, named by its scope, and a line in `persistcal.evaluation.metrics`.
+Weights are multiplicities of shape (n,), or (n, n_columns) for n_columns values at once, such
+as bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why.
+To add a metric, write a function for each scope and an entry of `MEASURES`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ def auc(
     weights: ArrayLike | None = None,
     rows: NDArray[np.intp] | None = None,
 ) -> Array:
-    """Share of (correct, incorrect) pairs whose correct answer has the higher confidence.
+    """Share of (correct, incorrect) pairs in which the correct one has the higher confidence.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def auc(
 
     Examples
     --------
-    Of the pairs (0.9, 0.4), (0.9, 0.9), (0.4, 0.4), (0.4, 0.9), one is right
-    and two are ties:
+    Among the pairs (0.9, 0.4), (0.9, 0.9), (0.4, 0.4), (0.4, 0.9), one is ordered
+    correctly and two are ties:
 
     >>> float(auc([0.9, 0.4, 0.4, 0.9], [1, 1, 0, 0]))
     0.5
@@ -79,7 +79,7 @@ def auc(
 
 
 def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
-    """Squared difference between confidence and correctness; its mean is the Brier score.
+    """Squared difference between confidence and correctness. The mean is the Brier score.
 
     References
     ----------
@@ -95,7 +95,7 @@ def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
 
 
 def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
-    """Weighted mean: Δ of gaps, Δ₀ of their signs. NaN when there are none.
+    """Weighted mean: Δ for gaps, Δ₀ for signs of gaps. NaN for an empty array.
 
     Parameters
     ----------
@@ -131,11 +131,12 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
 def balanced_gap(
     gap: ArrayLike, improvement: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Array:
-    """Mean of the mean gap over improvements and that over regressions, in [−1, 1].
+    """Mean of two mean gaps, over improvements and over regressions, in [−1, 1].
 
-    Δᵇ of gaps, Δ₀ᵇ of their signs: an estimator that only ever trusts the later checkpoint gets
-    0. Shapes are as in `mean_gap`; `improvement`, of shape (n_questions,), says whether the
-    later checkpoint is the correct one. NaN unless there are both improvements and regressions.
+    It is Δᵇ for gaps and Δ₀ᵇ for signs of gaps. An estimator that always prefers the later
+    checkpoint has 0. Shapes are as in `mean_gap`; `improvement`, of shape (n_questions,), is
+    True if the later checkpoint is correct. NaN unless there are both improvements and
+    regressions.
 
     >>> float(balanced_gap([1, 1, 1, -1], [True, True, True, False]))
     0.0
@@ -151,7 +152,7 @@ def balanced_gap(
 class FullSet(NamedTuple):
     """Confidences of one run of an estimator in all answers, (n_answers,), and their labels.
 
-    The answers of each of `checkpoints` follow those of the one before.
+    The answers are sorted by checkpoint, in the order of `checkpoints`.
     """
 
     confidence: Array
@@ -162,8 +163,8 @@ class FullSet(NamedTuple):
 class OnContrastSet(NamedTuple):
     """Confidences of one run in the answers to a contrast set, (n_questions,) each.
 
-    Those in the two checkpoints' answers are conditioned; `change` is the later confidence
-    minus the earlier one before conditioning.
+    `earlier` and `later` are conditioned confidences in the two checkpoints' answers. `change`
+    is the later confidence minus the earlier one before conditioning.
     """
 
     earlier: Array
@@ -178,18 +179,18 @@ class OnContrastSet(NamedTuple):
 
     @property
     def gap(self) -> Array:
-        """Conditioned confidence in the correct answer minus that in the incorrect one."""
+        """Conditioned confidence in the correct answer minus that in the incorrect answer."""
         return np.where(self.improvement, 1.0, -1.0) * (self.later - self.earlier)
 
 
 class Mean(NamedTuple):
-    """A metric that is a weighted mean, so that many are had from one product of matrices.
+    """A weighted mean; many of them are computed in one product of matrices.
 
-    `of` returns what is averaged, (n,); where `balanced`, improvements and regressions count
-    alike.
+    `values` returns the n values to average. If `balanced`, improvements and regressions have
+    equal weight in total.
     """
 
-    of: Callable[[Any], Array]
+    values: Callable[[Any], Array]
     balanced: bool = False
 
 
@@ -241,10 +242,10 @@ def contrast_auc(run: OnContrastSet, weights: NDArray) -> Array:
 
 
 def contrast_change_auc(run: OnContrastSet, weights: NDArray) -> Array:
-    """AUC with which the confidence's change separates gained from lost questions.
+    """AUC with which the change in confidence separates gained from lost questions.
 
-    A constant that the later checkpoint adds to every confidence leaves it as it is, but not
-    Δ₀ᵇ: it compares changes with each other, and not with 0.
+    If the later checkpoint adds a constant to every confidence, Δ₀ᵇ changes and this AUC does
+    not, because it compares changes with each other and not with 0.
 
     Examples
     --------
@@ -328,7 +329,7 @@ def compute(
     }
     for balanced in (False, True):
         means = {
-            name: metric.of
+            name: metric.values
             for name, metric in metrics.items()
             if isinstance(metric, Mean) and metric.balanced == balanced
         }

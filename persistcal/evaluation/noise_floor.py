@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
-from persistcal.evaluation.evaluate import Key, Prepared, defining, metrics_under, once, prepare
+from persistcal.evaluation.evaluate import (
+    Key,
+    Prepared,
+    count_once,
+    defining,
+    metrics_under,
+    prepare,
+)
 from persistcal.evaluation.metrics import Array
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.smooth_ece import smooth_ece
@@ -113,10 +120,10 @@ def noise_floors(
     pairs: Pairs = "all",
     n_draws: int = N_DRAWS,
 ) -> pd.DataFrame:
-    """Return noise floor and p-value of calibration of each estimator's SmoothECE.
+    """Return the noise floor and the p-value of calibration for each estimator's SmoothECE.
 
-    Parameters are those of `persistcal.evaluation.replicates.replicate_metrics`. On contrast
-    sets the labels are drawn from the conditioned confidences.
+    The parameters are described in `persistcal.evaluation.replicates.replicate_metrics`. On
+    contrast sets the labels are drawn from the conditioned confidences.
 
     Returns
     -------
@@ -131,7 +138,7 @@ def noise_floors(
         answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
     )
     data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
-    rng, observed = np.random.default_rng(seed), metrics_under(once, data)
+    rng, observed = np.random.default_rng(seed), metrics_under(count_once, data)
     blocks = [
         _draw_runs(data, rng.random((len(answers.questions), min(BLOCK, n_draws - first))))
         for first in range(0, n_draws, BLOCK)

@@ -1,10 +1,10 @@
-"""Power: the smallest difference that a study would find, and the questions that it takes.
+"""Power: the smallest difference that a study detects, and the number of questions for it.
 
-Of a finished study the standard error of a difference comes from its replicates. Before there
-is one, it comes from a guess: how many questions are gained and lost between two checkpoints,
-and how often two estimators agree on such a question. A standard error falls with the square
-root of the number of questions; normal quantiles do the rest. Accuracies need no guess but the
-first, and their test is exact.
+A finished study takes the standard error of a difference from its replicates. A planned study
+guesses it from the share of questions that are gained and lost between two checkpoints, and
+from how often two estimators agree on such a question. Standard errors decrease with the square
+root of the number of questions, and critical values are normal quantiles. For accuracies only
+the first guess is needed, and their test is exact.
 """
 
 from dataclasses import dataclass
@@ -56,8 +56,10 @@ class Flips(NamedTuple):
     lost: float
 
     @classmethod
-    def of(cls, accuracy: float, flip_rate: float, difference: float = 0.0) -> "Flips":
-        """Return the flips of two checkpoints whose accuracies differ by `difference`."""
+    def from_accuracy(
+        cls, accuracy: float, flip_rate: float, difference: float = 0.0
+    ) -> "Flips":
+        """Return the flips of two checkpoints with accuracies that differ by `difference`."""
         gained, lost = (flip_rate + difference) / 2, (flip_rate - difference) / 2
         if not (0 <= lost <= accuracy and 0 <= gained <= 1 - accuracy):
             raise ValueError(
@@ -72,7 +74,7 @@ class Flips(NamedTuple):
 def accuracy_power(flips: Flips, n: int) -> float:
     """Return the power of McNemar's exact test on n questions.
 
-    On 1,000 questions, of which 60 are gained and 40 lost, or 50 and 50:
+    On 1,000 questions with 60 gained and 40 lost, and with 50 and 50:
 
     >>> round(accuracy_power(Flips(0.06, 0.04), 1000), 2)
     0.48
@@ -85,7 +87,7 @@ def accuracy_power(flips: Flips, n: int) -> float:
     reach = 10 * (np.sqrt(n * rate) + 1)  # standard deviations, more than nine
     changed = np.arange(max(0, int(n * rate - reach)), min(n, int(n * rate + reach)) + 1)
     chance = binom.pmf(changed, n, rate)
-    # the most losses, or gains, of that many changes at which the test rejects; −1: none
+    # the largest number of losses (or gains) at which the test rejects; −1 if it never does
     most = binom.ppf(LEVEL / 2, changed, 0.5)
     most = np.where(binom.cdf(most, changed, 0.5) <= LEVEL / 2, most, most - 1)
     share = flips.lost / rate
@@ -100,7 +102,7 @@ def accuracy_difference(accuracy: float, flip_rate: float, n: int) -> float:
     """
 
     def lacking(difference: float) -> float:
-        return accuracy_power(Flips.of(accuracy, flip_rate, difference), n) - POWER
+        return accuracy_power(Flips.from_accuracy(accuracy, flip_rate, difference), n) - POWER
 
     most = min(flip_rate, 2 * (1 - accuracy) - flip_rate)
     if most <= 0 or lacking(most) < 0:
@@ -112,12 +114,12 @@ def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0
     """Guess the standard error of a difference of two estimators' Δ₀ᵇ, on one pair.
 
     `agreement` is the share of the flipped questions on which both estimators have the same
-    sign. Ties, which make the error smaller, are not guessed.
+    sign. Ties would make the error smaller; they are not modelled.
 
     Notes
     -----
-    A difference of two signs is 0 or ±2, so that its variance is 4 (1 − agreement) minus the
-    square of its mean. Gains and losses are two samples, and weigh one half each.
+    The difference of two signs is 0 or ±2, so it has the variance 4 (1 − agreement) minus the
+    squared mean. Gained and lost questions are two samples with a weight of one half each.
     """
     gained, lost = n * flips.gained, n * flips.lost
     variance = 4 * (1 - agreement) - difference**2
@@ -125,10 +127,11 @@ def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0
 
 
 def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
-    """Return the smallest difference of two Δ₀ᵇ that n questions find; NaN if there is none.
+    """Return the smallest difference of two Δ₀ᵇ that n questions detect, or NaN.
 
-    The largest difference is 2 (1 − agreement): one estimator is right about each question
-    where the two disagree. With fewer than 5 gained or lost questions there is none.
+    The largest possible difference is 2 (1 − agreement): one estimator is right on all
+    questions on which they disagree. With fewer than 5 gained or lost questions no difference
+    is detected.
     """
     if n < _questions_at_least(flips):
         return float("nan")
@@ -140,7 +143,7 @@ def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
 
 
 def delta0_questions(flips: Flips, difference: float, agreement: float) -> int | None:
-    """Return how many questions find a difference of two Δ₀ᵇ; None if it is impossible.
+    """Return how many questions detect a difference of two Δ₀ᵇ; None if it is impossible.
 
     The inverse of `delta0_difference`:
 
@@ -162,11 +165,11 @@ def _questions_at_least(flips: Flips) -> int:
 def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
     """Guess the standard error of a difference of two estimators' contrast AUCs, on one pair.
 
-    Both are about `auc`; `correlation` is that of the two estimates.
+    Both AUCs are near `auc`, and `correlation` is the correlation of the two estimates.
 
     Notes
     -----
-    Each flipped question is one right and one wrong answer, whose conditioned confidences
+    Each flipped question has one right and one wrong answer. Their conditioned confidences
     sum to 1: as many independent numbers as questions, m = n (gained + lost). A question
     weighs by the share of wrong answers that its right one is above, so that the variance of
     an AUC is 4 (q − AUC²) / m, where q is the chance that a right answer is above two wrong
@@ -212,7 +215,9 @@ class Guess:
             )
         for name in ("accuracy", "agreement", "auc", "correlation"):
             check_share(name, getattr(self, name))
-        _ = Flips.of(self.accuracy, self.flip_rate, self.flips.gained - self.flips.lost)
+        _ = Flips.from_accuracy(
+            self.accuracy, self.flip_rate, self.flips.gained - self.flips.lost
+        )
 
     @property
     def flips(self) -> Flips:
@@ -226,9 +231,9 @@ class Guess:
 
 
 class Findable(NamedTuple):
-    """The smallest difference that a study finds, and how many questions find another one.
+    """The smallest difference that a study detects, and the questions for another difference.
 
-    The difference is NaN if the study cannot find any. `questions` is None if two estimators
+    The difference is NaN if the study cannot detect any. `questions` is None if two estimators
     cannot differ so much, and if no other difference was given.
     """
 
@@ -246,7 +251,7 @@ def findable(guess: Guess, difference: float | None = None) -> list[Findable]:
     accuracy = accuracy_difference(guess.accuracy, guess.flip_rate, n)
     delta0 = delta0_difference(flips, n, guess.agreement)
     error = auc_error(flips, n, guess.auc, guess.correlation)
-    widest = 2 * min(guess.auc, 1 - guess.auc)  # two AUCs in [0, 1] whose mean is `auc`
+    widest = 2 * min(guess.auc, 1 - guess.auc)  # of two AUCs in [0, 1] with the mean `auc`
     auc = multiple() * error if multiple() * error <= widest else float("nan")
     for_delta0 = for_auc = None
     if difference is not None:

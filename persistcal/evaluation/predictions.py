@@ -19,7 +19,7 @@ _INVISIBLE = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x00AD])
 
 
 def fold(question_id: str) -> str:
-    r"""Return an identifier without what programs add to or take from one on the way.
+    r"""Return an identifier without the padding and type that programs add or drop.
 
     >>> fold("007"), fold(" 7.0"), fold("q07"), fold("2.05"), fold("cafe\u0301")
     ('7', '7', 'q7', '2.05', 'café')
@@ -31,10 +31,10 @@ def fold(question_id: str) -> str:
 
 
 def spelling_error(predictions: pd.DataFrame) -> str:
-    """Describe questions whose ids differ in spelling between states; empty if there are none.
+    """Describe question ids with different spellings at different states, or return "".
 
-    `predictions` are of one dataset, of one model or several. Spellings that are all known to
-    the same states are different questions.
+    `predictions` are of one dataset, and of one or several models. Spellings that occur at the
+    same states belong to different questions.
     """
     keys = ["model", "checkpoint", "question_id"]
     distinct = predictions.drop_duplicates(keys)[keys].astype(str)
@@ -66,7 +66,7 @@ def spelling_error(predictions: pd.DataFrame) -> str:
 
 
 def partly_shared(questions: Mapping[str, Collection[str]]) -> str:
-    """Say how many questions all checkpoints have; nothing where that is all of them.
+    """Describe how many questions are at all checkpoints, or return "" if all questions are.
 
     >>> print(partly_shared({"a": ["1", "2"], "b": ["2"]}))
     only 1 of 2 questions are at every checkpoint (a 2, b 1): ...
@@ -90,7 +90,7 @@ def partly_shared(questions: Mapping[str, Collection[str]]) -> str:
 def shared_by_models(questions: Mapping[str, Collection[str]]) -> Iterator[str]:
     """Yield a sentence for each two models that answered different questions.
 
-    `questions` are those that the last checkpoint of each model answered.
+    `questions` contains the questions that each model's last checkpoint answered.
 
     >>> list(shared_by_models({"A": ["1", "2"], "B": ["2", "3", "4"]}))
     ['A and B share 1 of 4 questions and are compared on these']
@@ -112,11 +112,11 @@ log = logging.getLogger(__name__)
 
 
 def join_ties(values: Array) -> Array:
-    """Return `values`, each that is within rounding of a smaller one replaced by it.
+    """Return `values` with numbers that differ only by rounding set to the smallest of them.
 
-    Shares of a few samples are often tied, and so are what is made of them: given that exactly
-    one of two answers is right, 0.8 against 0.6 says as much as 0.4 against 0.2. As computed
-    they differ in the last bit, and AUC and Δ₀ would take the difference for an opinion.
+    Shares of a few samples are often tied, and so are conditioned confidences: given that
+    exactly one of two answers is right, 0.8 against 0.6 is equivalent to 0.4 against 0.2. The
+    computed numbers differ in the last bit, which AUC and Δ₀ would count as a difference.
     `values` are in [0, 1], or NaN.
 
     >>> bool(0.1 + 0.2 == 0.3)
@@ -129,16 +129,16 @@ def join_ties(values: Array) -> Array:
 
 
 def _level_starts(ordered: Array, tolerance: float) -> NDArray[np.intp]:
-    """Return for each of ascending numbers the place of the first one that it is tied with.
+    """Return for each of ascending numbers the position of the first number tied with it.
 
-    Neighbours within the tolerance are tied, but no level is wider than that: it is cut.
+    Neighbours within the tolerance are tied. A level wider than the tolerance is cut.
     """
     number = np.arange(len(ordered))
 
     def starts_where(begins: NDArray[np.bool_]) -> NDArray[np.intp]:
         return np.maximum.accumulate(np.where(begins, number, 0))
 
-    # written so that NaN, which comes last, begins a level of its own
+    # NaN is last and must begin a separate level, hence the negation
     begins = ~(np.diff(ordered, prepend=-np.inf) <= tolerance)
     with np.errstate(invalid="ignore"):
         cut = np.floor((ordered - ordered[starts_where(begins)]) / tolerance)
@@ -153,7 +153,7 @@ class PredictionsError(ValueError):
 
 
 class Series(NamedTuple):
-    """One run of one estimator: what is averaged over seeds is a row each."""
+    """One run of an estimator: an estimator trained with one seed."""
 
     train_dataset: str
     estimator: str
@@ -201,7 +201,7 @@ def _refuse(rows: pd.DataFrame, problem: str, remedy: str) -> PredictionsError:
 
 
 def _numbers(column: pd.Series) -> pd.Series:
-    """Return a column of any type as numbers, NaN for what is none."""
+    """Return a column of any type as numbers, with NaN for values that are not numbers."""
     if not pd.api.types.is_numeric_dtype(column):
         column = pd.to_numeric(column.astype(object), errors="coerce")
     return pd.Series(column.to_numpy(float, na_value=np.nan), column.index)
@@ -216,7 +216,7 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
             raise _refuse(given[wrong], problem, remedy)
 
     if predictions.empty:
-        raise PredictionsError("There are no predictions: give at least one row.")
+        raise PredictionsError("The table of predictions is empty; give at least one row.")
     numbers = {name: _numbers(given[name]) for name in ("confidence", "correct", "seed")}
     predictions = given.assign(**numbers)
     refuse_where(predictions["seed"] % 1 != 0, "The seed is no whole number", "number the runs")
@@ -246,8 +246,8 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
 def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArrays:
     """Arrange predictions, of one model and dataset, as arrays over checkpoints and questions.
 
-    Refuses what cannot be arranged, or contradicts itself, with a PredictionsError that shows
-    the first such rows. Estimators are in order of (train_dataset, estimator, seed).
+    Rows that cannot be arranged or contradict each other raise a PredictionsError that shows
+    the first of them. Estimators are in order of (train_dataset, estimator, seed).
     """
     predictions = predictions.reset_index(drop=True)
     predictions = _check_values(predictions, checkpoints)

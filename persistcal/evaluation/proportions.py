@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, norm
 
 Z = float(norm.ppf(0.975))
-DECIMALS = 12  # beyond which values that are equal may differ by rounding
+DECIMALS = 12  # equal values can differ by rounding in later decimals
 
 
 def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -42,13 +42,13 @@ class StateDifference(NamedTuple):
 
 
 def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
-    """Compare two accuracies on the same questions, of which there is at least one.
+    """Compare two accuracies on the same questions, at least one.
 
     Returns
     -------
     StateDifference
         later − earlier with Newcombe's hybrid score interval for paired data (method 10),
-        and McNemar's exact p-value: that of a fair coin for the questions that changed.
+        and McNemar's exact p-value, from a fair coin for each changed question.
 
     References
     ----------
@@ -59,7 +59,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
 
     Examples
     --------
-    Newcombe's own: of 50, 36 twice right, 12 and 2 once, and none twice wrong
+    Newcombe's example with 50 questions: 36 right at both, 12 and 2 at one, and 0 at neither
 
     >>> one = np.repeat([1, 1, 0], [36, 12, 2])
     >>> other = np.repeat([1, 0, 1], [36, 12, 2])
@@ -96,10 +96,10 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
 def two_sided_p(replicates: NDArray[np.float64]) -> float:
     """Return the two-sided p-value of a difference that is 0, from its replicates.
 
-    Twice the share of replicates on the rarer side of 0, each share counted with the data
-    themselves, so that it is never 0. Replicates at 0 are on both sides.
+    The p-value is twice the share of replicates on the rarer side of 0. The data count as one
+    more replicate, so it is never 0. Replicates at 0 are on both sides.
 
-    Of 3 replicates one is below 0: 2 (1 + 1) / (1 + 3)
+    One of 3 replicates is below 0: 2 (1 + 1) / (1 + 3)
 
     >>> two_sided_p(np.array([-0.1, 0.2, 0.3]))
     1.0
@@ -113,9 +113,9 @@ def compare_replicates(
 ) -> StateDifference:
     """Compare two values by the replicates of their difference: a percentile interval.
 
-    The p-value is that of `two_sided_p`. Interval and p-value are NaN if a replicate is
-    undefined, or if the interval has no width: replicates that do not vary do not tell how much
-    other questions would change.
+    `two_sided_p` computes the p-value. Interval and p-value are NaN if a replicate is undefined
+    or if the interval has zero width, because replicates without variation contain no
+    information about other questions.
     """
     difference = round(later - earlier, DECIMALS) + 0.0  # which turns -0 to 0
     drawn = np.round(replicates, DECIMALS)

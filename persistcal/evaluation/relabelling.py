@@ -1,4 +1,4 @@
-"""Few new labels for a later checkpoint: which answers to label, and what the labels certify.
+"""Few new labels for a later checkpoint: the answers to label, and the certified threshold.
 
 The answers of a later checkpoint are divided into strata. `draw_sheet` draws the answers to
 label at random within each stratum, so that each has a known probability of being drawn.
@@ -91,7 +91,7 @@ def certify_threshold(
     precision: float,
     delta: float = 0.1,
 ) -> float | None:
-    """Return the lowest threshold whose precision on these answers the labels certify.
+    """Return the lowest threshold with a precision that the labels certify on these answers.
 
     For a threshold t let x = wrong − (1 − precision) for an answer with confidence ≥ t, and 0
     for others: the precision is below the target if and only if the mean of x over all answers

@@ -1,6 +1,6 @@
 """Reliability diagrams: accuracy as a smooth function of confidence, with a bootstrap band.
 
-Smoothing is that of SmoothECE, at the bandwidth that equals it, as in `relplot`.
+The smoothing kernel is SmoothECE's, with a bandwidth equal to the SmoothECE, as in `relplot`.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ from persistcal.evaluation.smooth_ece import (
     smoothing_at,
 )
 
-N_POINTS = 51  # of the curve, evenly spread over [0, 1] but for rounding
+N_POINTS = 51  # on the curve, evenly spread over [0, 1]
 
 
 class Reliability(NamedTuple):
     """A reliability diagram, at the points `confidence`.
 
-    `accuracy` is the share of correct answers about there, over all runs, with a pointwise 95 %
-    bootstrap interval; `support` how many answers of a run speak there: each weighs 1 at its
-    own confidence, and less with distance. `smece` is the mean over the runs.
+    `accuracy` is the smoothed share of correct answers over all runs, with a pointwise 95 %
+    bootstrap interval. `support` is the smoothed number of answers of a run: an answer has
+    weight 1 at its confidence, and less with distance. `smece` is the mean over the runs.
     """
 
     smece: float
@@ -64,8 +64,8 @@ def reliability(
 ) -> Reliability:
     """Draw the reliability of an estimator's answers at one checkpoint.
 
-    The bandwidth is not chosen anew in replicates, and not below 11/1024, so that the curve of
-    a well calibrated estimator is no noise.
+    All replicates use the same bandwidth, at least 11/1024, so that the curve of a well
+    calibrated estimator is not noise.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def reliability(
     mass, right = smooth(columns), smooth(columns * correct[:, None])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = right / mass
-    # Where few answers are, some replicates have none: what is left is still a band.
+    # Near few answers some replicates are undefined; the others still give a band.
     reached = (mass[:, 1:] > 0).any(axis=1)
     band = np.full((2, N_POINTS), np.nan)
     band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)

@@ -1,7 +1,7 @@
 """Bootstrap replicates of metrics, and the table that keeps them.
 
-Each estimator's can be made on its own: replicates of two estimators are paired when both were
-drawn from the same answers with the same seed; a digest of these says so.
+The replicates of each estimator can be computed separately. Replicates of two estimators are
+paired if both were drawn from the same answers with the same seed; a digest verifies this.
 """
 
 import hashlib
@@ -29,16 +29,16 @@ from persistcal.evaluation.draws import (
     Component,
     Counts,
     Sequences,
+    count_draws,
     draw_sequences,
     reach,
-    take,
 )
 from persistcal.evaluation.evaluate import (
     Key,
     Prepared,
+    count_once,
     defining,
     metrics_under,
-    once,
     prepare,
 )
 from persistcal.evaluation.metrics import MEASURES
@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 
 Estimator = tuple[str, str]  # train_dataset and name
 MIN_REPLICATES = 200  # that an interval or a test takes
-MEMORY = 500_000_000  # bytes that the replicates of a block may take,
-LARGEST_BLOCK = 5_000  # and their number: more at once are no faster
+MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
+LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 KEY = ["conditioning", "scope", "metric"]
 # Metrics with claims from draws that ignore which answers are correct
 FREE = [
@@ -72,18 +72,19 @@ VALUES = [
 class Replicates(NamedTuple):
     """Metrics of every estimator on the data and on its bootstrap replicates.
 
-    By (conditioning, scope, metric): means over seeds on the data, (n_estimators,), and on
-    replicates, (n_estimators, n_replicates); of each estimator the metric on the data by seed;
-    and the `noise`, the variance between its seeds that comes from the questions: how much
-    larger it is on replicates than on the data. 0 of a single seed. `n_effective` is the number
-    of questions that a metric rests on, see `effective_questions`.
+    All fields are keyed by (conditioning, scope, metric). `observed` contains means over seeds
+    on the data, (n_estimators,), `replicated` means on replicates, (n_estimators,
+    n_replicates), and `by_seed` each estimator's metric on the data by seed. `noise` is the
+    variance between seeds that comes from the questions: the excess of the variance on
+    replicates over the variance on the data, 0 for a single seed. `n_effective` is the
+    effective number of questions of a metric, see `effective_questions`.
 
-    `replicated` keeps the number of correct answers and of gained questions, as the paper does,
-    and `claims` has replicates like them for our own intervals and tests: metrics that rest on
-    gained and on lost questions alike from `persistcal.evaluation.directions`, the others from
-    draws that ignore which answers are correct, so that the sampling error of accuracy is in
-    them. `fewest` has the numbers of gained and lost questions in the pair that has fewest of
-    the rarer kind.
+    `replicated` keeps the numbers of correct answers and of gained questions, as in the paper.
+    `claims` has the replicates for our own intervals and tests. They come from
+    `persistcal.evaluation.directions` for metrics that need both gained and lost questions, and
+    otherwise from draws that ignore correctness, so that they include the sampling error of
+    accuracy. `fewest` has the numbers of gained and lost questions in the pair with the fewest
+    questions of the rarer direction.
     """
 
     estimators: list[Estimator]
@@ -133,7 +134,7 @@ def replicate_metrics(
         answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
     )
     data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
-    observed = metrics_under(once, data)
+    observed = metrics_under(count_once, data)
     replicated = {key: np.empty((len(answers.estimators), n_replicates)) for key in observed}
     free = {key: np.empty_like(rows) for key, rows in replicated.items() if key[2] in FREE}
     spread = {key: np.zeros(len(answers.estimators)) for key in observed}
@@ -143,7 +144,7 @@ def replicate_metrics(
     for start in range(0, n_replicates, size):
         block = range(start, min(start + size, n_replicates))
         sequences = draw_sequences(len(answers.questions), block, seed=seed, reach=far)
-        values = metrics_under(partial(take, sequences=sequences), data)
+        values = metrics_under(partial(count_draws, sequences=sequences), data)
         drawn = metrics_under(partial(_count, sequences), data, chosen=FREE)
         for key, of_runs in drawn.items():
             free[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
@@ -175,10 +176,11 @@ def replicate_metrics(
 
 
 def effective_questions(parts: Sequence[Component], *, balanced: bool) -> float:
-    """Return how many questions a mean over components rests on.
+    """Return the effective number of questions of a mean over components.
 
-    It is the number of questions if all weighed as much as the heaviest one. Components share
-    questions. If both classes count alike (`balanced`), questions of the smaller one are heavy.
+    It is the sum of the questions' weights divided by the largest weight. Components share
+    questions. If both classes have equal total weight (`balanced`), a question of the smaller
+    class weighs more.
 
     >>> pair = Component(np.arange(50), n_first=40)
     >>> round(effective_questions([pair], balanced=False))
@@ -204,7 +206,7 @@ def _directions(
 ) -> tuple[dict[Key, NDArray[np.float64]], dict[Key, tuple[int, int]]]:
     """Return the claims and the fewest questions of metrics that rest on both directions."""
     metrics = [name for name, measure in MEASURES.items() if measure.both_directions]
-    kept = defining(metrics[0], data.contrast)  # alike for all of them
+    kept = defining(metrics[0], data.contrast)  # the same for all metrics
     keys: list[Key] = [(c, "contrast", metric) for c in data.on_contrast for metric in metrics]
     shape = (len(answers.estimators), n_replicates)
     if not kept:
@@ -300,7 +302,7 @@ def digest_of_draws(
 
 
 def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
-    """Return the rows of the table REPLICATES: one per estimator and metric."""
+    """Return the rows of the table REPLICATES, a row per estimator and metric."""
     rows = []
     for key, columns in replicates.replicated.items():
         for i, estimator in enumerate(replicates.estimators):
@@ -317,7 +319,7 @@ def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
 def from_table(table: pd.DataFrame) -> Replicates:
     """Return the replicates of all estimators in rows of one or more tables REPLICATES.
 
-    An UnpairedError says which were not drawn alike.
+    An UnpairedError lists replicates that were drawn differently.
     """
     by_draw = table.groupby("drawn")["estimator"].unique()
     if len(by_draw) > 1:

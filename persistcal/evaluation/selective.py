@@ -1,7 +1,7 @@
 """Selective prediction: how many errors remain if the least confident answers are withheld.
 
 Answers with equal confidence are withheld in random order, and every metric is the expectation
-over this order. So a metric does not depend on the order of the rows.
+over this order, so a metric does not depend on the order of the rows.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,9 @@ def _errors_in_top(confidence: ArrayLike, correct: ArrayLike) -> NDArray[np.floa
     stated = -np.asarray(confidence, float)
     wrong = 1 - np.asarray(correct, float)
     order = np.argsort(stated, kind="stable")
-    ends = np.flatnonzero(np.diff(stated[order], append=np.inf)) + 1  # of groups of ties
+    ends = (
+        np.flatnonzero(np.diff(stated[order], append=np.inf)) + 1
+    )  # the end of each group of ties
     errors = np.cumsum(wrong[order])[ends - 1]
     positions = np.arange(len(wrong) + 1)
     return np.interp(positions, np.concatenate([[0], ends]), np.concatenate([[0], errors]))
@@ -58,7 +60,7 @@ def aurc(confidence: ArrayLike, correct: ArrayLike) -> float:
 
     Examples
     --------
-    The error comes last: (0 + 0 + 1/3) / 3
+    The least confident answer is the error: (0 + 0 + 1/3) / 3
 
     >>> round(aurc([0.9, 0.6, 0.2], [1, 1, 0]), 4)
     0.1111
@@ -71,7 +73,7 @@ def augrc(confidence: ArrayLike, correct: ArrayLike) -> float:
     """Return the area under the generalised risk–coverage curve.
 
     The generalised risk is the number of errors among the k most confident answers divided by
-    all n answers. The area is that of the piecewise linear curve through (0, 0). With accuracy
+    all n answers. The curve is piecewise linear and begins at (0, 0). With accuracy
     a it equals (1 − AUROC) a (1 − a) + (1 − a)² / 2. Lower is better; NaN without answers.
 
     References

@@ -1,19 +1,20 @@
-r"""Intervals over seeds and questions: of a recipe, and not of the adapters at hand.
+r"""Intervals and tests of estimators, over questions and over training seeds.
 
-The bootstrap of questions holds the trained adapters fixed. Another training run gives others,
-so the variance of a mean over S seeds has two parts,
+A bootstrap of questions does not vary the trained adapters. Another training run gives other
+adapters, so the variance of a mean over S seeds has two parts,
 
-.. math:: \hat V = \\hat V_\text{questions} + s^2 / S,
+.. math:: \hat V = \hat V_\text{questions} + s^2 / S,
 
-the bootstrap's and that between seeds on the same questions, whose :math:`s^2` has S − 1
-degrees of freedom. The interval is Student's, with Satterthwaite's degrees of freedom for the
-sum: with three seeds that differ much, nearly 2. What seeds differ in by single questions would
-be in both parts: it is estimated by how much more they differ on replicates, and taken from the
-second one. Of two estimators the larger such noise is taken, which is no more than that of
-their difference unless equal seeds make nearly the same mistakes.
+the bootstrap variance and the variance :math:`s^2` between seeds on the same questions, which
+has S − 1 degrees of freedom. The interval is Student's, with Satterthwaite's degrees of freedom
+for the sum: nearly 2 for three seeds that differ much. Differences between seeds on single
+questions would count in both parts. They are estimated by the excess variance between seeds on
+replicates and subtracted from the second part. For two estimators the larger excess is
+subtracted, which is at most the excess of their difference unless equal seeds make nearly the
+same mistakes.
 
-Near the end of a metric's range seeds differ on one side of the mean only, so that the interval
-of a single metric with `bounds` is symmetric on the scale of log-odds.
+Near the end of a metric's range, seeds differ on one side of the mean only. So the interval of
+a single metric with `bounds` is symmetric in log-odds.
 """
 
 import logging
@@ -40,9 +41,9 @@ BySeed = Mapping[int, float]  # the metric of each seed on the data
 class RecipeInterval(NamedTuple):
     """A 95 % interval over seeds and questions.
 
-    `n_seeds` is the fewest of an estimator that has seeds, 0 where none has; with a single one,
-    of which nothing is learnt about others, the ends are NaN. `p_value` is two-sided, of a
-    value of 0; NaN without any variance.
+    `n_seeds` is the smallest number of seeds of a trained estimator, 0 if neither is trained.
+    The ends are NaN for a single seed, because it contains no information about others.
+    `p_value` is two-sided, for a value of 0, and NaN if the variance is 0.
     """
 
     n_seeds: int
@@ -52,7 +53,7 @@ class RecipeInterval(NamedTuple):
 
 
 def has_seeds(by_seed: BySeed) -> bool:
-    """Return whether an estimator is random: one of seed 0 alone is the same each time."""
+    """Return whether an estimator depends on a seed; an estimator with only seed 0 does not."""
     return set(by_seed) != {0}
 
 
@@ -72,13 +73,13 @@ def recipe_interval(
     replicates : ndarray of shape (n_replicates,)
         The same on bootstrap replicates.
     sides : sequence of mapping of int to float
-        Of the one or two estimators, the metric by seed. Estimators with the same seeds are
-        paired by them, as equal seeds begin equal. Where none has seeds, interval and p-value
-        are those of the replicates.
+        The metric by seed, for one estimator or for two. Estimators with the same seeds are
+        paired by seed, because equal seeds start from equal adapters. If no estimator has
+        seeds, the replicates alone determine interval and p-value.
     noise : float, default=0
         Variance between seeds that comes from the questions.
     bounds : (float, float), optional
-        The ends of the metric's range; of a difference, none.
+        The ends of the metric's range; not for a difference.
 
     References
     ----------
@@ -99,7 +100,7 @@ def recipe_interval(
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
     if not trained:
         low, high = np.quantile(replicates, [0.025, 0.975])
-        if round(high - low, DECIMALS) == 0:  # an interval without width is none
+        if round(high - low, DECIMALS) == 0:  # zero width: no interval
             return RecipeInterval(0, np.nan, np.nan, two_sided_p(replicates))
         return RecipeInterval(0, float(low), float(high), two_sided_p(replicates))
     runs = [np.array(list(side.values())) for side in trained]
@@ -132,16 +133,16 @@ BOUNDS = dict.fromkeys(["auc", "change_auc"], (0.0, 1.0)) | dict.fromkeys(
 
 
 def intervals(replicates: Replicates) -> pd.DataFrame:
-    """Give each metric of each estimator its 95 % intervals: over questions, and seeds too.
+    """Return 95 % intervals of each metric and estimator, over questions and over seeds, too.
 
     Returns
     -------
     DataFrame
-        Columns of the table INTERVALS but for model and dataset. The first interval is of
-        percentiles over questions, the second that of `recipe_interval`. Both are
-        NaN if the metric is undefined or has no valid interval, if it does not vary (a constant
-        confidence has a Δ₀ᵇ of exactly 0), or if a pair gains or loses too few questions for
-        it. The noise floor and `p_calibrated` are left to `persistcal.evaluation.noise_floor`.
+        Columns of the table INTERVALS but for model and dataset. The first interval is a
+        percentile interval over questions, `recipe_interval` gives the second. Both are NaN if
+        the metric is undefined or has no valid interval, if it does not vary (a constant
+        confidence has a Δ₀ᵇ of exactly 0), or if a pair gains or loses too few questions.
+        `persistcal.evaluation.noise_floor` adds the noise floor and `p_calibrated`.
     """
     rows = []
     for key, values in replicates.observed.items():
@@ -170,13 +171,13 @@ def compare_blocks(
     ----------
     blocks : mapping of str to sequence of str or (train_dataset, estimator)
         The estimators that are compared with each other, by the block's name.
-        A name alone will do when only one training dataset has the estimator.
+        The name is enough if only one training dataset has the estimator.
 
     Returns
     -------
     DataFrame
         Columns of the table SIGNIFICANCE but for model and dataset; a row per block, metric and
-        estimator that is not the best; the train_dataset is that of `other`. With d = best −
+        estimator that is not the best. `train_dataset` belongs to `other`. With d = best −
         other, or other − best where lower is better (Brier score, SmoothECE), `difference` is
         the observed d, and `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d
         over replicates. `significant` is whether `lower_5pct` is above 0: the paper's one-sided
@@ -197,7 +198,7 @@ def compare_blocks(
         for key, values in replicates.observed.items():
             conditioning, scope, metric = key
             sign = -1 if MEASURES[metric].lower_is_better else 1
-            # rounded, so that what is equal but for the order of summation is equal
+            # rounded, so that equal values are equal for any order of summation
             data = np.round(sign * values[index], DECIMALS)
             drawn, claimed = (
                 np.round(sign * replicated[index], DECIMALS)
@@ -264,7 +265,7 @@ def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) 
     )
     problem = "is not in the predictions" if not matches else "has several training datasets"
     raise PredictionsError(
-        f"Estimator {name} of block {block!r} {problem}, which hold: {listed}."
+        f"Estimator {name} of block {block!r} {problem}, which contain: {listed}."
     )
 
 
@@ -320,10 +321,10 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
 
 
 def holm_over_tables(tests: pd.DataFrame) -> pd.DataFrame:
-    """Adjust p-values for all tests of the same metric, whatever their model and dataset.
+    """Adjust p-values for all tests of the same metric, over all models and datasets.
 
-    `tests` has each test once. One that two blocks share counts for both, which is on the safe
-    side.
+    `tests` has each test once. A test that two blocks share counts twice, which is
+    conservative.
     """
     families = tests.groupby(["conditioning", "scope", "metric"], sort=False)["p_value"]
     return tests.assign(p_holm=families.transform(lambda p: holm(p.to_list())))

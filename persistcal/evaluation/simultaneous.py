@@ -35,7 +35,7 @@ from persistcal.evaluation.replicates import Replicates
 Array = NDArray[np.float64]
 LEVEL = 0.05
 TINY = 1e-6  # smaller differences are rounding
-DECIMALS = 9  # of deviations, so that equal ones are equal in any order of summation
+DECIMALS = 9  # of deviations: equal ones are equal for any order of summation
 
 
 class Simultaneous(NamedTuple):
@@ -115,13 +115,13 @@ def compare_all(
     Returns
     -------
     Simultaneous
-        `p_adjusted` is (1 + number of replicates whose largest deviation over all pairs is at
+        `p_adjusted` is (1 + number of replicates with a largest deviation over all pairs of at
         least the observed one) / (1 + n_replicates). It is at most 5 % if and only if the
         interval of the pair excludes 0.
 
     Examples
     --------
-    One pair: replicates of the difference are 0.5 or 0.3, one standard deviation from their
+    For one pair, replicates of the difference are 0.5 or 0.3, one standard deviation from their
     mean, and the observed difference is nearly four standard deviations from 0.
 
     >>> drawn = np.array([[0.5, 0.3] * 20, [0.0] * 40])
@@ -150,7 +150,7 @@ def compare_all(
     scale = np.sqrt(1 + 1 / freedom)  # replicates vary less than samples
     largest = np.sort(scale * t.isf(norm.sf(largest), freedom)).round(DECIMALS)
     difference = values[:, None] - values
-    # as many replicates may exceed the critical value as keep the p-value at 5 %
+    # the largest number of replicates above the critical value with a p-value of 5 %
     rank = int(LEVEL * (1 + n_replicates) + 1e-9)
     critical = float(largest[-rank]) if rank else np.inf
     observed = (np.abs(difference) / error).round(DECIMALS)

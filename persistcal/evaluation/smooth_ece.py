@@ -1,8 +1,8 @@
 """SmoothECE with automatic bandwidth, for many weightings of the same answers at once.
 
 The residuals (confidence minus correctness) are smoothed by a reflected Gaussian. SmoothECE is
-the mean absolute smoothed residual at the bandwidth that equals it. Grids, truncation and
-search are those of the reference implementation, `relplot.smECE`: answers are split between the
+the mean absolute smoothed residual at the bandwidth that equals this mean. Grids, truncation
+and search follow the reference implementation, `relplot.smECE`: answers are split between the
 two nearest points of a grid, smoothed there, and read at the points of a coarser mesh.
 Bandwidths are k/1024; the narrowest one that is at least SmoothECE is chosen.
 
@@ -24,7 +24,7 @@ Integers = NDArray[np.intp]
 
 N_BANDWIDTHS = 1024
 NARROWEST = 2  # k; narrower bandwidths, below 0.001, are never tried
-COARSEST = 11  # the smallest k whose grid has GRID points, as all wider ones have
+COARSEST = 11  # the smallest k with a grid of GRID points; all larger k use the same grid
 GRID = 1001
 DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
 CHUNK = 200  # columns at a time, so that their grids stay in the cache; no power of 2
@@ -148,16 +148,16 @@ class Weighted(NamedTuple):
 
 
 def _search(weighted: Weighted, start: Start) -> tuple[Array, Start]:
-    """Return SmoothECE of each column, and where to start the search of similar columns.
+    """Return SmoothECE of each column, and a start for the search on similar columns.
 
-    Each column's search ends at the bandwidth of relplot's bisection: the narrowest k/1024 at
-    which SmoothECE is not above the bandwidth.
+    Each column's search ends at the bandwidth of relplot's bisection: the narrowest k/1024 that
+    is at least the SmoothECE.
     """
     n = len(weighted.masses)
     # the widest k known to be too narrow, and the narrowest k known not to be
     narrow, wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
     guess, slope = np.full(n, start.k), np.full(n, start.slope)
-    value, at = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE, and at which k
+    value, at = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE and its k
     n_steps = 0
     while len(open_ := np.flatnonzero((wide - narrow > 1) | (at != wide))):
         n_steps += 1
@@ -249,9 +249,9 @@ def smoothing_at(bandwidth: Array, k: int) -> sparse.csr_matrix:
     )
 
 
-@lru_cache(maxsize=1)  # of 8 MB
+@lru_cache(maxsize=1)  # 8 MB
 def _factors() -> Array:
-    """Return what smoothing multiplies each cosine by: (bandwidths from COARSEST on, GRID).
+    """Return the factor of each cosine under smoothing: (bandwidths from COARSEST on, GRID).
 
     The factors contain the scale of the inverse transform.
     """
@@ -261,12 +261,13 @@ def _factors() -> Array:
     return dct(half, type=1) / (2 * (GRID - 1))
 
 
-@lru_cache(maxsize=1)  # of 8 MB
+@lru_cache(maxsize=1)  # 8 MB
 def _density_shares() -> Array:
     """Return the mean over the mesh of an answer at each grid point, smoothed.
 
-    The shape is that of `_factors`. Smoothing is linear, so these are columns of the transposed
-    matrix; the transposed cosine transform weighs the ends by 1 and the other points by 2.
+    The shape is the same as for `_factors`. Smoothing is linear, so these are columns of the
+    transposed matrix; the transposed cosine transform weighs the ends by 1 and the other points
+    by 2.
     """
     times = np.full(GRID, 2.0)
     times[[0, -1]] = 1

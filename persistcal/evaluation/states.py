@@ -151,7 +151,7 @@ def compare_checkpoints(
     by_all = shared(answers, range(n))
     along = [State(k, by_all) for k in range(n)] if n > 2 and by_all else []
     if n > 2 and not by_all:
-        log.warning("No question was answered at every checkpoint, so there is no trend.")
+        log.warning("No question was answered at every checkpoint, so no trend is computed.")
     states = list(dict.fromkeys([state for _, named in compared for state in named] + along))
     resampled = resample_states(answers, states, n_replicates=n_replicates, seed=seed)
     differences, slopes = [], []
@@ -178,15 +178,15 @@ def compare_checkpoints(
 
 def _for_claims(kind: Kind, drawn: Array) -> Array:
     """Return replicates of a difference, or NaN if the metric has no valid interval."""
-    measure = MEASURES.get(kind[2])  # accuracy is none of them
+    measure = MEASURES.get(kind[2])  # None for accuracy
     return drawn if measure is None or measure.has_interval else np.full_like(drawn, np.nan)
 
 
 def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
-    """Put the last checkpoints of two models side by side, as if they were of one.
+    """Join the last checkpoints of two models as two checkpoints of one model.
 
-    The questions that both know are kept, and the estimators that both have; the confidence is
-    NaN for a seed that a model lacks.
+    Only questions and estimators of both models are kept. The confidence is NaN for a seed that
+    a model lacks.
     """
     questions, *places = np.intersect1d(first.questions, second.questions, return_indices=True)
     sides = list(zip((first, second), places, strict=True))
@@ -220,8 +220,9 @@ def compare_states(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables STATES and TRENDS of all models on one dataset.
 
-    Estimators that were trained on another dataset say so in their name. Of two models the last
-    checkpoints are compared. Holm's method adjusts for the pairs of a model, or of models.
+    The names of estimators include their training dataset if it is not `dataset`. Two models
+    are compared at their last checkpoints. Holm's method adjusts for the pairs of checkpoints
+    of a model, or for the pairs of models.
     """
     settings = {"n_replicates": n_replicates, "seed": seed}
     answers = {model: arrange(rows, checkpoints[model]) for model, rows in predictions.items()}
@@ -252,7 +253,7 @@ def compare_states(
 
 
 def _named(rows: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Say in the estimators' names what they were trained on, where it is not `dataset`."""
+    """Add the training dataset to the estimators' names if it is not `dataset`."""
     elsewhere = ~rows["train_dataset"].isin([dataset, ""])
     trained = rows["estimator"] + " (trained on " + rows["train_dataset"] + ")"
     named = rows.assign(dataset=dataset, estimator=rows["estimator"].where(~elsewhere, trained))

@@ -1,4 +1,4 @@
-"""Metrics on parts: of each pair of checkpoints, and group of questions."""
+"""Metrics on subsets: per pair of checkpoints and per group of questions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import metrics_under, on_contrast_set, once, prepare
+from persistcal.evaluation.evaluate import count_once, metrics_under, on_contrast_set, prepare
 from persistcal.evaluation.metrics import CONTRAST_METRICS, compute, names
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, PredictionsError, arrange
 from persistcal.evaluation.replicates import mean_over_seeds
@@ -16,9 +16,9 @@ from persistcal.store.artifacts import MIN_CONTRAST, PAIRS, SUBSETS
 
 Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
 
-MOVES = {-1: "falls", 0: "stays", 1: "rises"}  # of a baseline, by the sign of its change
+MOVES = {-1: "falls", 0: "stays", 1: "rises"}  # a baseline, by the sign of its change
 
-SCOPE = 8  # its place in the rows of a group
+SCOPE = 8  # position in the rows of a group
 
 
 def metrics_of_pairs(
@@ -30,9 +30,9 @@ def metrics_of_pairs(
 ) -> pd.DataFrame:
     """Return the metrics of every contrast set: the table PAIRS but for model and dataset.
 
-    The contrast metrics of `evaluate` are the unweighted means of those of the pairs that are
-    kept. `distance` counts positions among the checkpoints, `size` questions; `value`,
-    conditioned by odds, is the mean over seeds, NaN where undefined.
+    `evaluate` averages these metrics over the kept pairs, without weights. `distance` counts
+    positions among the checkpoints, `size` questions; `value`, conditioned by odds, is the mean
+    over seeds, NaN where undefined.
     """
     answers = arrange(predictions, checkpoints)
     rows = []
@@ -46,20 +46,20 @@ def metrics_of_pairs(
             values = {metric: np.array([np.nan]) for metric in CONTRAST_METRICS}
             if size:
                 runs = [on_contrast_set(run, pair, part, "odds") for run in seeds]
-                values = compute(CONTRAST_METRICS, runs, once(part))
+                values = compute(CONTRAST_METRICS, runs, count_once(part))
             for metric, of_seeds in values.items():
                 rows.append((*estimator, *place, *counts, metric, of_seeds.mean()))
     return pd.DataFrame(rows, columns=PAIRS.but("model", "dataset"))
 
 
 def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
-    """Return the contrast metrics for each number of questions that decides what is kept.
+    """Return the contrast metrics for each value of `min_contrast` that changes the kept pairs.
 
-    That is the table MIN_CONTRAST but for model and dataset: `min_contrast` is the size of a
-    contrast set, as between two of them nothing changes; `kept` are the pairs of that size or
-    more; `pairs` says how many of them define the metric ("1 of 3"), and `value` is their mean.
-    `chosen` tells whether the study, whose own `min_contrast` is `chosen`, keeps the same
-    pairs.
+    The result is the table MIN_CONTRAST but for model and dataset. `min_contrast` takes the
+    sizes of the contrast sets, because other values keep the same pairs. `kept` counts the
+    pairs of at least this size, `pairs` the pairs on which the metric is defined ("1 of 3"),
+    and `value` is the mean over these. In the result `chosen` is True if the study's
+    `min_contrast`, the argument `chosen`, keeps the same pairs.
     """
     rows = []
     sizes = sorted({int(size) for size in pairs["size"] if size})
@@ -90,11 +90,11 @@ def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
 
 
 def margins(clusters: pd.DataFrame) -> pd.Series:
-    """Return by how much each question's first candidate is more probable than its second.
+    """Return the probability of each question's first candidate minus its second's.
 
-    `clusters` are a checkpoint's. That of a single candidate is its probability.
+    `clusters` belong to one checkpoint. The margin of a single candidate is its probability.
     """
-    if clusters.empty:  # of a release that lacks them
+    if clusters.empty:  # a release without clusters
         return pd.Series(dtype=float)
     probability = clusters.set_index(["question_id", "cluster"])["probability"].unstack(
         "cluster"
@@ -104,9 +104,9 @@ def margins(clusters: pd.DataFrame) -> pd.Series:
 
 
 def thirds(margin: NDArray[np.float64]) -> tuple[Levels, dict[int, str]]:
-    """Return the third of each margin among all that are no NaN, and what a third is called.
+    """Return the third of each margin among the defined margins, and the names of the thirds.
 
-    Equal margins are in the same third, so that thirds may differ in size, or be empty.
+    Equal margins are in the same third, so thirds can differ in size or be empty.
     """
     low, high = np.nanquantile(margin, [1 / 3, 2 / 3])
     called = {0: f"low: up to {low:.3f}", 1: f"middle: up to {high:.3f}", 2: "high"}
@@ -122,36 +122,37 @@ def metrics_of_subsets(
     margin: Mapping[str, pd.Series],
     by_question: Mapping[str, Mapping[str, str]],
     rated: pd.DataFrame | None = None,
-    alike: Callable[[str, str], set[str] | None] | None = None,
+    same_answers: Callable[[str, str], set[str] | None] | None = None,
 ) -> pd.DataFrame:
-    """Evaluate the predictions of one model and dataset on parts of the questions.
+    """Evaluate the predictions of one model and dataset on groups of questions.
 
-    The pairs that are kept are those of all questions.
+    All groups keep the same pairs, by the sizes of the contrast sets of all questions.
 
     Parameters
     ----------
     margin : mapping of str to Series
-        By checkpoint, see `margins`; where that of any is empty, margins make no groups.
+        By checkpoint, see `margins`. Margins define no groups if one checkpoint has none.
     by_question : mapping of str to mapping of str to str
-        The group of each question, by what the groups are about, such as "category".
+        The group of each question, by the name of the grouping, such as "category".
     rated : DataFrame, optional
         The columns checkpoint and question_id, and the confidence of a baseline in each
         answer in every other column. The questions of the contrast sets for which it falls,
-        stays or rises from the earlier to the later checkpoint make a group each.
-    alike : callable, optional
-        The questions that two checkpoints answer alike, see
-        `persistcal.judge.contradictions.same_answers`: where there are any, contrast sets
-        without them make a group.
+        stays or rises from the earlier to the later checkpoint are one group each.
+    same_answers : callable, optional
+        Returns the questions to which two checkpoints give the same answer, see
+        `persistcal.judge.contradictions.same_answers`. Contrast sets without these questions
+        are a group, if there are any.
 
     Returns
     -------
     DataFrame
-        Columns of the table SUBSETS: `accuracy` is that of `n_answers`; `n_contrast` questions,
-        of them `improvement` and `regression`, are over the pairs that are kept, and `flips`
-        their share of all that both checkpoints answered; `value`, conditioned by odds, is the
-        mean over seeds. In a contrast set a question is of the lower level of its two answers.
-        A group without answers has no rows. Groups of `rated` only have contrast metrics, and
-        their other numbers are of all questions.
+        Columns of the table SUBSETS. `accuracy` is the share of correct answers among
+        `n_answers`. `n_contrast`, `improvement` and `regression` count questions over the kept
+        pairs, and `flips` is `n_contrast` divided by the questions that both checkpoints
+        answered. `value`, conditioned by odds, is the mean over seeds. In a contrast set a
+        question belongs to the lower level of its two answers. A group without answers has no
+        rows. Groups by `rated` have contrast metrics only; their other numbers are those of
+        all questions.
     """
     answers = arrange(predictions, checkpoints)
     chosen = choose_pairs(pairs, checkpoints)
@@ -172,7 +173,9 @@ def metrics_of_subsets(
         for row in _of_level(answers, kept, levels, level)
     ]
     differing = (
-        [_without(pair, answers, checkpoints, alike) for pair in kept] if alike else kept
+        [_exclude_equal_answers(pair, answers, checkpoints, same_answers) for pair in kept]
+        if same_answers
+        else kept
     )
     if any(part is not pair for part, pair in zip(differing, kept, strict=True)):
         of_all = _of_level(answers, differing, zeros, 0)
@@ -195,7 +198,7 @@ def _moves(
     kept: Sequence[ContrastSet],
     rated: pd.DataFrame | None,
 ) -> Iterator[tuple[str, list[NDArray[np.float64]]]]:
-    """Yield each baseline, and the sign of its change on the questions of each contrast set."""
+    """Yield each baseline with the sign of its change on the questions of each contrast set."""
     if rated is None:
         return
     for name in rated.columns.drop(["checkpoint", "question_id"]):
@@ -220,14 +223,14 @@ def _margins_of(
     return margins
 
 
-def _without(
+def _exclude_equal_answers(
     pair: ContrastSet,
     answers: AnswerArrays,
     checkpoints: Sequence[str],
-    alike: Callable[[str, str], set[str] | None],
+    same_answers: Callable[[str, str], set[str] | None],
 ) -> ContrastSet:
-    """Return a contrast set without the questions that its checkpoints answer alike."""
-    left_out = alike(checkpoints[pair.earlier], checkpoints[pair.later])
+    """Return a contrast set without questions to which its checkpoints give the same answer."""
+    left_out = same_answers(checkpoints[pair.earlier], checkpoints[pair.later])
     names = np.asarray(answers.questions)[pair.questions]
     kept_series = ~np.isin(names, list(left_out or ()))
     return pair if kept_series.all() else pair.only(kept_series)
@@ -272,8 +275,8 @@ def _of_level(
         correct=correct[answered],
         confidence={s: c[answered] for s, c in answers.confidence.items()},
     )
-    values = metrics_under(once, prepare(subset, [], ["odds"]))
-    whole = metrics_under(once, prepare(answers, within, ["odds"]))
+    values = metrics_under(count_once, prepare(subset, [], ["odds"]))
+    whole = metrics_under(count_once, prepare(answers, within, ["odds"]))
     rows: list[tuple] = []
     for scope, table in (("contrast", whole), ("full", values)):
         for metric in names(scope):

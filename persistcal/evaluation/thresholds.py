@@ -19,9 +19,9 @@ from persistcal.evaluation.proportions import compare_accuracies
 from persistcal.store.artifacts import CONFIDENT_REGRESSIONS, THRESHOLD_CELLS, THRESHOLDS
 
 GRID = np.arange(101) / 100  # thresholds that can be selected
-STARTS = (1 / 8, 1 / 4, 1 / 2, 1)  # coverages at which the sequences of tests begin
+STARTS = (1 / 8, 1 / 4, 1 / 2, 1)  # coverages that start the sequences of tests
 KEPT, BROKEN, UNDECIDED = "kept", "broken", "undecided"
-LEVEL = 0.05  # of a verdict, one-sided
+LEVEL = 0.05  # one-sided level of a verdict
 MOST_LABELS = 10_000_000
 
 
@@ -83,8 +83,8 @@ def select_threshold(
     answers, k(t) of them wrong, the p-value is P[Binomial(n(t), 1 − precision) ≤ k(t)]. Each of
     four sequences starts at the highest threshold that answers 1/8, 1/4, 1/2 or all of the
     questions, and walks down in steps of .01, at level delta / 4, until the first p-value above
-    this level. Starts follow the confidences and not the labels, so the level holds wherever
-    the confidences lie.
+    this level. Starts depend on the confidences and not on the labels, so the level is valid
+    for every distribution of confidences.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def select_threshold(
 
 
 def first_tested(n_answered: NDArray[np.intp]) -> list[int]:
-    """Return the positions in GRID at which the sequences of tests begin."""
+    """Return the positions in GRID where the sequences of tests begin."""
     return [int(np.flatnonzero(n_answered >= share * n_answered[0])[-1]) for share in STARTS]
 
 
@@ -367,7 +367,7 @@ def check_thresholds(
     Returns
     -------
     ThresholdTables
-        `thresholds` has a row per pair, estimator and seed of its training. If no threshold
+        `thresholds` has a row per pair, estimator and training seed. If no threshold
         reaches the precision, `threshold` is NaN, the verdict is empty, and `least_abstention`
         shows the smallest share of withheld answers with an observed precision of at least the
         target. `cells` has the counts of `explain_change`. `regressions` lists the questions

@@ -5,7 +5,7 @@ from scipy.stats import chi2
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.draws import component, draw_sequences, reach, take
+from persistcal.evaluation.draws import component, count_draws, draw_sequences, reach
 from persistcal.evaluation.evaluate import metrics_under, prepare
 from persistcal.evaluation.predictions import arrange
 
@@ -32,7 +32,7 @@ def draw(parts, n_questions, n_replicates, seed, far=None):
     """The counts of each part, as is or with sequences that end too early for some."""
     far = reach(parts, n_questions) if far is None else far
     sequences = draw_sequences(n_questions, range(n_replicates), seed=seed, reach=far)
-    return [take(part, sequences) for part in parts]
+    return [count_draws(part, sequences) for part in parts]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from persistcal.evaluation.draws import component, draw_sequences, reach, take
+from persistcal.evaluation.draws import component, count_draws, draw_sequences, reach
 from persistcal.evaluation.metrics import auc, balanced_gap
 from persistcal.evaluation.power import (
     LEVEL,
@@ -37,7 +37,7 @@ def share_found(gained, lost, agreement, difference):
     is_gained = np.arange(n) < gained
     part = component(np.arange(n), is_gained)
     draws = [
-        take(part, draw_sequences(n, range(400), seed=seed, reach=reach([part], n)))
+        count_draws(part, draw_sequences(n, range(400), seed=seed, reach=reach([part], n)))
         for seed in range(8)
     ]
     for number in range(500):
@@ -115,9 +115,9 @@ def test_the_smallest_difference_has_the_stated_power():
     # of 90 %, a tenth can be gained at most, so that not all flips can be in that direction
     for accuracy, rate in ((0.6, 0.2), (0.9, 0.15)):
         difference = accuracy_difference(accuracy, rate, 1000)
-        power = accuracy_power(Flips.of(accuracy, rate, difference), 1000)
+        power = accuracy_power(Flips.from_accuracy(accuracy, rate, difference), 1000)
         assert power == pytest.approx(0.8, abs=0.01)
-    assert Flips.of(0.6, 0.2, 0.1) == pytest.approx((0.15, 0.05))
+    assert Flips.from_accuracy(0.6, 0.2, 0.1) == pytest.approx((0.15, 0.05))
     delta = delta0_difference(FLIPS, N, 0.7)
     assert power_of(delta, delta0_error(FLIPS, N, 0.7, delta)) == pytest.approx(0.8, abs=1e-6)
     # a study of as many questions as are needed has it too
@@ -130,9 +130,9 @@ def test_the_smallest_difference_has_the_stated_power():
 def test_a_difference_that_no_study_finds_is_refused():
     assert np.isnan(accuracy_difference(0.6, 0.01, 100))
     with pytest.raises(ValueError, match=r"No 50% of answers can flip .* guess other changes"):
-        Flips.of(0.1, 0.5)
+        Flips.from_accuracy(0.1, 0.5)
     with pytest.raises(ValueError, match="lose 4% and gain 8% of all questions"):
-        Flips.of(0.93, 0.12, 0.04)
+        Flips.from_accuracy(0.93, 0.12, 0.04)
 
 
 def test_a_guess_that_cannot_be_is_refused():

@@ -18,7 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.special import expit
 
-from persistcal.evaluation.draws import component, draw_sequences, reach, take
+from persistcal.evaluation.draws import component, count_draws, draw_sequences, reach
 from persistcal.evaluation.metrics import auc, balanced_gap
 from persistcal.evaluation.significance import BOUNDS, recipe_interval
 
@@ -86,7 +86,7 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
             for number in range(worlds):
                 first, said = draw(rng, world, N_QUESTIONS, spread, n_seeds)
                 part = component(np.arange(N_QUESTIONS), first)
-                counts = take(
+                counts = count_draws(
                     part,
                     draw_sequences(
                         N_QUESTIONS,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import on_contrast_set, once
+from persistcal.evaluation.evaluate import count_once, on_contrast_set
 from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
@@ -108,7 +108,7 @@ def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str
         return dict.fromkeys(metrics)
     part = component(pair.questions, pair.improvement)
     said = [on_contrast_set(run, pair, part, "odds") for run in runs]
-    values = compute(metrics, said, once(part))
+    values = compute(metrics, said, count_once(part))
     return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
 
 

@@ -56,7 +56,7 @@ def measure_subsets(
         margin={c: margins(clusters[clusters["checkpoint"] == c]) for c in checkpoints},
         by_question=by_question,
         rated=pd.concat([texts[["checkpoint", "question_id"]], rated], axis=1),
-        alike=same_answers(clusters),
+        same_answers=same_answers(clusters),
     )
 
 
