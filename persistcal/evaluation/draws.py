@@ -101,7 +101,7 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
     Examples
     --------
     >>> pair = Component(np.array([0, 2, 1]), n_first=2)
-    >>> counts = take(pair, draw_sequences(5, range(4), seed=0, reach=5))
+    >>> counts = count_draws(pair, draw_sequences(5, range(4), seed=0, reach=5))
     >>> counts[:2].sum(axis=0).tolist(), counts[2].tolist()
     ([2, 2, 2, 2], [1, 1, 1, 1])
     """
