@@ -78,7 +78,8 @@ LEADERBOARD = (
 
 
 # Figures by the names of their files: a function of persistcal/report/figures.py, the rows that
-# it reads, its settings, and how Snakemake's report calls and explains it.
+# it reads, its settings, and how Snakemake's report calls and explains it. Targets make all
+# figures that are `shown` (by default all): `study` those of its own, `all` also the others.
 FIGURES = {
     "full_vs_contrast": {
         "function": "full_vs_contrast_figure",
@@ -93,6 +94,8 @@ FIGURES = {
     },
     "distance": {
         "function": "distance_figure",
+        # with fewer checkpoints there are too few distances
+        "shown": max(len(study.evaluation(m)) for m in MODELS) > 4,
         "artifact": "PAIRS",
         "rows": rules.measure_pairs.output.pairs,
         "settings": {k: EVALUATED_LABELS[k] for k in ("models", "estimators")},
@@ -103,6 +106,7 @@ FIGURES = {
     },
     "states": {
         "function": "states_figure",
+        "shown": HAS_STATES,
         "artifact": "STATES",
         "rows": rules.collect_states.output.states,
         "settings": {
@@ -118,6 +122,8 @@ FIGURES = {
     },
     "leaderboard": {
         "function": "leaderboard_figure",
+        "target": "all",
+        "shown": bool(LEADERBOARD),
         "artifact": "INTERVALS",
         "rows": rules.collect_all_significance.output.intervals,
         "settings": {
@@ -166,10 +172,10 @@ if not study.chosen["predictions"]:
 
 if study.runs_models:
     TRANSFERRED = dict.fromkeys(model for model, _ in study.analysed("transfer"))
-    TRANSFERS = [f"transfer_{dataset}" for dataset in transfers()]
     FIGURES |= {
         f"transfer_{dataset}": {
             "function": "transfer_figure",
+            "target": "all",
             "artifact": "TRANSFER",
             "rows": expand(
                 rules.measure_transfer.output.transfer, model=models, dataset=dataset
@@ -197,6 +203,8 @@ if study.runs_models:
     )
     FIGURES["gcm_headroom"] = {
         "function": "headroom_figure",
+        "target": "all",
+        "shown": bool(HEADROOMS),
         "artifact": "HEADROOM",
         "rows": HEADROOMS,
         "settings": {

@@ -17,7 +17,9 @@ def about_figure(wildcards):
     """A function, as the braces of a text among the params would be filled in."""
     about = FIGURES[wildcards.figure]
     return {
-        name: value for name, value in about.items() if name not in ("rows", "label")
+        name: value
+        for name, value in about.items()
+        if name in ("function", "artifact", "settings", "caption")
     }
 
 
