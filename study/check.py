@@ -6,12 +6,11 @@ from typing import Any
 from study.check_estimators import check_chosen, check_decoding, check_estimator
 from study.check_served import check_estimator_of_served, check_served
 from study.check_states import check_pretraining, check_state
-from study.schema import ConfigError, check_names, check_schema
+from study.schema import ConfigError, check_names, check_schema, question_sources
 from study.study import Study
 
 # Questions that every dataset of a source keeps for prompts
 _KEPT_FOR_PROMPTS = {"triviaqa": 10, "jeopardy": 10, "bioasq": 5}
-_SOURCES = ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
 
 
 def check_config(config: dict[str, Any]) -> None:
@@ -266,7 +265,7 @@ def _check_dataset(study: Study, name: str) -> None:
     if "source" not in dataset:
         raise ConfigError(
             f"config: datasets.{name} lacks a key: add its source, one of "
-            f"{', '.join(_SOURCES)}."
+            f"{', '.join(question_sources())}."
         )
     asked = study.examples_needed
     there = dataset.get("n_few_shot", _KEPT_FOR_PROMPTS.get(dataset["source"]))

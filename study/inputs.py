@@ -25,6 +25,9 @@ RATED: Fields = (
     [],
 )  # needed and optional fields of a prompt about an answer
 
+# Keys of a dataset that do not decide its questions
+NOT_OF_SOURCES = ("label", "source", "min_contrast", "train_datasets")
+
 
 def existing(path: str, remedy: str) -> str:
     """Return `path` if it exists. Snakemake's own message would list every output."""
@@ -89,22 +92,24 @@ class Inputs:
         plain = self.paths.questions.format(dataset=dataset)
         return list(dict.fromkeys([plain, *asked]))
 
-    def jeopardy_categories(self, dataset: str) -> str:
-        """Return the list of categories: the user's file of that name, or the project's."""
-        return self.find_file(self.config["datasets"][dataset]["categories"])
+    def source_settings(self, dataset: str) -> Config:
+        """Return the keys of a dataset that its source can read."""
+        about = self.config["datasets"][dataset]
+        settings = {key: about[key] for key in about if key not in NOT_OF_SOURCES}
+        if "categories" in settings:  # the project's unless the user has a file of that name
+            settings["categories"] = self.find_file(settings["categories"])
+        return settings
 
-    def contents_of_categories(self, dataset: str) -> list[str]:
-        """Return the digest of the list of categories."""
-        return self.contents_of(self.jeopardy_categories(dataset))
+    def source_files(self, dataset: str) -> Files:
+        """Return the files of a source. Only BioASQ's can be missing, as its job explains."""
+        settings = self.source_settings(dataset)
+        files = [settings[key] for key in ("file", "categories") if key in settings]
+        optional = self.config["datasets"][dataset]["source"] == "bioasq"
+        return [file for file in files if not optional or Path(file).exists()]
 
-    def contents_of_file(self, dataset: str) -> list[str]:
-        """Return the digest of a dataset's file."""
-        return self.contents_of(self.config["datasets"][dataset]["file"])
-
-    def file_if_present(self, dataset: str) -> Files:
-        """Return a dataset's file; without it the job, and not a dry run, asks for it."""
-        file = self.config["datasets"][dataset]["file"]
-        return [file] if Path(file).exists() else []
+    def source_contents(self, dataset: str) -> list[str]:
+        """Return the digests of the files of a source."""
+        return self.contents_of(*self.source_files(dataset))
 
     def least_questions(self, dataset: str) -> dict[str, int]:
         """Return the smallest number of questions of each split that the study needs."""

@@ -82,6 +82,12 @@ def load_schema() -> dict[str, Any]:
     return schema
 
 
+def question_sources() -> list[str]:
+    """Return the sources of questions that the schema names."""
+    datasets = load_schema()["properties"]["datasets"]["additionalProperties"]
+    return datasets["properties"]["source"]["enum"]
+
+
 def check_schema(config: dict[str, Any]) -> None:
     """Raise `ConfigError` for the most telling thing that the schema does not allow."""
     validator = jsonschema.Draft202012Validator(load_schema())

@@ -1,24 +1,52 @@
-"""Readers of the public question sets: TriviaQA, Jeopardy and BioASQ."""
+"""Sources of questions: TriviaQA, Jeopardy, BioASQ and a user's own file.
 
+A function with the decorator `source` is a source. Its parameters are keys of a dataset in the
+config, `least` (the questions of each split that the study needs) and `states` (the names of
+its checkpoints). Keys without a default are required by the schema of the config.
+"""
+
+import inspect
+import logging
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from persistcal.questions.own import KNOWN, LISTS, check_splits, tidy_questions
 from persistcal.questions.question_list import (
     N_FEW_SHOT,
     SHUFFLE_SEED,
     Question,
+    check_counts,
+    count_questions,
     number_questions,
     unique,
 )
+from persistcal.store.user_files import digests_of, naming, read_file, read_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+log = logging.getLogger(__name__)
+
+Source = Callable[..., pd.DataFrame]
+SOURCES: dict[str, Source] = {}  # by the value of the config's `datasets.*.source`
+
+
+def source(name: str) -> Callable[[Source], Source]:
+    """Register a function that returns the table QUESTIONS as the source `name`."""
+
+    def register(function: Source) -> Source:
+        SOURCES[name] = function
+        return function
+
+    return register
+
 
 BLACKLIST = {
     "Which is the longest length below?",
@@ -206,3 +234,103 @@ def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     ]
     asked = [question for question in questions if question not in examples]
     return number_questions("bioasq", asked, examples, train=[0, 0], test=[0, len(asked)])
+
+
+@source("triviaqa")
+def read_triviaqa(
+    *,
+    repo: str,
+    revision: str,
+    train: Sequence[int],
+    test: Sequence[int],
+    expect: Mapping[str, int] | None = None,
+) -> pd.DataFrame:
+    """Return the questions of TriviaQA, from a repository of the Hub."""
+    from datasets import load_dataset
+
+    validation, training = load_dataset(
+        repo, "rc.nocontext", split=["validation", "train"], revision=revision
+    )
+    with naming(repo):
+        questions = triviaqa_questions(validation, training, train=train, test=test)
+        check_counts(questions, expect or {})
+    log.info("Questions without blacklisted ones: %s", count_questions(questions))
+    return questions
+
+
+@source("jeopardy")
+def read_jeopardy(
+    *,
+    repo: str,
+    revision: str,
+    categories: str,
+    train: Sequence[int],
+    test: Sequence[int],
+    expect: Mapping[str, int] | None = None,
+) -> pd.DataFrame:
+    """Return the questions of Jeopardy of the categories that a text file lists."""
+    from datasets import load_dataset
+
+    rows = load_dataset(repo, "all_questions", split="train", revision=revision)
+    names = Path(categories).read_text(encoding="utf-8").splitlines()
+    with naming(repo):
+        questions = jeopardy_questions(rows, names, train=train, test=test)
+        check_counts(questions, expect or {})
+    kept = {name: count_questions(questions)[name] for name in ("questions", "train", "test")}
+    log.info("Questions without blacklisted ones: %s", kept)
+    return questions
+
+
+@source("bioasq")
+def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """Return the questions of BioASQ, from the user's copy of its training data."""
+    try:
+        with naming(file):
+            questions = bioasq_questions(read_json(file)["questions"])
+            check_counts(questions, expect or {})
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{file}: there is no such file. BioASQ may not be passed on: register at "
+            "https://participants-area.bioasq.org, download the training data of task 14b and "
+            "give its path as datasets.bioasq.file, or drop bioasq from study.datasets."
+        ) from error
+    except KeyError as error:
+        raise ValueError(
+            f"{file}: the key {error} is missing; give the task-B training data as BioASQ "
+            "distributes it."
+        ) from error
+    questions.attrs["sources"] = digests_of(file)
+    log.info("Questions by type: %s", count_questions(questions))
+    return questions
+
+
+@source("file")
+def read_own_questions(
+    *,
+    file: str,
+    n_few_shot: int = 0,
+    n_train: int = 0,
+    n_test: int = 0,
+    seed: int = 17,
+    least: Mapping[str, int],
+    states: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Return the questions of a user's CSV, JSONL or parquet file.
+
+    References can differ between the checkpoints `states`.
+    """
+    sizes: dict[str, Any] = {"n_few_shot": n_few_shot, "n_train": n_train, "n_test": n_test}
+    with naming(file):
+        rows = read_file(file, known=KNOWN, lists=LISTS)
+        questions = tidy_questions(rows, **sizes, seed=seed, states=states)
+        check_splits(questions["split"], least)
+    questions.attrs["sources"] = digests_of(file)
+    log.info("Questions per split: %s", questions["split"].value_counts().to_dict())
+    return questions
+
+
+def read_questions(name: str, settings: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the questions of a source; settings that it has no parameter for are left out."""
+    function = SOURCES[name]
+    known = inspect.signature(function).parameters
+    return function(**{key: settings[key] for key in settings if key in known})

@@ -33,8 +33,7 @@ OF_ANSWERS = "model checkpoint dataset"
 # Truths: JSON of the references at states where something else is true, by checkpoint
 QUESTIONS = Table.of(
     "questions",
-    "read_questions, prepare_triviaqa, prepare_jeopardy, prepare_bioasq, prepare_atlas or "
-    "prepare_elements",
+    "prepare_questions, prepare_atlas or prepare_elements",
     "question_id! index:int split question references:texts any_of:flag category excluded:flag "
     "options?:texts gold?:int truths?",
     about="dataset",

@@ -78,7 +78,7 @@ def test_questions(tmp_path):
     rows = "".join(f"Q{i}?,A,{split}\n" for i, split in enumerate(["few_shot"] * 5 + ["test"]))
     (tmp_path / "quiz.csv").write_text("question,answers,split\n" + rows)
     plan = replanned(tmp_path, configs, "out/questions/quiz.parquet", "quiz.csv")
-    assert plan == {"read_questions": 1}
+    assert plan == {"prepare_questions": 1}
 
 
 def test_the_archive_of_the_release(tmp_path):

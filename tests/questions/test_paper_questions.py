@@ -8,9 +8,6 @@ import datasets
 import numpy as np
 import pytest
 from hub_layout import write_jeopardy, write_triviaqa
-from prepare_bioasq import prepare_bioasq
-from prepare_jeopardy import prepare_jeopardy
-from prepare_triviaqa import prepare_triviaqa
 
 from persistcal.questions.question_list import Question, check_counts, number_questions
 from persistcal.questions.sources import (
@@ -18,6 +15,9 @@ from persistcal.questions.sources import (
     check_categories,
     factoid_question,
     list_question,
+    read_bioasq,
+    read_jeopardy,
+    read_triviaqa,
     triviaqa_questions,
 )
 from persistcal.store import artifacts
@@ -63,7 +63,7 @@ def test_triviaqa_equals_the_steps_taken_one_by_one(folder):
         test=[("Secret?", "<unk>")],
     )
     how = {"repo": repo, "revision": "0f7faf3", "train": [0, 50], "test": [60, 93]}
-    table, canonical, few_shot = parts(prepare_triviaqa(**how, expect={}))
+    table, canonical, few_shot = parts(read_triviaqa(**how, expect={}))
     asked = first_of_each(shuffled(VALIDATION), lambda row: row[0].strip())
     assert len(asked) == 93  # 90 different ones and 3 blacklisted
     assert canonical["question"].tolist() == [question.strip() for question, _ in asked]
@@ -84,7 +84,7 @@ def test_triviaqa_equals_the_steps_taken_one_by_one(folder):
     kept = {name: n - excluded.get(name, 0) for name, n in (("train", 50), ("test", 33))}
     check_counts(table, {"questions": 93, **kept})
     with pytest.raises(ValueError, match=r"trivia_qa: .*questions: 93 instead of 9961.*pinned"):
-        prepare_triviaqa(**how, expect={**kept, "questions": 9961})
+        read_triviaqa(**how, expect={**kept, "questions": 9961})
 
 
 def test_a_split_larger_than_the_data():
@@ -141,7 +141,7 @@ def test_jeopardy_equals_the_steps_taken_one_by_one(folder):
     how = {"repo": repo, "revision": "aebec90", "train": [0, 100], "test": [200, 305]}
     names = folder / "categories.txt"
     names.write_text("".join(f"{name}\n" for name in CATEGORIES))
-    _, canonical, few_shot = parts(prepare_jeopardy(names, **how, expect={}))
+    _, canonical, few_shot = parts(read_jeopardy(categories=str(names), **how, expect={}))
     kept = slow_jeopardy()
     assert len(kept) == 160 + 150 + 5
     assert Counter(row[0] for row in kept) == {"SCIENCE": 165, "U.S. Cities": 150}
@@ -158,10 +158,10 @@ def test_jeopardy_equals_the_steps_taken_one_by_one(folder):
     names.write_text("u.s. cities\nZoology\n")
     said = r"jeopardy: .*also \['SCIENCE'\], and lacks \['Zoology'\]"
     with pytest.raises(ValueError, match=said):
-        prepare_jeopardy(names, **how, expect={})
+        read_jeopardy(categories=str(names), **how, expect={})
     names.write_text("".join(f"{name}\n" for name in CATEGORIES))
     with pytest.raises(ValueError, match=r"jeopardy: .*questions: 305 instead of 9"):
-        prepare_jeopardy(names, **how, expect={"questions": 9})
+        read_jeopardy(categories=str(names), **how, expect={"questions": 9})
 
 
 def test_the_papers_categories_compare_regardless_of_case(request):
@@ -201,7 +201,7 @@ def bioasq(tmp_path):
     def prepare(entries, expect=()):
         (tmp_path / "training14b.json").write_text(json.dumps({"questions": entries}))
         path = str(tmp_path / "training14b.json")
-        questions = prepare_bioasq(file=path, expect=dict(expect))
+        questions = read_bioasq(file=path, expect=dict(expect))
         assert questions.attrs["sources"] == {path: sha256(path)}
         return parts(questions)
 
@@ -258,7 +258,7 @@ def test_the_papers_counts_fire_on_other_data(bioasq):
 
 def test_a_missing_bioasq_file_says_where_to_get_it(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.json: .*participants-area.*14b.*file"):
-        prepare_bioasq(file=str(tmp_path / "none.json"), expect={})
+        read_bioasq(file=str(tmp_path / "none.json"), expect={})
 
 
 @pytest.mark.parametrize("answer", [[], [["", " "]]])
@@ -275,4 +275,4 @@ def test_an_empty_answer_among_others_is_dropped():
 def test_another_json_file(tmp_path):
     (tmp_path / "x.json").write_text('{"documents": []}')
     with pytest.raises(ValueError, match=r"x\.json: the key 'questions' is missing"):
-        prepare_bioasq(file=str(tmp_path / "x.json"), expect={})
+        read_bioasq(file=str(tmp_path / "x.json"), expect={})

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from read_questions import read_questions
 
 from persistcal.questions.own import KNOWN, draw_splits, tidy_questions
+from persistcal.questions.sources import read_own_questions
 from persistcal.store import artifacts
 from persistcal.store.user_files import read_rows
 
@@ -33,7 +33,7 @@ def read(path, content=None, **settings):
     """Read a file of questions, written first where its content is given."""
     if content is not None:
         path.write_bytes(content)
-    table = read_questions(str(path), **{**NO_DRAW, "least": {}, **settings})
+    table = read_own_questions(file=str(path), **{**NO_DRAW, "least": {}, **settings})
     artifacts.check(table, artifacts.QUESTIONS, "questions")
     return table
 

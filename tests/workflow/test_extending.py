@@ -46,7 +46,7 @@ def test_the_whole_study_is_planned(folder):
     output = snakemake(folder, "-n", configs=[folder / "mine.yaml"])
     jobs = planned(output)
     expected = {
-        "read_questions": 1,
+        "prepare_questions": 1,
         "resolve_checkpoint": 3,
         "fetch_checkpoint": 3,
         "generate_beams": 3,

@@ -11,9 +11,7 @@ import pytest
 from workflow_runs import planned
 
 STUDY = {
-    "prepare_triviaqa": 1,
-    "prepare_jeopardy": 1,
-    "prepare_bioasq": 1,
+    "prepare_questions": 3,
     "resolve_checkpoint": 20,
     "fetch_checkpoint": 20,
     "fetch_entailment_model": 1,

@@ -1,10 +1,10 @@
-"""Prepare the questions of every dataset: one rule per source."""
+"""Prepare the questions of every dataset: facts of the demo, or a registered source."""
 
 FROM = {
     source: one_of(
         d for d, about in config["datasets"].items() if about.get("source") == source
     )
-    for source in ("atlas", "elements", "triviaqa", "jeopardy", "bioasq", "file")
+    for source in ("atlas", "elements")
 }
 
 
@@ -50,95 +50,33 @@ rule prepare_elements:
         "../scripts/questions/prepare_elements.py"
 
 
-rule prepare_triviaqa:
+rule prepare_questions:
+    input:
+        per_job(inputs.source_files),
     output:
         questions=paths.questions,
     log:
-        f"{LOGS}/prepare_triviaqa/{{dataset}}.log",
+        f"{LOGS}/prepare_questions/{{dataset}}.log",
     wildcard_constraints:
-        dataset=FROM["triviaqa"],
+        dataset=one_of(
+            d
+            for d, about in config["datasets"].items()
+            if about.get("source") not in FROM
+        ),
     priority: EARLY
+    # From where Snakemake runs: compute nodes have no connection.
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        repo=of_dataset("repo"),
-        revision=of_dataset("revision"),
-        train=of_dataset("train"),
-        test=of_dataset("test"),
-        expect=of_dataset("expect", default={}),
-    script:
-        "../scripts/questions/prepare_triviaqa.py"
-
-
-rule prepare_jeopardy:
-    input:
-        categories=per_job(inputs.jeopardy_categories),
-    output:
-        questions=paths.questions,
-    log:
-        f"{LOGS}/prepare_jeopardy/{{dataset}}.log",
-    wildcard_constraints:
-        dataset=FROM["jeopardy"],
-    priority: EARLY
-    localrule: True
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        repo=of_dataset("repo"),
-        revision=of_dataset("revision"),
-        train=of_dataset("train"),
-        test=of_dataset("test"),
-        expect=of_dataset("expect", default={}),
-        contents=per_job(inputs.contents_of_categories),
-    script:
-        "../scripts/questions/prepare_jeopardy.py"
-
-
-rule prepare_bioasq:
-    input:
-        per_job(inputs.file_if_present),
-    output:
-        questions=paths.questions,
-    log:
-        f"{LOGS}/prepare_bioasq/{{dataset}}.log",
-    wildcard_constraints:
-        dataset=FROM["bioasq"],
-    priority: EARLY
-    localrule: True
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        file=of_dataset("file"),
-        expect=of_dataset("expect", default={}),
-        contents=per_job(inputs.contents_of_file),
-    script:
-        "../scripts/questions/prepare_bioasq.py"
-
-
-rule read_questions:
-    input:
-        file=of_dataset("file"),
-    output:
-        questions=paths.questions,
-    log:
-        f"{LOGS}/read_questions/{{dataset}}.log",
-    wildcard_constraints:
-        dataset=FROM["file"],
-    priority: EARLY
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        n_few_shot=of_dataset("n_few_shot", default=0),
-        n_train=of_dataset("n_train", default=0),
-        n_test=of_dataset("n_test", default=0),
-        seed=of_dataset("seed", default=17),
-        contents=per_job(inputs.contents_of_file),
+        source=of_dataset("source"),
+        settings=per_job(inputs.source_settings),
+        contents=per_job(inputs.source_contents),
         # One more estimator must not read the questions again.
         least=uncompared(inputs.least_questions),
         states=uncompared(study.checkpoint_names),
     script:
-        "../scripts/questions/read_questions.py"
+        "../scripts/questions/prepare_questions.py"
 
 
 rule read_context:

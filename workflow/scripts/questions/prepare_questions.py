@@ -1,0 +1,27 @@
+"""Prepare the questions of a dataset, from any source that has no facts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from persistcal.questions.sources import read_questions
+from persistcal.store.artifacts import Questions
+from persistcal.store.jobs import run
+
+
+def prepare_questions(
+    *,
+    source: str,
+    settings: Mapping[str, Any],
+    least: Mapping[str, int],
+    states: Sequence[str],
+) -> Questions:
+    """Return the questions of a `source`, by the keys of the dataset in the config.
+
+    `least` is the number of questions of each split that the study needs, and `states` are the
+    names of its checkpoints.
+    """
+    return read_questions(source, {**settings, "least": least, "states": states})
+
+
+if __name__ == "__main__":
+    run(prepare_questions, snakemake)
