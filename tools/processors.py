@@ -4,6 +4,8 @@
 emulate, with one and with two threads, into sub-folders of FOLDER. It writes Δ₀ᵇ and the
 differences of all pairs of estimators to docs/data/processors.csv, and prints which orders and
 significant differences are the same in all runs. Complete runs in FOLDER are not repeated.
+`python -m tools.processors FOLDER seed18 seed19` compares complete studies in sub-folders with
+these names, other pre-trainings, and writes docs/data/pretrainings.csv.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from persistcal.evaluation.simultaneous import compare_estimators
 from persistcal.store import artifacts
 
 ROOT = Path(__file__).parents[1]
-DATA = ROOT / "docs" / "data" / "processors.csv"
+DATA = ROOT / "docs" / "data"
 # Instructions that torch, oneDNN, MKL and OpenBLAS use
 PROCESSORS = {
     "SSE": ("default", "SSE41", "COMPATIBLE", "Nehalem"),
@@ -93,8 +95,8 @@ def summarise(runs: dict[str, pd.DataFrame]) -> str:
     return "\n".join(lines)
 
 
-def write(runs: dict[str, pd.DataFrame]) -> None:
-    """Write all runs, and the least and the greatest value of each name, to `DATA`."""
+def write(runs: dict[str, pd.DataFrame], file: str) -> None:
+    """Write all runs, and the least and the greatest value of each name."""
     named = {name: table.set_index("name") for name, table in runs.items()}
     values = pd.concat([table["value"] for table in named.values()]).groupby(
         level=0, sort=False
@@ -103,20 +105,23 @@ def write(runs: dict[str, pd.DataFrame]) -> None:
     parts = [table.set_axis(f"{run}." + table.index) for run, table in tables.items()]
     whole = pd.concat(parts)
     columns = ["value", "low", "high"]
-    whole[columns].to_csv(DATA, index_label="name", float_format="%.6g")
+    whole[columns].to_csv(DATA / file, index_label="name", float_format="%.6g")
 
 
 def main() -> None:
     """Make the runs that are lacking, write their results and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    parser.add_argument("studies", nargs="*", help="sub-folders with other pre-trainings")
+    given = parser.parse_args()
+    names = given.studies or [f"{p}-{n}" for n, p in product(THREADS, PROCESSORS)]
     runs = {}
-    for threads, processor in product(THREADS, PROCESSORS):
-        name = f"{processor}-{threads}"
-        run(folder / name, processor, threads)
-        runs[name] = compare(folder / name)
-    write(runs)
+    for name in names:
+        if not given.studies:
+            processor, _, threads = name.rpartition("-")
+            run(given.folder / name, processor, int(threads))
+        runs[name] = compare(given.folder / name)
+    write(runs, "pretrainings.csv" if given.studies else "processors.csv")
     print(summarise(runs))
 
 
