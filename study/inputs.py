@@ -1,4 +1,4 @@
-"""What rules read, and settings that follow from wildcards; parameters are wildcards."""
+"""Inputs and settings of rules, as functions of wildcards."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -87,7 +87,7 @@ class Inputs:
         return path.format(model=model, checkpoint=checkpoint, dataset=dataset)
 
     def questions_of_each(self, model: str, checkpoints: Files, dataset: str) -> Files:
-        """Return the questions, and those of each checkpoint that has a context."""
+        """Return the plain questions, and the questions with context of each checkpoint."""
         asked = [self.questions_asked(model, c, dataset) for c in checkpoints]
         plain = self.paths.questions.format(dataset=dataset)
         return list(dict.fromkeys([plain, *asked]))
@@ -150,7 +150,7 @@ class Inputs:
         return "|".join(both) or "(?!)"
 
     def made_files(self, model: str, checkpoint: str) -> Files:
-        """Return the files of a checkpoint that is made here; none for one that is fetched.
+        """Return the files of a checkpoint that is made here; empty if others made it.
 
         Jobs that read the files list them as inputs, so that deleted files are made again.
         Times of files do not matter, because the record contains their digests.
@@ -166,7 +166,7 @@ class Inputs:
         return [ancient(path) for path in filled]
 
     def local_files(self, model: str, checkpoint: str) -> Any:  # noqa: ANN401
-        """Return digests of the files of local folders; nothing for a repository of the Hub."""
+        """Return digests of the files of local folders; empty for repositories."""
         state = self.study.state(model, checkpoint)
         sources = [s for s in (state, state.get("adapter")) if s and "revision" in s]
         record = self.paths.checkpoint.format(model=model, checkpoint=checkpoint)
@@ -187,7 +187,7 @@ class Inputs:
         return self.config["models"][model]["pretraining"]
 
     def pretraining_prompt(self, model: str) -> str:
-        """Return the prompt whose format the pre-training shows."""
+        """Return the prompt that the pre-training shows."""
         path = self.pretraining(model).get("prompt")
         if not path:
             return self.confidence_prompt()
@@ -198,13 +198,13 @@ class Inputs:
         return expand(self.paths.facts, dataset=self.pretraining(model)["datasets"])
 
     def previous_checkpoint(self, model: str, checkpoint: str) -> str | None:
-        """Return the checkpoint from which pre-training continues to `checkpoint`, if any."""
+        """Return the checkpoint before `checkpoint` in the pre-training, None for the first."""
         names = self.study.pretrained(model)
         place = names.index(checkpoint)
         return names[place - 1] if place else None
 
     def previous_weights(self, model: str, checkpoint: str) -> dict[str, Any]:
-        """Return the files of the previous checkpoint; none for the first."""
+        """Return the files of the previous checkpoint; empty for the first."""
         name = self.previous_checkpoint(model, checkpoint)
         if not name:
             return {}
@@ -213,7 +213,7 @@ class Inputs:
         return {"previous": weights, "beside_previous": [*beside, record]}
 
     def step_before(self, model: str, checkpoint: str) -> int:
-        """Return the step from which pre-training continues to `checkpoint`."""
+        """Return the step before `checkpoint` in the pre-training; 0 for the first."""
         previous = self.previous_checkpoint(model, checkpoint)
         return self.study.catalogue(model)[previous]["step"] if previous else 0
 
@@ -233,7 +233,7 @@ class Inputs:
         return {"before": record, "beside_before": self.made_files(model, start)}
 
     def questions_of_change(self, model: str, checkpoint: str) -> Files:
-        """Return the questions on which a change trains."""
+        """Return the training questions of a change."""
         change = self.study.state(model, checkpoint)["change"]
         named = change.get("datasets", self.study.chosen["datasets"])
         return expand(self.paths.questions, dataset=named)
@@ -253,7 +253,7 @@ class Inputs:
     # Answers and their labels
 
     def few_shot(self, model: str, checkpoint: str, dataset: str) -> Config:
-        """Return how a checkpoint is asked; BioASQ's questions show examples of their type."""
+        """Return the prompt's settings; BioASQ's questions show examples of the same type."""
         state = self.study.state(model, checkpoint)
         place = state.get("examples", 0)
         return {
@@ -288,7 +288,7 @@ class Inputs:
         return {"section": section, **self.config["api"], **own}
 
     def judge_settings(self) -> Config:
-        """Return how a paid judge is reached and what it can cost."""
+        """Return the address and the limits of a paid judge."""
         return {key: value for key, value in self.config["judge"].items() if key != "clusters"}
 
     def human_labels(self, model: str, checkpoint: str, dataset: str) -> str:
@@ -308,7 +308,7 @@ class Inputs:
     # Adapters and their scores
 
     def data_checkpoints(self, model: str, recipe: str, trained_on: str) -> list[str]:
-        """Return the checkpoints whose answers an adapter of `recipe` learns from."""
+        """Return the checkpoints that provide the training answers of an adapter."""
         sets, data = self.study.training_sets(model, recipe), self.study.recipe(recipe)["data"]
         if data == "pooled":
             return list(dict.fromkeys(c for names in sets.values() for c in names))
@@ -361,7 +361,7 @@ class Inputs:
         }
 
     def scores_needed(self, model: str, estimator: str) -> list[Scores]:
-        """Return all scores that an estimator reads; those that calibrate it come first."""
+        """Return all scores that an estimator reads, in the order calibration, evaluation."""
         study = self.study
         posthoc = self.config["estimators"][estimator].get("posthoc")
         recipe = study.recipe_of(estimator) or estimator
@@ -378,8 +378,8 @@ class Inputs:
     def uses(self, model: str, estimator: str) -> list[dict[str, str]]:
         """Return the origin of an estimator's scores for each evaluation checkpoint.
 
-        Keys checkpoint (that is rated), scored_at (whose weights score), answers (see
-        `Scores`) and answers_of (whose answers are scored).
+        Keys: checkpoint (that is rated), scored_at (the checkpoint that scores), answers (see
+        `Scores`) and answers_of (the checkpoint that answered).
         """
         rows = []
         for checkpoint in self.study.evaluation(model):
@@ -413,7 +413,7 @@ class Inputs:
         return {recipe: list(sets) for recipe, sets in self.transfer_sets(model).items()}
 
     def variances(self) -> list[Answered]:
-        """Return the answers whose variance of hidden states is measured."""
+        """Return the answers for the variance of hidden states."""
         recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
         return [
             Answered(model, checkpoint, dataset)
@@ -424,19 +424,19 @@ class Inputs:
     # Estimators
 
     def checkpoints_judged(self, model: str, estimator: str) -> list[str]:
-        """Return the checkpoints whose labels an estimator reads; training ones come first."""
+        """Return the checkpoints with labels that an estimator reads, in order of training."""
         fitted = self.study.is_fitted(estimator)
         return (self.study.earlier(model) if fitted else []) + self.study.evaluation(model)
 
     def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
-        """Return the checkpoints whose answers an estimator reads to rate those of one."""
+        """Return the checkpoints that an estimator reads to rate one of them."""
         about = self.config["estimators"][estimator]
         groups = [name for name in about["reads"] if name != "evaluation"]
         groups += ["earlier"] if about.get("fitted") else []
         return self.study.in_groups(model, groups, checkpoint)
 
     def judged_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
-        """Return those of `read_at` whose labels are read as well."""
+        """Return the checkpoints of `read_at` with labels that are read, too."""
         fitted = self.config["estimators"][estimator].get("fitted")
         return self.read_at(model, estimator, checkpoint) if fitted else [checkpoint]
 
@@ -451,7 +451,7 @@ class Inputs:
         return files
 
     def verifier_prompt(self, verifier: str) -> Config:
-        """Return what a verifier is asked."""
+        """Return the prompt of a verifier."""
         about = self.config["verifiers"][verifier]
         template = self.read_prompt(about["prompt"], f"verifiers.{verifier}.prompt", RATED)
         return {
@@ -461,7 +461,7 @@ class Inputs:
         }
 
     def adapter_files(self, verifier: str) -> dict[str, str]:
-        """Return digests of a local folder's files; nothing for a repository of the Hub."""
+        """Return digests of a local folder's files; empty for repositories."""
         adapter = self.config["verifiers"][verifier]["adapter"]
         folder = Path(adapter["repo"]) / adapter["revision"]
         return local_digests(folder, self.paths.verifier_adapter.format(verifier=verifier))
@@ -469,7 +469,7 @@ class Inputs:
     def further_files(
         self, model: str, dataset: str, estimator: str, checkpoint: str = ""
     ) -> dict[str, Any]:
-        """Return the files that an estimator can read beside answers.
+        """Return the files that an estimator can read in addition to answers.
 
         Estimators that read weights get the questions as each checkpoint is asked them.
         """
@@ -565,7 +565,7 @@ class Inputs:
         }
 
     def replies_read(self, model: str, dataset: str, estimator: str) -> Files:
-        """Return the replies of each judged checkpoint; none if an estimator asks nothing."""
+        """Return the replies of each judged checkpoint; empty if an estimator asks nothing."""
         if "asks" not in self.config["estimators"][estimator]:
             return []
         names = self.checkpoints_judged(model, estimator)
@@ -581,7 +581,7 @@ class Inputs:
         return of_each(self.paths.predictions, kept)
 
     def comparisons(self, table: str) -> list[Any]:
-        """Return the blocks of a table: what is tested, not what is only printed."""
+        """Return the comparisons of a table, block by block."""
         rows = self.study.shown(table)
         places = dict.fromkeys((row.model, row.dataset) for row in rows)
         return [[m, d, self.study.blocks(table, m, d)] for m, d in places]
@@ -595,7 +595,7 @@ class Inputs:
         return of_each(self.paths.metrics, self.study.shown(table))
 
     def questions_of_subsets(self, dataset: str) -> Files:
-        """Return the questions of a dataset, and those that its estimators train on."""
+        """Return the questions of a dataset and of its training datasets."""
         names = dict.fromkeys([dataset, *self.study.train_datasets(dataset)])
         return expand(self.paths.questions, dataset=names)
 
@@ -613,7 +613,7 @@ class Inputs:
         return [row["estimator"] for block in blocks for row in block.get("rows", [])]
 
     def datasets_shown(self, table: str) -> dict[str, list[str]]:
-        """Return the datasets of a table, with what their estimators train on."""
+        """Return the datasets of a table, with the datasets that their estimators train on."""
         return self.study.datasets_shown(self.study.every_table[table])
 
     def labels_shown(self, table: str) -> dict[str, dict[str, str]]:
@@ -651,12 +651,12 @@ class Inputs:
     # Files from elsewhere
 
     def answer_files(self) -> list[dict[str, str]]:
-        """Return the files of the user's answers, with what their rows do not contain."""
+        """Return the files of the user's answers, and values for columns that they lack."""
         answers = self.study.chosen["answers"]
         return [{"file": answers}] if isinstance(answers, str) else answers
 
     def answers_wanted(self) -> Config:
-        """Return the answers that the study reads, and what its estimators need of them."""
+        """Return the answers that the study reads, and the needs of its estimators."""
         study = self.study
         return {
             "datasets": list(self.config["datasets"]),
@@ -669,7 +669,7 @@ class Inputs:
         }
 
     def computed_estimators(self) -> list[str]:
-        """Return the estimators whose confidences do not come with the answers."""
+        """Return the estimators that the study computes from the answers."""
         every = self.config["estimators"].items()
         return [name for name, about in every if about.get("function") != "stated"]
 
@@ -684,6 +684,6 @@ class Inputs:
         }
 
     def release_dataset(self, name: str) -> Mapping[str, Any]:
-        """Return the splits of a dataset of the release, and what its estimators train on."""
+        """Return the splits of a dataset of the release, and its training datasets."""
         known = ("train", "test", "train_datasets")
         return {k: value for k, value in self.config["datasets"][name].items() if k in known}

@@ -12,21 +12,21 @@ from study.study import PRICES, Config, Study
 
 Wildcards = Mapping[str, str]
 
-LONG, USUAL, ON_CPU = 720, 240, 60  # minutes: of jobs that train, other GPU jobs, CPU jobs
+LONG, USUAL, ON_CPU = 720, 240, 60  # minutes: jobs that train, other GPU jobs, CPU jobs
 CPU_MB = 8000  # a decoding and training model of 135 million weights took 7.2 GB
-MB_PER_GPU_GB = 600  # of main memory: a model is loaded there before it is on the GPU
-ACTIVATIONS_GB = 20  # beside a model's weights: keys and values, gradients
+MB_PER_GPU_GB = 600  # main memory, through which a model is loaded
+ACTIVATIONS_GB = 20  # in addition to a model's weights: keys and values, gradients
 BYTES_PER_WEIGHT = 2  # bfloat16, on disk too
 ENTAILMENT_WEIGHTS = 0.2e9
 BYTES_PER_QUESTION = 1000  # beams, clusters and labels of one checkpoint
 BYTES_PER_SCORE = 20
-ADAPTER_BYTES_PER_WEIGHT = 0.00125  # of the model, times the adapter's rank
+ADAPTER_BYTES_PER_WEIGHT = 0.00125  # per weight of the model and rank of the adapter
 RESAMPLING_MB = 1500  # Python, a block of replicates (500 MB) and matrices of SmoothECE
 # For each MB of predictions: 2 million of them, in 26 MB, took 1.1 GB more than 40,000.
 RESAMPLING_PER_MB = 60
 # Tokens in prompts to checkpoints behind an API
 QUESTION_TOKENS = 45
-CANDIDATE_TOKENS = 15  # a candidate answer and what follows it
+CANDIDATE_TOKENS = 15  # a candidate answer and the text after it
 EXAMPLE_TOKENS = 30  # a question and its answer in a few-shot prompt
 REQUEST_TOKENS = 120  # for a confidence, in words, around question and answer
 
@@ -50,7 +50,7 @@ ASKED_OF_SERVERS = {"sample_from_server": "samples", "ask_server": "confidences"
 
 
 class Request(NamedTuple):
-    """Resources of a job, under the names that Snakemake's executors know."""
+    """Resources of a job, under the names that Snakemake's executors use."""
 
     gpu: int  # on all nodes together
     mem_mb: int  # main memory of each node
@@ -69,7 +69,7 @@ class ServerUse(NamedTuple):
 
 
 def gpus_per_copy(weights: float, gpu_gb: float) -> int:
-    """Return how many GPUs of `gpu_gb` hold a model and what it computes.
+    """Return the number of GPUs of `gpu_gb` for a model and its activations.
 
     Weights that fit in half of a GPU are not split (`persistcal.models.load.split_model`).
     7.3 billion weights take 14.6 GB, 32.2 billion 64.4 GB:
@@ -116,11 +116,11 @@ class JobResources:
         return "train_adapters" if name == f"train_{job.get('recipe')}" else name
 
     def size(self, model: str) -> float:
-        """Return the number of weights of `model`; 0 for one that runs on a CPU."""
+        """Return the number of weights of `model`; 0 for models that run on a CPU."""
         return float(self.config["models"].get(model, {}).get("parameters", 0))
 
     def weights(self, rule: str, job: Wildcards) -> float:
-        """Return the number of weights that each process of a job holds on its GPUs."""
+        """Return the number of weights on the GPUs of each process of a job."""
         row = self.row(rule, job)
         if row not in MINUTES or row in NO_MODEL:
             return 0
@@ -138,7 +138,7 @@ class JobResources:
         return self.size(job["model"]) * (2 if in_float32 else 1)
 
     def request(self, rule: str, job: Wildcards, attempt: int = 1) -> Request:
-        """Return what a job requests at its `attempt`, which counts from 1.
+        """Return the request of a job at its first `attempt`, 1, or at a later one.
 
         A model without the key `parameters` runs on the CPU.
         """
@@ -212,7 +212,7 @@ class JobResources:
 
         return value
 
-    # What a study takes in all
+    # Totals of a study
 
     def n_questions(self, dataset: str, *splits: str) -> int:
         """Return the number of questions of `splits`; files of questions count as none."""
@@ -266,7 +266,7 @@ class JobResources:
         return n_bytes / 1e9
 
     def server_use(self, rule: str, job: Wildcards) -> ServerUse:
-        """Return what a job of a rule in `ASKED_OF_SERVERS` asks a server."""
+        """Return the requests and tokens of a job of a rule in `ASKED_OF_SERVERS`."""
         config, place = self.config, (job["model"], job["checkpoint"])
         if rule == "sample_from_server":
             how, splits = config["decoding"], self.study.splits_asked(*place)

@@ -1,4 +1,4 @@
-"""What the config of a study means: its checkpoints, recipes, estimators and tables."""
+"""The meaning of a config: checkpoints, recipes, estimators and tables of a study."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ OF_MODEL = ("repo", "chat", "dtype")  # keys of a model that each checkpoint can
 BESIDE_WEIGHTS = "chat dtype examples seed context adapter quantization".split()
 # Keys that change weights in memory, so that no file contains the result
 IN_MEMORY = ("merge", "adapter", "quantization")
-# Keys of a checkpoint behind an API: what it costs, and what its answers depend on
+# Keys of a checkpoint behind an API: prices, and settings that decide its answers
 PRICES = ("price_input", "price_output")
 DECIDES = ("base_url", "model", "request", "logprobs", "samples_per_request", "reasoning")
 
@@ -36,7 +36,7 @@ class Answered(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """One estimator on the answers of one model to one dataset."""
+    """An estimator on the answers of a model to a dataset."""
 
     model: str
     dataset: str
@@ -48,10 +48,10 @@ class Scores(NamedTuple):
 
     Answers are "own" (the checkpoint's, on the test split), "train" (on the train split),
     "transfer" (own, scored by every adapter of the recipe and not only by the one that is used
-    at the checkpoint), or the answers of a group of checkpoints.
+    at the checkpoint), or a group of checkpoints.
     """
 
-    checkpoint: str  # whose weights score
+    checkpoint: str  # that scores
     recipe: str  # or the name of an estimator without a recipe that works `by_checkpoint`
     answers: str
 
@@ -69,7 +69,7 @@ class Study:
         self.config = config
         self.chosen = config.get("study", {})
 
-    # Where answers come from
+    # Kinds of studies
 
     @cached_property
     def runs_models(self) -> bool:
@@ -79,7 +79,7 @@ class Study:
 
     @cached_property
     def has_own_answers(self) -> bool:
-        """True if answers come from the user's files and confidences are estimated."""
+        """True if answers are read from the user's files and confidences are estimated."""
         return bool(self.chosen.get("answers"))
 
     @cached_property
@@ -112,15 +112,15 @@ class Study:
         }[name]
 
     def earlier(self, model: str) -> list[str]:
-        """Return the training checkpoints, from which estimators can learn."""
+        """Return the training checkpoints: estimators can learn from them."""
         return self.group(model, "earlier")
 
     def evaluation(self, model: str) -> list[str]:
-        """Return the evaluation checkpoints, whose answers are evaluated."""
+        """Return the evaluation checkpoints: their answers are evaluated."""
         return self.group(model, "evaluation")
 
     def checkpoints(self, model: str) -> list[str]:
-        """Return the checkpoints whose answers the study reads, in order of training.
+        """Return the checkpoints that answer, in order of training.
 
         The user's answers, and answers that a server is paid for, are read if they are needed.
         """
@@ -144,7 +144,7 @@ class Study:
         return list(dict.fromkeys(names))
 
     def checkpoints_in_files(self, model: str) -> list[str]:
-        """Return the checkpoints whose weights are stored in files without a change."""
+        """Return the checkpoints with weights that are stored in files without a change."""
         states = {name: self.state(model, name) for name in self.checkpoints(model)}
         return [name for name, state in states.items() if not state.keys() & set(IN_MEMORY)]
 
@@ -165,13 +165,13 @@ class Study:
         return next((key for key in ("merge", "change", "pretraining") if key in keys), "repo")
 
     def parts(self, model: str, checkpoint: str) -> list[str]:
-        """Return the checkpoints of which a checkpoint is an average or a change."""
+        """Return the checkpoints that a checkpoint is made from, by an average or a change."""
         about = self.catalogue(model).get(checkpoint, {})
         start = about.get("change", {}).get("of")
         return [*about.get("merge", {}), *([start] if start else [])]
 
     def beside_weights(self, model: str, checkpoint: str) -> Config:
-        """Return the keys by which checkpoints of the same weights can differ."""
+        """Return the keys that distinguish checkpoints of the same weights."""
         state = self.state(model, checkpoint)
         return {key: state[key] for key in BESIDE_WEIGHTS if key in state}
 
@@ -208,7 +208,7 @@ class Study:
         return {model: names for model, names in served.items() if names}
 
     def decides_answers(self, model: str, checkpoint: str) -> Config:
-        """Return the settings on which the answers of a checkpoint behind an API depend."""
+        """Return the settings that decide the answers of a checkpoint behind an API."""
         api = self.api(model, checkpoint)
         return {key: api[key] for key in DECIDES if key in api}
 
@@ -216,7 +216,7 @@ class Study:
 
     @cached_property
     def datasets(self) -> list[str]:
-        """The study's datasets, and those that only further tables about transfer show."""
+        """The study's datasets, and further datasets of tables about transfer."""
         if self.has_own_answers:
             return list(self.chosen["datasets"])
         further = [self.config["tables"][name] for name in self.chosen["further"]]
@@ -230,13 +230,13 @@ class Study:
         return list(dict.fromkeys([*self.chosen["datasets"], *named]))
 
     def train_elsewhere(self, dataset: str) -> list[str]:
-        """Return the datasets on which estimators for `dataset` train instead of on itself."""
+        """Return the datasets that replace `dataset` when its estimators train."""
         if self.has_own_answers:
             return []
         return self.config["datasets"][dataset].get("train_datasets", [])
 
     def train_datasets(self, dataset: str) -> list[str]:
-        """Return the datasets whose adapters score `dataset`."""
+        """Return the training datasets of the adapters that score `dataset`."""
         return self.train_elsewhere(dataset) or [dataset]
 
     @cached_property
@@ -278,7 +278,7 @@ class Study:
 
     @cached_property
     def recipes(self) -> dict[str, Config]:
-        """Every recipe: the catalogue's, and those that an estimator contains."""
+        """Every recipe of the catalogue and of the estimators."""
         own = {
             name: about["recipe"]
             for name, about in self.config["estimators"].items()
@@ -287,11 +287,11 @@ class Study:
         return {**self.config["recipes"], **own}
 
     def recipe(self, name: str) -> Config:
-        """Return the settings of a recipe, laid over those of `training`."""
+        """Return the settings of a recipe, laid over the section `training`."""
         return {**self.config["training"], **self.recipes[name]}
 
     def recipe_of(self, estimator: str) -> str | None:
-        """Return the recipe whose adapters an estimator uses, None if it uses none."""
+        """Return the recipe that trains an estimator's adapters, if it has one."""
         recipe = self.config["estimators"][estimator].get("recipe")
         return estimator if isinstance(recipe, dict) else recipe
 
@@ -314,7 +314,7 @@ class Study:
         return self.training_sets(model, recipe)[trained_on]
 
     def adapter_used_at(self, model: str, recipe: str, checkpoint: str) -> str:
-        """Return the name of the training set whose adapters `recipe` uses at `checkpoint`."""
+        """Return the name of the training set that `recipe` uses at `checkpoint`."""
         sets = self.training_sets(model, recipe)
         if len(sets) == 1:
             return next(iter(sets))
@@ -323,7 +323,7 @@ class Study:
     def scorings(
         self, model: str, checkpoint: str, dataset: str, recipe: str, answers: str
     ) -> list[Config]:
-        """Return the adapters that score for one file of scores, and whose answers.
+        """Return each adapter and checkpoint that a file of scores combines.
 
         Keys answers_of (a checkpoint), recipe, trained_on, train_dataset and seed.
         """
@@ -384,7 +384,7 @@ class Study:
         return [c for c in self.group(model, "all") if c in read]
 
     def checkpoints_read(self, model: str, estimator: str) -> list[str]:
-        """Return the checkpoints whose answers an estimator without adapters reads."""
+        """Return the checkpoints that an estimator without adapters reads."""
         fitted = ["earlier"] if self.is_fitted(estimator) else []
         reads = self.config["estimators"][estimator]["reads"]
         return self.in_groups(model, [*reads, *fitted])
@@ -403,7 +403,7 @@ class Study:
         return {c: self.split_rated(model, c) for c in self.checkpoints(model) if c in read}
 
     def scores_used(self, model: str, estimator: str, checkpoint: str) -> tuple[Scores, str]:
-        """Return where an estimator's scores at `checkpoint` are, and of whose answers."""
+        """Return the file of an estimator's scores at `checkpoint`, and the answering checkpoint."""
         about = self.config["estimators"][estimator]
         recipe = self.recipe_of(estimator) or estimator
         weights, answers = about.get("weights_of"), about.get("answers_of")
@@ -445,7 +445,7 @@ class Study:
         return dict(control)
 
     def datasets_shown(self, table: Config) -> dict[str, list[str]]:
-        """Return the datasets that `table` can show, with what their estimators train on."""
+        """Return the datasets that `table` can show, with their training datasets."""
         named = table.get("datasets", self.chosen["datasets"])
         return {d: self.train_elsewhere(d) for d in self.datasets if d in named}
 
@@ -490,7 +490,7 @@ class Study:
     def tables_made(self) -> list[str]:
         """Tables that the default target makes."""
         if self.chosen.get("predictions"):
-            # Only the user knows which other tables their estimators fill.
+            # The config does not contain the estimators that fill the other tables.
             return ["all_estimators"]
         return list(self.tables if self.estimates else self.every_table)
 
@@ -508,7 +508,7 @@ class Study:
             return self.evaluated
         description = self.every_table[table]
         named = estimators_in_rows(description)
-        # The study's own tables show what it evaluates; `all` evaluates what its tables show.
+        # The study's own tables show its evaluations; further tables add evaluations to `all`.
         if table in self.tables:
             named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
         if EVERY in named:
