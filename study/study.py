@@ -403,7 +403,7 @@ class Study:
         return {c: self.split_rated(model, c) for c in self.checkpoints(model) if c in read}
 
     def scores_used(self, model: str, estimator: str, checkpoint: str) -> tuple[Scores, str]:
-        """Return the file of an estimator's scores at `checkpoint`, and the answering checkpoint."""
+        """Return the file of the scores for `checkpoint`, and the checkpoint that answered."""
         about = self.config["estimators"][estimator]
         recipe = self.recipe_of(estimator) or estimator
         weights, answers = about.get("weights_of"), about.get("answers_of")
