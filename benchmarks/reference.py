@@ -46,7 +46,7 @@ def generate(
     new = output.sequences[:, encoded["input_ids"].shape[1] :]
     texts = tokenizer.batch_decode(new, skip_special_tokens=True)
     beams = [
-        Beam(text.split("\n")[0], score, 0, None)
+        Beam(text.split("\n")[0], score, 0, *[None] * 4)
         for text, score in zip(texts, output.sequences_scores.tolist(), strict=True)
     ]
     return [beams[i : i + n_beams] for i in range(0, len(beams), n_beams)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from persistcal.confidence.column_needs import SEVERAL
+from persistcal.confidence.column_needs import DISTRIBUTIONS, SEVERAL
 from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError, check_names
 from study.study import Study
@@ -15,6 +15,15 @@ _ASKING = {
     "asks": "how many replies it asks a checkpoint for, and of what length and temperature",
     "prompt": "the file of what it asks a checkpoint about an answer",
     "scale": "the probability of each expression that a reply may be",
+}
+_OWN_KEYS = {
+    "layer": ("linear_probe", "question_probe", "entropy_probe"),
+    "fit_at": ("entropy_probe",),
+    "rater": ("base_probability",),
+}
+_NEEDED = {
+    "rater": "the checkpoint whose probabilities of the answers it reads",
+    "fit_at": "training, or each to fit the probe anew at each checkpoint",
 }
 _NOT_BY_ASKING = ("reads_weights", "by_checkpoint", "compares_answers", "verifier", "words")
 
@@ -44,6 +53,7 @@ def check_estimator(study: Study, name: str) -> None:
                 f"config: estimators.{name} lacks the key words: what follows its prompt after "
                 "a right answer and after a wrong one."
             )
+    _check_own_keys(study.config["estimators"][name], f"estimators.{name}")
     if estimator.get("by_checkpoint") and name in study.recipes:
         raise ConfigError(
             f"config: estimators.{name} works by_checkpoint and is named like a recipe, beside "
@@ -52,6 +62,28 @@ def check_estimator(study: Study, name: str) -> None:
     if "verifier" in estimator:
         key = f"estimators.{name}.verifier"
         check_names(key, [estimator["verifier"]], study.config["verifiers"])
+
+
+def _check_own_keys(estimator: dict[str, Any], key: str) -> None:
+    """Refuse a key that the function does not read, and the lack of one that it needs."""
+    function = estimator.get("function", "")
+    for name, functions in _OWN_KEYS.items():
+        if name in estimator and not function.endswith(".py") and function not in functions:
+            raise ConfigError(
+                f"config: {key} has {name}, which only the functions {' and '.join(functions)} "
+                "read; leave it out."
+            )
+    for name in ("rater", "fit_at"):
+        if function in _OWN_KEYS[name] and name not in estimator:
+            raise ConfigError(f"config: {key} lacks the key {name}: {_NEEDED[name]}.")
+    if function == "entropy_probe" and estimator.get("fitted", False) != (
+        estimator["fit_at"] == "training"
+    ):
+        raise ConfigError(
+            f"config: {key}.fit_at is {estimator['fit_at']}, so that fitted must be "
+            f"{'true' if estimator['fit_at'] == 'training' else 'false'}: only on training "
+            "checkpoints the function learns from the earlier ones."
+        )
 
 
 def _check_asking(estimator: dict[str, Any], key: str) -> None:
@@ -120,6 +152,10 @@ def check_chosen(study: Study, name: str) -> None:
             "config: decoding.weighting is probability, but decoding.strategy is options, "
             "which weigh by the softmax over a question's; set weighting to softmax."
         )
+    if "rater" in about:
+        for model in study.chosen["models"]:
+            known = ["last_earlier", *study.known_checkpoints(model)]
+            check_names(f"estimators.{name}.rater", [about["rater"]], known)
     for model in study.chosen["models"] if study.needs_earlier(name) else []:
         if not study.earlier(model):
             raise ConfigError(
@@ -145,11 +181,12 @@ def check_decoding(study: Study, estimators: Iterable[str]) -> None:
     for name in estimators:
         about = study.config["estimators"][name]
         needs = needs_of(about["function"]) if "function" in about else ()
-        if "entropy" in needs and decoding["backend"] == "vllm":
+        lacking = [need for need in DISTRIBUTIONS if need in needs]
+        if lacking and decoding["backend"] == "vllm":
             raise ConfigError(
-                f"config: estimators.{name} needs the entropy of each answer's tokens, which "
-                "decoding.backend vllm does not give; set backend to transformers, or leave "
-                "the estimator out."
+                f"config: estimators.{name} needs the {lacking[0]} of each answer's tokens, "
+                "which decoding.backend vllm does not give; set backend to transformers, or "
+                "leave the estimator out."
             )
         if SEVERAL in needs and decoding[number] == 1:
             raise ConfigError(

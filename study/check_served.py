@@ -1,5 +1,6 @@
 """Check what a config says of checkpoints behind an API, before anything is paid."""
 
+from persistcal.confidence.column_needs import OF_TOKENS
 from study.needs import needs_of
 from study.schema import ConfigError
 from study.study import PRICES, Study
@@ -87,13 +88,14 @@ def check_estimator_of_served(study: Study, estimator: str) -> None:
             )
         for name in names:
             given = study.api(model, name).get("logprobs", False)
-            lacking = [n for n in ("logprob", "n_tokens", "entropy") if n in needs]
-            lacking = [n for n in lacking if n == "entropy" or not given]
+            lacking = [n for n in ("logprob", "n_tokens", *OF_TOKENS) if n in needs]
+            lacking = [n for n in lacking if n in OF_TOKENS or not given]
             if lacking:
                 api = f"models.{model}.checkpoints.{name}.api"
                 remedy = f"set {api}.logprobs to true if the server has them, or "
+                remedy = "" if lacking[-1] in OF_TOKENS else remedy
                 raise ConfigError(
                     f"config: estimators.{estimator} needs the {lacking[-1]} of each answer, "
                     f"which {api} does not give; "
-                    f"{'' if 'entropy' in lacking else remedy}drop it from study.estimators."
+                    f"{remedy}drop it from study.estimators."
                 )

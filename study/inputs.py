@@ -115,7 +115,7 @@ class Inputs:
         """Return the smallest number of questions of each split that the study needs."""
         study = self.study
         trains = any(
-            (study.recipe_of(row.estimator) or study.is_fitted(row.estimator))
+            (study.recipe_of(row.estimator) or study.learns(row.estimator))
             and dataset in study.train_datasets(row.dataset)
             for row in study.evaluated
         )
@@ -479,6 +479,8 @@ class Inputs:
             names = self.study.checkpoints_read(model, estimator)
             if checkpoint:
                 names = self.read_at(model, estimator, checkpoint)
+            if rater := self.study.rater(model, estimator):
+                names = list(dict.fromkeys([*names, rater]))
             read["questions"] = self.questions_of_each(model, names, dataset)
             read["checkpoints"] = expand(self.paths.checkpoint, model=model, checkpoint=names)
         if about.get("compares_answers"):
@@ -512,9 +514,12 @@ class Inputs:
         fields = (["question"], optional) if "asks" in about else RATED
         return self.read_prompt(about["prompt"], f"estimators.{estimator}.prompt", fields)
 
-    def estimation(self, dataset: str, estimator: str) -> Config:
+    def estimation(self, model: str, dataset: str, estimator: str) -> Config:
         """Return the config of an estimator, as its function needs it."""
         about = self.config["estimators"][estimator]
+        own = {key: about[key] for key in ("scale", "layer", "fit_at") if key in about}
+        if rater := self.study.rater(model, estimator):
+            own |= {"rater": rater, "few_shot": self.few_shot(model, rater, dataset)}
         return {
             "estimator": estimator,
             "function": about["function"],
@@ -524,13 +529,13 @@ class Inputs:
             "sampled": self.config["decoding"]["strategy"] == "sample",
             "prompt": self.estimator_prompt(estimator),
             "words": about.get("words"),
-            **({"scale": about["scale"]} if "scale" in about else {}),
+            **own,
         }
 
     def estimation_of_all(self, model: str, dataset: str, estimator: str) -> Config:
         """Return the settings of a job that rates the answers of all checkpoints."""
         return {
-            **self.estimation(dataset, estimator),
+            **self.estimation(model, dataset, estimator),
             "read": self.study.checkpoints_read(model, estimator),
             "earlier": self.study.earlier(model),
             "evaluation": self.study.evaluation(model),
@@ -543,7 +548,7 @@ class Inputs:
         """Return the settings of a job that rates the answers of one checkpoint."""
         read = self.read_at(model, estimator, checkpoint)
         return {
-            **self.estimation(dataset, estimator),
+            **self.estimation(model, dataset, estimator),
             "read": read,
             "earlier": [name for name in read if name in self.study.earlier(model)],
             "evaluation": [checkpoint],

@@ -354,6 +354,15 @@ class Study:
         about = self.config["estimators"][estimator]
         return bool(about.get("posthoc") or about.get("fitted"))
 
+    def learns(self, estimator: str) -> bool:
+        """Return whether an estimator learns from answers to the train split."""
+        return self.is_fitted(estimator) or "fit_at" in self.config["estimators"][estimator]
+
+    def rater(self, model: str, estimator: str) -> str:
+        """Return the checkpoint that an estimator lets rate answers; empty for none."""
+        rater = self.config["estimators"][estimator].get("rater", "")
+        return self.group(model, rater)[0] if rater == "last_earlier" else rater
+
     def is_verbal(self, estimator: str) -> bool:
         """Return whether an estimator reads a confidence in words, which can be missing."""
         about = self.config["estimators"][estimator]
@@ -362,7 +371,8 @@ class Study:
     def needs_earlier(self, estimator: str) -> bool:
         """Return whether an estimator reads, learns from or uses training checkpoints."""
         about, recipe = self.config["estimators"][estimator], self.recipe_of(estimator)
-        used = [*about.get("reads", []), about.get("weights_of"), about.get("answers_of")]
+        used = [*about.get("reads", [])]
+        used += [about.get(key) for key in ("weights_of", "answers_of", "rater")]
         if recipe and isinstance(self.recipes[recipe]["train_on"], str):
             used.append(self.recipes[recipe]["train_on"].removeprefix("each_"))
         return self.is_fitted(estimator) or bool({"earlier", "last_earlier"} & set(used))
@@ -374,7 +384,7 @@ class Study:
         """
         if model in self.served and estimator not in self.chosen["estimators"]:
             return False
-        if self.is_fitted(estimator) and self.train_elsewhere(dataset):
+        if self.learns(estimator) and self.train_elsewhere(dataset):
             return False
         return bool(self.earlier(model)) or not self.needs_earlier(estimator)
 

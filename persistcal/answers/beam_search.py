@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from persistcal.answers.question_queue import Continuations, Finished
-from persistcal.answers.sampling import entropies
+from persistcal.answers.sampling import N_MEASURES, measure_distributions, summarise
 
 
 class BeamSearch(Continuations):
@@ -39,20 +39,23 @@ class BeamSearch(Continuations):
 
     Attributes
     ----------
-    question, beam, score, entropy : Tensor of shape (n_rows,)
-        Question, place, summed log-probability and summed entropy of the next-token
-        distributions of each live beam, by question and then from the best; the entropy
-        is NaN where it is not known. At first each question has one empty beam.
+    question, beam, score : Tensor of shape (n_rows,)
+        Question, place and summed log-probability of each live beam, by question and then
+        from the best. At first each question has one empty beam.
+    summary : Tensor of shape (n_rows, 4)
+        Of each live beam, see `Finished`.
     tokens : Tensor of shape (n_rows, n_steps)
         Tokens generated so far by each live beam; -1 at steps before its question's first.
-    finished_score, finished_entropy : Tensor of shape (n_questions, n_beams)
+    finished_score : Tensor of shape (n_questions, n_beams)
         From the best; -inf where fewer beams have finished.
+    finished_summary : Tensor of shape (n_questions, n_beams, 4)
+        Of the same beams.
     finished_tokens : Tensor of shape (n_questions, n_beams, n_steps)
         Filled up with -1.
     """
 
-    OF_ROWS = ("beam", "token", "score", "entropy", "tokens")
-    OF_QUESTIONS = ("begun", "finished_score", "finished_entropy", "finished_tokens")
+    OF_ROWS = ("beam", "token", "score", "summary", "tokens")
+    OF_QUESTIONS = ("begun", "finished_score", "finished_summary", "finished_tokens")
 
     def __init__(
         self,
@@ -68,10 +71,10 @@ class BeamSearch(Continuations):
         self.max_new_tokens, self.ends = max_new_tokens, ends
         self.beam = torch.zeros_like(self.question)
         self.score = torch.zeros(n_questions, device=ends.device)
-        self.entropy = torch.zeros_like(self.score)
+        self.summary = self.score.new_zeros(n_questions, N_MEASURES)
         self.tokens = self.question.new_empty(n_questions, 0)
         self.finished_score = self.score.new_full((n_questions, n_beams), -torch.inf)
-        self.finished_entropy = self.score.new_zeros(n_questions, n_beams)
+        self.finished_summary = self.score.new_zeros(n_questions, n_beams, N_MEASURES)
         self.finished_tokens = self.question.new_empty(n_questions, n_beams, 0)
 
     def advance(self, logits: Tensor) -> Tensor:
@@ -82,9 +85,9 @@ class BeamSearch(Continuations):
         logits = logits.float()
         token = logits.topk(min(self.n_candidates, logits.shape[1])).indices
         logprob = logits.log_softmax(dim=1)
-        return self.extend(logprob.gather(1, token), token, entropies(logprob))
+        return self.extend(logprob.gather(1, token), token, measure_distributions(logprob))
 
-    def extend(self, logprob: Tensor, token: Tensor, entropy: Tensor | None = None) -> Tensor:
+    def extend(self, logprob: Tensor, token: Tensor, measured: Tensor | None = None) -> Tensor:
         """Continue every live beam by one of its likeliest next tokens.
 
         Parameters
@@ -93,8 +96,9 @@ class BeamSearch(Continuations):
             Log-probabilities of each live beam's likeliest next tokens, from the best,
             and these tokens: `n_candidates` of them, or all of a smaller vocabulary.
             No other token can be a candidate.
-        entropy : Tensor of shape (n_rows,), optional
-            Of each live beam's next token.
+        measured : Tensor of shape (n_rows, 3), optional
+            Of each live beam's next token, see `measure_distributions`. Without it only
+            the margin is known.
 
         Returns
         -------
@@ -102,7 +106,10 @@ class BeamSearch(Continuations):
             The former row that each live beam continues.
         """
         n_questions, n_beams = self.finished_score.shape
-        self.entropy = self.entropy + (torch.nan if entropy is None else entropy)
+        if measured is None:
+            margin = logprob[:, 0].exp() - logprob[:, 1].exp()
+            unknown = torch.full_like(margin, torch.nan)
+            measured = torch.stack([unknown, unknown, margin], dim=1)
         best = logprob + self.score[:, None]
         per_beam = best.shape[1]
         shape = (n_questions, n_beams, per_beam)
@@ -111,7 +118,9 @@ class BeamSearch(Continuations):
         row[self.question, self.beam] = torch.arange(len(best), device=row.device)
         score, index = grid.view(n_questions, -1).topk(self.n_candidates)
         parent = row.gather(1, index // per_beam)
-        token = token[parent, index % per_beam]
+        chosen = parent, index % per_beam
+        summary = summarise(self.summary[parent], measured[parent], logprob[chosen])
+        token = token[chosen]
 
         ends = self.ends[token]
         if (at_the_limit := self.ends_at(self.max_new_tokens)) is not None:
@@ -120,7 +129,7 @@ class BeamSearch(Continuations):
         top = (slice(None), slice(n_beams))
         tokens = torch.cat([self.tokens[parent[top]], token[top][..., None]], dim=2)
         ended = score[top].masked_fill(~ends[top], -torch.inf)
-        self._finish(ended, self.entropy[parent[top]], tokens)
+        self._finish(ended, summary[top], tokens)
 
         score, index = score.masked_fill(ends, -torch.inf).topk(n_beams)
         live = score > self.finished_score[:, -1:]
@@ -130,7 +139,7 @@ class BeamSearch(Continuations):
         kept = index[self.question, self.beam]
         self.score = score[self.question, self.beam]
         parent, self.token = parent[self.question, kept], token[self.question, kept]
-        self.entropy = self.entropy[parent]
+        self.summary = summary[self.question, kept]
         self.tokens = torch.cat([self.tokens[parent], self.token[:, None]], dim=1)
         return parent
 
@@ -145,7 +154,7 @@ class BeamSearch(Continuations):
         self.finished_tokens = self.finished_tokens[..., past:]
         return finished
 
-    def _finish(self, score: Tensor, entropy: Tensor, tokens: Tensor) -> None:
+    def _finish(self, score: Tensor, summary: Tensor, tokens: Tensor) -> None:
         """Merge newly finished beams, -inf for those that are not, into the finished ones."""
         former = torch.nn.functional.pad(self.finished_tokens, (0, 1), value=-1)
         merged = torch.cat([former, tokens], dim=1)
@@ -153,5 +162,5 @@ class BeamSearch(Continuations):
             self.n_beams
         )
         self.finished_tokens = merged.take_along_dim(index[..., None], dim=1)
-        merged = torch.cat([self.finished_entropy, entropy], dim=1)
-        self.finished_entropy = merged.take_along_dim(index, dim=1)
+        merged = torch.cat([self.finished_summary, summary], dim=1)
+        self.finished_summary = merged.take_along_dim(index[..., None], dim=1)

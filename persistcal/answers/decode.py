@@ -29,14 +29,18 @@ class Beam(NamedTuple):
     """One answer, with the summed log-probability of its tokens, that which ended it included.
 
     The text is what comes before the first newline or end-of-sequence token, as it is: often
-    with a space in front, and possibly empty. The entropy is the mean of its tokens'
-    distributions, in nats; None of vLLM, which gives the likeliest tokens only.
+    with a space in front, and possibly empty. Entropy, self-certainty and margin are means over
+    its tokens' distributions, see `measure_distributions`; vLLM leaves the first two None. The
+    last number is the least log-probability of a token.
     """
 
     text: str
     logprob: float
     n_tokens: int
     entropy: float | None
+    self_certainty: float | None
+    margin: float | None
+    min_logprob: float | None
 
 
 def eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
@@ -74,9 +78,10 @@ def beams_of(
     """Decode the finished beams of each question, up to the first newline or all of them."""
     beams = []
     skipped = {-1, *eos}
-    score, entropy, tokens = (part.cpu() for part in finished)
+    score, summary, tokens = (part.cpu() for part in finished)
     lengths = (tokens >= 0).sum(dim=2)
-    columns = (part.tolist() for part in (tokens, score, lengths, entropy / lengths))
+    summary[..., :3] /= lengths[..., None]
+    columns = (part.tolist() for part in (tokens, score, lengths, summary))
     for sequences, *about in zip(*columns, strict=True):
         texts = tokenizer.batch_decode(
             [[token for token in sequence if token not in skipped] for sequence in sequences],
@@ -86,9 +91,9 @@ def beams_of(
             [
                 Beam(
                     text.split("\n", 1)[0] if one_line else text,
-                    *(logprob, n, None if isnan(mean) else mean),
+                    *(logprob, n, *(None if isnan(value) else value for value in values)),
                 )
-                for text, logprob, n, mean in zip(texts, *about, strict=True)
+                for text, logprob, n, values in zip(texts, *about, strict=True)
                 if logprob > -torch.inf
             ]
         )

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.decode import Search, n_at_once, n_common
 from persistcal.answers.question_queue import encode_prefix
-from persistcal.answers.sampling import entropies
+from persistcal.answers.sampling import measure_distributions
 from persistcal.answers.token_trees import Layer, PrefixCache, Trees, shared_prefix_attention
 from persistcal.models.batches import Work, in_batches
 from persistcal.models.packing import make_tree
@@ -36,6 +36,9 @@ class ScoredOption(NamedTuple):
     logprob: float
     n_tokens: int
     entropy: float
+    self_certainty: float
+    margin: float
+    min_logprob: float
     unconditional: float | None
 
 
@@ -140,8 +143,8 @@ def score_options(
 
 def _score(
     model: PreTrainedModel, shared: list[Layer], n_shared: int, choices: Sequence[Choice]
-) -> list[list[tuple[float, int, float]]]:
-    """Return log-probability, number of tokens and mean entropy of each option."""
+) -> list[list[tuple[float, ...]]]:
+    """Return the numbers of each option as `ScoredOption` has them, but the last one."""
     prompts = [
         [(*choice.context[n_shared:], *option) for option in choice.options]
         for choice in choices
@@ -179,11 +182,11 @@ def _score(
     logprobs = cache.forward(model, tokens, rows).float().log_softmax(dim=1)
     row = there(np.searchsorted(rows, [row for row, _ in steps]))
     of_token = logprobs[row, there([token for _, token in steps])].tolist()
-    entropy = entropies(logprobs)[row].tolist()
-    return [
-        [
-            (math.fsum(of_token[s]), n := s.stop - s.start, math.fsum(entropy[s]) / n)
-            for s in part
-        ]
-        for part in owners
-    ]
+    measured = measure_distributions(logprobs)[row].T.tolist()
+
+    def numbers(s: slice) -> tuple[float, ...]:
+        n, least = s.stop - s.start, min(of_token[s])
+        means = (math.fsum(measure[s]) / n for measure in measured)
+        return math.fsum(of_token[s]), n, *means, least
+
+    return [[numbers(s) for s in part] for part in owners]

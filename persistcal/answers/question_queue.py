@@ -15,12 +15,14 @@ from persistcal.answers.token_trees import Layer, PrefixCache, Trees
 class Finished(NamedTuple):
     """Answers of some questions, by question and beam or sample.
 
-    Score and entropy are summed over an answer's tokens, the score -inf where there is no
-    answer; `tokens`, of shape (n_questions, n_beams, n_steps), has -1 before and after.
+    The score is the summed log-probability of an answer's tokens, -inf where there is no
+    answer. The last axis of `summary` has the sums of entropy, self-certainty and margin of
+    the tokens' distributions, and the least log-probability of a token; NaN is unknown.
+    `tokens`, of shape (n_questions, n_beams, n_steps), has -1 before and after.
     """
 
     score: Tensor
-    entropy: Tensor
+    summary: Tensor
     tokens: Tensor
 
 
@@ -39,7 +41,7 @@ class Continuations:
         Number of the next step.
     begun : Tensor of int, shape (n_questions,)
         Number of each question's first step.
-    finished_score, finished_entropy, finished_tokens : Tensor
+    finished_score, finished_summary, finished_tokens : Tensor
         As in `Finished`.
     """
 
@@ -51,7 +53,7 @@ class Continuations:
     n_steps: int
     begun: Tensor
     finished_score: Tensor
-    finished_entropy: Tensor
+    finished_summary: Tensor
     finished_tokens: Tensor
 
     def __init__(self, n_questions: int, device: torch.device) -> None:
@@ -77,7 +79,7 @@ class Continuations:
         order = has_rows.argsort(stable=True)
         done, kept = order[:n_done], order[n_done:]
         finished = Finished(
-            self.finished_score[done], self.finished_entropy[done], self.finished_tokens[done]
+            self.finished_score[done], self.finished_summary[done], self.finished_tokens[done]
         )
         self.question = torch.searchsorted(kept, self.question)
         for name in self.OF_QUESTIONS:

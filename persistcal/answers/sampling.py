@@ -98,13 +98,16 @@ class Sampling(Continuations):
 
     Attributes
     ----------
-    question, sample, score, entropy : Tensor of shape (n_rows,)
+    question, sample, score : Tensor of shape (n_rows,)
         Of each answer that goes on. The score is the summed log-probability of its
-        tokens, and the entropy the summed entropy of the distributions they were drawn
-        from, both of the model as it is: at temperature 1, nothing cut. Before the
-        first step each question has one row.
-    finished_score, finished_entropy : Tensor of shape (n_questions, n_samples)
-        Of the answers that have ended, by number of the sample; -inf and 0 before.
+        tokens, of the model as it is: at temperature 1, nothing cut. Before the first
+        step each question has one row.
+    summary : Tensor of shape (n_rows, 4)
+        See `persistcal.answers.question_queue.Finished`; of the same distributions.
+    finished_score : Tensor of shape (n_questions, n_samples)
+        Of the answers that have ended, by number of the sample; -inf before.
+    finished_summary : Tensor of shape (n_questions, n_samples, 4)
+        Likewise; 0 before.
     finished_tokens : Tensor of shape (n_questions, n_samples, max_new_tokens)
         Of all answers; filled up with -1.
 
@@ -113,8 +116,8 @@ class Sampling(Continuations):
     .. [1] Maddison, Tarlow and Minka, "A* Sampling", NeurIPS 2014.
     """
 
-    OF_ROWS = ("sample", "score", "entropy", "token")
-    OF_QUESTIONS = ("begun", "finished_score", "finished_entropy", "finished_tokens", "_keys")
+    OF_ROWS = ("sample", "score", "summary", "token")
+    OF_QUESTIONS = ("begun", "finished_score", "finished_summary", "finished_tokens", "_keys")
 
     def __init__(
         self,
@@ -134,10 +137,10 @@ class Sampling(Continuations):
         self._keys = torch.tensor([question_key(seed, text) for text in texts], device=device)
         self.sample = torch.zeros_like(self.question)
         self.score = torch.zeros(len(texts), device=device)
-        self.entropy = torch.zeros_like(self.score)
+        self.summary = self.score.new_zeros(len(texts), N_MEASURES)
         shape = (len(texts), n_samples)
         self.finished_score = self.score.new_full(shape, -torch.inf)
-        self.finished_entropy = self.score.new_zeros(shape)
+        self.finished_summary = self.score.new_zeros(*shape, N_MEASURES)
         self.finished_tokens = self.question.new_full((*shape, max_new_tokens), -1)
 
     def advance(self, logits: Tensor) -> Tensor:
@@ -147,7 +150,7 @@ class Sampling(Continuations):
         """
         logits = logits.float()
         logprob = logits.log_softmax(dim=1)
-        entropy = entropies(logprob)
+        measured = measure_distributions(logprob)
         chance = nucleus((logits / self.temperature).softmax(dim=1), self.top_p)
         parent = torch.arange(len(logits), device=logits.device)
         if not self.n_steps:  # here a question's samples part
@@ -157,8 +160,9 @@ class Sampling(Continuations):
         self.question = self.question[parent]
         step = self.n_steps - self.begun[self.question]
         self.token = self._draw(chance, parent, step)
-        self.score = self.score[parent] + logprob[parent, self.token]
-        self.entropy = self.entropy[parent] + entropy[parent]
+        chosen = logprob[parent, self.token]
+        self.score = self.score[parent] + chosen
+        self.summary = summarise(self.summary[parent], measured[parent], chosen)
 
         ended = self.ends[self.token]
         if (at_the_limit := self.ends_at(self.max_new_tokens)) is not None:
@@ -167,7 +171,7 @@ class Sampling(Continuations):
         at = self.question, self.sample
         goes_on = ~ended
         self.finished_score[at] = self.score.masked_fill(goes_on, -torch.inf)
-        self.finished_entropy[at] = self.entropy.masked_fill(goes_on, 0)
+        self.finished_summary[at] = self.summary.masked_fill(goes_on[:, None], 0)
         self.finished_tokens[(*at, step)] = self.token
         counts = self.question.new_zeros(len(self._keys) + 1)
         counts.index_add_(0, self.question, goes_on.long())
@@ -216,6 +220,42 @@ def entropies(logprob: Tensor) -> Tensor:
     tensor([0.6931, -0.0000])
     """
     return -(logprob.exp() * logprob.clamp_min(torch.finfo(logprob.dtype).min)).sum(dim=1)
+
+
+N_MEASURES = 4
+
+
+def measure_distributions(logprob: Tensor) -> Tensor:
+    """Return entropy, self-certainty and margin of each row of log-probabilities.
+
+    Self-certainty is the Kullback-Leibler divergence in nats of the uniform distribution over
+    the tokens with a finite log-probability from the row's distribution. The margin is the
+    difference between the two greatest probabilities.
+
+    >>> measure_distributions(torch.tensor([[0.5, 0.25, 0.25]]).log()).round(decimals=4)
+    tensor([[1.0397, 0.0566, 0.2500]])
+    """
+    finite = logprob.isfinite()
+    n = finite.sum(dim=1)
+    certainty = -logprob.masked_fill(~finite, 0).sum(dim=1) / n - n.log()
+    first, second = logprob.topk(2).values.exp().unbind(1)
+    return torch.stack([entropies(logprob), certainty, first - second], dim=1)
+
+
+def summarise(summary: Tensor, measured: Tensor, logprob: Tensor) -> Tensor:
+    """Return the summaries of answers that are one token longer.
+
+    Parameters
+    ----------
+    summary : Tensor of shape (..., 4)
+        Sums of the three measures over the tokens so far, and the least log-probability.
+    measured : Tensor of shape (..., 3)
+        Of the distributions that the new tokens are from.
+    logprob : Tensor of shape (...)
+        Of the new tokens.
+    """
+    least = torch.minimum(summary[..., 3], logprob)
+    return torch.cat([summary[..., :3] + measured, least[..., None]], dim=-1)
 
 
 def nucleus(chance: Tensor, top_p: float) -> Tensor:

@@ -76,7 +76,8 @@ def generate_beams(
     -------
     DataFrame
         question_id, beam (0 is the best), text, logprob (summed), n_tokens (with the one
-        that ended it) and entropy (mean over its tokens, in nats).
+        that ended it), entropy, self_certainty and margin (means over its tokens) and
+        min_logprob (of its least probable token).
     """
     decoded = decode(
         *checkpoint,

@@ -8,7 +8,10 @@ import ast
 
 SEVERAL = "several_answers"
 
-KNOWN = (SEVERAL, "logprob", "n_tokens", "entropy", "unconditional", "stated")
+# vLLM does not give the first two, and a server none of the four.
+DISTRIBUTIONS = ("entropy", "self_certainty")
+OF_TOKENS = (*DISTRIBUTIONS, "margin", "min_logprob")
+KNOWN = (SEVERAL, "logprob", "n_tokens", *OF_TOKENS, "unconditional", "stated")
 
 
 def declared_needs(source: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from persistcal.answers.options import has_options
 from persistcal.confidence.calibration import calibrate
 from persistcal.confidence.evidence import KEY, Estimator, Evidence, check_needs, rate
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.prompts import FewShot
 from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
 
@@ -50,6 +51,10 @@ class Estimation:
     prompt: str = ""
     words: Sequence[str] | None = None
     scale: Mapping[str, float] | None = None
+    layer: int | Literal["best"] | None = None
+    fit_at: str = ""
+    rater: str = ""
+    few_shot: FewShot | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ def estimate(
     check_needs(how.estimator, needs, beams)
     asked = tables.predictions(how.evaluation, how.split)
     labelled = tables.predictions(how.earlier, "train")
+    train = tables.predictions(how.evaluation if how.fit_at == "each" else [], "train")
     options = has_options(tables.questions)
     comparing: Any = contextlib.nullcontext()
     if how.compares_answers and not options:
@@ -119,7 +125,7 @@ def estimate(
             beams=beams,
             verified=verified,
             equivalent=equivalent,
-            load=_loader(how.read, records, threads) if records else None,
+            load=_loader(_with_weights(how), records, threads) if records else None,
             sampled=how.sampled,
             options=options,
             estimator=how.estimator,
@@ -127,6 +133,12 @@ def estimate(
             words=(how.words[0], how.words[1]) if how.words else None,
             replies=replies,
             scale=how.scale,
+            layer=how.layer,
+            fit_at=how.fit_at,
+            train=train.drop(columns="correct"),
+            rater=how.rater,
+            few_shot=how.few_shot,
+            questions=tables.questions,
         )
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -184,6 +196,11 @@ def _own_module(name: str, file: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _with_weights(how: Estimation) -> list[str]:
+    """Return the checkpoints whose weights the estimator reads, in the order of its rule."""
+    return list(dict.fromkeys([*how.read, *([how.rater] if how.rater else [])]))
 
 
 def _loader(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,8 @@ from persistcal.store.user_files import round_narrow
 if TYPE_CHECKING:
     import pandas as pd
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from persistcal.models.prompts import FewShot
 
 
 def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -> None:
@@ -61,6 +63,12 @@ class Evidence:
     words: tuple[str, str] | None = None  # after the prompt: of a right and of a wrong answer
     replies: pd.DataFrame | None = None  # REPLIES of what it `asks`
     scale: Mapping[str, float] | None = None  # the probability of each expression
+    layer: int | Literal["best"] | None = None  # that a probe reads, from 1; the middle one
+    fit_at: str = ""  # where a probe without labels is fitted: "training" or "each"
+    train: pd.DataFrame | None = None  # answers to train questions, if it is fitted at each
+    rater: str = ""  # the checkpoint that rates answers, and its few-shot prompts of questions
+    few_shot: "FewShot | None" = None
+    questions: pd.DataFrame | None = None
 
 
 KEY = ["checkpoint", "question_id"]  # of an answer

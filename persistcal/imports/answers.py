@@ -50,8 +50,9 @@ UNEQUAL = 1e-3  # relative; more is no rounding of a sum
 def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
     """Return rows of `NEEDED` and any of `OPTIONAL` columns, each checked for itself.
 
-    `references` are tuples; sample is None, logprob and n_tokens are NaN, and label is empty
-    where there is none; `stated` is as in BEAMS, and `place` tells the row, and its `file`.
+    `references` are tuples; sample is None, logprob, n_tokens and min_logprob are NaN, and
+    label is empty where there is none; `stated` is as in BEAMS, and `place` tells the row, and
+    its `file`.
     """
     stated = {str(name): name_stated(str(name)) for name in rows if name_stated(str(name))}
     known = f"{', '.join(KNOWN)}, confidence, confidence_<name>"
@@ -155,7 +156,7 @@ def _is_logprob(value: float) -> bool:
 
 
 def _add_logprobs(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> None:
-    """Add `logprob` and `n_tokens` where they can be derived; all rows have them or none."""
+    """Add what log-probabilities give, in all rows or none: their sum, number and least."""
     given = {}
     for name in ("logprob", "token_logprobs"):
         # A NaN is no missing value: a sum went wrong.
@@ -169,13 +170,14 @@ def _add_logprobs(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> None:
         shown = tidy.assign(**{name: pd.Series(given[name], dtype=object)})
         check_rows(shown, ~np.asarray(valid), f"{name} is not valid", name, f"give {remedy}")
 
-    tidy["logprob"], tidy["n_tokens"] = np.nan, np.nan
+    tidy["logprob"], tidy["n_tokens"], tidy["min_logprob"] = np.nan, np.nan, np.nan
     if tokens := given.get("token_logprobs"):
         lists = [[number_of(x) for x in v] if isinstance(v, list) else [np.nan] for v in tokens]
         valid = [all(map(_is_logprob, values)) for values in lists]
         check("token_logprobs", valid, "a list of numbers up to 0")
         tidy["n_tokens"] = [float(len(values)) for values in lists]
         tidy["logprob"] = [sum(values) for values in lists]
+        tidy["min_logprob"] = [min(values, default=np.nan) for values in lists]
     if sums := given.get("logprob"):
         numbers = np.array([number_of(value) for value in sums])
         valid = [_is_logprob(number) for number in numbers]

@@ -320,9 +320,8 @@ class ScoredOptions:
                     "text": [text for of_row in options for text in of_row],
                     "logprob": logprob,
                     "n_tokens": n_tokens,
-                    "entropy": np.nan,
-                    "stated": None,
                     "unconditional": unconditional,
                 }
-            ).reset_index(drop=True)
-            yield dict(zip(PLACE, place, strict=True)), table[BEAMS.schema.names], scores
+            ).reindex(columns=BEAMS.schema.names)
+            table = table.reset_index(drop=True)
+            yield dict(zip(PLACE, place, strict=True)), table, scores

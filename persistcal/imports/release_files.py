@@ -346,7 +346,7 @@ def _beam_rows(
         if len(beams) != N_BEAMS:
             raise ReleaseError(f"{path}: {len(beams)} strings for {name}, but needs {N_BEAMS}.")
         rows += [
-            (name, beam, text, float(score), *[None] * 4)  # and no more
+            (name, beam, text, float(score))  # and no more
             for beam, (text, score) in enumerate(zip(beams, scores, strict=True))
             if not np.isnan(score)
         ]
@@ -443,8 +443,9 @@ def read_candidates(
             _read_shard(shard, span, dataset, tree, read, top)
         read.missing.extend(f"{folder}/{b}-{e}/beam" for b, e in gaps)
         answers[split] = top
+    beam_columns = artifacts.BEAMS.schema.names
     return ReleasedCandidates(
-        pd.DataFrame(read.beams, columns=artifacts.BEAMS.schema.names),
+        pd.DataFrame(read.beams, columns=beam_columns[:4]).reindex(columns=beam_columns),
         pd.DataFrame(read.clusters, columns=artifacts.CLUSTERS.schema.names),
         pd.DataFrame(read.labels, columns=artifacts.LABELS.schema.names),
         answers,

@@ -56,15 +56,15 @@ FACTS = Table.of(
 )
 Facts = Annotated[pd.DataFrame, FACTS]
 
-# Of beams or samples: tokens with the one that ended it, and their mean entropy in nats; a
-# user's own answers may come without any of the numbers. Of multiple choice an option is a
-# beam; unconditional: its log-probability without the question. Stated: JSON of the
-# confidences that came with an answer, by estimator
+# Of beams or samples: tokens with the one that ended it, means over their distributions, and
+# the least of their log-probabilities; a user's own answers may come without any of the
+# numbers. Of multiple choice an option is a beam; unconditional: its log-probability without
+# the question. Stated: JSON of the confidences that came with an answer, by estimator
 BEAMS = Table.of(
     "beams",
     "generate_beams",
-    "question_id! beam!:int text logprob?:real n_tokens?:int entropy?:real unconditional?:real "
-    "stated?",
+    "question_id! beam!:int text logprob?:real n_tokens?:int entropy?:real "
+    "self_certainty?:real margin?:real min_logprob?:real unconditional?:real stated?",
     about=OF_ANSWERS,
 )
 Beams = Annotated[pd.DataFrame, BEAMS]

@@ -458,9 +458,7 @@ def test_script_writes_the_beams_of_asked_questions(study, tokenizer):
         )
         prompt = f"{shown}Prompt: Capital {question_id[1]}?\nAnswer:"
         expected = one_by_one(model, tokenizer, [prompt], n_beams=4, max_new_tokens=5)
-        ours = [
-            Beam(row.text, row.logprob, row.n_tokens, row.entropy) for row in rows.itertuples()
-        ]
+        ours = [Beam(*row) for row in rows[[*Beam._fields]].itertuples(index=False)]
         assert rows["beam"].tolist() == [0, 1, 2, 3]
         assert_same_beams([ours], expected)
 

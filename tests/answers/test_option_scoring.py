@@ -46,8 +46,11 @@ def plainly(kind, chat=False):
                 logits = model(ids).logits[0, len(known) - 1 : -1].double()
             logprob = logits.log_softmax(-1).cpu()
             entropy = torch.distributions.Categorical(logits=logits).entropy().mean().item()
+            certainty = -(logprob + np.log(logprob.shape[1])).mean().item()
+            first, second = logprob.exp().sort(descending=True).values[:, :2].mean(0).tolist()
             picked = logprob[range(len(option)), option]
-            yield picked.sum().item(), len(option), entropy
+            means = entropy, certainty, first - second
+            yield picked.sum().item(), len(option), *means, picked.min().item()
 
 
 @pytest.mark.parametrize(("kind", "batch_size"), [("llama", 1), ("olmo3", "auto")])
@@ -55,7 +58,7 @@ def test_options_score_as_each_alone(kind, batch_size):
     """Olmo3's window of 12 tokens is shorter than the prompts."""
     found = [option for some in scored(kind=kind, batch_size=batch_size) for option in some]
     assert [option.text for option in found] == [text for some in OPTIONS for text in some]
-    numbers = [(o.logprob, o.n_tokens, o.entropy) for o in found]
+    numbers = [option[1:-1] for option in found]
     np.testing.assert_allclose(numbers, list(plainly(kind)), atol=1e-4)
 
 

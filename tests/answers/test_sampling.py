@@ -1,5 +1,6 @@
 """Samples: reproducible, with the model's own probabilities."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -18,6 +19,7 @@ from persistcal.answers.sampling import (
     Sampling,
     entropies,
     gumbel,
+    measure_distributions,
     nucleus,
     philox,
     question_key,
@@ -85,8 +87,20 @@ def test_log_probabilities_lengths_and_entropies_are_of_the_model_itself(draw, m
         ]
         logprob = logits.log_softmax(-1)
         own = logprob.gather(1, torch.tensor(ids, device=model.device)[:, None]).sum().item()
-        entropy = -(logprob.exp() * logprob).sum(-1).mean().item()
-        assert answer[1:] == (pytest.approx(own, abs=1e-4), len(ids), pytest.approx(entropy))
+        least = logprob.gather(1, torch.tensor(ids, device=model.device)[:, None]).min().item()
+        means = [np.mean(values) for values in zip(*map(measures, logprob), strict=True)]
+        assert answer.n_tokens == len(ids)
+        expected = [own, *means, least]
+        assert [answer[1], *answer[3:]] == pytest.approx(expected, abs=1e-4)
+
+
+def measures(logprob):
+    """Entropy, divergence of the uniform distribution, and margin of one token."""
+    p = logprob.double().exp().tolist()
+    entropy = -sum(x * math.log(x) for x in p)
+    certainty = sum(math.log(1 / len(p) / x) for x in p) / len(p)
+    first, second = sorted(p, reverse=True)[:2]
+    return entropy, certainty, first - second
 
 
 # A Markov chain over a, b and the end: logits of the next token after each.
@@ -237,8 +251,14 @@ def test_models_that_nearly_agree_draw_nearly_the_same():
     assert (one != other).mean() < 4 * apart
 
 
-def test_entropy_counts_impossible_tokens_as_nothing():
+def test_impossible_tokens_count_for_nothing():
+    """1/2, 1/4, 1/4 and an impossible token: 2/3 ln(4/3) + 1/3 ln(2/3) of self-certainty."""
     assert entropies(torch.tensor([[0.0, -torch.inf]])).item() == 0
+    logprob = torch.tensor([[0.5, 0.25, 0.25, 0.0]]).log()
+    entropy, certainty, margin = measure_distributions(logprob)[0].tolist()
+    assert entropy == pytest.approx(1.5 * math.log(2))
+    assert certainty == pytest.approx(2 / 3 * math.log(4 / 3) + math.log(2 / 3) / 3)
+    assert margin == pytest.approx(0.25)
 
 
 def test_weights_that_overflow_are_refused():

@@ -38,7 +38,8 @@ def test_questions_are_asked_after_the_examples(tmp_path):
     suffix = "Prompt: Which country is Oslo in?\nAnswer:"
     [expected] = decode.generate_beams(*checkpoint(), prefix, [suffix], decode.Search(**size))
     assert list(found["question_id"]) == ["q"] * 3 and list(found["beam"]) == [0, 1, 2]
-    shown = found[["text", "logprob", "n_tokens", "entropy"]]
+    shown = found.drop(columns=["question_id", "beam"])
+    assert list(shown) == [*decode.Beam._fields]
     assert [tuple(row) for row in shown.itertuples(index=False)] == [*map(tuple, expected)]
 
 

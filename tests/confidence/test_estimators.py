@@ -5,19 +5,16 @@ import pandas as pd
 import polygraph
 import pytest
 import torch
-from answer_tables import clusters_table, questions_table
+from answer_tables import questions_table
 from estimate_confidences import estimate_confidences
-from estimation import answers_of, of_each, predictions
+from estimation import PROMPT, answers_of, ask_tiny_models, of_each, predictions
 from gather_confidences import gather_confidences
 from rate_at_checkpoint import rate_at_checkpoint
-from records import write_record
-from scipy.optimize import minimize
 from tiny_models import logits_alone, tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
 
 from persistcal.confidence import uncertainty
 from persistcal.confidence.estimate import AnswerTables, Estimation
-from persistcal.confidence.estimators.linear_probe import PENALTY, fit_probe, probe_confidence
 from persistcal.confidence.verifier import word_probability, word_token
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
@@ -83,7 +80,10 @@ def clusters_of(rows):
 
 def beams_of(rows):
     beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names[:4])
-    return beams.assign(n_tokens=beams["beam"] + 2, entropy=beams["beam"] / 10 + 0.5)
+    beams = beams.assign(n_tokens=beams["beam"] + 2, entropy=beams["beam"] / 10 + 0.5)
+    certainty = beams["beam"] + 1.0
+    measures = {"self_certainty": certainty, "margin": 1 / (certainty + 1)}
+    return beams.assign(**measures, min_logprob=beams["logprob"] / 2)
 
 
 OF_EACH = {name: clusters_of(rows) for name, rows in CLUSTERS.items()}
@@ -126,6 +126,9 @@ POSTHOC = {"judged": "kmn", "posthoc": "isotonic"}
         ("sequence_probability", {}, np.exp(LOGPROBS)),
         ("perplexity", {}, np.exp(LOGPROBS / (PLACES + 2))),
         ("mean_token_entropy", {}, np.exp(-(PLACES / 10 + 0.5))),
+        ("min_token_probability", {}, np.exp(LOGPROBS / 2)),
+        ("self_certainty", {}, (PLACES + 1) / (PLACES + 2)),
+        ("probability_margin", {}, 1 / (PLACES + 2)),
         # the predictions' clusters have 0.7, 0.6, 0.4, 1, 0.2
         ("cocoa", {}, np.exp(LOGPROBS * (1 - np.array([0.7, 0.6, 0.4, 1, 0.2])))),
         ("verifier", {"verified": VERIFIED}, [0, 0.1, 0.2, 0.3, 0.4]),
@@ -323,98 +326,9 @@ def test_beams_weigh_by_their_probability():
 
 # Models ----------------------------------------------------------------------------------
 
-PROMPT = "Prompt: {question}\nAnswer: {answer}\nTrue? "
-
 
 def asked_text(row):
     return PROMPT.format(question=row.question, answer=row.answer)
-
-
-def ask_tiny_models(folder, function, said, right, widths=None, **settings):
-    """Predictions of the last of the models that give the answers `said`."""
-    questions, tables, records = questions_table(), {}, []
-    for seed, (name, answer) in enumerate(said.items()):
-        width = (widths or {}).get(name, 32)
-        tiny_model(seed=seed, hidden=width).save_pretrained(folder / name)
-        tiny_tokenizer().save_pretrained(folder / name)
-        records.append(write_record(folder / name, folder / f"{name}.json"))
-        clusters = clusters_table((answer, "Peru"))
-        answers = answers_of(questions, clusters, right(seed))
-        for kind, frame in (("clusters", clusters), ("answers", answers)):
-            tables.setdefault(kind, {})[name] = frame
-    beams = of_each(dict.fromkeys(said, artifacts.empty(artifacts.BEAMS)))
-    *earlier, last = said
-    return predictions(
-        (questions, beams, of_each(tables["clusters"]), of_each(tables["answers"])),
-        *(list(said), list(said)),
-        **{"records": records, "function": function, "prompt": PROMPT, **settings},
-        earlier=earlier,
-        evaluation=[last],
-    )
-
-
-def test_a_probe_minimises_the_penalised_loss():
-    """Against a slow minimiser, on standardised units."""
-    rng = np.random.default_rng(0)
-    states = rng.normal(3, 2, (200, 4)) * [1, 10, 0.1, 1]
-    correct = (states[:, 0] + rng.normal(0, 1, 200) > 3).astype(int)
-    standard = (states - states.mean(0)) / states.std(0)
-
-    def loss(parameters):
-        logit = standard @ parameters[:4] + parameters[4]
-        fit = np.logaddexp(0, np.where(correct, -logit, logit)).sum()
-        return fit + PENALTY / 2 * (parameters[:4] ** 2).sum()
-
-    best = minimize(loss, np.zeros(5), tol=1e-10).x
-    expected = 1 / (1 + np.exp(-(standard @ best[:4] + best[4])))
-    confidence = probe_confidence(fit_probe(states, correct), states)
-    np.testing.assert_allclose(confidence, expected, atol=1e-3)
-    assert np.ptp(confidence) > 0.2
-
-
-@pytest.mark.parametrize("label", [0, 1])
-def test_a_probe_that_saw_one_label_knows_no_other(label):
-    assert set(probe_confidence(fit_probe(np.eye(3), [label] * 3), np.eye(3))) == {label}
-
-
-def test_linear_probe(tmp_path):
-    names = ["first", "second", "late"]
-    said = {name: f"Norway{seed}" for seed, name in enumerate(names)}
-    found = ask_tiny_models(
-        tmp_path, "linear_probe", said, lambda seed: [f"q{i}" for i in range(0, 24, seed + 2)]
-    )
-    asked = dict(questions_table()[["question_id", "question"]].values)
-    models = [tiny_model(seed=seed) for seed in range(3)]
-
-    def state(seed, question):
-        """Of the first of two blocks, by the model's own list of hidden states."""
-        text = f"Prompt: {question}\nAnswer: Norway{seed}"
-        ids = torch.tensor([tiny_tokenizer()(text)["input_ids"]], device=models[seed].device)
-        with torch.inference_mode():
-            states = models[seed](ids, output_hidden_states=True).hidden_states
-        return states[1][0, -1].cpu().numpy()
-
-    train = [(seed, i) for seed in (0, 1) for i in range(18)]
-    probe = fit_probe(
-        [state(seed, asked[f"q{i}"]) for seed, i in train],
-        [i % (seed + 2) == 0 for seed, i in train],
-    )
-    tested = ["q18", "q19", "q21", "q22", "q23"]
-    assert found["question_id"].tolist() == tested
-    expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
-    # Rounding of the states moves the place where the iterations of the fit stop.
-    np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
-
-
-def test_one_probe_reads_states_of_one_width(tmp_path):
-    with pytest.raises(ValueError, match="first has 32 hidden units and late has 64; leave"):
-        ask_tiny_models(
-            tmp_path,
-            "linear_probe",
-            {"first": "Norway", "late": "Peru"},
-            lambda _: [f"q{i}" for i in range(0, 24, 2)],
-            widths={"late": 64},
-        )
 
 
 # Two train questions that "first" answers correctly, and the examples that follow: right and

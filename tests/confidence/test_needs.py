@@ -28,7 +28,8 @@ def test_needs_are_read_as_they_are_without_running_the_file(path):
 
 def test_what_each_estimator_needs():
     """As docs/estimators.md has it: of a single answer each of `several` would be certain."""
-    several = """degree_matrix eccentricity laplacian_eigenvalues lexical_similarity
+    several = """degree_matrix eccentricity entropy_probe laplacian_eigenvalues
+        lexical_similarity
         option_entropy option_margin self_consistency self_consistency_copy
         self_consistency_surrogate semantic_entropy semantic_sets"""
     needs = dict.fromkeys(several.split(), ("several_answers",))
@@ -37,6 +38,10 @@ def test_what_each_estimator_needs():
     needs["sequence_probability"] = ("logprob",)
     needs["perplexity"] = ("logprob", "n_tokens")
     needs["mean_token_entropy"] = ("logprob", "entropy")
+    needs["min_token_probability"] = ("logprob", "min_logprob")
+    needs["base_probability"] = ("logprob", "n_tokens")
+    needs["self_certainty"] = ("logprob", "self_certainty")
+    needs["probability_margin"] = ("logprob", "margin")
     found = {path.stem: needs_of(path.stem) for path in FUNCTIONS.glob("[a-z]*.py")}
     assert {name: each for name, each in found.items() if each} == needs
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from polygraph import estimator
+import torch
+from polygraph import estimator, part
 
+from persistcal.answers.sampling import measure_distributions, summarise
 from persistcal.confidence import uncertainty
 from persistcal.confidence.estimators.lexical_similarity import rouge_l
 from persistcal.confidence.uncertainty import jaccard
@@ -134,6 +136,35 @@ def test_of_tokens_and_of_agreement_are_those_of_lm_polygraph():
     stats["greedy_sentence_similarity"] = [np.array([1, 0, 1, 1])]
     expected = theirs("cocoa", "CocoaMSP", stats)
     assert -tokens.sum() * (1 - 0.75) == pytest.approx(expected)
+
+
+def test_summaries_of_tokens_are_those_of_lm_polygraph_and_uqlm():
+    """Of three tokens; one distribution has a token that is impossible."""
+    logits = np.random.default_rng(0).normal(0, 2, (3, 20))
+    logits[1, 4] = -np.inf
+    logprobs = torch.tensor(logits).log_softmax(dim=1)
+    chosen = logprobs[range(3), [0, 7, 19]]
+    summary = torch.zeros(1, 4, dtype=torch.float64)
+    for measured, token in zip(measure_distributions(logprobs), chosen, strict=True):
+        summary = summarise(summary, measured[None], token[None])
+    entropy, certainty, margin, least = (summary[0] / torch.tensor([3, 3, 3, 1])).tolist()
+    stats = {"greedy_log_probs": [list(logprobs.numpy())]}
+    assert -certainty == pytest.approx(theirs("self_certainty", "SelfCertainty", stats))
+    listed = [
+        {"logprob": own, "top_logprobs": [{"logprob": x} for x in row]}
+        for own, row in zip(chosen.tolist(), logprobs.tolist(), strict=True)
+    ]
+    one, all_of_them = (
+        part(f"white_box.{module}", name, package="uqlm")().evaluate([listed])
+        for module, name in [
+            ("single_logprobs", "SingleLogprobsScorer"),
+            ("top_logprobs", "TopLogprobsScorer"),
+        ]
+    )
+    assert one["min_probability"] == pytest.approx([np.exp(least)])
+    assert all_of_them["probability_margin"] == pytest.approx([margin])
+    stats = {"entropy": [-(logprobs.exp() * logprobs).nansum(dim=1).numpy()]}
+    assert entropy == pytest.approx(theirs("token_entropy", "MeanTokenEntropy", stats))
 
 
 @pytest.mark.parametrize("seed", range(2))

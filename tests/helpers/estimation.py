@@ -1,11 +1,16 @@
 """Estimators on tables in memory, as their scripts get them."""
 
 import pandas as pd
+from answer_tables import clusters_table, questions_table
 from estimate_confidences import estimate_confidences
+from records import write_record
+from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.confidence.estimate import AnswerTables, Estimation
 from persistcal.store import artifacts
+
+PROMPT = "Prompt: {question}\nAnswer: {answer}\nTrue? "
 
 
 def of_each(tables):
@@ -38,3 +43,31 @@ def predictions(tables, read, judged, verified=None, records=None, **changes):
     estimation = Estimation(**{**about, "read": list(read), **changes})
     given = AnswerTables(questions, *chosen)
     return estimate_confidences(given, verified, records, estimation=estimation, threads=1)
+
+
+def ask_tiny_models(folder, function, said, right, models=None, beams=None, **settings):
+    """Predictions of the last of the models that give the answers `said`.
+
+    `right` returns the correctly answered questions of the model of a seed. By name, `models`
+    are further settings, and `beams` are BEAMS and CLUSTERS.
+    """
+    questions, tables, records = questions_table(), {}, []
+    for seed, (name, answer) in enumerate(said.items()):
+        shape = (models or {}).get(name, {})
+        tiny_model(seed=seed, **shape).save_pretrained(folder / name)
+        tiny_tokenizer().save_pretrained(folder / name)
+        records.append(write_record(folder / name, folder / f"{name}.json"))
+        given, clusters = artifacts.empty(artifacts.BEAMS), clusters_table((answer, "Peru"))
+        if beams:
+            given, clusters = beams[name]
+        answers = answers_of(questions, clusters, right(seed))
+        for kind, frame in (("beams", given), ("clusters", clusters), ("answers", answers)):
+            tables.setdefault(kind, {})[name] = frame
+    *earlier, last = said
+    return predictions(
+        (questions, *(of_each(tables[kind]) for kind in ("beams", "clusters", "answers"))),
+        *(list(said), list(said)),
+        **{"records": records, "function": function, "prompt": PROMPT, **settings},
+        earlier=earlier,
+        evaluation=[last],
+    )

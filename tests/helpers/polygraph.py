@@ -1,4 +1,4 @@
-"""The estimators of lm-polygraph, without the rest of it and what that pulls in."""
+"""The estimators of lm-polygraph and uqlm, without the rest and what that pulls in."""
 
 import importlib
 import importlib.util
@@ -44,15 +44,15 @@ def p_true(model, tokenizer, question, answer, word):
     return estimator("p_true", "PTrue")()(stats)[0]
 
 
-def part(module, name):
-    """Something of ``lm_polygraph``; the test is skipped where there is none."""
-    if not (spec := importlib.util.find_spec("lm_polygraph")) or not spec.origin:
-        pytest.skip("lm-polygraph is not installed: pip install --no-deps -r envs/peers.txt")
+def part(module, name, package="lm_polygraph"):
+    """Something of a package; the test is skipped if it is not installed."""
+    if not (spec := importlib.util.find_spec(package)) or not spec.origin:
+        pytest.skip(f"{package} is not installed: pip install --no-deps -r envs/peers.txt")
     # Packages whose __init__ is not run, as it would import every estimator and backend.
     [root] = spec.submodule_search_locations
-    for package in ("", ".estimators", ".stat_calculators", ".utils"):
-        stub = ModuleType(f"lm_polygraph{package}")
-        stub.__path__ = [root + package.replace(".", "/")]
+    for folder in ("", ".estimators", ".stat_calculators", ".utils", ".white_box"):
+        stub = ModuleType(f"{package}{folder}")
+        stub.__path__ = [root + folder.replace(".", "/")]
         stub.__spec__ = spec
         sys.modules.setdefault(stub.__name__, stub)
-    return getattr(importlib.import_module(f"lm_polygraph.{module}"), name)
+    return getattr(importlib.import_module(f"{package}.{module}"), name)

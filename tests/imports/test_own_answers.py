@@ -86,6 +86,7 @@ def test_token_logprobs_are_summed(tmp_path):
     rows = [row | {"token_logprobs": [-0.5, -0.125]} for row in without(good(), "logprob")]
     _, beams, _ = run(tmp_path, rows, kind="csv")
     assert beams["a"]["logprob"].tolist() == [-0.625] * 4
+    assert beams["a"]["min_logprob"].tolist() == [-0.5] * 4
 
 
 def judged(folder, rows, *texts):

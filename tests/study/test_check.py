@@ -160,12 +160,32 @@ decoding: {n_beams: 1}
 decoding: {backend: vllm}
 study: {estimators: [mean_token_entropy], tables: [all_estimators]}
 > estimators\.mean_token_entropy needs the entropy .* vllm does not give; set
+decoding: {backend: vllm}
+study: {estimators: [self_certainty], tables: [all_estimators]}
+> estimators\.self_certainty needs the self_certainty .* vllm does not give; set
 estimators: {mine: {function: said_words, reads: [evaluation], prompt: a.txt}}
 study: {estimators: [mine]}
 > estimators\.mine lacks the key asks: how many replies it asks
 estimators: {said_words: {reads_weights: true}}
 study: {estimators: [said_words]}
 > estimators\.said_words has asks and reads_weights, but what asks reads the replies
+estimators: {base_probability: {rater: ocelott}}
+study: {models: [marin-8b], estimators: [base_probability]}
+> estimators\.base_probability\.rater names 'ocelott'; .*ocelot
+estimators: {mine: {function: base_probability, reads: [evaluation]}}
+study: {estimators: [mine]}
+> estimators\.mine lacks the key rater: the checkpoint whose probabilities
+estimators: {perplexity: {layer: 3}}
+study: {estimators: [perplexity]}
+> estimators\.perplexity has layer, which only the functions linear_probe and
+estimators: {linear_probe: {layer: 0}}
+> estimators\.linear_probe\.layer
+estimators: {entropy_probe: {fit_at: training}}
+study: {estimators: [entropy_probe]}
+> estimators\.entropy_probe\.fit_at is training, so that fitted must be true
+decoding: {n_beams: 1}
+study: {estimators: [entropy_probe], tables: [all_estimators]}
+> estimators\.entropy_probe needs several .* decoding\.n_beams is 1; raise
 estimators: {'true': {function: p_true, reads: [evaluation]}}
 study: {estimators: ['true']}
 > estimators\.true lacks the key words: what follows its prompt

@@ -148,6 +148,22 @@ def test_checkpoints_read():
     assert STUDY.checkpoints_read("m", "posthoc") == ["a", "b", "c", "d", "e"]
 
 
+def test_the_weights_of_a_rater_are_read_too():
+    about = {"function": "base_probability", "reads": ["evaluation"]}
+    raters = {"last": {**about, "rater": "last_earlier"}, "own": {**about, "rater": "d"}}
+    raters = {name: {**about, "reads_weights": True} for name, about in raters.items()}
+    study = Study({**CONFIG, "estimators": raters, "results": "out"})
+    inputs = Inputs(study, Path())
+
+    def weights(*place):
+        return [Path(p).stem for p in inputs.further_files("m", "quiz", *place)["checkpoints"]]
+
+    assert weights("last") == ["c", "d", "e", "b"]
+    assert weights("last", "c") == ["c", "b"]
+    assert weights("own", "d") == ["d"]
+    assert [study.needs_earlier(name) for name in raters] == [True, False]
+
+
 def test_what_needs_earlier_checkpoints():
     needing = {name for name in CONFIG["estimators"] if STUDY.needs_earlier(name)}
     assert needing == {"posthoc", "non_oracle", "calibrated", "surrogate", "copy"}

@@ -123,6 +123,10 @@ PASSAGES = {"file": "passages.csv", "prompt": "passage.txt"}
             "perplexity needs the .* set models.s.checkpoints.z.api.logprobs to true if the",
         ),
         (
+            study_of(estimators=["min_token_probability"]),
+            "needs the min_logprob of each answer, which .*z.api does not give; drop it",
+        ),
+        (
             study_of(estimators=["mean_token_entropy"]),
             "needs the entropy of each answer, which .*z.api does not give; drop it",
         ),

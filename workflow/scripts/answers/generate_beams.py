@@ -60,7 +60,7 @@ def generate_beams(
                 rows += [(question_id, place, *beam) for place, beam in enumerate(beams)]
     names = artifacts.BEAMS.schema.names
     # What options have besides is missing of generated answers.
-    frame = pd.DataFrame(rows, columns=names[: 6 if options is None else 7])
+    frame = pd.DataFrame(rows, columns=names[: 9 if options is None else 10])
     frame = frame.reindex(columns=names)
     return in_order(frame, artifacts.BEAMS, list(asked["question_id"]))
 

@@ -1,0 +1,201 @@
+"""Linear probes: logistic regressions on hidden states, and the layer that they read."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.hidden_states import blocks, last_hidden_states
+from persistcal.models.prompts import question_suffix
+
+log = logging.getLogger(__name__)
+
+BATCH = 64
+# Weight of the ridge penalty against the answers' summed loss: hidden units are many
+# and correlated.
+PENALTY = 100.0
+HELD_OUT = 5  # one question in five chooses the layer
+
+Floats = NDArray[np.float64]
+States = NDArray[np.float32]  # of shape (n_layers, n_answers, n_units)
+Layer = int | Literal["best"] | None
+Texts = Callable[[pd.DataFrame], list[str]]  # what the probe reads of each answer
+
+
+class Probe(NamedTuple):
+    """A logistic regression on hidden states."""
+
+    weights: Floats  # of shape (n_units,), of the hidden units as they are
+    bias: float  # infinite where all answers that the probe was fitted to had one label
+
+
+def fit_probe(states: ArrayLike, correct: ArrayLike) -> Probe:
+    """Fit a logistic regression with a ridge penalty on standardised hidden states.
+
+    The sum of the answers' losses plus `PENALTY` / 2 times the sum of squared
+    weights of the standardised units is minimised. `states` has shape
+    (n_answers, n_units), `correct` (n_answers,).
+
+    After Azaria and Mitchell, "The Internal State of an LLM Knows When It's
+    Lying", Findings of EMNLP 2023, with a linear classifier.
+
+    Examples
+    --------
+    >>> probe = fit_probe([[0.0, 1.0], [1.0, 1.0], [0.0, 2.0], [1.0, 2.0]], [0, 1, 0, 1])
+    >>> probe_confidence(probe, [[0.5, 7.0]]).round(3)
+    array([0.5])
+    """
+    hidden, label = np.asarray(states, float), np.asarray(correct, int)
+    if len(np.unique(label)) < 2:
+        return Probe(np.zeros(hidden.shape[1]), np.inf if label.any() else -np.inf)
+    scaler = StandardScaler().fit(hidden)
+    regression = LogisticRegression(C=1 / PENALTY, max_iter=1000)
+    regression.fit(scaler.transform(hidden), label)
+    weights = regression.coef_[0] / scaler.scale_
+    return Probe(weights, float(regression.intercept_[0] - weights @ scaler.mean_))
+
+
+def probe_confidence(probe: Probe, states: ArrayLike) -> Floats:
+    """Return the probability that each answer has the probe's label: shape (n_answers,)."""
+    return expit(np.asarray(states, float) @ probe.weights + probe.bias)
+
+
+def question_alone(rows: pd.DataFrame) -> list[str]:
+    """Return the question of each answer, as a prompt that waits for the answer."""
+    return [question_suffix(question) for question in rows["question"]]
+
+
+def with_answer(rows: pd.DataFrame) -> list[str]:
+    """Return the question of each answer, followed by the answer."""
+    answered = zip(question_alone(rows), rows["answer"], strict=True)
+    return [f"{question} {answer}" for question, answer in answered]
+
+
+def choose_layer(states: States, label: ArrayLike, questions: ArrayLike) -> int:
+    """Return the position of the layer whose probe predicts held-out questions best.
+
+    Every fifth question is held out, with its answers at all checkpoints. The layer with the
+    least Brier score is chosen; the first of several.
+
+    Parameters
+    ----------
+    states : ndarray of shape (n_layers, n_answers, n_units)
+    label, questions : array-like of shape (n_answers,)
+        What the probe predicts, and the id of each answer's question.
+    """
+    ids, target = np.asarray(questions), np.asarray(label, float)
+    held = np.isin(ids, pd.unique(ids)[HELD_OUT - 1 :: HELD_OUT])
+    scores = []
+    for layer in states:
+        probe = fit_probe(layer[~held], target[~held])
+        error = probe_confidence(probe, layer[held]) - target[held]
+        scores.append(np.mean(error**2) if held.any() else 0.0)
+    return int(np.argmin(scores))
+
+
+def fit_at_layer(
+    states: States, label: ArrayLike, questions: ArrayLike, estimator: str
+) -> tuple[int, Probe]:
+    """Return the position of the best layer in `states`, and the probe that is fitted to it.
+
+    The error message names the `estimator`.
+    """
+    target = np.asarray(label, bool)
+    if len(np.unique(target)) < 2:
+        raise ValueError(
+            f"estimators.{estimator} has nothing to learn: all {len(target)} answers to train "
+            "questions have the same label; use other training checkpoints or more train "
+            "questions, or drop it from study.estimators."
+        )
+    place = choose_layer(states, target, questions) if len(states) > 1 else 0
+    return place, fit_probe(states[place], target)
+
+
+def rate_with_probe(
+    answers: pd.DataFrame, evidence: Evidence, label: ArrayLike, texts: Texts
+) -> pd.Series:
+    """Return the probability of a label for each answer, by one probe for all checkpoints.
+
+    The probe is fitted to `evidence.labelled`, whose rows have `label`.
+    """
+    labelled, layer = evidence.labelled, evidence.layer
+    train = _read_each(labelled, evidence, texts, layer)
+    states = _in_order(labelled, train, evidence.estimator)
+    place, probe = fit_at_layer(states, label, labelled["question_id"], evidence.estimator)
+    if layer == "best":
+        layer = place + 1
+        log.info("%s reads layer %d of %d", evidence.estimator, layer, len(states))
+    read = _read_each(answers, evidence, texts, layer)
+    first = next(iter(train))
+    _check_widths({first: train[first], **read}, evidence.estimator)
+    rated = probe_confidence(probe, _in_order(answers, read, evidence.estimator)[0])
+    return pd.Series(rated, answers.index)
+
+
+def _read_each(
+    rows: pd.DataFrame, evidence: Evidence, texts: Texts, layer: Layer
+) -> dict[str, States]:
+    """Return the hidden states of the answers of each checkpoint."""
+    assert evidence.load is not None
+    return {
+        str(name): read_states(
+            *evidence.load(str(name)), texts(group), layer, evidence.estimator
+        )
+        for name, group in rows.groupby("checkpoint", sort=False)
+    }
+
+
+def _in_order(rows: pd.DataFrame, read: dict[str, States], estimator: str) -> States:
+    """Return the states of all checkpoints in the order of `rows`."""
+    _check_widths(read, estimator)
+    places = rows.groupby("checkpoint", sort=False).indices
+    order = np.concatenate([places[name] for name in read])
+    return np.concatenate(list(read.values()), axis=1)[:, np.argsort(order)]
+
+
+def _check_widths(read: dict[str, States], estimator: str) -> None:
+    (first, states), *others = read.items()
+    for name, other in others:
+        axis, what = (2, "hidden units") if other.shape[2] != states.shape[2] else (0, "layers")
+        if other.shape[axis] not in (1, states.shape[axis]):
+            raise ValueError(
+                f"estimators.{estimator} fits one probe for all checkpoints, but {first} has "
+                f"{states.shape[axis]} {what} and {name} has {other.shape[axis]}; leave one of "
+                f"them out, or drop {estimator} from study.estimators."
+            )
+
+
+def read_states(
+    model: Any,  # noqa: ANN401
+    tokenizer: Any,  # noqa: ANN401
+    texts: Sequence[str],
+    layer: Layer,
+    estimator: str,
+) -> States:
+    """Return the hidden states at the end of each text: those of one layer, or of all.
+
+    Parameters
+    ----------
+    layer : int, "best" or None
+        Number of a block from 1, all blocks, or the middle block. The last one is read after
+        the model's final norm.
+    """
+    n_layers = len(blocks(model))
+    if isinstance(layer, int) and not 1 <= layer <= n_layers:
+        raise ValueError(
+            f"estimators.{estimator}.layer is {layer}, but {type(model).__name__} has layers 1 "
+            f"to {n_layers}; give one of them, or best."
+        )
+    middle = max(1, n_layers // 2)
+    kept = slice(None) if layer == "best" else [(layer or middle) - 1]
+    tokens = tokenizer(list(texts))["input_ids"]
+    batches = [tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH)]
+    read = [last_hidden_states(model, batch)[kept].cpu().numpy() for batch in batches]
+    return np.concatenate(read, axis=1)
