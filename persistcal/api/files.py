@@ -47,8 +47,8 @@ USUAL = ("end_correct", "self_consistency", "semantic_entropy")  # estimators by
 KNOWN = {*own_answers.KNOWN, *own_predictions.KNOWN}
 # Other names of columns, for the remedy of an error
 OTHER_NAMES = {
-    "question_id": ("id", "qid", "idx", "index", "doc_id", "sample_id", "example_id"),
     "confidence": ("conf", "prob", "probability", "p_true", "score", "certainty"),
+    "question_id": ("id", "qid", "idx", "index", "sample_id", "example_id"),
     "correct": ("is_correct", "accuracy", "acc", "right", "hit", "label"),
     "answer": ("response", "prediction", "output", "completion", "generation"),
     "references": ("reference", "target", "gold", "ground_truth", "reference_answer"),
@@ -116,6 +116,14 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Inputs:
         is_prediction[file] = "confidence" in ours and (
             "correct" in ours or "answer" not in ours
         )
+        is_log = kind_of(file) == ".eval" or "doc_id" in ours
+        if not is_log and not {"confidence", "answer", "option_logprobs"} & ours:
+            lacking = [name for name in OTHER_NAMES if name not in ours]
+            spare = [name for name in columns if name not in known]
+            raise ValueError(
+                f"{file}: has neither the column 'confidence' of predictions nor the column "
+                f"'answer' of answers; {_remedy(lacking, spare)}."
+            )
         unnamed += [] if "checkpoint" in ours else [file]
         if reading.names and "checkpoint" in ours:
             raise ValueError(

@@ -215,13 +215,13 @@ def test_columns_can_have_other_names_and_further_ones_are_ignored(
         (
             "id,conf,is_correct",
             [],
-            "a.csv: column 'question_id' is missing; give --columns question_id=id "
-            "confidence=conf correct=is_correct if these are meant",
+            "nor the column 'answer' of answers; give --columns confidence=conf question_id=id "
+            "correct=is_correct if these are meant",
         ),
         (
             "question_id,sureness,correct",
             [],
-            "column 'question' is missing",  # without a confidence these are answers
+            "if 'sureness' is meant, give --columns confidence=sureness",
         ),
         (
             "question_id,confidence,hits",
@@ -245,9 +245,9 @@ def test_columns_can_have_other_names_and_further_ones_are_ignored(
             "--columns sureness=x: there is no column 'sureness' to give; give question_id, ",
         ),
         (
-            "question_id,confidence,correct,modle",
+            "question_id,confidence,correct,models",
             [],
-            "column 'modle' looks like 'model'; give --columns model=modle, or rename it",
+            "column 'models' looks like 'model'; give --columns model=models, or rename it",
         ),
     ],
 )
