@@ -256,10 +256,9 @@ def risk_coverage_figure(
     for row in panels:
         row[0].set_ylabel("Risk (share of wrong answers)")
     handles = legend_handles(styles, labels["estimators"], marker="", linestyle="-")
-    ends = {"first checkpoint": ("--", 0.9), "last checkpoint": ("-", 1.7)}
     handles += [
-        Line2D([], [], color=GRAY, linestyle=style, linewidth=width, label=label)
-        for label, (style, width) in ends.items()
+        Line2D([], [], color=GRAY, linestyle="--", linewidth=0.9, label="first checkpoint"),
+        Line2D([], [], color=GRAY, linestyle="-", linewidth=1.7, label="last checkpoint"),
     ]
     add_legend(figure, handles, columns=2 * n_columns)
     return figure
