@@ -20,7 +20,7 @@ from persistcal.api import planning
 from persistcal.api.display import ESTIMATORS, Comparison
 from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
 from persistcal.api.files import Reading, read_study
-from persistcal.api.inputs import MIN_CONTRAST, Inputs, Settings
+from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
 from persistcal.api.thresholds import Relabelling, check_inputs, read_sheet
 from persistcal.evaluation.directions import MIN_DIRECTION
 from persistcal.evaluation.power import MOST_QUESTIONS, Guess
@@ -325,7 +325,7 @@ def _check_out(out: str, folder: str) -> None:
     check_writable(folder)
 
 
-def _read(files: list[str], reading: Reading) -> Inputs:
+def _read(files: list[str], reading: Reading) -> PredictionTables:
     if reading.labels not in (None, "log"):
         raise typer.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
     with _standard_input(files) as names:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from persistcal.analyses.accuracy import accuracies
-from persistcal.api.inputs import IMPORTED, PLACE, Inputs, Settings, stack
+from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
 from persistcal.report import figures
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
@@ -82,7 +82,7 @@ class Comparison:
         The bootstrap replicates of each estimator.
     """
 
-    inputs: Inputs
+    inputs: PredictionTables
     settings: Settings
     tables: dict[str, pd.DataFrame]
     replicates: pd.DataFrame

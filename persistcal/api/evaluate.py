@@ -10,7 +10,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
-from persistcal.api.inputs import Inputs, Settings, read_predictions, select_rows, stack
+from persistcal.api.inputs import (
+    PredictionTables,
+    Settings,
+    read_predictions,
+    select_rows,
+    stack,
+)
 from persistcal.evaluation import contrast, significance
 from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.contrast import Pairs
@@ -153,7 +159,7 @@ def compare(
 
 
 def compute_metrics(
-    inputs: Inputs, settings: Settings, step: Step = lambda _: None
+    inputs: PredictionTables, settings: Settings, step: Step = lambda _: None
 ) -> pd.DataFrame:
     """Return the table METRICS of all predictions."""
     parts = []
@@ -164,7 +170,7 @@ def compute_metrics(
     return stack(parts, artifacts.METRICS)
 
 
-def count_contrast_sets(inputs: Inputs, settings: Settings) -> pd.DataFrame:
+def count_contrast_sets(inputs: PredictionTables, settings: Settings) -> pd.DataFrame:
     """Return the table CONTRAST_SETS of all models and datasets."""
     parts = []
     for place in inputs.places():
@@ -180,7 +186,7 @@ def count_contrast_sets(inputs: Inputs, settings: Settings) -> pd.DataFrame:
 
 
 def compare_inputs(
-    inputs: Inputs, settings: Settings, step: Step = lambda _: None
+    inputs: PredictionTables, settings: Settings, step: Step = lambda _: None
 ) -> Comparison:
     """Evaluate, resample and compare all predictions."""
     metrics = compute_metrics(inputs, settings, step)

@@ -12,7 +12,14 @@ import pyarrow as pa
 
 from persistcal.answers.clusters import cluster_table, identical
 from persistcal.api.display import ESTIMATORS
-from persistcal.api.inputs import DEFAULTS, IMPORTED, PLACE, Inputs, select_rows, stack
+from persistcal.api.inputs import (
+    DEFAULTS,
+    IMPORTED,
+    PLACE,
+    PredictionTables,
+    select_rows,
+    stack,
+)
 from persistcal.confidence.estimate import (
     NEITHER,
     RATED,
@@ -102,7 +109,7 @@ class Reading:
         return {key: value for key, value in given.items() if value}
 
 
-def read_study(files: Sequence[str], reading: Reading = Reading()) -> Inputs:
+def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
     """Read files of answers or of predictions; their columns tell which."""
     _check_files(files, reading)
     is_prediction, unnamed = {}, []
@@ -290,7 +297,7 @@ def _check_names(
 
 def _read_predictions(
     files: Mapping[str, str], unnamed: Collection[str], reading: Reading
-) -> Inputs:
+) -> PredictionTables:
     frames: list[pd.DataFrame] = []
     ignored: list[str] = []
     for file, name in files.items():
@@ -320,7 +327,7 @@ def _read_predictions(
                 [(chosen, place)], artifacts.PREDICTIONS
             )
     notes = _note_ignored(ignored)
-    return Inputs(checkpoints, predictions, imported_answers(rows), notes=notes)
+    return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
 
 
 def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
@@ -355,7 +362,7 @@ def _prediction_batches(
 
 def _read_answers(
     files: Mapping[str, str], unnamed: Collection[str], reading: Reading
-) -> Inputs:
+) -> PredictionTables:
     parts: list[pd.DataFrame] = []
     ignored: list[str] = []
     for file, name in files.items():
@@ -409,7 +416,7 @@ def _prepare_answers(
     return found.assign(label=[meaning[word] for word in words])
 
 
-def _rate_answers(rows: pd.DataFrame, reading: Reading) -> Inputs:
+def _rate_answers(rows: pd.DataFrame, reading: Reading) -> PredictionTables:
     """Group, label and rate tidy answers."""
     checkpoints = _checkpoints_by_model(rows)
     weighting = _weighting(rows, reading)
@@ -436,7 +443,7 @@ def _rate_answers(rows: pd.DataFrame, reading: Reading) -> Inputs:
         f"Rated by {', '.join(chosen)}.",
         *left_out,
     ]
-    inputs = Inputs(checkpoints, {}, **tables, notes=notes)
+    inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
     for model, dataset in _distinct(rows, PLACE):
         for name in chosen:
             place = {"model": model, "dataset": dataset}
@@ -585,7 +592,7 @@ def _label(
 
 def _rate(
     estimator: tuple[str, str],
-    inputs: Inputs,
+    inputs: PredictionTables,
     beams: pd.DataFrame,
     place: dict[str, str],
     weighting: str,

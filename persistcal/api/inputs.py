@@ -79,7 +79,7 @@ class Settings:
 
 
 @dataclass
-class Inputs:
+class PredictionTables:
     """The tables that an evaluation reads, as the workflow has them.
 
     `checkpoints` are by model, earliest first. `predictions` are rows of the table PREDICTIONS
@@ -133,7 +133,7 @@ def whole_number(name: str, value: float, *, least: int = 1) -> int:
 
 def read_predictions(
     predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: Settings
-) -> Inputs:
+) -> PredictionTables:
     """Return the inputs of an evaluation of predictions.
 
     Without `checkpoints` they are all checkpoints, in the order of the rows.
@@ -150,7 +150,7 @@ def read_predictions(
         settings.check_checkpoints(known)
     answers = [_answers(rows, by_model[model]) for (model, _), rows in found.items()]
     by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in found.items()}
-    return Inputs(by_model, by_key, pd.concat(answers, ignore_index=True))
+    return PredictionTables(by_model, by_key, pd.concat(answers, ignore_index=True))
 
 
 def _answers(rows: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:

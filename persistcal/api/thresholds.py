@@ -11,7 +11,7 @@ import pandas as pd
 from persistcal.api.inputs import (
     IMPORTED,
     PLACE,
-    Inputs,
+    PredictionTables,
     Settings,
     read_predictions,
     select_rows,
@@ -104,7 +104,7 @@ def threshold(
 
 
 def check_inputs(
-    inputs: Inputs, settings: Settings, *, precision: float, delta: float
+    inputs: PredictionTables, settings: Settings, *, precision: float, delta: float
 ) -> ThresholdCheck:
     """Select and check the thresholds of all predictions."""
     check_target(precision, delta)
@@ -129,7 +129,7 @@ def check_inputs(
 class Relabelling:
     """The answers of the later of two checkpoints, with one estimator's confidences."""
 
-    def __init__(self, inputs: Inputs, estimators: Sequence[str]) -> None:
+    def __init__(self, inputs: PredictionTables, estimators: Sequence[str]) -> None:
         if len(inputs.predictions) != 1:
             names = ", ".join(sorted({name for *_, name in inputs.predictions} - {IMPORTED}))
             raise ValueError(
