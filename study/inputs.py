@@ -51,7 +51,7 @@ class Inputs:
     def contents_of(self, *paths: str) -> list[str]:
         """Return digests of the user's files, because an older file can replace a newer one."""
         known = Digests(f"{self.config['results']}/.digests")
-        return [known.of(Path(path)) for path in paths if Path(path).exists()]
+        return [known.sha256(Path(path)) for path in paths if Path(path).exists()]
 
     def read_prompt(self, path: str, key: str, *parts: Fields) -> str:
         """Return the text of the prompt that the config names under `key`.

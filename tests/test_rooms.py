@@ -25,7 +25,7 @@ MODULES = sorted(
 FOLDERS = ("persistcal", "atlas", "study", "workflow", "tools", "tests", "benchmarks")
 # From the ground up: a package imports from those before it.
 ORDER = ["store", "questions", "server", "evaluation", "models", "answers", "judge"]
-ORDER += ["confidence", "report", "analyses", "imports", "training", "api"]
+ORDER += ["confidence", "report", "analyses", "imports", "training", "api", "command"]
 SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
 
 
@@ -113,7 +113,7 @@ def test_the_science_knows_neither_snakemake_nor_the_config(path):
 def test_every_module_serves_a_script_a_notebook_or_the_command():
     """Estimators are found by their names in the config, and rules use two modules."""
     entries = {*SCRIPTS, *PACKAGE.glob("confidence/estimators/*.py"), PACKAGE / "__main__.py"}
-    entries |= set(PACKAGE.glob("api/[a-z]*.py"))
+    entries |= {p for room in ("api", "command") for p in PACKAGE.glob(f"{room}/[a-z]*.py")}
     entries |= {PACKAGE / "store" / "code.py", PACKAGE / "report" / "layout.py"}
     served = entries | {path for entry in entries for path in imported_files(entry, ROOT)}
     assert {path for path in MODULES if path not in served} == set()
@@ -136,18 +136,18 @@ def test_the_page_of_columns_is_that_of_the_schemas():
         "run `make outputs`"
     )
     tables = outputs_page.all_tables()
-    known = {name for table in tables for name in (*table.about, *table.schema.names)}
+    known = {name for table in tables for name in (*table.file_columns, *table.schema.names)}
     known |= {
         f"{table.name}.{name}"
         for table in tables
-        for name in (*table.about, *table.schema.names)
+        for name in (*table.file_columns, *table.schema.names)
     }
     meanings = yaml.safe_load(outputs_page.MEANINGS.read_text(encoding="utf-8"))
     assert not set(meanings) - known
 
 
 def test_a_column_without_a_meaning_is_refused():
-    table = Table.of("rooms", "build", "door! width:real")
+    table = Table.parse("rooms", "build", "door! width:real")
     with pytest.raises(
         KeyError, match=r"'width' of table 'rooms' has no meaning.*make outputs"
     ):
@@ -155,8 +155,8 @@ def test_a_column_without_a_meaning_is_refused():
 
 
 def test_columns_with_one_meaning_in_several_tables_are_explained_once():
-    rooms = Table.of("rooms", "build", "door! width?:real")
-    halls = Table.of("halls", "build or extend", "door! width?:real", about="house")
+    rooms = Table.parse("rooms", "build", "door! width?:real")
+    halls = Table.parse("halls", "build or extend", "door! width?:real", file_columns="house")
     meanings = {"door": "a door", "halls.door": "a gate", "width": "in m", "house": "a house"}
     shared = outputs_page.shared_rows([rooms, halls], meanings)
     assert shared == [("width", "real", "in m")]

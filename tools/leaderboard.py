@@ -87,7 +87,7 @@ def main(results: str, dataset: str) -> None:
     chosen = intervals[intervals["dataset"] == dataset]
     [model] = chosen["model"].unique()  # of one model the estimators are paired
     files = sorted((Path(results) / "replicates" / model / dataset).glob("*.parquet"))
-    drawn = from_table(artifacts.read_about(list(map(str, files)), artifacts.REPLICATES))
+    drawn = from_table(artifacts.read_files(list(map(str, files)), artifacts.REPLICATES))
     best = best_sets(drawn, dataset, labels)
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)

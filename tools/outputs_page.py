@@ -43,7 +43,7 @@ def all_tables() -> list[Table]:
 
 def rows_of(table: Table, meanings: Meanings) -> list[Row]:
     """Return name, type and meaning of each column; refuse a column without a meaning."""
-    kinds = dict.fromkeys(table.about, "text")
+    kinds = dict.fromkeys(table.file_columns, "text")
     kinds |= {field.name: KINDS[field.type] for field in table.schema}
     rows = []
     for name, kind in kinds.items():
@@ -71,7 +71,7 @@ def lines_of(table: Table, meanings: Meanings, shared: list[Row]) -> list[str]:
         for field in table.schema
     ]
     rules = re.sub(r"\b(?!or\b)(\w+)", r"`\1`", table.rule)
-    about = ", ".join(f"`{name}`" for name in table.about)
+    about = ", ".join(f"`{name}`" for name in table.file_columns)
     lines = [f"## `{table.name}`", "", f"From {rules}." + f" Metadata: {about}." * bool(about)]
     lines += [f"Columns: {', '.join(names)}.", ""]
     own = [row for row in rows_of(table, meanings) if row not in shared]

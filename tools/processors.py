@@ -59,7 +59,7 @@ def compare(folder: Path) -> pd.DataFrame:
     difference, whether its simultaneous 95 % interval excludes 0.
     """
     files = sorted(map(str, (folder / "replicates" / "atlas" / "atlas").glob("*.parquet")))
-    drawn = from_table(artifacts.read_about(files, artifacts.REPLICATES))
+    drawn = from_table(artifacts.read_files(files, artifacts.REPLICATES))
     names = [name for _, name in drawn.estimators]
     rows: list[tuple[str, float, float, float, bool]] = []
     for metric, key in METRICS.items():

@@ -19,8 +19,8 @@ from persistcal.store.files import exists
 from persistcal.store.replies import (
     Ledger,
     ReplyCache,
-    alone,
     append_rows,
+    hold_lock,
     parse_rows,
     read_lines,
 )
@@ -308,7 +308,7 @@ def ask_for_samples(
     found = look_up()
     log.info("%d requests, %d of them new", len(requests), len(requests) - len(found))
     if len(found) < len(requests):
-        with alone(f"{folder}/lock", waiting="Waiting for another job that asks an API."):
+        with hold_lock(f"{folder}/lock", waiting="Waiting for another job that asks an API."):
             found = look_up()
             missing = {key: body for key, body in requests.items() if key not in found}
             _ask(missing, kept, served, reach, Ledger(f"{folder}/spending.csv"), api_key)

@@ -4,7 +4,7 @@ A log of another program has a module of its own, which turns it into the column
 `persistcal.imports.answers` or `persistcal.imports.options`, and a case here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +12,7 @@ import pandas as pd
 from persistcal.imports import lm_eval_logs, olmes_logs, options
 from persistcal.imports.answers import KNOWN, LISTS, NAMES, tidy_answers
 from persistcal.imports.inspect_logs import inspect_rows
-from persistcal.store.user_files import UserTableError, kind_of, naming, read_file
+from persistcal.store.user_files import UserTableError, kind_of, name_files_in_errors, read_file
 
 OF_LOGS = {"labels", "filter", "requests"}  # keys of an entry that say what to take from a log
 
@@ -22,17 +22,15 @@ def read_answers(
     *,
     several: bool = False,
     otherwise: Mapping[str, str] | None = None,
-    prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
 ) -> pd.DataFrame:
     """Return the answers of one file, each row checked for itself.
 
     `entry` has its name, what all its rows are about, and what to take from a log; where there
-    are `several` files, errors name that of a row; `otherwise` fills columns that it lacks, and
-    `prepare` changes the rows of a file that is no log.
+    are `several` files, errors name that of a row; `otherwise` fills columns that it lacks.
     """
     file, labelled = entry["file"], entry.get("labels") == "log"
     used: set[str] = set()
-    with naming(file):
+    with name_files_in_errors(file):
         if kind_of(file) == ".eval":
             rows, used = inspect_rows(file, labelled=labelled), {"labels"}
         else:
@@ -44,8 +42,6 @@ def read_answers(
             used = {"labels", "filter"}
         elif columns >= olmes_logs.KEYS or "option_logprobs" in columns:
             raise UserTableError("holds scores of options; set decoding.strategy to options")
-        elif kind_of(file) != ".eval":
-            rows = prepare(rows)
         rows = _named(rows, entry, used)
         lacking = {n: v for n, v in (otherwise or {}).items() if n not in rows.columns}
         return tidy_answers(rows.assign(**lacking), file=Path(file).name if several else "")
@@ -56,7 +52,7 @@ def read_options(
 ) -> pd.DataFrame:
     """Return the scored options of one file, likewise, under a `normalisation`."""
     file, used = entry["file"], set()
-    with naming(file):
+    with name_files_in_errors(file):
         rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
         columns = set(rows.columns)
         if columns >= lm_eval_logs.KEYS:

@@ -204,17 +204,17 @@ def question_table(rows: pd.DataFrame) -> pd.DataFrame:
         gold=None,
         truths=None,
     )
-    return questions[[*QUESTIONS.about, *QUESTIONS.schema.names]]
+    return questions[[*QUESTIONS.file_columns, *QUESTIONS.schema.names]]
 
 
 def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the table BEAMS of each model, checkpoint and dataset of tidy answers."""
-    questions = rows.groupby([*BEAMS.about, "question_id"], sort=False)
+    questions = rows.groupby([*BEAMS.file_columns, "question_id"], sort=False)
     beam = rows["sample"].where(rows["sample"].notna(), questions.cumcount()).astype(int)
     # Ties go to the first of a question's answers: by number, not by the order of the file.
     order = np.lexsort((beam, questions.ngroup()))
     beams = rows.assign(beam=beam, text=rows["answer"]).iloc[order]
-    return beams.reindex(columns=[*BEAMS.about, *BEAMS.schema.names])
+    return beams.reindex(columns=[*BEAMS.file_columns, *BEAMS.schema.names])
 
 
 def stated_names(rows: pd.DataFrame) -> list[str]:
@@ -280,4 +280,4 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
             "label",
             "give one label to each answer",
         )
-    return given.drop_duplicates(key)[[*GIVEN_LABELS.about, *GIVEN_LABELS.schema.names]]
+    return given.drop_duplicates(key)[[*GIVEN_LABELS.file_columns, *GIVEN_LABELS.schema.names]]

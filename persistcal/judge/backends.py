@@ -14,7 +14,7 @@ from persistcal.questions.labels import (
 from persistcal.server.client import ModelServer, in_json
 from persistcal.server.errors import REFUSAL_CODES, ServerError, UnreadableError
 from persistcal.server.spending import Body, ask_at_once, endpoint_of
-from persistcal.store.replies import Ledger, alone
+from persistcal.store.replies import Ledger, hold_lock
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def _ask_one_by_one(
     server: ModelServer, bodies: dict[str, Body], folder: str, settings: JudgeSettings
 ) -> None:
     replies = Replies(folder)
-    with alone(f"{folder}/lock", waiting=WAITING):
+    with hold_lock(f"{folder}/lock", waiting=WAITING):
         missing = replies.missing(bodies)
         incoming = _Incoming(replies, missing)
         try:

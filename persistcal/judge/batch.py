@@ -19,7 +19,7 @@ from persistcal.questions.labels import JudgeError
 from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
 from persistcal.server.errors import BadReplyError, ServerError
 from persistcal.server.spending import Body, endpoint_of
-from persistcal.store.replies import BatchRecord, Ledger, alone
+from persistcal.store.replies import BatchRecord, Ledger, hold_lock
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ def ask_in_batches(
     replies, ledger = Replies(folder), Ledger(f"{folder}/spending.csv")
     records = f"{folder}/batches"
     for _ in range(BATCH_ROUNDS):
-        with alone(f"{folder}/lock", waiting=WAITING):
+        with hold_lock(f"{folder}/lock", waiting=WAITING):
             missing = replies.missing(bodies)
             waiting = _on_their_way(server, ledger, records)
             on_way = {key for keys in waiting.values() for key in keys}
@@ -126,7 +126,7 @@ def ask_in_batches(
             if not keys.isdisjoint(missing) and (
                 batch := _wait_for(server, record, poll_s=settings.poll_s)
             ):
-                with alone(f"{folder}/lock", waiting=WAITING):
+                with hold_lock(f"{folder}/lock", waiting=WAITING):
                     _collect(server, record, batch, replies, ledger)
         if not replies.missing(bodies):
             return

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from persistcal.judge.prompt import Candidate, candidate_id
 from persistcal.questions.labels import LABELS, JudgeError, parse_label
-from persistcal.store.replies import alone, append_rows, parse_rows, read_lines
+from persistcal.store.replies import append_rows, hold_lock, parse_rows, read_lines
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ def append_unresolved(path: str, waiting: Iterable[Unresolved]) -> int:
 
     Existing rows are never rewritten, so nothing that a person typed is lost.
     """
-    with alone(f"{path}.lock"):
+    with hold_lock(f"{path}.lock"):
         delimiter, columns, rows = _read(path)
         lines = [] if columns else [list(COLUMNS)]
         columns = columns or list(COLUMNS)

@@ -129,7 +129,7 @@ class Checkpoint:
             if not exists(path):
                 raise DamagedFileError(f"{path} is missing; {self._remedy(path)}.")
         large = sum(map(size, paths)) > ALWAYS_READ
-        digest_of = Digests.beside(self.record).of if self.record and large else sha256
+        digest_of = Digests.next_to(self.record).sha256 if self.record and large else sha256
         for path, digest in paths.items():
             if digest_of(path) != digest:
                 lists = "its repository" if self.commit else "its record"
@@ -275,7 +275,7 @@ def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
     They are kept beside `record`, so that only new versions of large files are read.
     """
     try:
-        there = local_checkpoint(folder, Digests.beside(record).of)
+        there = local_checkpoint(folder, Digests.next_to(record).sha256)
     except (OSError, DamagedFileError):  # the job that resolves it says what is wrong
         return {}
     return there.weights | there.files

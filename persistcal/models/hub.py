@@ -62,7 +62,7 @@ def resolve_revision(
         folder = inside(repo, revision)
         if not is_folder(folder):
             raise _no_revision(repo, revision, _folders_in(repo))
-        digest = digests.of if digests else sha256
+        digest = digests.sha256 if digests else sha256
         check_sums(repo, revision, digest)
         return local_checkpoint(folder, digest, patterns)
     try:

@@ -27,7 +27,7 @@ from persistcal.questions.question_list import (
     number_questions,
     unique,
 )
-from persistcal.store.user_files import digests_of, naming, read_file, read_json
+from persistcal.store.user_files import digests_of, name_files_in_errors, read_file, read_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -251,7 +251,7 @@ def read_triviaqa(
     validation, training = load_dataset(
         repo, "rc.nocontext", split=["validation", "train"], revision=revision
     )
-    with naming(repo):
+    with name_files_in_errors(repo):
         questions = triviaqa_questions(validation, training, train=train, test=test)
         check_counts(questions, expect or {})
     log.info("Questions without blacklisted ones: %s", count_questions(questions))
@@ -273,7 +273,7 @@ def read_jeopardy(
 
     rows = load_dataset(repo, "all_questions", split="train", revision=revision)
     names = Path(categories).read_text(encoding="utf-8").splitlines()
-    with naming(repo):
+    with name_files_in_errors(repo):
         questions = jeopardy_questions(rows, names, train=train, test=test)
         check_counts(questions, expect or {})
     kept = {name: count_questions(questions)[name] for name in ("questions", "train", "test")}
@@ -285,7 +285,7 @@ def read_jeopardy(
 def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.DataFrame:
     """Return the questions of BioASQ, from the user's copy of its training data."""
     try:
-        with naming(file):
+        with name_files_in_errors(file):
             questions = bioasq_questions(read_json(file)["questions"])
             check_counts(questions, expect or {})
     except FileNotFoundError as error:
@@ -320,7 +320,7 @@ def read_own_questions(
     References can differ between the checkpoints `states`.
     """
     sizes: dict[str, Any] = {"n_few_shot": n_few_shot, "n_train": n_train, "n_test": n_test}
-    with naming(file):
+    with name_files_in_errors(file):
         rows = read_file(file, known=KNOWN, lists=LISTS)
         questions = tidy_questions(rows, **sizes, seed=seed, states=states)
         check_splits(questions["split"], least)

@@ -1,21 +1,21 @@
-"""The tables that rules hand to each other, and their names in the annotations of scripts.
+"""Define the tables that rules pass to each other, and their names in annotations.
 
-`Table.of` says how columns are described. A frame that is annotated with one of the names is
-read and written as that table by `persistcal.store.jobs`.
+`Table.parse` explains how columns are described. `persistcal.store.jobs` reads and writes a
+frame as the table in its annotation.
 """
 
 from typing import Annotated
 
 import pandas as pd
 
-from persistcal.store.tables import (  # noqa: F401  for those who use them with a table
+from persistcal.store.tables import (  # noqa: F401  re-exported for users of tables
     Table,
     TableError,
     check,
     empty,
     read,
-    read_about,
     read_csv,
+    read_files,
     sources,
     write,
     write_csv,
@@ -23,139 +23,145 @@ from persistcal.store.tables import (  # noqa: F401  for those who use them with
 
 INTERVAL = "lower_2_5pct?:real upper_97_5pct?:real"
 OVER_SEEDS = "n_seeds:int seeds_lower_2_5pct?:real seeds_upper_97_5pct?:real"
-CELL = "model! dataset! train_dataset! estimator!"  # of a table of results
-# Odds, fitted or cross_fitted; contrast or full; its name
+CELL = "model! dataset! train_dataset! estimator!"  # a cell of a table of results
+# Conditioning: odds, fitted or cross_fitted. Scope: contrast or full
 MEASURE = "conditioning! scope! metric!"
-OF_ANSWERS = "model checkpoint dataset"
+CHECKPOINT_FILE = "model checkpoint dataset"
 
-# Split: train, test, few_shot or unused. Options, and which of them is right, counted from 0:
-# of multiple choice, else missing
-# Truths: JSON of the references at states where something else is true, by checkpoint
-QUESTIONS = Table.of(
+# Split: train, test, few_shot or unused. Options, gold: the options of multiple choice and the
+# index of the correct one, else missing. Truths: JSON of references by checkpoint, for
+# checkpoints at which other answers are correct
+QUESTIONS = Table.parse(
     "questions",
     "prepare_questions, prepare_atlas or prepare_elements",
     "question_id! index:int split question references:texts any_of:flag category excluded:flag "
     "options?:texts gold?:int truths?",
-    about="dataset",
+    file_columns="dataset",
 )
 Questions = Annotated[pd.DataFrame, QUESTIONS]
 
-# The questions as a state with a context is asked them: with a passage before each
+# Questions for a checkpoint with a context: each begins with a passage
 CONTEXTS = QUESTIONS._replace(
-    name="contexts", rule="read_context", about=("model", "checkpoint", "dataset")
+    name="contexts", rule="read_context", file_columns=("model", "checkpoint", "dataset")
 )
 Contexts = Annotated[pd.DataFrame, CONTEXTS]
 
-# Group: what the drift of a pre-training re-weights. Split: of the question that asks for the
-# fact; "unused" where none does. Category: likewise of the question
-FACTS = Table.of(
+# Group: facts with the same weight at each step of a drift. Split, category: copied from the
+# question that asks for the fact; the split is "unused" if no question does
+FACTS = Table.parse(
     "facts",
     "prepare_atlas or prepare_elements",
     "question_id! relation question answer group weight:real split category",
-    about="dataset",
+    file_columns="dataset",
 )
 Facts = Annotated[pd.DataFrame, FACTS]
 
-# Of beams or samples: tokens with the one that ended it, means over their distributions, and
-# the least of their log-probabilities; a user's own answers may come without any of the
-# numbers. Of multiple choice an option is a beam; unconditional: its log-probability without
-# the question. Stated: JSON of the confidences that came with an answer, by estimator
-BEAMS = Table.of(
+# Beams or samples. Tokens include the final one; entropy (in nats), self-certainty and margin
+# are means over tokens, min_logprob is the smallest log-probability of a token. A user's own
+# answers can lack all numbers. In multiple choice a beam is an option, and `unconditional` its
+# log-probability without the question. Stated: JSON of an answer's stated confidences, by
+# estimator
+BEAMS = Table.parse(
     "beams",
     "generate_beams",
     "question_id! beam!:int text logprob?:real n_tokens?:int entropy?:real "
     "self_certainty?:real margin?:real min_logprob?:real unconditional?:real stated?",
-    about=OF_ANSWERS,
+    file_columns=CHECKPOINT_FILE,
 )
 Beams = Annotated[pd.DataFrame, BEAMS]
 
-CLUSTERS = Table.of(
+CLUSTERS = Table.parse(
     "clusters",
     "cluster_answers",
     "question_id! cluster!:int answer probability:real members:texts",
-    about=OF_ANSWERS,
+    file_columns=CHECKPOINT_FILE,
 )
 Clusters = Annotated[pd.DataFrame, CLUSTERS]
 
-# Whether `one`, as an answer to the question, entails `other`
-ENTAILMENTS = Table.of("entailments", "cluster_answers", "question! one! other! entailed:flag")
+# Entailed: whether the answer `one` to the question entails the answer `other`
+ENTAILMENTS = Table.parse(
+    "entailments", "cluster_answers", "question! one! other! entailed:flag"
+)
 Entailments = Annotated[pd.DataFrame, ENTAILMENTS]
 
-LABELS = Table.of(
-    "labels", "judge_answers", "question_id! cluster!:int label source", about=OF_ANSWERS
+LABELS = Table.parse(
+    "labels",
+    "judge_answers",
+    "question_id! cluster!:int label source",
+    file_columns=CHECKPOINT_FILE,
 )
 Labels = Annotated[pd.DataFrame, LABELS]
 
-# Of answers that came with a label; `answer` without case and full stops
-GIVEN_LABELS = Table.of(
-    "given_labels", "import_answers", "question_id! answer! label", about="dataset"
+# Labels that users give with their answers; `answer` is lower case without full stops
+GIVEN_LABELS = Table.parse(
+    "given_labels", "import_answers", "question_id! answer! label", file_columns="dataset"
 )
 GivenLabels = Annotated[pd.DataFrame, GIVEN_LABELS]
 
-# Of the train and test split; imported predictions have neither texts nor probabilities
-ANSWERS = Table.of(
+# The train and test split; imported predictions have neither texts nor probabilities
+ANSWERS = Table.parse(
     "answers",
     "judge_answers",
     "question_id! split answer? probability?:real correct:flag",
-    about=OF_ANSWERS,
+    file_columns=CHECKPOINT_FILE,
 )
 Answers = Annotated[pd.DataFrame, ANSWERS]
 
-TRAINING = Table.of(
+TRAINING = Table.parse(
     "training",
     "train_adapters",
     "step!:int loss:real lr:real seconds:real",
-    about="model dataset recipe trained_on seed",
+    file_columns="model dataset recipe trained_on seed",
 )
 Training = Annotated[pd.DataFrame, TRAINING]
 
-SCORES = Table.of(
+SCORES = Table.parse(
     "scores",
     "score_answers",
     "answers_of! recipe! trained_on! train_dataset! seed!:int question_id! confidence:real",
-    about=f"{OF_ANSWERS} answers",
+    file_columns=f"{CHECKPOINT_FILE} answers",
     place="model checkpoint dataset recipe answers",
 )
 Scores = Annotated[pd.DataFrame, SCORES]
 
-# Whose answer, and P(yes)
-VERIFIED = Table.of(
+# Checkpoint: the one that answered. Confidence: P(yes)
+VERIFIED = Table.parse(
     "verified",
     "score_with_verifier",
     "checkpoint! question_id! confidence:real",
-    about="verifier model dataset",
+    file_columns="verifier model dataset",
 )
 Verified = Annotated[pd.DataFrame, VERIFIED]
 
-# What a checkpoint replies to an estimator that asks it about its answers
-REPLIES = Table.of(
+# A checkpoint's replies to an estimator's questions about its answers
+REPLIES = Table.parse(
     "replies",
     "ask_checkpoint or ask_server",
     "question_id! sample!:int text",
-    about=f"{OF_ANSWERS} estimator",
+    file_columns=f"{CHECKPOINT_FILE} estimator",
 )
 Replies = Annotated[pd.DataFrame, REPLIES]
 
-# Answers: predictions on the test split; unsaid: those about which no confidence was said
-UNSAID = Table.of(
+# Answers: number of predictions on the test split. Unsaid: number without a stated confidence
+UNSAID = Table.parse(
     "unsaid",
     "read_confidences",
     "checkpoint! answers:int unsaid:int",
-    about="model dataset estimator",
+    file_columns="model dataset estimator",
 )
 Unsaid = Annotated[pd.DataFrame, UNSAID]
 
-PREDICTIONS = Table.of(
+PREDICTIONS = Table.parse(
     "predictions",
     "estimate_confidences",
     "checkpoint! question_id! train_dataset! estimator! seed!:int confidence:real correct:flag",
-    about="model dataset",
+    file_columns="model dataset",
     place="model dataset estimator",
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 
-# Same answers: questions whose two answers mean the same; unknown of predictions alone
-CONTRAST_SETS = Table.of(
+# Same answers: number of questions with two equivalent answers; missing without texts
+CONTRAST_SETS = Table.parse(
     "contrast_sets",
     "count_contrast_sets",
     "model! dataset! earlier! later! size:int improvement:int regression:int kept:flag "
@@ -164,9 +170,9 @@ CONTRAST_SETS = Table.of(
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 
-# Seed: a seed, or "mean". Pairs: those that define a contrast metric, "1 of 3"; empty of
-# scope full
-METRICS = Table.of(
+# Seed: a seed, or "mean". Pairs: number of pairs with a defined contrast metric, "1 of 3";
+# empty for scope full
+METRICS = Table.parse(
     "metrics",
     "compute_metrics",
     f"{CELL} {MEASURE} seed! value?:real pairs",
@@ -175,11 +181,10 @@ METRICS = Table.of(
 Metrics = Annotated[pd.DataFrame, METRICS]
 
 # Lower_5pct, significant: the paper's one-sided test, for the marks in its tables. P-values are
-# two-sided. Simultaneous interval, p_adjusted, in_best_set: of all pairs of the block together,
-# so that the best can be chosen from the same data; in_best_set is whether `other` cannot be
-# distinguished from the best. Seeds: the interval and test over seeds and questions, n_seeds of
-# an estimator that has them
-SIGNIFICANCE = Table.of(
+# two-sided. Simultaneous interval, p_adjusted, in_best_set: for all pairs of a block together,
+# so that the best can be chosen from the same data; in_best_set is true if `other` cannot be
+# distinguished from the best. Seeds: the interval and test over seeds and questions
+SIGNIFICANCE = Table.parse(
     "significance",
     "compare_estimators",
     f"model! dataset! train_dataset! block! {MEASURE} best! other! difference?:real "
@@ -189,26 +194,26 @@ SIGNIFICANCE = Table.of(
 )
 Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
-# Value: on the data, mean over seeds; by seed: likewise of each. Claims: the replicates
-# on which intervals rest, for metrics of gained and lost questions alike, else empty; all NaN
-# if there are too few. Improvement, regression: questions of the pair that has fewest
-# of the rarer kind. Drawn: digest of the draws; replicates are paired where it is equal
-REPLICATES = Table.of(
+# Value: on the data, mean over seeds. By seed: the values of single seeds. Claims: replicates
+# for intervals of metrics that need both gained and lost questions, else empty; all NaN if
+# there are too few. Improvement, regression: questions of the pair with fewest of the rarer
+# kind. Drawn: digest of the draws; replicates are paired if it is equal
+REPLICATES = Table.parse(
     "replicates",
     "resample_metrics",
     f"train_dataset! estimator! {MEASURE} value?:real replicates:reals claims:reals "
     "improvement?:int regression?:int drawn "
     "seeds:ints by_seed:reals noise?:real n_effective:real",
-    about="model dataset",
+    file_columns="model dataset",
     place="model dataset estimator",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
 
 # Value: mean over seeds. SmoothECE has no interval; its noise floor is its mean over labels
 # drawn from the confidences, and p_calibrated is the p-value of calibration. Improvement,
-# regression: questions of the pair that has fewest of the rarer kind, for metrics that rest on
-# both; too few give no interval
-INTERVALS = Table.of(
+# regression: questions of the pair with fewest of the rarer kind, for metrics that need both;
+# too few give no interval
+INTERVALS = Table.parse(
     "intervals",
     "resample_metrics",
     f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
@@ -217,10 +222,10 @@ INTERVALS = Table.of(
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 
-# Other model: whose the later checkpoint is; empty within a model. Estimator and seed: empty
-# for accuracy. Difference: later - earlier. P-value: two-sided; Holm's is for the pairs of a
-# model, or for those of two models
-STATES = Table.of(
+# Other model: the later checkpoint's, or empty within a model. Estimator and seed: empty for
+# accuracy. Difference: later - earlier. P-value: two-sided; Holm's correction covers all pairs
+# of a model, or all pairs of two models
+STATES = Table.parse(
     "states",
     "compare_states",
     "model! other_model! dataset! earlier! later! estimator! metric! seed! "
@@ -231,7 +236,7 @@ STATES = Table.of(
 States = Annotated[pd.DataFrame, STATES]
 
 # Slope: per checkpoint
-TRENDS = Table.of(
+TRENDS = Table.parse(
     "trends",
     "compare_states",
     f"model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real {INTERVAL} "
@@ -241,12 +246,12 @@ TRENDS = Table.of(
 Trends = Annotated[pd.DataFrame, TRENDS]
 
 # A threshold selected on the earlier checkpoint and checked on the later one, on the questions
-# that both answered. Verdict: kept, broken, undecided, or empty without a threshold. Labels to
+# with two answers. Verdict: kept, broken, undecided, or empty without a threshold. Labels to
 # decide: labelled answers above the threshold; infinite if no number decides
 AT_THRESHOLD = (
     "model! dataset! earlier! later! train_dataset! estimator! seed!:int target!:real"
 )
-THRESHOLDS = Table.of(
+THRESHOLDS = Table.parse(
     "thresholds",
     "check_thresholds",
     f"{AT_THRESHOLD} delta:real n_questions:int threshold?:real verdict labels_to_decide?:real "
@@ -263,23 +268,23 @@ THRESHOLDS = Table.of(
 Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
 
 # Selective prediction on all questions of a checkpoint: aurc, augrc and prr
-SELECTIVE = Table.of(
+SELECTIVE = Table.parse(
     "selective",
     "check_thresholds",
     "model! dataset! checkpoint! train_dataset! estimator! seed!:int metric! value?:real",
 )
 Selective = Annotated[pd.DataFrame, SELECTIVE]
 
-# Questions by who answers them above the threshold: both, earlier, later or neither
-THRESHOLD_CELLS = Table.of(
+# Answered: who answers above the threshold, which is both, earlier, later or neither
+THRESHOLD_CELLS = Table.parse(
     "threshold_cells",
     "check_thresholds",
     f"{AT_THRESHOLD} answered! earlier_correct!:flag later_correct!:flag n_questions:int",
 )
 ThresholdCells = Annotated[pd.DataFrame, THRESHOLD_CELLS]
 
-# Answered above the threshold by both checkpoints, correctly by the earlier one alone
-CONFIDENT_REGRESSIONS = Table.of(
+# Questions that both checkpoints answer above the threshold and only the earlier correctly
+CONFIDENT_REGRESSIONS = Table.parse(
     "confident_regressions",
     "check_thresholds",
     f"{AT_THRESHOLD} question_id! earlier_confidence:real later_confidence:real "
@@ -287,14 +292,14 @@ CONFIDENT_REGRESSIONS = Table.of(
 )
 ConfidentRegressions = Annotated[pd.DataFrame, CONFIDENT_REGRESSIONS]
 
-ACCURACIES = Table.of(
+ACCURACIES = Table.parse(
     "accuracies", "compute_accuracies", "model! checkpoint! dataset! split accuracy:real n:int"
 )
 Accuracies = Annotated[pd.DataFrame, ACCURACIES]
 
 # Difference: ours - paper. Lower, upper: our 95 % bootstrap interval. Bold: best of its block.
 # Underline: not significantly worse
-PAPER_COMPARISON = Table.of(
+PAPER_COMPARISON = Table.parse(
     "paper_comparison",
     "compare_with_paper",
     f"table! {CELL} {MEASURE} ours?:real paper:real difference?:real lower?:real upper?:real "
@@ -302,8 +307,8 @@ PAPER_COMPARISON = Table.of(
 )
 PaperComparison = Annotated[pd.DataFrame, PAPER_COMPARISON]
 
-# Of the full set, mean over seeds, where the checkpoint's weights score its own answers
-TRANSFER = Table.of(
+# AUC: of the full set, mean over seeds; the checkpoint's weights score its own answers
+TRANSFER = Table.parse(
     "transfer",
     "measure_transfer",
     "model! dataset! recipe! trained_on! checkpoint! auc?:real n:int",
@@ -311,21 +316,24 @@ TRANSFER = Table.of(
 Transfer = Annotated[pd.DataFrame, TRANSFER]
 
 # Layers from 1
-VARIANCES = Table.of(
-    "variances", "measure_variance", "question_id! layer!:int variance:real", about=OF_ANSWERS
+VARIANCES = Table.parse(
+    "variances",
+    "measure_variance",
+    "question_id! layer!:int variance:real",
+    file_columns=CHECKPOINT_FILE,
 )
 Variances = Annotated[pd.DataFrame, VARIANCES]
 
-# Of variance with the order of checkpoints, over questions
-CORRELATIONS = Table.of(
+# Spearman's rho of variance with the order of checkpoints, over questions
+CORRELATIONS = Table.parse(
     "correlations",
     "correlate_variance",
     "model! dataset! layer!:int mean_rho?:real median_rho?:real n:int",
 )
 Correlations = Annotated[pd.DataFrame, CORRELATIONS]
 
-# Attribute: what the baseline knows of a question
-CONFOUNDS = Table.of(
+# Attribute: the feature of a question that the baseline uses
+CONFOUNDS = Table.parse(
     "confounds",
     "measure_confounds",
     f"model! dataset! attribute! n_groups:int delta0_balanced?:real {INTERVAL} "
@@ -334,9 +342,9 @@ CONFOUNDS = Table.of(
 Confounds = Annotated[pd.DataFrame, CONFOUNDS]
 
 # Distance: evaluation checkpoints from the earlier to the later. Kept: large enough for the
-# contrast metrics, which are means over such pairs. The value, conditioned by odds, may be
+# contrast metrics, which are means over kept pairs. The value, conditioned by odds, can be
 # undefined, for example without regressions
-PAIRS = Table.of(
+PAIRS = Table.parse(
     "pairs",
     "measure_pairs",
     f"{CELL} earlier! later! distance:int size:int improvement:int "
@@ -344,10 +352,10 @@ PAIRS = Table.of(
 )
 Pairs = Annotated[pd.DataFrame, PAIRS]
 
-# Change: a name among `study.pairs`. Questions: in the contrast sets of its pairs, together.
+# Change: a name in `study.pairs`. Questions: total size of the contrast sets of its pairs.
 # Value: conditioned by odds, mean over seeds. Control: another kind of change, and its model;
 # above control: the value minus the control's
-CHANGES = Table.of(
+CHANGES = Table.parse(
     "changes",
     "measure_changes",
     "model! dataset! change! train_dataset! estimator! n_pairs:int questions:int "
@@ -359,9 +367,9 @@ CHANGES = Table.of(
 Changes = Annotated[pd.DataFrame, CHANGES]
 
 # Min contrast: questions of the smallest contrast set that is kept. Improvement, regression:
-# questions of the kept pairs together. Kept: the pairs. Pairs:
-# those that define the metric, "1 of 3". Chosen: whether the study keeps the same
-MIN_CONTRAST = Table.of(
+# questions of all kept pairs. Kept: the pairs. Pairs: number of pairs with a defined metric,
+# "1 of 3". Chosen: whether the study keeps the same pairs
+MIN_CONTRAST = Table.parse(
     "min_contrast",
     "measure_pairs",
     f"{CELL} metric! min_contrast!:int improvement:int regression:int kept pairs value?:real "
@@ -370,21 +378,22 @@ MIN_CONTRAST = Table.of(
 MinContrast = Annotated[pd.DataFrame, MIN_CONTRAST]
 
 # By: margin between the first two candidates, reference answer, category, the answer's rarity,
-# length or popularity, or all. n_contrast: questions over the kept pairs, improvements and
-# regressions; flips: their share of those that both checkpoints answered. The
-# value is conditioned by odds, mean over seeds
-SUBSETS = Table.of(
+# length or popularity, or all. n_contrast: improvements and regressions of the kept pairs.
+# Flips: their share of the questions with two answers. The value is conditioned by odds, mean
+# over seeds
+SUBSETS = Table.parse(
     "subsets",
     "measure_subsets",
     "by! group! n_answers:int accuracy:real n_contrast:int improvement:int "
     "regression:int flips?:real train_dataset! estimator! scope! metric! value?:real",
-    about="model dataset",
+    file_columns="model dataset",
 )
 Subsets = Annotated[pd.DataFrame, SUBSETS]
 
-# First, second: checkpoints. Known: test questions that the reference state answers correctly;
-# gone: those of them that a state does not. Category: empty of all
-AGREEMENTS = Table.of(
+# First, second: checkpoints. Known: test questions that the reference checkpoint answers
+# correctly; gone: the known questions that another checkpoint answers wrongly. Category: empty
+# for all questions
+AGREEMENTS = Table.parse(
     "agreements",
     "measure_agreement",
     "model! dataset! first! second! category! known:int gone_first:int gone_second:int "
@@ -392,33 +401,33 @@ AGREEMENTS = Table.of(
 )
 Agreements = Annotated[pd.DataFrame, AGREEMENTS]
 
-# Headroom: contrast AUC of the oracle - that of the verifier. Error rate: of the verifier's
-# backbone on the contrast questions. n: questions in a kept contrast set
-HEADROOM = Table.of(
+# Headroom: contrast AUC of the oracle minus contrast AUC of the verifier. Error rate: errors of
+# the verifier's backbone on the contrast questions. n: questions in a kept contrast set
+HEADROOM = Table.parse(
     "headroom",
     "measure_headroom",
     f"model! dataset! headroom?:real {INTERVAL} error_rate?:real n:int",
 )
 Headroom = Annotated[pd.DataFrame, HEADROOM]
 
-WEIGHT_SIMILARITIES = Table.of(
+WEIGHT_SIMILARITIES = Table.parse(
     "weight_similarities", "compare_weights", "model! earlier! later! cosine:real n_weights:int"
 )
 WeightSimilarities = Annotated[pd.DataFrame, WEIGHT_SIMILARITIES]
 
-# Group: contrast, non_contrast or all. Lower, upper: 95 % Wilson interval. Kappa: of the
-# agreement with the judge
-AUDIT_AGREEMENTS = Table.of(
+# Group: contrast, non_contrast or all. Lower, upper: 95 % Wilson interval. Kappa: agreement
+# with the judge
+AUDIT_AGREEMENTS = Table.parse(
     "audit_agreements",
     "summarise_audit",
     "group! measure! count:int n:int share?:real lower?:real upper?:real kappa?:real",
 )
 AuditAgreements = Annotated[pd.DataFrame, AUDIT_AGREEMENTS]
 
-# Estimator: empty where the number is about answers alone. Metric: accuracy_earlier,
+# Estimator: empty if the number needs no confidences. Metric: accuracy_earlier,
 # accuracy_later, contrast_size, improvement, regression (questions), or a contrast metric by
 # odds. Audited: questions that a person labelled
-CORRECTIONS = Table.of(
+CORRECTIONS = Table.parse(
     "corrections",
     "correct_results",
     "model! dataset! earlier! later! train_dataset! estimator! metric! judged?:real "
@@ -426,5 +435,7 @@ CORRECTIONS = Table.of(
 )
 Corrections = Annotated[pd.DataFrame, CORRECTIONS]
 
-MISSING = Table.of("missing", "import_release", "model! dataset! estimator! checkpoint! path!")
+MISSING = Table.parse(
+    "missing", "import_release", "model! dataset! estimator! checkpoint! path!"
+)
 Missing = Annotated[pd.DataFrame, MISSING]

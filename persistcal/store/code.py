@@ -1,4 +1,4 @@
-"""Digests of the code that makes a result."""
+"""Compute digests of the code that makes a result."""
 
 import ast
 import functools
@@ -13,7 +13,7 @@ PACKAGES = ("persistcal", "atlas")
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements and those within them; expressions hold neither imports nor docs."""
+    """Yield all nested statements; expressions contain neither imports nor docstrings."""
     for statement in body:
         yield statement
         for name in ("body", "orelse", "finalbody"):
@@ -30,7 +30,7 @@ def _drop_docstrings(tree: ast.Module, statements: list[ast.stmt]) -> None:
 
 
 def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
-    """Yield the dotted names that the statements of a file of `package` may import."""
+    """Yield the dotted names that the statements of a file of `package` can import."""
     for node in statements:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -38,16 +38,16 @@ def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
             parts = [*(above if node.level else []), *filter(None, [node.module])]
             yield ".".join(parts)
-            # What is imported from a package may be a module, or a name in its `__init__`.
+            # A name that is imported from a package can be a module or defined in `__init__`.
             yield from (".".join([*parts, alias.name]) for alias in node.names)
 
 
 @functools.cache
 def _files_of(name: str, root: Path) -> set[Path]:
-    """Return the files that run when the module `name` is imported: its packages' too.
+    """Return the files that run when the module `name` is imported, its packages included.
 
-    The package's own `__init__` holds nothing but names for notebooks. It counts, with all of
-    `api`, where a user's file imports the package itself: any of these names may be used.
+    The package's top `__init__` only contains names for notebooks. It counts, with all of
+    `api`, only if a user's file imports the package itself and so can use any of these names.
     """
     parts = name.split(".")
     names = root / "persistcal" / "__init__.py"
@@ -61,7 +61,7 @@ def _files_of(name: str, root: Path) -> set[Path]:
 
 
 class _Code(NamedTuple):
-    """Digest of a file's code, and the dotted names that it may import."""
+    """Digest of a file's code, and the dotted names that it can import."""
 
     meaning: str
     imports: list[str]
@@ -79,7 +79,7 @@ def _read(path: Path, root: Path) -> _Code:
 
 
 def imported_files(script: Path, root: Path) -> set[Path]:
-    """Return the files of our packages that run when `script` and its functions do."""
+    """Return the files of our packages that `script` imports, directly or indirectly."""
     waiting, seen = [script], {script}
     while waiting:
         names = _read(waiting.pop(), root).imports
@@ -91,24 +91,24 @@ def imported_files(script: Path, root: Path) -> set[Path]:
 
 @functools.cache
 def code_digest(script: Path, root: Path) -> str:
-    """Digest of a script and of all modules of our packages in `root` that it imports.
+    """Return the digest of a script and of all modules in `root` that it imports.
 
-    What the code says counts, not how: comments, docstrings, layout and file times do not.
+    Comments, docstrings, layout and file times do not change the digest.
     """
-    said = [f"{script.name} {_read(script, root).meaning}\n"]
+    lines = [f"{script.name} {_read(script, root).meaning}\n"]
     for path in sorted(imported_files(script, root)):
-        said.append(f"{path.relative_to(root)} {_read(path, root).meaning}\n")
-    return digest(said)[:16]
+        lines.append(f"{path.relative_to(root)} {_read(path, root).meaning}\n")
+    return digest(lines)[:16]
 
 
 def texts_digest(folder: Path) -> str:
-    """Digest of the text files in a folder, which a digest of code does not see."""
+    """Return the digest of a folder's text files, which a digest of code does not cover."""
     files = sorted(folder.iterdir())
     return digest(f"{f.name}\0{f.read_text(encoding='utf-8')}\0" for f in files)[:16]
 
 
 def commit() -> str:
-    """Return the commit of the code that runs, marked if changed since; empty if unknown."""
+    """Return the commit of the running code, marked if edited; empty if unknown."""
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],

@@ -1,4 +1,4 @@
-"""Files by their paths: read, written whole or not at all, and known by a digest."""
+"""Read files by path, write them as a whole or not at all, and compare their digests."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from typing import Self
 
 FilePath = str | os.PathLike[str]
 
-READ_EACH_TIME = 2**24  # bytes, whose digest takes about 10 ms
+READ_EACH_TIME = 2**24  # bytes; a digest of so many takes about 10 ms
 
 
 def read_bytes(path: FilePath) -> bytes:
@@ -38,16 +38,16 @@ def is_folder(path: FilePath) -> bool:
 
 
 def is_file(path: FilePath) -> bool:
-    """Return whether there is a regular file at `path`: no folder, and no pipe."""
+    """Return whether there is a regular file at `path`, not a folder or a pipe."""
     return Path(path).is_file()
 
 
 def check_writable(folder: FilePath) -> None:
     """Raise an OSError if no file can be written to `folder`, which need not exist yet."""
     path = Path(folder).absolute()
-    there = next(one for one in (path, *path.parents) if one.exists())
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
     try:
-        with TemporaryDirectory(dir=there):
+        with TemporaryDirectory(dir=existing):
             pass
     except OSError as error:
         error.filename = str(folder)
@@ -64,7 +64,7 @@ def inside(folder: FilePath, name: str) -> str:
     return str(Path(folder, name))
 
 
-def beside(path: FilePath, name: str) -> str:
+def sibling(path: FilePath, name: str) -> str:
     """Return the path of the file `name` in the folder of the file at `path`."""
     return str(Path(path).with_name(name))
 
@@ -80,23 +80,23 @@ def last_part(path: FilePath) -> str:
 
 
 def names_in(folder: FilePath, pattern: str = "*") -> list[str]:
-    """Return in order the names in `folder` that match; none where there is no folder."""
+    """Return the sorted names in `folder` that match; an empty list without a folder."""
     return sorted(path.name for path in Path(folder).glob(pattern))
 
 
 def files_below(folder: FilePath, pattern: str) -> list[str]:
-    """Return in order the files below `folder` that match, relative to it."""
+    """Return the sorted paths below `folder` that match, relative to it."""
     return [str(path.relative_to(folder)) for path in sorted(Path(folder).rglob(pattern))]
 
 
 def make_folder(path: FilePath) -> str:
-    """Make a folder, with those above it, unless it is there; return its path."""
+    """Make a folder and its parents, if missing; return its path."""
     Path(path).mkdir(parents=True, exist_ok=True)
     return str(path)
 
 
 def delete(path: FilePath) -> None:
-    """Delete a file, or a folder with all that is in it, if it is there."""
+    """Delete a file, or a folder with its content, if it exists."""
     if Path(path).is_dir():
         shutil.rmtree(path)
     else:
@@ -105,9 +105,9 @@ def delete(path: FilePath) -> None:
 
 @contextmanager
 def written_whole(path: FilePath) -> Iterator[Path]:
-    """Give a path to write to, which becomes `path` when the ``with`` block ends well.
+    """Yield a temporary path, which is renamed to `path` if the ``with`` block succeeds.
 
-    Folders are made, and what killed processes of this machine left of the file is removed.
+    Folders are made. Temporary files that killed processes of this machine left are removed.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "deep" / "numbers.txt"
@@ -129,10 +129,10 @@ def written_whole(path: FilePath) -> Iterator[Path]:
     try:
         yield part
         with part.open("rb") as file:
-            os.fsync(file.fileno())  # a rename may reach the disk before what it names
+            os.fsync(file.fileno())  # the rename must not reach the disk before the content
         part.replace(path)
     except OSError as error:
-        if error.errno is not None:  # the system's: a full disk names no file
+        if error.errno is not None:  # the system's error for a full disk names no file
             error.filename = error.filename or str(path)
         raise
     finally:
@@ -140,11 +140,11 @@ def written_whole(path: FilePath) -> Iterator[Path]:
 
 
 def _runs(process: int) -> bool:
-    """Return whether a process of this machine runs, or cannot be asked."""
+    """Return whether a process of this machine runs, or True if this is unknown."""
     if os.name != "posix":
         return True
     try:
-        os.kill(process, 0)  # no signal, only the question
+        os.kill(process, 0)  # signal 0 only checks that the process exists
     except ProcessLookupError:
         return False
     except PermissionError:
@@ -159,9 +159,9 @@ def write_whole(path: FilePath, content: bytes | str) -> None:
 
 
 def append_lines(path: FilePath, lines: bytes) -> None:
-    """Append `lines` to the file at `path`: all of them or, if that fails, none.
+    """Append `lines` to the file at `path`: all of them, or none if an error occurs.
 
-    A last line that a crash cut, or an editor left without its end, gets one.
+    A line break is inserted first if the file's last line has none.
     """
     make_folder(folder_of(path))
     with Path(path).open("a+b", buffering=0) as file:
@@ -179,7 +179,7 @@ def append_lines(path: FilePath, lines: bytes) -> None:
 
 
 def digest(parts: Iterable[bytes | memoryview | str]) -> str:
-    """Return the SHA-256 digest of a content, part after part, in hexadecimal."""
+    """Return the hexadecimal SHA-256 digest of the concatenated parts."""
     total = hashlib.sha256()
     for part in parts:
         total.update(part.encode() if isinstance(part, str) else part)
@@ -187,12 +187,12 @@ def digest(parts: Iterable[bytes | memoryview | str]) -> str:
 
 
 def folder_beside(path: FilePath) -> AbstractContextManager[str]:
-    """Return a folder beside a file that is removed at the end of its ``with`` block."""
+    """Return a temporary folder next to a file, for use in a ``with`` block."""
     return TemporaryDirectory(dir=make_folder(folder_of(path)))
 
 
 def sha256(path: FilePath) -> str:
-    """Return the SHA-256 digest of a file in hexadecimal."""
+    """Return the hexadecimal SHA-256 digest of a file."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -202,7 +202,7 @@ def _digest_beside(path: FilePath) -> Path:
 
 
 def keep_digest(path: FilePath) -> None:
-    """Write the digest of a file that has no room for it to a hidden file beside it."""
+    """Write the digest of a file to a hidden file next to it."""
     write_whole(_digest_beside(path), sha256(path))
 
 
@@ -213,38 +213,38 @@ def is_edited(path: FilePath) -> bool:
 
 
 class Digests:
-    """Digests of files in a folder, so that a large file is read once per version of it.
+    """Cache of digests, so that each version of a large file is read only once.
 
-    Jobs need no locks: entries are written whole, and one that cannot be read is missing.
+    Jobs need no locks: entries are written as a whole, and unreadable entries count as missing.
     """
 
     def __init__(self, folder: FilePath) -> None:
         self._folder = Path(folder)
 
     @classmethod
-    def beside(cls, record: FilePath) -> Self:
-        """Return the digests that are kept in a folder beside `record`."""
+    def next_to(cls, record: FilePath) -> Self:
+        """Return the cache in the folder of the file `record`."""
         return cls(Path(record).parent / ".digests")
 
-    def of(self, path: FilePath) -> str:
+    def sha256(self, path: FilePath) -> str:
         """Return the digest of the file at `path`."""
         path = Path(path).resolve()
         stat = path.stat()
         if stat.st_size <= READ_EACH_TIME:
             return sha256(path)
         entry = self._folder / f"{digest([str(path)])[:32]}.json"
-        # Programs that copy times cannot set that of the last change to the file's entry.
+        # Programs that copy a file's times cannot set its ctime.
         version = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
         try:
-            known, found = json.loads(read_text(entry))
+            cached_version, cached = json.loads(read_text(entry))
         except (OSError, ValueError, TypeError):
-            known = None
-        if known != version:
-            found = sha256(path)
-            with suppress(OSError):  # in a folder that cannot be written it is read again
-                write_whole(entry, json.dumps([version, found]))
-        return found
+            cached_version = None
+        if cached_version != version:
+            cached = sha256(path)
+            with suppress(OSError):  # the cache is optional if the folder is not writable
+                write_whole(entry, json.dumps([version, cached]))
+        return cached
 
 
 class DamagedFileError(ValueError):
-    """A file is missing or damaged, or is not the file that a study expects."""
+    """A file is missing, damaged or not the expected one."""

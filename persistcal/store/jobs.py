@@ -1,8 +1,8 @@
-"""Run the function of a script as a job: inputs read, result written whole or not at all.
+"""Run the function of a script as a job: read inputs, call it and write its outputs.
 
 A script is one typed function. Its positional parameters are the rule's inputs of the same
-names, its keyword-only ones the rule's params and wildcards, and what it returns are the
-outputs, in their order. How each is read and written stands in the annotations.
+names. Its keyword-only parameters are the rule's params and wildcards. Its return values are
+the outputs, in order. Annotations determine how inputs are read and outputs are written.
 """
 
 import logging
@@ -20,7 +20,7 @@ from tqdm import tqdm
 from persistcal.store import artifacts
 from persistcal.store.files import FilePath, files_below, folder_beside, inside, write_whole
 
-log = logging.getLogger(__name__)  # of all scripts: each runs in a process of its own
+log = logging.getLogger(__name__)  # shared by all scripts: each runs in a separate process
 
 Files = str | list[str]
 
@@ -40,17 +40,17 @@ class RuleJob(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A job's files and settings; a function that asks for one is given it."""
+    """Files and settings of a job; a function can have a parameter of this type."""
 
     inputs: dict[str, Files]
-    outputs: dict[str, Files]  # a job without any writes nothing
+    outputs: dict[str, Files]  # if empty, the job writes nothing
     settings: dict[str, Any]  # params and wildcards of the rule
     threads: int
-    placed: bool = False  # whether the paths of tables name what their rows are about
+    placed: bool = False  # whether paths name the model, checkpoint, … of a table's rows
 
     @classmethod
-    def of(cls, rule_job: RuleJob) -> "Job":
-        """Return the files and settings of Snakemake's object as plain values."""
+    def from_snakemake(cls, rule_job: RuleJob) -> "Job":
+        """Return the job that Snakemake's object describes, as plain values."""
         settings = {**dict(rule_job.wildcards.items()), **dict(rule_job.params.items())}
         files = _files(rule_job.input), _files(rule_job.output)
         return cls(*files, settings, rule_job.threads, placed=True)
@@ -64,58 +64,64 @@ def _files(named: Any) -> dict[str, Files]:  # noqa: ANN401
 
 
 class Outputs:
-    """Writes the tables of a job one by one, where all together would take too much memory."""
+    """Write the tables of a job one by one, if all of them would need too much memory."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
     @classmethod
     def of_job(cls, job: Job) -> AbstractContextManager[Self]:
-        """Return the outputs of `job`; a function that is given them returns nothing."""
+        """Return the outputs of `job`; a function with this parameter returns None."""
         return nullcontext(cls(job))
 
     def write(
-        self, table: artifacts.Table, frame: pd.DataFrame, about: Mapping[str, str]
+        self, table: artifacts.Table, frame: pd.DataFrame, values: Mapping[str, str]
     ) -> None:
-        """Write `frame` to the output named like `table`, of several to what is `about` it."""
+        """Write `frame` to the output named like `table`.
+
+        If this output has several files, `values` selects one: it contains the file's values
+        of ``table.file_columns``.
+        """
         files = self._job.outputs[table.name]
         if not isinstance(files, str):
-            files = files[self._job.settings[f"{table.name}_of"].index(about)]
-        table.write(frame, files, about)
+            files = files[self._job.settings[f"{table.name}_of"].index(values)]
+        table.write(frame, files, values)
 
     def folder(self) -> AbstractContextManager[str]:
-        """Return a folder beside the last output, which is removed at the end."""
+        """Return a temporary folder next to the last output, for a ``with`` block."""
         *_, last = self._job.outputs.values()
         return folder_beside(paths(last)[-1])
 
 
 def paths(files: Files) -> list[str]:
-    """Return the paths of one file or of several."""
+    """Return a list of paths, also if `files` is one path."""
     return [files] if isinstance(files, str) else files
 
 
 def run(function: Callable[..., Any], rule_job: RuleJob) -> None:
-    """Call `function` as the job that Snakemake describes, logging to the rule's log."""
+    """Call `function` as the job that Snakemake describes, and log to the rule's log."""
     log_to(rule_job.log[0])
-    execute(function, Job.of(rule_job), rule_job.config)
+    execute(function, Job.from_snakemake(rule_job), rule_job.config)
 
 
 def execute(
     function: Callable[..., Any], job: Job, config: Mapping[str, Any] | None = None
 ) -> None:
-    """Call `function` with the inputs and settings of `job`, and write what it returns.
+    """Call `function` with the inputs and settings of `job`, and write its return values.
 
-    torch, where the script imports it, computes with the job's threads, so that jobs side by
-    side do not fight for cores. A parameter whose class has `of_job`, such as `Progress`, is
-    a context that begins before the call and ends when the outputs are written. One whose
-    class is a dataclass gets each of its fields from the input of that name. One that is named
-    `config` gets the study's config, only to be shown: a change of it makes no job run again.
+    If the script imports torch, it uses the job's threads, so that parallel jobs do not compete
+    for cores. Some parameters are special:
+
+    - A parameter with a class that has `of_job`, such as `Progress`, receives a context that
+      begins before the call and ends after the outputs are written.
+    - A dataclass receives each field from the input of the same name.
+    - `config` receives the study's config for display. Changing it does not rerun the job.
     """
     if torch := sys.modules.get("torch"):  # numeric scripts never import it
         torch.set_num_threads(job.threads)
     hints = get_type_hints(function, include_extras=True)
     parameters = signature(function).parameters
-    named = {  # an input that is not there is [] to Snakemake
+    named = {  # for Snakemake, a missing input is []
         name: files
         for name, files in job.inputs.items()
         if name in parameters and (files or parameters[name].default is Parameter.empty)
@@ -149,13 +155,13 @@ def execute(
 
 
 def _present(kind: Any) -> Any:  # noqa: ANN401
-    """Return the annotation of a value that is there, of one that may be None."""
-    kinds = [one for one in get_args(kind) if one is not NoneType]
+    """Return the annotation without its option None."""
+    kinds = [option for option in get_args(kind) if option is not NoneType]
     return kinds[0] if NoneType in get_args(kind) and len(kinds) == 1 else kind
 
 
 def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
-    """Return a setting; a dictionary becomes the record that the annotation names."""
+    """Return a setting; a dictionary becomes the annotated dataclass or NamedTuple."""
     if not isinstance(value, Mapping) or not (is_dataclass(kind) or hasattr(kind, "_fields")):
         return value
     hints = get_type_hints(kind)
@@ -163,9 +169,9 @@ def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
 
 
 def _read(kind: Any, files: Files, *, placed: bool) -> Any:  # noqa: ANN401
-    """Return the content of `files`, as the annotation `kind` says."""
+    """Return the content of `files`, as the annotation `kind` specifies."""
     for table in getattr(kind, "__metadata__", ()):
-        return artifacts.read_about(files, table, placed=placed)
+        return artifacts.read_files(files, table, placed=placed)
     if not isinstance(files, str):
         [kind] = get_args(kind)
         return [_read(kind, file, placed=placed) for file in files]
@@ -173,7 +179,7 @@ def _read(kind: Any, files: Files, *, placed: bool) -> Any:  # noqa: ANN401
 
 
 def _read_each(kind: Any, inputs: Mapping[str, Files], *, placed: bool) -> Any:  # noqa: ANN401
-    """Return a record whose fields are the inputs of the same names."""
+    """Return a dataclass with each field read from the input of the same name."""
     hints = get_type_hints(kind, include_extras=True)
     names = [field.name for field in fields(kind)]
     if lacking := [name for name in names if name not in inputs]:
@@ -183,12 +189,12 @@ def _read_each(kind: Any, inputs: Mapping[str, Files], *, placed: bool) -> Any: 
 
 
 def _is_record(kind: Any) -> bool:  # noqa: ANN401
-    """Return whether a class has a field for each of several inputs, and is no file itself."""
+    """Return whether a class has a field per input, and is not read from one file."""
     return is_dataclass(kind) and not hasattr(kind, "read")
 
 
 def _write_all(returned: Any, result: Any, job: Job) -> None:  # noqa: ANN401
-    """Write what a function annotated to return `returned` has returned to the outputs."""
+    """Write the result of a function to the outputs; `returned` is its annotation."""
     if returned is NoneType or not job.outputs:
         return
     several = get_origin(returned) is tuple
@@ -198,19 +204,19 @@ def _write_all(returned: Any, result: Any, job: Job) -> None:  # noqa: ANN401
         if isinstance(files, str):
             _write(kind, value, files, job.settings)
         elif isinstance(value, pd.DataFrame):
-            for file, about in zip(files, job.settings[f"{name}_of"], strict=True):
-                here = (value[list(about)] == pd.Series(about)).all(axis=1)
-                _write(kind, value[here], file, {**job.settings, **about})
+            for file, values in zip(files, job.settings[f"{name}_of"], strict=True):
+                is_in_file = (value[list(values)] == pd.Series(values)).all(axis=1)
+                _write(kind, value[is_in_file], file, {**job.settings, **values})
         else:
-            [each] = get_args(kind)
+            [element] = get_args(kind)
             for file, content in zip(files, value, strict=True):
-                _write(each, content, file, job.settings)
+                _write(element, content, file, job.settings)
 
 
-def _write(kind: Any, value: Any, file: str, about: Mapping[str, Any]) -> None:  # noqa: ANN401
-    """Write a result to its file, as the annotation `kind` says."""
+def _write(kind: Any, value: Any, file: str, values: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Write a result to its file, as the annotation `kind` specifies."""
     for table in getattr(kind, "__metadata__", ()):
-        table.write(value, file, about)
+        table.write(value, file, values)
         return
     value.write(file) if hasattr(kind, "write") else write_whole(file, value)
 
@@ -219,10 +225,10 @@ UNCAUGHT = "uncaught"
 
 
 def log_to(path: FilePath) -> None:
-    """Log to the file `path` and to standard error, there with the name of the job.
+    """Log to the file `path` and to standard error, where lines begin with the job's name.
 
-    Of an uncaught exception the file gets the traceback, and standard error a line. What a
-    GPU means by its errors is said in a sentence.
+    For an uncaught exception, the file contains the traceback and standard error one line.
+    Messages of GPU errors are replaced by an explanation.
     """
     write_whole(path, "")  # makes its folder, too
     terminal = logging.StreamHandler()
@@ -236,7 +242,7 @@ def log_to(path: FilePath) -> None:
         handlers=[logging.FileHandler(path, mode="w"), terminal],
         force=True,
     )
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # names every glyph of a figure
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs each glyph of a figure
 
     def record(
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -249,7 +255,7 @@ def log_to(path: FilePath) -> None:
 
 
 def job_of(path: str) -> str:
-    """Return the name of a job: where its log lies among those of the study.
+    """Return the name of a job: the path of its log below the folder of logs.
 
     >>> job_of("results/logs/score_answers/atlas/p40/own.log"), job_of("a/rule.log")
     ('score_answers/atlas/p40/own', 'rule')
@@ -259,7 +265,7 @@ def job_of(path: str) -> str:
 
 
 def read_benchmarks(logs: FilePath) -> list[tuple[str, pd.DataFrame]]:
-    """Return the benchmarks in a folder of logs, each with the rule of its job."""
+    """Return the rule and the table of each benchmark in a folder of logs."""
     return [
         (name.split("/")[0].removesuffix(".tsv"), pd.read_csv(inside(logs, name), sep="\t"))
         for name in files_below(logs, "*.tsv")
@@ -276,47 +282,47 @@ FULL = (
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether an error of any library means that a GPU's memory is full."""
+    """Return whether an error means that a GPU's memory is full."""
     if not isinstance(error, RuntimeError):
         return False
     return type(error).__name__ == "OutOfMemoryError" or any(s in str(error) for s in FULL)
 
 
 def explain(error: BaseException) -> str:
-    """Return the message of an error; for a GPU's, a sentence with its cause and remedy."""
+    """Return the message of an error; for GPU errors, their cause and remedy."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if is_full(error):
         return (
-            "The GPU's memory holds the model, but not what is computed beside it even for the "
+            "The GPU's memory holds the model, but not its computation even for the "
             "smallest batch; use a larger GPU, or several that share the model, or a smaller "
             f"batch_size ({lines[0]})."
         )
-    # DistBackendError and its like; NCCL's own lines say more than the first one.
+    # DistBackendError and similar ones; the last line of NCCL is more precise than the first.
     if isinstance(error, RuntimeError) and "NCCL" in str(error):
         return (
             "The processes of this training do not reach each other over NCCL; each needs a "
-            "GPU of its own and a network to the others, and NCCL_DEBUG=INFO says more "
+            "GPU of its own and a network to the others, and NCCL_DEBUG=INFO shows more "
             f"({'; '.join(dict.fromkeys([lines[0], lines[-1]]))})."
         )
     return str(error)
 
 
-SECONDS = 10.0  # between two lines, and before the first
+SECONDS = 10.0  # between lines, and before the first
 
 LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
 
 
 class Pace(tqdm):
-    """A bar of tqdm that is written as whole lines.
+    """Progress bar of tqdm that logs whole lines.
 
-    A bar that draws over itself is hidden by those of other jobs on the same terminal,
-    and in the files that a cluster keeps it is one line without end.
+    A bar that redraws itself is overwritten by other jobs on the same terminal, and it becomes
+    one endless line in a cluster's log files.
     """
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        every = {"mininterval": SECONDS, "maxinterval": SECONDS, "delay": SECONDS}
-        super().__init__(*args, **kwargs, **every, bar_format=LINE, gui=True)
+        intervals = {"mininterval": SECONDS, "maxinterval": SECONDS, "delay": SECONDS}
+        super().__init__(*args, **kwargs, **intervals, bar_format=LINE, gui=True)
 
     def display(self, *_: object, **__: object) -> None:
-        """Log where the job is."""
+        """Log the progress of the job."""
         log.info("%s", str(self))

@@ -1,7 +1,7 @@
-"""Work files of an unfinished output, to go on from after a kill.
+"""Save the finished parts of a job, so that a killed job can continue.
 
-They are in a folder beside the output that no rule declares, as Snakemake deletes what a
-failed job declared, and go away when the output is there.
+The work files are in a hidden folder next to the output, and are deleted once the output
+exists. No rule declares the folder, because Snakemake deletes declared files of failed jobs.
 """
 
 import json
@@ -16,7 +16,6 @@ from torch import Tensor
 from persistcal.store.files import (
     DamagedFileError,
     FilePath,
-    beside,
     delete,
     digest,
     exists,
@@ -25,6 +24,7 @@ from persistcal.store.files import (
     names_in,
     read_text,
     sha256,
+    sibling,
     write_whole,
 )
 from persistcal.store.jobs import Job, paths
@@ -43,11 +43,20 @@ class Snapshot(NamedTuple):
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Finished parts of a job: those of an interrupted run, then of this one.
+    """Finished parts of a job, from an interrupted run and from this run.
 
-    `settings` are all that the result depends on beside the content of `inputs`, the digest
-    of the code included; work files of others are deleted unread.
+    Parameters
+    ----------
+    output : path
+        The job's first output; the work files are next to it.
+    inputs : iterable of paths
+        Files on which the result depends.
+    settings : mapping
+        All other values on which the result depends, including the digest of the code. Work
+        files of other inputs or settings are deleted.
 
+    Examples
+    --------
     >>> import tempfile
     >>> output = inside(tempfile.mkdtemp(), "squares.json")
     >>> with Progress(output, [], {"power": 2}) as progress:
@@ -58,9 +67,9 @@ class Progress(AbstractContextManager["Progress"]):
     def __init__(
         self, output: FilePath, inputs: Iterable[FilePath], settings: Mapping[str, Any]
     ) -> None:
-        self.folder = beside(output, f".{last_part(output)}.progress")
-        said = json.dumps(settings, sort_keys=True, default=str)
-        self._key = digest([said, *map(sha256, inputs)])
+        self.folder = sibling(output, f".{last_part(output)}.progress")
+        serialised = json.dumps(settings, sort_keys=True, default=str)
+        self._key = digest([serialised, *map(sha256, inputs)])
         self._saved_at = time.monotonic()
         self._finished: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
@@ -70,7 +79,7 @@ class Progress(AbstractContextManager["Progress"]):
             delete(self.folder)
             parts = []
         if exists(self.folder):
-            log.info("Going on with what an interrupted run left in %s", self.folder)
+            log.info("Continuing an interrupted run with its work files in %s", self.folder)
             for part in parts:
                 self._finished |= _read_part(self._path(part))
         self._n_parts = len(parts)
@@ -80,7 +89,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     @classmethod
     def of_job(cls, job: Job) -> AbstractContextManager["Progress | None"]:
-        """Return the progress of a job's first output; None of a job that writes nothing."""
+        """Return the progress of a job, or None if the job writes nothing."""
         if not job.outputs:
             return nullcontext()
         output, *_ = paths(next(iter(job.outputs.values())))
@@ -88,22 +97,23 @@ class Progress(AbstractContextManager["Progress"]):
         return cls(output, inputs, job.settings)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Remove the work files, or after an error save what is finished."""
+        """Remove the work files, or save the finished parts after an error."""
         if error is None:
-            with suppress(OSError):  # left over, they are deleted by the next run
+            with suppress(OSError):  # the next run deletes files that remain
                 delete(self.folder)
         else:
             self._save()
 
     @property
     def is_due(self) -> bool:
-        """Return whether the last save is long enough ago for another one."""
+        """Return whether it is time to save again."""
         return time.monotonic() - self._saved_at >= SAVE_EVERY_S
 
     def remember(self, name: str, number: int, compute: Callable[[], Any]) -> Any:  # noqa: ANN401
-        """Return part `number` of `name`: as an earlier run saved it, or from `compute`.
+        """Return part `number` of `name`, saved by an earlier run or computed now.
 
-        That returns JSON values, lists rather than tuples, so that both are the same.
+        `compute` must return JSON values, with lists instead of tuples, so that saved and
+        computed values are equal.
         """
         part = f"{name}/{number}"
         if part not in self._finished:
@@ -113,19 +123,19 @@ class Progress(AbstractContextManager["Progress"]):
         return self._finished[part]
 
     def write_snapshot(self, name: str, snapshot: Snapshot) -> None:
-        """Save the state of the computation `name` in place of a former one."""
+        """Save the state of the computation `name`; replace an earlier snapshot."""
         record = {"record": json.dumps(snapshot.record)}
         self._write(f"{name}.safetensors", seal(snapshot.tensors, record))
 
     def read_snapshot(self, name: str) -> Snapshot | None:
-        """Return the last saved state of the computation `name`, if there is one."""
+        """Return the last saved state of the computation `name`, or None."""
         path = self._path(f"{name}.safetensors")
         if not exists(path):
             return None
         try:
             return Snapshot(read_sealed(path), json.loads(read_metadata(path)["record"]))
         except (DamagedFileError, KeyError):
-            log.warning("%s is damaged; what it held is computed again.", path)
+            log.warning("%s is damaged; its parts are computed again.", path)
             return None
 
     def _save(self) -> None:
@@ -136,7 +146,7 @@ class Progress(AbstractContextManager["Progress"]):
             self._unsaved = {}
 
     def _write(self, name: str, content: bytes) -> None:
-        """Write a work file whole or not at all; the key is the first of them."""
+        """Write a work file, after the key if this is the first one."""
         key = self._path("key")
         if not exists(key):
             write_whole(key, self._key.encode())
@@ -149,12 +159,12 @@ def _sha256(finished: dict[str, Any]) -> str:
 
 
 def _read_part(path: str) -> dict[str, Any]:
-    """Return the finished parts in a work file; none of one that is damaged."""
+    """Return the finished parts in a work file; an empty dict if it is damaged."""
     try:
         content = json.loads(read_text(path))
         if content["sha256"] == _sha256(content["finished"]):
             return content["finished"]
     except (ValueError, KeyError, TypeError):
         pass
-    log.warning("%s is damaged; what it held is computed again.", path)
+    log.warning("%s is damaged; its parts are computed again.", path)
     return {}

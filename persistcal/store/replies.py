@@ -105,7 +105,7 @@ SPENDING = ("time", "model", "requests", "cost", "what")
 
 
 @contextmanager
-def alone(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
+def hold_lock(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
     """Hold the file `lock`: of all jobs, also on other machines, one at a time.
 
     The operating system frees it when its holder ends, however it ends.

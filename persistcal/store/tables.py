@@ -1,4 +1,4 @@
-"""Tables in files: one schema each, a digest, and CSV files for people."""
+"""Read, check and write tables: parquet files with a schema and a digest, and CSV files."""
 
 import io
 import json
@@ -39,33 +39,34 @@ TYPES = {
 
 ENDING = re.compile(r"(\.shard\d+of\d+)?\.parquet$")
 
-SEVERAL = "imported"  # names the file of several estimators
+SEVERAL = "imported"  # file name when a file contains several estimators
 
 
 class TableError(ValueError):
-    """A table does not have the shape that its rule promises."""
+    """A table does not have its schema, or its file is damaged."""
 
 
 class Table(NamedTuple):
     """Name, schema and key of an artifact."""
 
     name: str  # plural noun; also the artifact's folder below the results
-    rule: str  # that makes it; of several, the dataset's source decides which
-    schema: pa.Schema  # a field that is not nullable holds no missing values
-    key: tuple[str, ...]  # columns whose values identify a row
-    about: tuple[str, ...] = ()  # what each file says of all its rows, such as their model
-    place: tuple[str, ...] = ()  # what ends a file's path, if it is not `about`
+    rule: str  # the rule or rules that make it
+    schema: pa.Schema  # only nullable fields can have missing values
+    key: tuple[str, ...]  # columns that identify a row
+    file_columns: tuple[str, ...] = ()  # columns with one value per file, such as the model
+    place: tuple[str, ...] = ()  # columns that name a file's path, by default `file_columns`
 
     @classmethod
-    def of(
-        cls, name: str, rule: str, columns: str, *, about: str = "", place: str = ""
+    def parse(
+        cls, name: str, rule: str, columns: str, *, file_columns: str = "", place: str = ""
     ) -> "Table":
-        """Return a table whose columns are described in a text.
+        """Return a table from a text that describes its columns.
 
-        Each is a name, ``!`` for one of the key or ``?`` for one that may hold missing
-        values, and one of `TYPES` after a colon unless it is text.
+        A column is a name, then ``!`` if it belongs to the key or ``?`` if values can be
+        missing, then a colon and a name in `TYPES` unless it is text.
 
-        >>> table = Table.of("labels", "judge", "id! n!:int label share?:real", about="model")
+        >>> columns = "id! n!:int label share?:real"
+        >>> table = Table.parse("labels", "judge", columns, file_columns="model")
         >>> table.key, table.schema.types[1], table.schema.field("share").nullable
         (('id', 'n'), DataType(int64), True)
         """
@@ -75,45 +76,52 @@ class Table(NamedTuple):
             for column, mark, kind in described
         ]
         key = tuple(column for column, mark, _ in described if mark == "!")
-        return cls(
-            name, rule, pa.schema(fields), key, tuple(about.split()), tuple(place.split())
-        )
+        per_file, places = tuple(file_columns.split()), tuple(place.split())
+        return cls(name, rule, pa.schema(fields), key, per_file, places)
 
     def but(self, *names: str) -> list[str]:
-        """Return the names of all columns but these."""
+        """Return the names of all columns except `names`."""
         return [name for name in self.schema.names if name not in names]
 
-    def write(self, frame: pd.DataFrame, path: str, about: Mapping[str, Any]) -> None:
-        """Write `frame`, as CSV or parquet; columns that it lacks are taken from `about`.
+    def write(self, frame: pd.DataFrame, path: str, values: Mapping[str, Any]) -> None:
+        """Write `frame` as CSV or parquet; fill missing columns from `values`.
 
-        ``frame.attrs["sources"]`` holds the SHA-256 of a user's files that it is made from.
+        ``frame.attrs["sources"]`` contains the SHA-256 of each user's file behind the frame.
         """
-        columns, sources = [*self.about, *self.schema.names], frame.attrs.get("sources")
-        frame = frame.assign(**{n: about[n] for n in columns if n in about and n not in frame})
-        for name in self.about:
-            if name in frame.columns and (frame[name].astype(str) != str(about[name])).any():
+        columns, sources = [*self.file_columns, *self.schema.names], frame.attrs.get("sources")
+        missing = {n: values[n] for n in columns if n in values and n not in frame}
+        frame = frame.assign(**missing)
+        for name in self.file_columns:
+            if name in frame.columns and (frame[name].astype(str) != str(values[name])).any():
                 raise TableError(
-                    f"{path}: {self.rule} was to write rows of {name} {about[name]!r} and also "
+                    f"{path}: {self.rule} must write rows of {name} {values[name]!r} but also "
                     f"has some of {frame[name].astype(str).unique().tolist()}."
                 )
-        frame = frame.drop(columns=[n for n in self.about if n not in self.schema.names])
+        frame = frame.drop(columns=[n for n in self.file_columns if n not in self.schema.names])
         if str(path).endswith(".csv"):
             write_csv(frame, path, self)
         else:
-            write(frame, path, self, about=about, sources=sources)
+            write(frame, path, self, values=values, sources=sources)
 
 
-def check(frame: pd.DataFrame, table: Table, where: FilePath) -> pa.Table:
-    """Return `frame` as an arrow table of the shape of `table`, or refuse it as of `where`."""
+def check(frame: pd.DataFrame, table: Table, path: FilePath) -> pa.Table:
+    """Return `frame` as an arrow table with the schema of `table`.
 
-    def refuse(what: str) -> TableError:
-        return TableError(f"{where}: {what} (table '{table.name}', made by {table.rule}).")
+    Raises
+    ------
+    TableError
+        If a column is missing, unknown or of the wrong type, a required value is missing, or
+        a key occurs twice. The message begins with `path`.
+    """
+
+    def refuse(problem: str) -> TableError:
+        return TableError(f"{path}: {problem} (table '{table.name}', made by {table.rule}).")
 
     names = table.schema.names
     if missing := [name for name in names if name not in frame.columns]:
         raise refuse(f"column {missing[0]!r} is missing; it needs {', '.join(names)}")
     if unknown := [name for name in frame.columns if name not in names]:
-        raise refuse(f"unknown column {unknown[0]!r}; it may hold only {', '.join(names)}")
+        raise refuse(f"unknown column {unknown[0]!r}; it can have only {', '.join(names)}")
     for field in table.schema:
         if not field.nullable and frame[field.name].isna().any():
             empty = int(frame[field.name].isna().to_numpy().argmax())
@@ -128,12 +136,12 @@ def check(frame: pd.DataFrame, table: Table, where: FilePath) -> pa.Table:
 
 
 def empty(table: Table) -> pd.DataFrame:
-    """Return a `table` without rows."""
+    """Return a frame without rows that has the columns of `table`."""
     return table.schema.empty_table().to_pandas()
 
 
 def _column_parts(values: pa.Array) -> Iterator[Any]:
-    """Yield type, length, missing values and values of a column, as bytes."""
+    """Yield the type, length, missing values and values of a column, for a digest."""
     kind = "list" if pa.types.is_list(values.type) else values.type
     yield f"{kind} {len(values)}"
     yield values.is_null().cast(pa.uint8()).to_numpy(zero_copy_only=False).data
@@ -155,19 +163,19 @@ def _column_parts(values: pa.Array) -> Iterator[Any]:
 def _table_parts(table: pa.Table) -> Iterator[Any]:
     for name, column in zip(table.column_names, table.columns, strict=True):
         yield name
-        # One array of its own, whose buffers hold nothing but its values.
+        # One contiguous copy, so that the buffers contain only the column's values.
         yield from _column_parts(pa.concat_arrays([*column.chunks, pa.array([], column.type)]))
 
 
 def content_digest(table: pa.Table) -> str:
-    """Return a digest of names, types and values, however they lie in memory."""
+    """Return a digest of names, types and values, independent of their layout in memory."""
     return digest(_table_parts(table))
 
 
-def _seal(content: pa.Table, about: str) -> bytes:
-    """Return a digest of the rows and of what they are about."""
+def _seal(content: pa.Table, file_values: str) -> bytes:
+    """Return a digest of the rows and of the values that all rows share."""
     rows = content_digest(content)
-    return (digest([rows, about]) if about else rows).encode()
+    return (digest([rows, file_values]) if file_values else rows).encode()
 
 
 def write(
@@ -175,16 +183,29 @@ def write(
     path: FilePath,
     table: Table,
     *,
-    about: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
     sources: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `frame` to the parquet file `path`, with `table.about` of what it is `about`.
+    """Write `frame` to the parquet file `path`, with a digest of its content.
 
-    `sources` holds the SHA-256 of a user's own files that it is made from.
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows of `table`.
+    path : path
+        File to write.
+    table : Table
+        Schema to check.
+    values : mapping, optional
+        Contains a value for each of ``table.file_columns``.
+    sources : mapping, optional
+        SHA-256 of each user's file behind the rows, by file.
     """
     content = check(frame, table, path)
-    said = json.dumps({name: str(about[name]) for name in table.about}) if about else ""
-    marks = {b"sha256": _seal(content, said), b"about": said.encode()}
+    file_values = ""
+    if values:
+        file_values = json.dumps({name: str(values[name]) for name in table.file_columns})
+    marks = {b"sha256": _seal(content, file_values), b"about": file_values.encode()}
     if sources:
         marks[b"sources"] = json.dumps(dict(sources)).encode()
     with written_whole(path) as part:
@@ -193,91 +214,98 @@ def write(
 
 
 def read(path: FilePath, table: Table) -> pd.DataFrame:
-    """Read the parquet file `path` and check that it is a `table`, as it was written."""
+    """Return the rows of the parquet file `path`; raise TableError if it was changed."""
     return _read(path, table)[0]
 
 
-def read_about(
+def read_files(
     paths: FilePath | Sequence[FilePath], table: Table, *, placed: bool = False
 ) -> pd.DataFrame:
-    """Read files of a `table` one below the other, with columns that say what each is about.
+    """Read the files of a table into one frame that begins with the columns of each file.
 
-    With `placed`, a file is refused if its rows are not of the model, checkpoint, dataset, …
-    that its path names.
+    Parameters
+    ----------
+    paths : path or list of paths
+        Parquet or CSV files.
+    table : Table
+        Schema of all files.
+    placed : bool, default=False
+        Whether paths name the model, checkpoint, dataset, … of their rows. If so, a file with
+        other rows raises a TableError.
     """
     frames, several = [], [paths] if isinstance(paths, str | os.PathLike) else paths
     for path in several:
         if str(path).endswith(".csv"):
             frames.append(read_csv(path, table))
             continue
-        frame, about = _read(path, table)
-        if missing := [name for name in table.about if name not in about]:
+        frame, file_values = _read(path, table)
+        if missing := [name for name in table.file_columns if name not in file_values]:
             raise TableError(
-                f"{path}: the file does not say of which {missing[0]} it is, as an earlier "
-                f"version wrote it; delete it, so that {table.rule} makes it again."
+                f"{path}: the file does not name its {missing[0]}, because an earlier version "
+                f"wrote it; delete it, so that {table.rule} makes it again."
             )
         if frame.empty:
             log.warning("%s has no rows", path)
-        frame = frame.assign(**about)[[*about, *table.schema.names]]
+        frame = frame.assign(**file_values)[[*file_values, *table.schema.names]]
         if placed:
-            _check_place(frame, about, path, table)
+            _check_place(frame, file_values, path, table)
         frames.append(frame)
-    columns = [*table.about, *table.schema.names]
+    columns = [*table.file_columns, *table.schema.names]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
 def _check_place(
-    frame: pd.DataFrame, about: Mapping[str, str], path: FilePath, table: Table
+    frame: pd.DataFrame, file_values: Mapping[str, str], path: FilePath, table: Table
 ) -> None:
-    """Refuse a file whose rows are of something else than its path names."""
-    names = table.place or tuple(about)
+    """Raise a TableError if a file's rows contradict its path."""
+    names = table.place or tuple(file_values)
     parts = ENDING.sub("", str(path)).split("/")
     for name, named in zip(names[::-1], parts[::-1], strict=False):
-        found = {about[name]} if name in about else set(frame[name])
-        if named != SEVERAL and (other := found - {named}):
+        present = {file_values[name]} if name in file_values else set(frame[name])
+        if named != SEVERAL and (wrong := present - {named}):
             raise TableError(
-                f"{path}: it has {table.name} of {name} {min(other)!r}, not of {named!r}; "
+                f"{path}: it has {table.name} of {name} {min(wrong)!r}, not of {named!r}; "
                 f"delete it, so that {table.rule} makes it again."
             )
 
 
 def _read(path: FilePath, table: Table) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return the rows of a parquet file, and what they are about."""
+    """Return the rows of a parquet file, and the values that they share."""
     try:
         content = pq.read_table(path, page_checksum_verification=True)
         marks = content.schema.metadata or {}
-        said = marks.get(b"about", b"").decode()
+        file_values = marks.get(b"about", b"").decode()
         written = marks.get(b"sha256")
-        whole = written is not None and _seal(content, said) == written
+        whole = written is not None and _seal(content, file_values) == written
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TableError(f"{path}: not a readable parquet file ({error}).") from error
     if not whole:
-        what = "its content is not what was written" if written else "it has lost its digest"
+        problem = "its content does not match its digest" if written else "it has no digest"
         raise TableError(
-            f"{path}: the file is damaged or of another program, as {what}; delete it, so that "
-            f"{table.rule} makes it again."
+            f"{path}: the file is damaged or of another program: {problem}; delete it, so "
+            f"that {table.rule} makes it again."
         )
     frame = check(content.replace_schema_metadata(None).to_pandas(), table, path).to_pandas()
-    return frame, json.loads(said or "{}")
+    return frame, json.loads(file_values or "{}")
 
 
 def sources(path: FilePath) -> dict[str, str]:
-    """Return the SHA-256 of each user's file that the table at `path` was made from."""
+    """Return the SHA-256 of each user's file behind the table at `path`."""
     marks = pq.read_schema(path).metadata or {}
     return json.loads(marks.get(b"sources", b"{}"))
 
 
 def write_csv(frame: pd.DataFrame, path: FilePath, table: Table) -> None:
-    """Write `frame` to the CSV file `path`, whole or not at all; missing values are empty."""
+    """Write `frame` to the CSV file `path`; missing values are empty cells."""
     content = check(frame, table, path).to_pandas()
     whole = [f.name for f in table.schema if f.nullable and f.type == TYPES["int"]]
-    with written_whole(path) as part:  # which pandas makes fractions where one is missing
+    with written_whole(path) as part:  # pandas turns int columns with missing values into float
         content.astype(dict.fromkeys(whole, "Int64")).to_csv(part, index=False)
     keep_digest(path)
 
 
 def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
-    """Read the CSV file `path` and check that it is a `table`, as it was written."""
+    """Return the rows of the CSV file `path`; raise TableError if it was edited."""
     if is_edited(path):
         raise TableError(
             f"{path}: the file has changed since it was written; delete it, so that "
@@ -298,14 +326,14 @@ NAMES = [
 
 
 def read_cells(path: str) -> pd.DataFrame | None:
-    """Read a CSV file that people edit, all cells as text; None when there is no file."""
+    """Return a CSV file that people edit, with all cells as text; None if it is missing."""
     if not exists(path):
         return None
     return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
 
 
 class TableFiles(NamedTuple):
-    """A table as people read it: the name of its files, and their text (LaTeX or none)."""
+    """A table of results: its name, its CSV text and its LaTeX text, which can be empty."""
 
     name: str
     csv: str
@@ -313,15 +341,15 @@ class TableFiles(NamedTuple):
 
     @classmethod
     def read(cls, path: str) -> Self:
-        """Read the CSV at `path`, and the LaTeX beside it."""
+        """Read the CSV file at `path` and the LaTeX file of the same name."""
         stem = path.removesuffix(".csv")
         tex = read_text(f"{stem}.tex") if exists(f"{stem}.tex") else ""
         return cls(last_part(stem), read_text(path), tex)
 
     def rows(self, missing: Any = None) -> pd.DataFrame:  # noqa: ANN401
-        r"""Return the rows of the CSV, where `missing` texts (of pandas) are no value.
+        r"""Return the rows of the CSV; `missing` lists texts that pandas reads as NaN.
 
-        Names are text, also those that look like numbers.
+        Names stay text, even if they look like numbers.
 
         >>> print(TableFiles("sizes", "earlier,size\n0200,7", "").rows().to_string(index=False))
         earlier  size

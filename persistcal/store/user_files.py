@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def naming(*files: str) -> Iterator[None]:
+def name_files_in_errors(*files: str) -> Iterator[None]:
     """Begin the sentence of an error with the files that it is about."""
     try:
         yield
@@ -118,18 +118,17 @@ def _decode(content: bytes, *, whole: bool = True) -> str:
 
 
 def delimiter_of(text: str, known: Collection[str]) -> str:
-    r"""Return the delimiter that gives the heading of `text` most `known` names.
+    r"""Return the delimiter that parts the heading of `text` into `known` names, else a comma.
 
     >>> delimiter_of("question;answers\nWhy?;So, and so", {"question", "answers"})
     ';'
     """
     heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
-
-    def count(delimiter: str) -> int:
+    for delimiter in DELIMITERS:
         names = next(csv.reader([heading], delimiter=delimiter), [])
-        return len(set(names) & set(known)) if len(names) > 1 else 0
-
-    return max(DELIMITERS, key=count)
+        if len(names) > 1 and set(names) <= set(known):
+            return delimiter
+    return ","
 
 
 def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
@@ -145,43 +144,40 @@ def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
 
 
 def read_batches(
-    path: str, *, known: Collection[str], choose: Callable[[Sequence[str]], Mapping[str, str]]
+    path: str, *, known: Collection[str], check: Callable[[Sequence[str]], None]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a large file part by part, those of CSV and JSONL as text.
 
-    JSONL alone is read as a whole. `choose` refuses names of columns before a row is read, and
-    returns the columns to read: by their name in the file the name that they get.
+    JSONL alone is read as a whole; `check` refuses names of columns before a row is read.
     """
     kind = kind_of(path)
     if kind == ".parquet":
         with pq.ParquetFile(path) as file:
-            chosen = choose(file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=BATCH, columns=list(chosen)):
-                yield batch.rename_columns([chosen[name] for name in batch.schema.names])
+            check(file.schema_arrow.names)
+            yield from file.iter_batches(batch_size=BATCH)
         return
     if kind == ".jsonl":
         rows = read_file(path, known=known)
-        chosen = choose(list(rows.columns))
+        check(list(rows.columns))
         texts = [
-            pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in chosen
+            pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in rows
         ]
-        yield pa.RecordBatch.from_arrays(texts, names=list(chosen.values()))
+        yield pa.RecordBatch.from_arrays(texts, names=list(rows.columns))
         return
     if kind != ".csv":
         raise ValueError("is no .csv, .jsonl or .parquet file; save it as one")
     delimiter, columns = _heading(path, known)
-    chosen = choose(columns)
+    check(columns)
     with pyarrow.csv.open_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
         # As text, so that a wrong value is met with its row and not by the reader.
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()), include_columns=list(chosen)
+            column_types=dict.fromkeys(columns, pa.string())
         ),
     ) as reader:
-        for batch in reader:
-            yield batch.rename_columns([chosen[name] for name in batch.schema.names])
+        yield from reader
 
 
 def _as_text(value: object, name: object) -> str | None:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
-from persistcal.store.files import beside, folder_of
+from persistcal.store.files import folder_of, sibling
 from persistcal.store.jobs import Job, RuleJob, execute, log_to
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def run_on_ranks(
     execute_on_ranks(
         function,
         script,
-        Job.of(rule_job),
+        Job.from_snakemake(rule_job),
         n_ranks=min(n_ranks, most, n_gpus or n_ranks),
         n_nodes=n_nodes,
         timeout_min=asked.rank_timeout_min,
@@ -65,7 +65,7 @@ def execute_on_ranks(
     if n_ranks == 1:
         execute(function, job)
         return
-    program = beside(script, "run_rank.py")
+    program = sibling(script, "run_rank.py")
     encoded = json.dumps([dataclasses.asdict(job), timeout_min])
     launch([program, script, encoded], n_ranks=n_ranks, n_nodes=n_nodes)
 

@@ -435,7 +435,7 @@ def study(tmp_path, tokenizer):
         excluded=[False] * 6 + [True] + [False] * 2,
     )
     artifacts.write(
-        questions.iloc[::-1], tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT
+        questions.iloc[::-1], tmp_path / "questions.parquet", artifacts.QUESTIONS, values=ABOUT
     )
     return tmp_path, model
 

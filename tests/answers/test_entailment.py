@@ -134,7 +134,9 @@ def study(tmp_path, folder):
     """Questions, beams, and the record of the model."""
     asked = [f"Which country is Oslo {n} in?" for n in range(6)]
     questions = questions_table(0, 6).assign(question=asked)
-    artifacts.write(questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, about=ABOUT)
+    artifacts.write(
+        questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, values=ABOUT
+    )
     draw = np.random.default_rng(17)
     rows = [
         (f"q{n}", beam, f" {text} ", float(-beam - draw.random()), 2, None, None, None)
@@ -142,7 +144,7 @@ def study(tmp_path, folder):
         for beam, text in enumerate(draw.choice([*ANSWERS, ""], size=6))
     ]
     beams = pd.DataFrame(rows, columns=artifacts.BEAMS.schema.names)
-    artifacts.write(beams, tmp_path / "beams.parquet", artifacts.BEAMS, about=ABOUT)
+    artifacts.write(beams, tmp_path / "beams.parquet", artifacts.BEAMS, values=ABOUT)
     record = tmp_path / "entailment" / "model.json"
     record.parent.mkdir()
     fetch_entailment_model(repo=str(folder.parent), revision="v1").write(record)

@@ -110,7 +110,7 @@ def test_the_script_gives_a_beam_for_each_option_in_shards_and_merged(tmp_path):
     options = pd.Series([["Norway", "Sweden", "Peru"]] * 7)
     questions = questions.assign(options=options, gold=[0, 1, 2, 0, 1, 2, 0])
     path = tmp_path / "questions.parquet"
-    artifacts.write(questions, path, artifacts.QUESTIONS, about={"dataset": "atlas"})
+    artifacts.write(questions, path, artifacts.QUESTIONS, values={"dataset": "atlas"})
     whole, merged = tmp_path / "whole.parquet", tmp_path / "merged.parquet"
     beams_job(tmp_path, whole, splits=["train"], n_examples=0)
     shards = [tmp_path / f"shard{n}.parquet" for n in range(2)]

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pytest
 import typer
 
-from persistcal.api.command import app, main
+from persistcal.command.app import app, main
 
 ROOT = Path(__file__).parents[2]
 GUIDES = [

@@ -245,13 +245,13 @@ def test_a_script_reads_the_files_that_its_rule_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     inputs = {"questions": "questions.parquet"}
     place = {"model": "tiny", "dataset": "quiz"}
-    artifacts.write(QUESTIONS, inputs["questions"], artifacts.QUESTIONS, about=place)
+    artifacts.write(QUESTIONS, inputs["questions"], artifacts.QUESTIONS, values=place)
     kinds = artifacts.BEAMS, artifacts.CLUSTERS, artifacts.ANSWERS
     for kind, table in zip(kinds, TABLES[1:], strict=True):
         inputs[kind.name] = [f"{kind.name}/{name}.parquet" for name in "kmn"]
         for name, path in zip("kmn", inputs[kind.name], strict=True):
             rows = table[table["checkpoint"] == name].reindex(columns=kind.schema.names)
-            artifacts.write(rows, path, kind, about={**place, "checkpoint": name})
+            artifacts.write(rows, path, kind, values={**place, "checkpoint": name})
     estimation = {"estimator": "mine", "function": "self_consistency", "dataset": "quiz"}
     estimation |= {"read": list("kmn"), "earlier": ["k"], "evaluation": ["m", "n"]}
     settings = {**place, "estimation": {**estimation, "equivalence": {}}}

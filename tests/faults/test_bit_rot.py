@@ -82,10 +82,10 @@ def test_a_table_says_what_to_do_when_a_value_has_changed(tmp_path):
     other = pq.read_table(path)
     changed = other.set_column(2, "label", [["incorrect", "incorrect"]])
     pq.write_table(changed.cast(other.schema), path)
-    with pytest.raises(artifacts.TableError, match="not what was written; delete it, so that"):
+    with pytest.raises(artifacts.TableError, match="does not match its digest; delete it"):
         artifacts.read(path, artifacts.LABELS)
     pd.DataFrame(LABELS).to_parquet(path)  # as another program does
-    with pytest.raises(artifacts.TableError, match="has lost its digest; delete it, so that"):
+    with pytest.raises(artifacts.TableError, match="it has no digest; delete it, so that"):
         artifacts.read(path, artifacts.LABELS)
 
 
@@ -161,7 +161,9 @@ def test_sealed_files_are_the_same_each_time_and_those_of_others_are_read(tmp_pa
     path.write_bytes(content)
     assert torch.equal(load_file(path)["b"], tensors["b"])
     assert torch.equal(read_sealed(path, "beside")["b"], tensors["b"])
-    with pytest.raises(DamagedFileError, match=r"a\.safetensors is damaged, or what is besid"):
+    with pytest.raises(
+        DamagedFileError, match=r"a\.safetensors or the file next to it is damaged"
+    ):
         read_sealed(path, "other")
 
 
@@ -169,13 +171,13 @@ def test_what_is_known_of_a_file_is_of_one_version(tmp_path, monkeypatch):
     monkeypatch.setattr("persistcal.store.files.READ_EACH_TIME", 0)
     path, digests = tmp_path / "weights", Digests(tmp_path / "known")
     path.write_bytes(b"one")
-    one = digests.of(path)
+    one = digests.sha256(path)
     path.write_bytes(b"two")
-    assert digests.of(path) == sha256(path) != one
+    assert digests.sha256(path) == sha256(path) != one
     [entry] = (tmp_path / "known").iterdir()
     for content in ("", "{", "[1, 2]", json.dumps([["elsewhere"], one])):
         entry.write_text(content)
-        assert digests.of(path) == sha256(path)
+        assert digests.sha256(path) == sha256(path)
 
 
 def test_a_file_is_there_whole_or_as_before(tmp_path):

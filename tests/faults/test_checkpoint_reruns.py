@@ -120,7 +120,7 @@ def test_a_damaged_optimizer_is_not_gone_on_from(pretrained, monkeypatch):
     path.write_bytes(content)
     target = "out/checkpoints/atlas/p30.json"
     output = snakemake(pretrained, "-c1", target, configs=PRETRAINING, check=False)
-    assert "p20/optimizer.safetensors is damaged, or what is beside it" in output
+    assert "p20/optimizer.safetensors or the file next to it is damaged" in output
     path.unlink()  # as the sentence says
     snakemake(pretrained, "-c1", target, configs=PRETRAINING)
     assert Checkpoint.read(pretrained / target).files["tokenizer.json"]

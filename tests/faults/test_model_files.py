@@ -275,7 +275,7 @@ def test_any_bit_of_an_adapter_that_flips_is_noticed_or_means_nothing(adapter):
 def test_a_changed_adapter_config_is_noticed(adapter):
     load_adapter(tiny_model(), adapter)
     change_config(adapter, "adapter_config.json", lora_alpha=6)  # one bit of it
-    with pytest.raises(DamagedFileError, match=f"{WEIGHTS} is damaged, or what is beside it"):
+    with pytest.raises(DamagedFileError, match=f"{WEIGHTS} or the file next to it is damaged"):
         load_adapter(tiny_model(), adapter)
 
 

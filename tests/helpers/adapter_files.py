@@ -17,7 +17,7 @@ def write_checkpoints(folder, names, layers=2, **sizes):
     """Write `names`, whose answers are the same and whose labels differ, to `folder`."""
     questions = questions_table(**sizes)
     about = {"dataset": "atlas"}
-    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS, about=about)
+    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS, values=about)
     for seed, name in enumerate(names):
         tiny_model(seed=seed, layers=layers).save_pretrained(folder / name)
         tiny_tokenizer().save_pretrained(folder / name)

@@ -152,7 +152,7 @@ def study_tables(**made):
     nothing = {"checkpoints": [], "tables": []}
     for name, kind in get_type_hints(StudyTables, include_extras=True).items():
         for table in getattr(kind, "__metadata__", ()):
-            nothing[name] = artifacts.read_about([], table)
+            nothing[name] = artifacts.read_files([], table)
     return StudyTables(**(nothing | made))
 
 

@@ -114,11 +114,11 @@ def test_a_job_writes_a_table_for_each_model_and_answers_for_each_checkpoint(tmp
             threads=1,
         ),
     )
-    second = artifacts.read_about(tmp_path / "predictions1", artifacts.PREDICTIONS)
+    second = artifacts.read_files(tmp_path / "predictions1", artifacts.PREDICTIONS)
     assert set(second["model"]) == {"m2"} and len(second) == 4
     kept = artifacts.sources(tmp_path / "predictions1")
     assert kept == {str(tmp_path / "p.csv"): sha256(tmp_path / "p.csv")}
-    answers = artifacts.read_about(tmp_path / "answers3", artifacts.ANSWERS)
+    answers = artifacts.read_files(tmp_path / "answers3", artifacts.ANSWERS)
     rows = answers[["model", "checkpoint", "question_id", "split", "correct"]].values.tolist()
     assert rows == [["m2", "b", "001", "test", True], ["m2", "b", "002", "test", False]]
     assert answers["answer"].isna().all() and answers["probability"].isna().all()
@@ -370,7 +370,7 @@ def test_any_names_and_confidences_come_back(
     frame.assign(confidence=confidence).to_csv(  # zipped where the name says so
         tmp_path / name, index=False, sep=delimiter, encoding=encoding, quoting=quoting
     )
-    batches = read_batches(str(tmp_path / name), known=KNOWN, choose=check_columns)
+    batches = read_batches(str(tmp_path / name), known=KNOWN, check=check_columns)
     found = collect_rows(batches, checkpoints={"m1": ["a"]}, datasets=["quiz"])
     assert found["question_id"].tolist() == questions
     assert set(found["estimator"]) == {estimator}

@@ -163,12 +163,12 @@ def summarise(sheet):
 def test_from_files_to_agreement_and_never_over_a_filled_sheet(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     about = {"model": "m", "dataset": "d"}
-    artifacts.write(questions(), "questions", artifacts.QUESTIONS, about=about)
+    artifacts.write(questions(), "questions", artifacts.QUESTIONS, values=about)
     for path, frame in zip(ANSWERS, both(), strict=True):
         rows = frame.assign(split="test", probability=0.5)
         train = rows.head(1).assign(question_id="train", split="train")
         rows = pd.concat([rows, train])[artifacts.ANSWERS.schema.names]
-        artifacts.write(rows, path, artifacts.ANSWERS, about={**about, "checkpoint": path[8:]})
+        artifacts.write(rows, path, artifacts.ANSWERS, values={**about, "checkpoint": path[8:]})
     draw(17)
     drawn = (tmp_path / "sheet.csv").read_bytes()
     draw(17)  # nobody has written into it

@@ -101,9 +101,9 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
         about = {"model": "m", "checkpoint": checkpoint, "dataset": "d"}
         questions, clusters = tables_of(some)
         place = tmp_path / "results" / "clusters" / "m" / checkpoint / "d.parquet"
-        artifacts.write(clusters, place, artifacts.CLUSTERS, about=about)
+        artifacts.write(clusters, place, artifacts.CLUSTERS, values=about)
         path = tmp_path / "results" / "questions" / "d.parquet"
-        artifacts.write(questions, path, artifacts.QUESTIONS, about=about)
+        artifacts.write(questions, path, artifacts.QUESTIONS, values=about)
     fake.replies["fact 2"] = completion(f"{KEY}?")
     rest = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 

@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "base").mkdir()
     save_checkpoint(tiny_model(), tiny_tokenizer(), "base", dtype=None).write("base.json")
     artifacts.write(
-        pd.DataFrame(ROWS), "quiz.parquet", artifacts.QUESTIONS, about={"dataset": "quiz"}
+        pd.DataFrame(ROWS), "quiz.parquet", artifacts.QUESTIONS, values={"dataset": "quiz"}
     )
     return tmp_path
 
@@ -94,7 +94,7 @@ PRETRAINING = {
 
 def test_a_retraining_is_the_ordinary_one_but_for_what_it_leaves_out(folder):
     facts = make_facts().assign(category=["retain", "retain", "forget", "retain", "retain"])
-    artifacts.write(facts, "facts.parquet", artifacts.FACTS, about={"dataset": "atlas"})
+    artifacts.write(facts, "facts.parquet", artifacts.FACTS, values={"dataset": "atlas"})
 
     def made(function, name, inputs, **settings):
         outputs = {"weights": f"{name}/model.safetensors", "checkpoint": f"{name}.json"}

@@ -316,7 +316,7 @@ def test_muon_steps_as_far_as_adamw_in_size(tokenizer):
 def test_pretrain_checkpoint(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     about = {"dataset": "atlas"}
-    artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS, about=about)
+    artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS, values=about)
     drift = [{"until": 0.5, "rare": [2]}, {"until": 1.0, "weights": {"Europe": 0.1}}]
     own = {"fact_sets": {"n": 2, "rare_factor": 0.1}, "drift": drift, "optimizer": "muon"}
     own |= {"steps": 20, "confidence_share": 0.2}

@@ -25,7 +25,7 @@ TEXTS = [
 PROMPTS = TOKENIZER(TEXTS)["input_ids"]
 # what a GPU's allocator says, and what a library says that asked the driver itself
 MESSAGES = [None, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"]
-FULL = "The GPU's memory holds the model, but not what is computed beside it"
+FULL = "The GPU's memory holds the model, but not its computation"
 
 
 def decode(model):

@@ -31,7 +31,7 @@ def asked(folder, lines, prompt=PROMPT, splits=("train", "test")):
     outputs = {"contexts": str(folder / "c.parquet")}
     execute(read_context, Job(inputs, outputs, settings, threads=1))
     both = [str(folder / "q.parquet"), str(folder / "c.parquet")]
-    return artifacts.read_about(both, artifacts.QUESTIONS)
+    return artifacts.read_files(both, artifacts.QUESTIONS)
 
 
 ROWS = ["question_id,passage", "a,A {question}", "b,B", "c,C"]

@@ -22,7 +22,7 @@ LABELS = pd.DataFrame(
 
 
 def labels_at(path, **about):
-    artifacts.write(LABELS, path, artifacts.LABELS, about={"dataset": "quiz", **about})
+    artifacts.write(LABELS, path, artifacts.LABELS, values={"dataset": "quiz", **about})
     return str(path)
 
 
@@ -43,7 +43,7 @@ def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_
     inputs = {"labels": files, "notes": ["note.txt"], "unread": "x.parquet"}
     about = {"model": "m", "checkpoint": "b", "dataset": "quiz"}
     execute(collect, job(tmp_path, inputs, {"labels": "out.parquet"}, split="test", **about))
-    written = artifacts.read_about(tmp_path / "out.parquet", artifacts.LABELS)
+    written = artifacts.read_files(tmp_path / "out.parquet", artifacts.LABELS)
     pd.testing.assert_frame_equal(written, LABELS.assign(**about)[written.columns])
     assert list(written.columns) == [*artifacts.LABELS.about, *LABELS.columns]
 
@@ -68,7 +68,7 @@ def test_each_file_of_an_output_gets_its_own_rows(tmp_path, caplog):
     places = [{"model": "m", "checkpoint": c, "dataset": "quiz"} for c in "abc"]
     outputs = {"labels": paths, "note": str(tmp_path / "note.txt")}
     execute(split, Job({}, outputs, {"labels_of": places}, threads=1))
-    rows = [artifacts.read_about(path, artifacts.LABELS) for path in paths]
+    rows = [artifacts.read_files(path, artifacts.LABELS) for path in paths]
     assert [frame["cluster"].tolist() for frame in rows] == [[0], [1], []]
     assert caplog.messages == [f"{paths[2]} has no rows"]
     assert (tmp_path / "note.txt").read_text() == "two"
@@ -76,8 +76,10 @@ def test_each_file_of_an_output_gets_its_own_rows(tmp_path, caplog):
 
 def test_a_table_that_does_not_say_what_it_is_about_is_refused(tmp_path):
     artifacts.write(LABELS, tmp_path / "old.parquet", artifacts.LABELS)
-    with pytest.raises(TableError, match=r"old\.parquet: .*of which model.*judge_answers"):
-        artifacts.read_about(tmp_path / "old.parquet", artifacts.LABELS)
+    with pytest.raises(
+        TableError, match=r"old\.parquet: .*does not name its model.*judge_answers"
+    ):
+        artifacts.read_files(tmp_path / "old.parquet", artifacts.LABELS)
 
 
 def test_a_file_of_another_subject_than_its_path_names_is_refused(tmp_path):
@@ -117,7 +119,7 @@ def test_a_file_without_a_subject_is_known_by_its_rows(tmp_path, estimator, mess
     frame = pd.DataFrame([row | {"value": 0.5, "pairs": ""}])
     artifacts.write(frame, path, artifacts.METRICS)
     with pytest.raises(TableError, match=message) if message else nullcontext():
-        artifacts.read_about(path, artifacts.METRICS, placed=True)
+        artifacts.read_files(path, artifacts.METRICS, placed=True)
 
 
 def test_a_rule_that_lacks_what_its_function_needs_is_named(tmp_path):

@@ -42,7 +42,7 @@ def test_records_and_the_traceback_but_no_chatter_of_packages(tmp_path):
         assert "glyf" not in shown
     assert "CRITICAL The GPU's memory holds the model" in text
     assert "when calling x).\nTraceback" in text
-    assert "\nRuntimeError: The GPU's memory holds the model, but not what is computed" in said
+    assert "\nRuntimeError: The GPU's memory holds the model, but not its computation" in said
     assert said.endswith("ALLOC_FAILED when calling x). (traceback in folder/rule.log)\n")
     assert "Traceback" not in said
 

@@ -142,7 +142,7 @@ def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, m
         assert content(folder) == whole(study, kind)
         assert in_fork(lambda: job(study, tmp_path / "again" / name), log) == 0
         n_whole = (tmp_path / "calls").stat().st_size - n_killed
-    assert log.read_text().count("Going on with what an interrupted run left") == 2
+    assert log.read_text().count("Continuing an interrupted run") == 2
     # Only the batch, or step of two checkpoints, that was being saved is done again.
     assert n_killed - n_whole == 3 * (2 if kind == "adapters" else 1)
 

@@ -19,7 +19,7 @@ from persistcal.imports.answers import (
 )
 from persistcal.store.artifacts import BEAMS, Beams, GivenLabels, Questions
 from persistcal.store.jobs import log, run
-from persistcal.store.user_files import digests_of, naming
+from persistcal.store.user_files import digests_of, name_files_in_errors
 
 
 def import_answers(
@@ -38,13 +38,13 @@ def import_answers(
     files = [entry["file"] for entry in entries]
     sources = digests_of(*files)
     parts = [read_answers(entry, several=len(entries) > 1) for entry in entries]
-    with naming(*files):
+    with name_files_in_errors(*files):
         every = pd.concat(parts, ignore_index=True)
         rows = select_rows(every, known=known, wanted=wanted)
         check_weights(rows, strategy)
         check_stated(rows, computed, set(wanted.needs) - set(computed))
         beams = beam_table(rows)
-        for _, answers in beams.groupby(list(BEAMS.about), sort=False):
+        for _, answers in beams.groupby(list(BEAMS.file_columns), sort=False):
             wanted.check_needs(answers)
         check_answers(rows, known=known, needed=wanted.needed)
         questions, labels = question_table(rows), label_table(rows)

@@ -8,7 +8,7 @@ from persistcal.imports.answer_files import read_options
 from persistcal.imports.options import ScoredOptions
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS
 from persistcal.store.jobs import Outputs, log, run
-from persistcal.store.user_files import digests_of, naming
+from persistcal.store.user_files import digests_of, name_files_in_errors
 
 
 def import_options(
@@ -33,11 +33,11 @@ def import_options(
     scored, skipped = ScoredOptions(known, wanted), 0
     for entry in entries:
         rows = read_options(entry, normalisation, several=len(entries) > 1)
-        with naming(entry["file"]):
+        with name_files_in_errors(entry["file"]):
             skipped += scored.add(rows)
     if skipped:
         log.warning("Skipped %d rows, which the study does not read", skipped)
-    with naming(*files):
+    with name_files_in_errors(*files):
         scored.check(wanted.needed)
     questions = {}
     for about, table in scored.questions():
@@ -46,7 +46,7 @@ def import_options(
         questions[about["dataset"]] = table
         log.info("%s: %d questions", about["dataset"], len(table))
     for about, beams, scores in scored.scored():
-        with naming(*files):
+        with name_files_in_errors(*files):
             wanted.check_needs(beams)
         clusters = scored_clusters(beams, scores)
         labels, answers = option_answers(questions[about["dataset"]], clusters)

@@ -13,7 +13,7 @@ from persistcal.imports.predictions import (
 )
 from persistcal.store.artifacts import ANSWERS, PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
-from persistcal.store.user_files import digests_of, naming, read_batches
+from persistcal.store.user_files import digests_of, name_files_in_errors, read_batches
 
 
 def import_predictions(
@@ -24,15 +24,15 @@ def import_predictions(
     Of each checkpoint of a model, `checkpoints` says whether it may equal another one.
     """
     sources = digests_of(file)
-    with naming(file):
-        batches = read_batches(file, known=KNOWN, choose=check_columns)
+    with name_files_in_errors(file):
+        batches = read_batches(file, known=KNOWN, check=check_columns)
         rows = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
         check_spelling(rows)
         check_predictions(rows, datasets, checkpoints)
     log.info("%d predictions", len(rows))
-    predictions = rows[[*PREDICTIONS.about, *PREDICTIONS.schema.names]]
+    predictions = rows[[*PREDICTIONS.file_columns, *PREDICTIONS.schema.names]]
     answers = imported_answers(predictions)
-    for place, correct in answers.groupby(list(ANSWERS.about), observed=True)["correct"]:
+    for place, correct in answers.groupby(list(ANSWERS.file_columns), observed=True)["correct"]:
         warn_if_none_is_correct(correct, f"answers of {', '.join(map(str, place))}")
     predictions.attrs["sources"] = sources
     return predictions, answers

@@ -22,7 +22,7 @@ def resolve_checkpoint(
     `beside_weights` it may differ from another one of the same weights; of this an adapter,
     which is looked up too, and a quantization change its weights.
     """
-    digests, beside = Digests.beside(record), dict(beside_weights or {})
+    digests, beside = Digests.next_to(record), dict(beside_weights or {})
     found = resolve_revision(repo, revision, digests=digests)
     changes: dict[str, Any] = {}
     if adapter := beside.get("adapter"):

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from persistcal.questions.question_list import KNOWN, with_passages
 from persistcal.store.artifacts import Contexts, Questions
 from persistcal.store.jobs import run
-from persistcal.store.user_files import digests_of, naming, read_file
+from persistcal.store.user_files import digests_of, name_files_in_errors, read_file
 
 
 def read_context(
     questions: Questions, file: str, *, prompt: str, splits: Sequence[str]
 ) -> Contexts:
     """Return the questions as the state is asked them."""
-    with naming(file):
+    with name_files_in_errors(file):
         rows = read_file(file, known=KNOWN)
         asked = with_passages(questions, rows, prompt=prompt, splits=splits)
     asked.attrs["sources"] = digests_of(file)

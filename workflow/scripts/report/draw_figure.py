@@ -11,7 +11,7 @@ from persistcal.store.jobs import log, run
 
 def draw_figure(rows: list[str], *, figure: Mapping[str, Any]) -> Drawing:
     """Return what `figure` says: its `function` of its `artifact`, with its `settings`."""
-    frame = artifacts.read_about(rows, getattr(artifacts, figure["artifact"]), placed=True)
+    frame = artifacts.read_files(rows, getattr(artifacts, figure["artifact"]), placed=True)
     log.info("Drew %d rows", len(frame))
     return getattr(figures, figure["function"])(frame, **figure["settings"])
 
