@@ -62,8 +62,7 @@ if any(
 # Display names without those of estimators, which are passed only to rules that show them
 PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
-# What the default target shows, and what `all` shows: the prefix of files, the names of rules,
-# evaluations, datasets, tables and labels of each
+# Rules that collect results are made twice: for the default target, and for the target `all`
 SCOPES = [
     {
         "folder": RESULTS,
