@@ -72,12 +72,13 @@ def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str,
 
 
 def as_table(totals: dict[str, Total]) -> str:
-    """Return `total_costs` as a Markdown table with a last line for all rules."""
+    """Return the rules that have jobs as a Markdown table, with a last line for all of them."""
     lines = ["| rule | jobs | judge requests | disk (GB) |", "|---|--:|--:|--:|"]
     everything = Total(*map(sum, zip(*totals.values(), strict=True)))
     lines += [
         f"| {rule} | {row.jobs} | {row.requests:,.0f} | {row.gigabytes:,.1f} |"
         for rule, row in [*totals.items(), ("all", everything)]
+        if row.jobs or rule == "all"
     ]
     return "\n".join(lines)
 
