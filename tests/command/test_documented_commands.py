@@ -14,13 +14,8 @@ import typer
 from persistcal.command.app import app, main
 
 ROOT = Path(__file__).parents[2]
-GUIDES = [
-    f"docs/{name}.md"
-    for name in (
-        "api",
-        "your-data",
-    )
-]
+PAGES = "api judge module reproduce thresholds tutorial your-data your-estimator your-models"
+GUIDES = ["README.md", *(f"docs/{name}.md" for name in PAGES.split())]
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 BRACKETS = re.compile(r"\[[^]a-zA-Z]*\]")  # an interval, such as [.042, .343]
@@ -116,6 +111,9 @@ def test_python_of_the_guide_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: None)
     (tmp_path / "config").symlink_to(ROOT / "config")
+    for command, _ in (pair for code in blocks(page, "console") for pair in commands(code)):
+        if not command.startswith("persistcal"):  # it makes a file that the code reads
+            output_of(command)
     names = {}
     for code in blocks(page, "python"):
         if ">>> " not in code:

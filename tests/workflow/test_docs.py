@@ -16,7 +16,14 @@ import persistcal
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from study.config_files import over_defaults
 from study.schema import load_schema
-from tools import config_readme, docs_data, docs_numbers, docs_site, plain_english
+from tools import (
+    config_readme,
+    docs_data,
+    docs_numbers,
+    docs_site,
+    plain_english,
+    readme_picture,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +52,7 @@ def test_files_and_targets_that_the_documentation_names_are_there():
         if page.name != "CHANGELOG.md":  # it also names removed files and targets
             assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets, page
             named += re.findall(rf"`((?:{folders})/[\w./-]+)`", text)
-    assert len(named) > 100
+    assert len(named) > 60
     assert not [file for file in named if not (ROOT / file).exists()]
 
 
@@ -89,6 +96,20 @@ def test_results_are_copied_and_counted_by_name(tmp_path, monkeypatch):
     assert chosen.loc["a.x", ["value", "low"]].tolist() == [0.5, 0.25] and len(chosen) == 1
     counted = docs_data.choose({"file": "t.csv", "name": "rows.{who}"})["value"]
     assert counted.to_dict() == {"rows.a": 2, "rows.b": 1}
+
+
+def test_the_picture_of_the_readme_is_drawn_from_the_results(tmp_path):
+    file = tmp_path / "picture.png"
+    readme_picture.main(file)
+    assert file.stat().st_size > 10_000
+    aucs = readme_picture.estimators()
+    assert len(aucs) > 20 and aucs.loc["self_consistency", "contrast"] > 0.85
+    # A copied confidence does not change with the checkpoint.
+    assert (
+        aucs.loc["self_consistency_copy", "contrast"]
+        == 0.5
+        < aucs.loc["self_consistency_copy", "full"]
+    )
 
 
 def test_links_of_the_documentation_lead_somewhere():
