@@ -173,19 +173,19 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
     deviation to either side where a distance has several pairs. Pairs that are not kept are
     left out, and so are estimators that were trained on another dataset than the evaluated one.
     """
-    own = pairs[(pairs["train_dataset"] == pairs["dataset"]) & pairs["kept"]]
-    if own.empty:
+    in_domain = pairs[(pairs["train_dataset"] == pairs["dataset"]) & pairs["kept"]]
+    if in_domain.empty:
         return only_text(
             "No contrast set is kept of what was trained on the evaluated dataset."
         )
-    names = in_legend_order(set(own["estimator"]), estimators)
+    names = in_legend_order(set(in_domain["estimator"]), estimators)
     styles = looks(names)
-    rows = [model for model in models if model in set(own["model"])]
+    rows = [model for model in models if model in set(in_domain["model"])]
     titles = {"delta0_balanced": "Δ₀ᵇ", "change_auc": "Change AUC", "auc": "Contrast AUC"}
     figure, panels = grid(len(rows), len(titles), width=3.2, height=2.5, share_y=False)
     for line, model in zip(panels, rows, strict=True):
         for axes, (metric, title) in zip(line, titles.items(), strict=True):
-            chosen = own[(own["model"] == model) & (own["metric"] == metric)]
+            chosen = in_domain[(in_domain["model"] == model) & (in_domain["metric"] == metric)]
             draw_reference(axes, 0.0 if metric == "delta0_balanced" else _CHANCE)
             for name, style in styles.items():
                 of_name = chosen[chosen["estimator"] == name].groupby("distance")["value"]

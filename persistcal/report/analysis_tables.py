@@ -118,7 +118,7 @@ def agreement_table(
         lines = title(about, len(heads))
         for row in group.to_dict("records"):
             n = row["known"]
-            gone = [row[f"gone_{at}"] for at in ("first", "second", "both")]
+            gone = [row[f"gone_{side}"] for side in ("first", "second", "both")]
             shares = [number(count / n if n else float("nan")) for count in gone]
             cells = [escape(row["category"] or "All"), str(n), *shares]
             lines.append(line([*cells, number(row["kappa"])]))
@@ -185,10 +185,14 @@ def by_part(
     groups = by_place(table, cells, span=width, labels=labels) if len(table) else []
     scopes = [scope for scope, _ in columns]
     spans = [(scope.capitalize(), scopes.count(scope)) for scope in dict.fromkeys(scopes)]
-    heads = [*map(escape, by.values()), "Estimator", *(metric_head(m) for _, m in columns)]
+    heads = [
+        *map(escape, by.values()),
+        "Estimator",
+        *(metric_head(m) for _, m in columns),
+    ]
     body = tabular(
         "l" * (len(by) + 1) + "c" * len(shown),
-        [*spanning(spans, before=len(by) + 1), line(heads)],
+        [*spanning(spans, n_before=len(by) + 1), line(heads)],
         groups,
     )
     return Printed(floating(body, caption=caption, label=label, shrink=True), table)

@@ -52,13 +52,13 @@ def _shown(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
 
 def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
     """Return styles whose markers differ, for print: families may share one."""
-    found: dict[str, Look] = {}
+    looks: dict[str, Look] = {}
     for name, look in styles.items():
-        taken = {other.marker for other in found.values()}
+        taken = {used.marker for used in looks.values()}
         free = [m for m in MATPLOTLIB_MARKERS if m not in taken]
-        ours = look.marker if look.marker in free or not free else free[0]
-        found[name] = look._replace(marker=ours)
-    return found
+        marker = look.marker if look.marker in free or not free else free[0]
+        looks[name] = look._replace(marker=marker)
+    return looks
 
 
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
@@ -78,18 +78,18 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         lines = title(place_title(place, labels), len(heads))
         for change, of_change in of_place.groupby("change", sort=False):
             estimators = of_change.groupby(["train_dataset", "estimator"], sort=False)
-            for number_of, (_, both) in enumerate(estimators):
-                records = both.to_dict("records")
+            for number_of, (_, member_rows) in enumerate(estimators):
+                records = member_rows.to_dict("records")
                 by_metric = {row["metric"]: row for row in records}
                 counts = [str(records[0][name]) for name in ("improvement", "regression")]
-                about = ["", "", ""] if number_of else [escape(str(change)), *counts]
+                cells = ["", "", ""] if number_of else [escape(str(change)), *counts]
                 name = escape(trained_name(records[0], labels))
                 values = [
                     _cell(by_metric[metric], *column)
                     for metric in METRICS
                     for column in columns
                 ]
-                lines.append(line([*about, name, *values, _in_lost(records[0])]))
+                lines.append(line([*cells, name, *values, _in_lost(records[0])]))
         groups.append(lines)
     caption = (
         "Kinds of change, with the questions that the later checkpoints gained and lost, and "
@@ -143,14 +143,14 @@ def changes_figure(measured: pd.DataFrame, *, only: Sequence[str], **labels: Nam
     figure, panels = grid(len(places), len(columns), width=3.0, height=height, share_y="row")
     for panel, (place, group) in zip(panels, places, strict=True):
         changes = group.drop_duplicates("change").to_dict("records")
-        at = {row["change"]: number_of for number_of, row in enumerate(changes)}
+        positions = {row["change"]: number_of for number_of, row in enumerate(changes)}
         for axes, (metric, value, ends) in zip(panel, columns, strict=True):
             draw_reference(axes, METRICS[metric] if value == "value" else 0.0, upright=True)
             of_metric = group[group["metric"] == metric].dropna(subset=[value])
             for row in of_metric.to_dict("records"):
                 style = styles[row["estimator"]]
                 nth = drawn.index(row["estimator"]) - (len(drawn) - 1) / 2
-                y = at[row["change"]] + 0.8 * nth / max(1, len(drawn))
+                y = positions[row["change"]] + 0.8 * nth / max(1, len(drawn))
                 reach = [row[end] for end in ends]
                 axes.plot(reach, [y, y], color=style.light, linewidth=1.0, zorder=2)
                 draw_marker(axes, row[value], y, style, size=20)

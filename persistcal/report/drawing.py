@@ -39,10 +39,10 @@ class FigureFile(NamedTuple):
     def write(self, figure: Figure, path: str, about: Mapping[str, Any]) -> None:
         """Write `figure` to `path`; a figure does not show what it is `about`."""
         kind = path.rsplit(".", 1)[1]
-        how: dict[str, Any] = _PDF if kind == "pdf" else _PNG
+        options: dict[str, Any] = _PDF if kind == "pdf" else _PNG
         with mpl.rc_context(dict(self.style)), written_whole(path) as part:
             # A legend may be wider than the panels.
-            figure.savefig(part, format=kind, bbox_inches="tight", **how)
+            figure.savefig(part, format=kind, bbox_inches="tight", **options)
 
 
 _STYLE: dict[Any, Any] = {
@@ -169,8 +169,8 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
     """Return the look of each of a study's estimators; their order decides variants."""
     names = list(dict.fromkeys(estimators))
     families = {name: _family(name, names) for name in names}
-    others = [f for f in dict.fromkeys(families.values()) if f not in _KNOWN]
-    style = _KNOWN | {family: _style_of_another(i) for i, family in enumerate(others)}
+    unknown = [f for f in dict.fromkeys(families.values()) if f not in _KNOWN]
+    style = _KNOWN | {family: _style_of_another(i) for i, family in enumerate(unknown)}
     # The family's own name is its filled member wherever it stands.
     ordered = sorted(names, key=lambda name: name != families[name])
     place: dict[str, int] = {}
@@ -188,11 +188,11 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
 def _family(name: str, names: list[str]) -> str:
     """Return the known method, or else the shortest estimator, that `name` begins with."""
     methods = _RELATED | {family: family for family in _KNOWN}
-    known = [
+    family_names = [
         family for method, family in methods.items() if f"{name}_".startswith(f"{method}_")
     ]
-    own = [other for other in names if f"{name}_".startswith(f"{other}_")]
-    return min(known or own, key=len)
+    variants = [candidate for candidate in names if f"{name}_".startswith(f"{candidate}_")]
+    return min(family_names or variants, key=len)
 
 
 @contextmanager

@@ -198,12 +198,12 @@ def leaderboard_figure(
     A row per estimator of `only`, in order of Δ₀ᵇ; those without it come last, and those that
     were trained on another dataset than the evaluated one are left out. Colours are families.
     """
-    found = _by_place(intervals[intervals["estimator"].isin(only)])
-    places = [(m, d) for m in models for d in datasets if (m, d) in found]
+    bounds = _by_place(intervals[intervals["estimator"].isin(only)])
+    places = [(m, d) for m in models for d in datasets if (m, d) in bounds]
     if not places:
         raise ValueError("no estimator has a value on any of the study's datasets")
-    styles = looks(in_legend_order({e for place in places for e in found[place]}, estimators))
-    ranked = [_ranked(found[place], list(styles)) for place in places]
+    styles = looks(in_legend_order({e for place in places for e in bounds[place]}, estimators))
+    ranked = [_ranked(bounds[place], list(styles)) for place in places]
     heights = [0.19 * len(rows) + 0.5 for rows in ranked]
     figure = Figure(figsize=(8.4, sum(heights) + 0.5), layout="constrained")
     panels = figure.subplots(
@@ -213,8 +213,8 @@ def leaderboard_figure(
         for axes, (measure, title, reference) in zip(line, _PANELS, strict=True):
             draw_reference(axes, reference, upright=True)
             for height, name in enumerate(rows):
-                if measure in found[place][name]:
-                    value, *ends = found[place][name][measure]
+                if measure in bounds[place][name]:
+                    value, *ends = bounds[place][name][measure]
                     colour = styles[name].light
                     axes.plot(ends, [height, height], color=colour, linewidth=1.1, zorder=2)
                     draw_marker(axes, value, height, styles[name], size=20)
@@ -249,10 +249,10 @@ def _by_place(intervals: pd.DataFrame) -> dict[tuple[str, str], Bounds]:
     return found
 
 
-def _ranked(found: Bounds, names: list[str]) -> list[str]:
+def _ranked(bounds: Bounds, names: list[str]) -> list[str]:
     """Return the estimators that have a value, the highest Δ₀ᵇ first."""
     undefined = (-2.0, 0.0, 0.0)  # below any
     return sorted(
-        (name for name in names if name in found),
-        key=lambda name: -found[name].get(_FOLLOWS, undefined)[0],
+        (name for name in names if name in bounds),
+        key=lambda name: -bounds[name].get(_FOLLOWS, undefined)[0],
     )

@@ -1,4 +1,4 @@
-"""The cells of a table of results, and the grid in which they are laid out once for all."""
+"""The cells of a table of results, and their layout as a grid for LaTeX, CSV and HTML."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -20,8 +20,8 @@ from persistcal.report.layout import (
 )
 
 NAN = float("nan")
-TIE = 1e-5  # values as close as this are equal, as in the paper
-PAPER, BEST_SET = "paper", "best_set"  # how a table marks what is near the best
+TIE = 1e-5  # values that differ by less are equal, as in the paper
+PAPER, BEST_SET = "paper", "best_set"  # the test that underlines values near the best
 _COLUMN = ["conditioning", "scope", "metric"]
 _CELL = [*Section._fields, "estimator", *_COLUMN]
 
@@ -37,9 +37,9 @@ def fill_cells(
 ) -> pd.DataFrame:
     """Return a row per cell: its section, `block` (from 0), measure, value and marks.
 
-    `models` and `datasets` (each with those that its estimators are trained on, if not on
-    itself) are the study's, in order. Values are NaN where missing. Refused are a block that
-    was not tested and, unless `missing_ok`, a table without any value.
+    `models` and `datasets` are the study's, in order; `datasets` contains the other training
+    datasets of each dataset. Missing values are NaN. A block without tests is refused, and a
+    table without values unless `missing_ok`.
     """
     means = metrics[metrics["seed"] == "mean"]
     key = ["train_dataset", "estimator", *_COLUMN]
@@ -62,9 +62,9 @@ def fill_cells(
             _check_tested(tested, compared, name, section)
             shown = members(block, section) if "rows" in block else compared
             for column in columns(table):
-                of = {member: values.get((*member, *column), NAN) for member in shown}
+                by_member = {member: values.get((*member, *column), NAN) for member in shown}
                 near = _near_the_best(tested, column, table.get("marks", PAPER))
-                marks = _marks(of, column[2], near)
+                marks = _marks(by_member, column[2], near)
                 cells += [
                     {
                         **section._asdict(),
@@ -76,7 +76,7 @@ def fill_cells(
                         "underline": marks[member][1],
                         "pairs": partly.get((section.model, section.dataset, *column[1:]), ""),
                     }
-                    for member, value in of.items()
+                    for member, value in by_member.items()
                 ]
     frame = pd.DataFrame(cells)
     if frame.empty or (frame["value"].isna().all() and not missing_ok):
@@ -90,7 +90,7 @@ def fill_cells(
 def _check_tested(
     tests: pd.DataFrame | None, compared: Sequence[Member], name: str, section: Section
 ) -> None:
-    """Refuse a block whose test is missing, or is of other estimators."""
+    """Refuse a block if its test is missing or compares other estimators."""
     if tests is None and len(compared) > 1:
         raise ValueError(
             f"The significance table has no block {name!r} for model {section.model!r} and "
@@ -103,7 +103,7 @@ def _check_tested(
 
 def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
     """Return how many pairs define a metric where not all do, by model, dataset and metric."""
-    if "pairs" not in metrics:  # those that a paper prints
+    if "pairs" not in metrics:  # metrics that a paper prints
         return {}
     rows = metrics[["model", "dataset", "scope", "metric", "pairs"]].drop_duplicates()
     return {
@@ -114,15 +114,15 @@ def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
 
 
 def _near_the_best(
-    tests: pd.DataFrame | None, column: Sequence[str], by: str
+    tests: pd.DataFrame | None, column: Sequence[str], marks: str
 ) -> set[tuple[str, str]]:
     """Return the pairs (best, other) of a block that can be equal in `column`.
 
-    `by` is "paper", for the paper's one-sided test, or "best_set", for simultaneous intervals.
+    `marks` is "paper" for the paper's one-sided test or "best_set" for simultaneous intervals.
     """
     if tests is None:
         return set()
-    near = ~tests["significant"] if by == PAPER else tests["in_best_set"].ne(False)
+    near = ~tests["significant"] if marks == PAPER else tests["in_best_set"].ne(False)
     rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near]
     return set(zip(rows["best"], rows["other"], strict=True))
 
@@ -132,18 +132,18 @@ def _marks(
 ) -> dict[Member, tuple[bool, bool]]:
     """Return which values are bold, as the best, and underlined, as near the best.
 
-    The unrounded values decide; those within `TIE` of the best are all bold, and those
-    of them that the test did not take for the best may be underlined as well, as in the
-    paper. Where there is nothing to compare with, nothing is marked.
+    Unrounded values are compared. All values within `TIE` of the best are bold. If several
+    values tie for best, one of them is the reference of the test and the others can be
+    underlined, as in the paper. A single value is not marked.
     """
     sign = -1 if MEASURES[metric].lower_is_better else 1
-    there = {member: sign * value for member, value in values.items() if value == value}
-    if len(there) < 2:
+    defined = {member: sign * value for member, value in values.items() if value == value}
+    if len(defined) < 2:
         return dict.fromkeys(values, (False, False))
-    best = [member for member in there if there[member] >= max(there.values()) - TIE]
-    near = {other for first, other in close if first in {estimator for _, estimator in best}}
+    best = [member for member in defined if defined[member] >= max(defined.values()) - TIE]
+    near = {second for first, second in close if first in {estimator for _, estimator in best}}
     return {
-        member: (member in best, member in there and member[1] in near) for member in values
+        member: (member in best, member in defined and member[1] in near) for member in values
     }
 
 
@@ -156,10 +156,10 @@ def as_csv(cells: pd.DataFrame, name: str) -> str:
 
 
 class Cell(NamedTuple):
-    """One value with the ends of its 95 % interval; NaN where one is missing.
+    """One value with its 95 % interval; missing numbers are NaN.
 
-    It may be the best of its block, not shown to be worse (`underlined`), or both. `pairs`
-    says over how many pairs it is a mean, "1 of 3", where not all define it.
+    `bold` marks the best of its block and `underlined` a value not shown to be worse. `pairs`
+    counts the pairs in the mean, such as "1 of 3", if the metric is undefined on some pairs.
     """
 
     value: float
@@ -202,8 +202,8 @@ class Column(NamedTuple):
 class Grid(NamedTuple):
     """One section of a table, with display names.
 
-    `model` is empty where models stand side by side, and `trained_on` where estimators are
-    trained on the dataset itself.
+    `model` is empty if models are columns, and `trained_on` if estimators are trained on the
+    dataset itself.
     """
 
     model: str
@@ -219,9 +219,9 @@ class Grid(NamedTuple):
         return " · ".join(filter(None, [self.model, self.dataset + trained]))
 
     def spans(self, *names: str) -> list[tuple[tuple[str, ...], int]]:
-        """Return neighbouring columns that share some of their fields, and how many."""
+        """Return groups of neighbouring columns with equal values of some fields, and their sizes."""
         shared = [tuple(getattr(column, name) for name in names) for column in self.columns]
-        return [(key, len(list(some))) for key, some in groupby(shared)]
+        return [(key, len(list(members))) for key, members in groupby(shared)]
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of all blocks."""
@@ -238,8 +238,8 @@ def lay_out(
 ) -> list[Grid]:
     """Lay a table of results out as grids, one for each of its sections.
 
-    `cells` are as from `fill_cells`, or the table's CSV; a key without a display name among
-    `labels` is printed itself.
+    `cells` are from `fill_cells` or the table's CSV. A key without a display name in `labels`
+    is printed unchanged.
     """
     bounds = {} if intervals is None else _bounds(intervals)
     side_by_side = table["layout"] == "models_as_columns"
@@ -247,35 +247,35 @@ def lay_out(
     def label(kind: str, key: str) -> str:
         return labels.get(kind, {}).get(key, key)
 
-    def row(described: Mapping[str, Any], at: Mapping[Any, Cell], columns: Sequence) -> Row:
+    def row(described: Mapping[str, Any], cells: Mapping[Any, Cell], columns: Sequence) -> Row:
         name = described["estimator"]
-        shown = [at.get((name, *column), Cell(NAN)) for column in columns]
+        shown = [cells.get((name, *column), Cell(NAN)) for column in columns]
         text = described.get("label") or label("estimators", name)
         return Row(name, text, described.get("indent", False), shown)
 
     grids = []
     for _, section in cells.groupby(list(Section._fields)[side_by_side:], sort=False):
-        about = Section(*section[list(Section._fields)].iloc[0])
+        heading = Section(*section[list(Section._fields)].iloc[0])
         heads = section[["model", "scope", "metric"]].drop_duplicates()
         columns = list(heads.itertuples(index=False, name=None))
         blocks = []
         for number, block in section.groupby("block", sort=False):
             described = table["blocks"][int(str(number))]
-            every = [{"estimator": name} for name in block["estimator"].unique()]
+            all_rows = [{"estimator": name} for name in block["estimator"].unique()]
             at = {
                 (cell["estimator"], cell["model"], cell["scope"], cell["metric"]): _cell(
                     cell, bounds
                 )
                 for cell in block.to_dict("records")
             }
-            rows = [row(one, at, columns) for one in described.get("rows", every)]
+            rows = [row(entry, at, columns) for entry in described.get("rows", all_rows)]
             blocks.append(Block(described.get("title", ""), rows))
-        elsewhere = about.train_dataset != about.dataset
+        elsewhere = heading.train_dataset != heading.dataset
         grids.append(
             Grid(
-                "" if side_by_side else label("models", about.model),
-                label("datasets", about.dataset),
-                label("datasets", about.train_dataset) if elsewhere else "",
+                "" if side_by_side else label("models", heading.model),
+                label("datasets", heading.dataset),
+                label("datasets", heading.train_dataset) if elsewhere else "",
                 [
                     Column(label("models", model) if side_by_side else "", scope, metric)
                     for model, scope, metric in columns
@@ -293,8 +293,8 @@ def _bounds(intervals: pd.DataFrame) -> dict[tuple[Any, ...], tuple[float, float
 
 def _cell(row: Mapping[Any, Any], bounds: Mapping[tuple[Any, ...], Sequence[float]]) -> Cell:
     # A row that no training touches is stored under the dataset itself.
-    own = {**row, "train_dataset": row["dataset"]}
-    first, second = (tuple(place[name] for name in _CELL) for place in (row, own))
+    row_in_domain = {**row, "train_dataset": row["dataset"]}
+    first, second = (tuple(place[name] for name in _CELL) for place in (row, row_in_domain))
     # Empty in the CSV, and missing where a paper's cells are laid out
     pairs = row.get("pairs")
     ends = bounds.get(first, bounds.get(second, (NAN, NAN)))

@@ -60,21 +60,21 @@ _SUB_ROW = r"\,\raisebox{0.5ex}{\(\llcorner\)} "
 
 
 class Printed(NamedTuple):
-    """A table as LaTeX, and the rows of its CSV."""
+    """A table as LaTeX and as rows for CSV."""
 
     tex: str
     rows: pd.DataFrame
 
 
 def escape(text: str) -> str:
-    """Return `text` as LaTeX prints it, in one line; "?" is what cannot be printed."""
+    """Return `text` escaped for LaTeX, in one line; "?" replaces unprintable characters."""
     printable = _UNPRINTABLE.sub("?", _SPACE.sub(" ", text))
     escaped = "".join(_SPECIAL.get(character, character) for character in printable)
     return _LIGATURE.sub(r"\g<0>{}", escaped)
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return the printed form of `value`, or a dash if there is none."""
+    """Return the printed form of `value`, or a dash for NaN."""
     if value != value:
         return MISSING
     text = f"{value:.{digits}f}"
@@ -152,7 +152,7 @@ def metric_head(metric: str) -> str:
 
 
 def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:
-    """Return the LaTeX of a table of results, whose sections have the same columns."""
+    """Return the LaTeX of a table of results; all sections have the same columns."""
     first = grids[0]
     width = len(first.columns)
     heads = [line(["Method", *(metric_head(column.metric) for column in first.columns)])]
@@ -191,17 +191,17 @@ def _text(cell: Cell) -> str:
 
 
 def _heading(grid: Grid, grids: Sequence[Grid]) -> str:
-    """Return the parts of a section's title that tell it from the others."""
-    parts = [grid.model] if len({other.model for other in grids}) > 1 else []
+    """Return the parts of a section's title that differ between sections."""
+    parts = [grid.model] if len({each_grid.model for each_grid in grids}) > 1 else []
     if grid.trained_on:
         parts.append(f"{grid.trained_on} → {grid.dataset}")
-    elif len({other.dataset for other in grids}) > 1:
+    elif len({each_grid.dataset for each_grid in grids}) > 1:
         parts.append(grid.dataset)
     return ", ".join(parts)
 
 
 def _headline(block: str, section: str, span: int) -> list[str]:
-    """Return the line above a block: its title on the left, and the section's heading."""
+    """Return the line above a block: the block's title on the left, and the section's heading."""
     if not block and not section:
         return []
     left = rf"\multicolumn{{1}}{{l}}{{\:\textit{{{escape(block)}}}}}" if block else ""
@@ -211,9 +211,9 @@ def _headline(block: str, section: str, span: int) -> list[str]:
     return [line([left, rf"\multicolumn{{{span}}}{{c}}{{{escape(section)}}}"]), rules]
 
 
-def spanning(groups: Sequence[tuple[str, int]], *, before: int = 1) -> list[str]:
-    """Return headings over several columns each, after `before` columns without, and rules."""
-    heads, rules, start = [""] * before, [], before + 1
+def spanning(groups: Sequence[tuple[str, int]], *, n_before: int = 1) -> list[str]:
+    """Return headings that span columns, after `n_before` columns without one, and their rules."""
+    heads, rules, start = [""] * n_before, [], n_before + 1
     for name, width in groups:
         heads.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(name)}}}")
         rules.append(rf"\cmidrule(lr){{{start}-{start + width - 1}}}")

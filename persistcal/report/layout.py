@@ -5,23 +5,22 @@ A table is described by a plain mapping (`tables:` in the config):
 columns
     Metrics by scope, in order: ``{contrast: [delta0_balanced, auc], full: [auc]}``.
 blocks
-    Groups of rows that are compared with each other. A block has an optional
+    Groups of rows that are compared with each other. A block can have a
     ``title`` and ``rows``; a row has an ``estimator`` and may have a ``label``, an
     ``indent`` and ``trained: false`` (the same estimator whatever a transfer table
-    was trained on). A block without rows holds every estimator there is.
+    was trained on). A block without rows contains all estimators.
 layout
     ``models_as_blocks`` (one section per model and dataset) or
     ``models_as_columns`` (one section per dataset, models side by side).
 conditioning
-    ``odds`` or ``fitted``: of the contrast metrics.
+    ``odds`` or ``fitted``, for the contrast metrics.
 marks
-    What is underlined: ``paper``, values not significantly worse than the best by the paper's
-    one-sided test, or ``best_set``, values that simultaneous intervals of all pairs of the
-    block cannot distinguish from the best.
+    The underlined values: ``paper``, values not significantly worse than the best by the
+    paper's one-sided test, or ``best_set``, values that simultaneous intervals of all pairs of
+    the block cannot distinguish from the best.
 models, datasets, transfer, per_dataset
-    Restrictions to some of the study's models and datasets; whether the table is
-    about datasets whose estimators are trained elsewhere; whether there is one such
-    table for each dataset.
+    Some of the study's models and datasets; whether the table shows estimators that were
+    trained on other datasets; whether each dataset has a separate table.
 caption
     Plain text.
 """
@@ -29,7 +28,7 @@ caption
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-EVERY = "*"  # stands for all estimators in a block without rows
+EVERY = "*"  # all estimators, for a block without rows
 
 Description = Mapping[str, Any]
 Names = Mapping[str, str]  # display names by key, in order
@@ -48,9 +47,9 @@ class Section(NamedTuple):
 def expand_tables(
     tables: Mapping[str, Description], datasets: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Any]]:
-    """Return the tables of a study by name, a `per_dataset` one once for each dataset.
+    """Return the tables of a study by name, with a `per_dataset` table for each dataset.
 
-    `datasets` has for each dataset those that its estimators are trained on if not on itself.
+    `datasets` maps each dataset to the other datasets on which its estimators are trained.
     """
     expanded = {}
     for name, table in tables.items():
@@ -67,21 +66,21 @@ def sections(
     table: Description, models: Sequence[str], datasets: Mapping[str, Sequence[str]]
 ) -> list[Section]:
     """Return the sections of `table` in a study of `models` and `datasets`."""
-    every = []
+    sections = []
     for model in models:
         for dataset, trained_on in datasets.items():
             if dataset not in table.get("datasets", datasets):
                 continue
             if table.get("transfer", False):
-                every += [Section(model, dataset, train) for train in trained_on]
+                sections += [Section(model, dataset, train) for train in trained_on]
             elif not trained_on:
-                every.append(Section(model, dataset, dataset))
+                sections.append(Section(model, dataset, dataset))
     chosen = table.get("models", models)
-    return [section for section in every if section.model in chosen]
+    return [section for section in sections if section.model in chosen]
 
 
 def members(block: Mapping[str, Any], section: Section) -> list[Member]:
-    """Return the estimators that a block compares, each with what it was trained on."""
+    """Return the estimators that a block compares, with their training datasets."""
     rows = block.get("rows", [{"estimator": EVERY}])
     return [
         (
@@ -125,7 +124,7 @@ def present(block: Sequence[Member], available: Collection[Member]) -> list[Memb
 def named_blocks(
     blocks: Sequence[Sequence[Member]], available: Collection[Member], dataset: str
 ) -> dict[str, list[Member]]:
-    """Return by name what is left of `blocks`, without those of fewer than two members."""
+    """Return the blocks with at least two members, by name."""
     left = [present(block, available) for block in blocks]
     return {block_name(block, dataset): block for block in left if len(block) > 1}
 
@@ -141,7 +140,7 @@ def columns(table: Description) -> Iterator[tuple[str, str, str]]:
     """Yield (conditioning, scope, metric) of each column of `table`."""
     for scope, metrics in table["columns"].items():
         for metric in metrics:
-            # Nothing is conditioned on the full set, and it is stored once.
+            # Metrics on the full set do not depend on conditioning and are stored once.
             of_contrast = table.get("conditioning", "odds")
             yield of_contrast if scope == "contrast" else "odds", scope, metric
 

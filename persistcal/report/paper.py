@@ -1,4 +1,4 @@
-"""The paper's printed numbers under this project's names, and a study beside them.
+"""The paper's printed numbers under this project's names, compared with a study.
 
 The paper is Wang, Hofweber, Bansal & Stengel-Eskin, *Evaluating Persistent
 Calibration under Evolving Model Knowledge*; its numbers are in `resources/paper`.
@@ -66,8 +66,8 @@ CELL = ["table", "model", "dataset", "train_dataset", *_MEASURE]
 def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
     """Return the cells of `resources/paper/results.csv` under this project's names.
 
-    Models and datasets keep the paper's. `train_dataset` is that of the section in which a
-    cell is printed, and `trained_on` the evaluated dataset where nothing is trained.
+    Models and datasets keep the paper's names. `train_dataset` belongs to the section in which
+    a cell is printed. `trained_on` is the evaluated dataset for untrained estimators.
     """
     methods = pd.MultiIndex.from_frame(printed[["regime", "method"]])
     names = pd.Series([ESTIMATORS.get(method, "") for method in methods], index=printed.index)
@@ -105,43 +105,47 @@ def compare(
     datasets: Mapping[str, str],
     settings: str,
 ) -> pd.DataFrame:
-    """Put a study's numbers, and marks as `shown`, beside the paper's where both have a cell.
+    """Join a study's numbers and marks with the paper's, for cells that both have.
 
-    A cell is `inside` when the printed number, give or take its rounding, lies in our
-    interval; without an interval it is neither inside nor outside. Marks are empty where the
-    study's table of the same name lacks estimators of the paper's, or has others.
+    A cell is `inside` if the printed number, allowing for its rounding, is in our interval;
+    without an interval it is missing. Marks are empty if the study's table of the same name has
+    other estimators than the paper's.
     """
     keys = {label: key for key, label in datasets.items()}
-    theirs = cells.assign(
+    printed_cells = cells.assign(
         model=cells["model"].map({label: key for key, label in models.items()}),
         **{name: cells[name].map(keys) for name in ("dataset", "train_dataset", "trained_on")},
     )
     renamed = {"train_dataset": "trained_on", "value": "ours"}
     renamed |= {"lower_2_5pct": "lower", "upper_97_5pct": "upper"}
-    ours = intervals.rename(columns=renamed)
+    computed = intervals.rename(columns=renamed)
     stored = [name if name != "train_dataset" else "trained_on" for name in CELL[1:]]
-    both = theirs.merge(ours, on=stored, how="inner", validate="many_to_one")
-    both = both.merge(_marks(shown, theirs), on=CELL, how="left", validate="one_to_one")
+    compared = printed_cells.merge(computed, on=stored, how="inner", validate="many_to_one")
+    compared = compared.merge(
+        _marks(shown, printed_cells), on=CELL, how="left", validate="one_to_one"
+    )
     half = 0.0005  # the paper prints three decimals
-    inside = (both["lower"] - half <= both["paper"]) & (both["paper"] <= both["upper"] + half)
-    known = both["lower"].notna() & both["upper"].notna()
-    return both.assign(
-        difference=both["ours"] - both["paper"],
-        inside=inside.astype("boolean").where(known),
+    inside = (compared["lower"] - half <= compared["paper"]) & (
+        compared["paper"] <= compared["upper"] + half
+    )
+    has_interval = compared["lower"].notna() & compared["upper"].notna()
+    return compared.assign(
+        difference=compared["ours"] - compared["paper"],
+        inside=inside.astype("boolean").where(has_interval),
         settings=settings,
     )[list(artifacts.PAPER_COMPARISON.schema.names)]
 
 
-def _marks(shown: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
-    """Return the marks of those columns of tables that hold the paper's estimators."""
+def _marks(shown: pd.DataFrame, printed_cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the marks of the columns that contain the paper's estimators."""
     column = [name for name in CELL if name != "estimator"]
-    ours, printed = (
+    computed, printed = (
         cells.groupby(column)["estimator"].agg(_in_order).rename(name).reset_index()
-        for name, cells in (("ours", shown.dropna(subset="value")), ("printed", theirs))
+        for name, cells in (("ours", shown.dropna(subset="value")), ("printed", printed_cells))
     )
-    both = ours.merge(printed, on=column)
-    alike = both.loc[both["ours"] == both["printed"], column]
-    marks = shown[[*CELL, "bold", "underline"]].merge(alike, on=column)
+    both = computed.merge(printed, on=column)
+    equal = both.loc[both["ours"] == both["printed"], column]
+    marks = shown[[*CELL, "bold", "underline"]].merge(equal, on=column)
     return marks.astype({"bold": "boolean", "underline": "boolean"})
 
 

@@ -58,7 +58,7 @@ def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
     """Return what is printed for the two checkpoints of a row."""
     models = row["model"], row.get("other_model") or row["model"]
     names_of = (checkpoints.get(model, {}) for model in models)
-    ends = (of.get(row[end], row[end]) for of, end in zip(names_of, PAIR, strict=True))
+    ends = (labels.get(row[end], row[end]) for labels, end in zip(names_of, PAIR, strict=True))
     return " → ".join(ends)
 
 
@@ -114,8 +114,8 @@ def states_figure(
     rows = mean_rows(compared)
     if rows.empty:
         return only_text("No two checkpoints answered a question in common.")
-    there = [name for name in rows["estimator"].unique() if name]
-    chosen = [name for name in only if name in there] or there
+    estimators = [name for name in rows["estimator"].unique() if name]
+    chosen = [name for name in only if name in estimators] or estimators
     drawn = in_legend_order(set(chosen), labels["estimators"])[:MOST]
     styles = looks(drawn)
     places = list(rows.groupby(PLACE, sort=False))
@@ -129,10 +129,10 @@ def states_figure(
         for axes, metric in zip(panel, METRICS, strict=True):
             draw_reference(axes, 0, upright=True)
             for name in [""] if metric == "accuracy" else drawn:
-                found = group[(group["metric"] == metric) & (group["estimator"] == name)]
+                matching = group[(group["metric"] == metric) & (group["estimator"] == name)]
                 offset = (drawn.index(name) - (len(drawn) - 1) / 2) / 9 if name else 0.0
                 look = line_look(styles[name]) if name else {"color": GRAY, "marker": "o"}
-                for row in found.dropna(subset=["difference"]).to_dict("records"):
+                for row in matching.dropna(subset=["difference"]).to_dict("records"):
                     y = pairs.index((row["earlier"], row["later"])) + offset
                     ends = [row[end] for end in ENDS]
                     axes.plot(ends, [y, y], color=look["color"], linewidth=0.9, alpha=0.7)
@@ -156,18 +156,18 @@ def corrections(
     def cells(row: Mapping[Hashable, Any]) -> list[str]:
         names_of = checkpoints.get(row["model"], {})
         if row["estimator"]:
-            what = MEASURES[row["metric"]].latex
+            label = MEASURES[row["metric"]].latex
         else:
             ends = {end: names_of.get(row[end], row[end]) for end in PAIR}
-            what = escape(COUNTS[row["metric"]].format(**ends))
+            label = escape(COUNTS[row["metric"]].format(**ends))
         digits = 0 if row["corrected"] > 1 else 3
         low, high = (row[end] for end in ENDS)
-        known = MISSING if low != low or high != high else interval(low, high, digits)
+        bounds = MISSING if low != low or high != high else interval(low, high, digits)
         return [
             escape(labels["estimators"].get(row["estimator"], row["estimator"])),
-            what,
+            label,
             number(row["judged"], digits),
-            f"{number(row['corrected'], digits)} {known}",
+            f"{number(row['corrected'], digits)} {bounds}",
         ]
 
     groups = by_place(corrected, cells, span=4, labels=labels)

@@ -90,9 +90,9 @@ def contrast_set_sizes(
     forth = {"earlier": "row", "later": "column", "improvement": right}
     back = {"later": "row", "earlier": "column", "regression": right}
     here = sets[sets["dataset"] == dataset]
-    both = [here.rename(columns=forth), here.rename(columns=back)]
+    directions = [here.rename(columns=forth), here.rename(columns=back)]
     shown = ["model", "dataset", "row", "column", "size", right, "kept", "same_answers"]
-    rows = pd.concat(both, ignore_index=True)[shown]
+    rows = pd.concat(directions, ignore_index=True)[shown]
     if rows.empty:
         raise ValueError(f"no contrast set of dataset {dataset!r}")
     cells = {
@@ -177,7 +177,7 @@ def weight_similarity(
 
 def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.DataFrame:
     """Return accuracies in the study's order, with their intervals and what is known."""
-    known = [
+    records = [
         {
             "model": model,
             "checkpoint": name,
@@ -188,7 +188,7 @@ def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.Data
         for model, entries in checkpoints.items()
         for name, entry in entries.items()
     ]
-    rows = pd.DataFrame(known).merge(accuracies, on=["model", "checkpoint"], how="inner")
+    rows = pd.DataFrame(records).merge(accuracies, on=["model", "checkpoint"], how="inner")
     if rows.empty:
         raise ValueError("no accuracy of a checkpoint of this study")
     low, high = wilson(rows["accuracy"], rows["n"])
@@ -205,7 +205,7 @@ def checkpoints(
     if unit:
         seen = rf"\shortstack{{{seen}\\({_UNITS[unit]} of tokens)}}"
     datasets = labels["datasets"]
-    heads = spanning([("Accuracy (%)", len(datasets))], before=3)
+    heads = spanning([("Accuracy (%)", len(datasets))], n_before=3)
     heads.append(line(["Short name", "Checkpoint", seen, *map(escape, datasets.values())]))
     groups = []
     for model, of_model in rows.groupby(rows["model"].astype(str), sort=False):

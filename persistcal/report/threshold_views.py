@@ -36,9 +36,10 @@ def threshold_sentences(thresholds: pd.DataFrame, labels: Names) -> list[str]:
     key = ["earlier", "later", "train_dataset", "estimator"]
     # A missing threshold has no verdict, which is NaN in rows read from a printed table.
     verdicts = thresholds["verdict"].astype(object)
-    known = thresholds.assign(verdict=verdicts.where(verdicts.notna(), ""))
+    labelled = thresholds.assign(verdict=verdicts.where(verdicts.notna(), ""))
     return [
-        _sentence(rows.to_dict("records"), labels) for _, rows in known.groupby(key, sort=False)
+        _sentence(rows.to_dict("records"), labels)
+        for _, rows in labelled.groupby(key, sort=False)
     ]
 
 
