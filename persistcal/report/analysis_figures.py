@@ -46,10 +46,10 @@ def transfer_figure(
 ) -> Figure:
     """Draw the AUC of every adapter at every checkpoint: a panel per model and recipe.
 
-    `rows` are of one dataset, and `sets` by model and recipe; recipes of `random_later`
-    trained with random labels on the last checkpoint of a set. Adapters are the rows of a
-    panel, in order of training, and checkpoints the columns; so transfer to later checkpoints
-    is above the line. Framed are the checkpoints that an adapter was trained on.
+    `rows` belong to one dataset. `sets` contains training checkpoints by model and recipe; the
+    recipes in `random_later` used random labels on the last checkpoint of a set. In a panel
+    adapters are rows, in order of training, and checkpoints are columns, so transfer to later
+    checkpoints is above the line. An adapter's training checkpoints have a frame.
     """
     names = [model for model in models if model in set(rows["model"])]
     shown = [_CHANCE, *rows["auc"].dropna()]
@@ -130,7 +130,7 @@ def headroom_figure(
 ) -> Figure:
     """Draw a verifier's headroom against the error rate of its backbone.
 
-    A colour per model, a marker per dataset; bars are 95 % bootstrap intervals. `verifier`
+    Colours are models, markers are datasets, and bars are 95 % bootstrap intervals. `verifier`
     and `oracle` are display names.
     """
     points = rows.dropna(subset=["headroom", "error_rate"])

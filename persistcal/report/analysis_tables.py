@@ -74,7 +74,7 @@ def confounds_table(
     datasets: Names,
     label: str,
 ) -> str:
-    """Return the scores of baselines that know group accuracies only."""
+    """Return the scores of baselines that use group accuracies only."""
     heads = ["Known", "Groups", metric_head("delta0_balanced")]
     heads += [escape("95 % interval")]
     heads += [f"{scope} {metric_head('auc')}" for scope in ("Contrast", "Full")]
@@ -108,7 +108,7 @@ def agreement_table(
     checkpoints: DisplayNames,
     label: str,
 ) -> str:
-    """Return how far states agree in which answers are gone."""
+    """Return how many lost answers two states have in common."""
     heads = ["Category", "Known", "Gone at first", "At second", "At both", "κ"]
     groups = []
     for place, group in rows.groupby(["model", "dataset", "first", "second"], sort=False):
@@ -133,7 +133,7 @@ def agreement_table(
 
 
 def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of the estimators `only`, all where there is none of them."""
+    """Return the rows of the estimators `only`, or all rows if none of them occurs."""
     chosen = measured["estimator"].isin(only)
     return measured[chosen] if chosen.any() else measured
 
@@ -157,10 +157,11 @@ def by_part(
     caption: str,
     label: str,
 ) -> Printed:
-    """Metrics of each estimator on each part; those without a `scope` are of contrast sets.
+    """Return metrics of each estimator per group; rows without `scope` are of contrast sets.
 
-    `by` holds the columns that tell the parts, with their headings. Shown are the estimators
-    `only`, all where there is none of them, and rows whose column `by` is one of `parts`.
+    `by` maps the columns that identify a group to their headings. The table shows the
+    estimators `only`, or all if none of them occurs, and rows with one of `parts` in the column
+    `by`.
     """
     if parts is not None:
         measured = measured[measured["by"].isin(parts)]

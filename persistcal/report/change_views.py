@@ -37,7 +37,7 @@ from persistcal.report.layout import DisplayNames, Names, place_title
 PLACE = ["model", "dataset"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
 ABOVE = ["above_lower_2_5pct", "above_upper_97_5pct"]
-# Of each metric its value where confidence follows nothing
+# The value of each metric for confidence that follows nothing
 METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5, "auc": 0.5}
 
 
@@ -51,7 +51,7 @@ def _shown(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
 
 
 def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
-    """Return styles whose markers differ, for print: families may share one."""
+    """Return styles with distinct markers, for print; families can share a marker."""
     looks: dict[str, Look] = {}
     for name, look in styles.items():
         taken = {used.marker for used in looks.values()}
@@ -126,9 +126,9 @@ def _in_lost(row: Mapping[Hashable, Any]) -> str:
 
 @house_style()
 def changes_figure(measured: pd.DataFrame, *, only: Sequence[str], **labels: Names) -> Figure:
-    """Draw `METRICS` of each kind of change: a row each, a marker per estimator.
+    """Draw `METRICS` of each kind of change: a row per change, a marker per estimator.
 
-    Of an estimator that was trained on several datasets, the first is drawn.
+    For an estimator that was trained on several datasets, the first is drawn.
     """
     rows = _shown(measured, only)
     rows = rows.drop_duplicates([*PLACE, "change", "estimator", "metric"])

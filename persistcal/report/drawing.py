@@ -1,9 +1,9 @@
 """Parts of all figures: style, the look of each estimator, panels, markers and legends.
 
-An estimator's family is the method that its name begins with: `self_consistency_copy`
-belongs to self-consistency. Methods that ask for the same thing are one family too. A family
-has one colour, on the page as well. Its first estimator's marker is filled and its line solid;
-each variant has a hollow marker and a dash that no other of the first 28 has together.
+An estimator's family is the method that its name begins with: `self_consistency_copy` belongs
+to self-consistency. Methods with the same question to the model are one family. A family has
+one colour, here and on the page. Its first estimator has a filled marker and a solid line. Each
+variant has a hollow marker, and the first 28 differ in marker or dash.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,12 +20,12 @@ from persistcal.store.files import written_whole
 
 GRAY = "#6b6b6b"
 
-# Okabe & Ito: told apart by colour-blind readers; with a marker each also in print.
+# Okabe & Ito: distinct for colour-blind readers; the markers differ in print, too.
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7")
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-# Neither dates nor versions, so that equal figures are equal files
+# No dates or versions, so that equal figures give equal files
 _PDF = {"metadata": dict.fromkeys(["CreationDate", "ModDate", "Producer", "Creator"])}
 
 _PNG = {"metadata": {"Software": None}, "dpi": 200}
@@ -37,17 +37,17 @@ class FigureFile(NamedTuple):
     style: Mapping[Any, Any]
 
     def write(self, figure: Figure, path: str, about: Mapping[str, Any]) -> None:
-        """Write `figure` to `path`; a figure does not show what it is `about`."""
+        """Write `figure` to `path`; `about` is not used, because figures have no header."""
         kind = path.rsplit(".", 1)[1]
         options: dict[str, Any] = _PDF if kind == "pdf" else _PNG
         with mpl.rc_context(dict(self.style)), written_whole(path) as part:
-            # A legend may be wider than the panels.
+            # A legend can be wider than the panels.
             figure.savefig(part, format=kind, bbox_inches="tight", **options)
 
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib
+    "font.sans-serif": ["DejaVu Sans"],  # part of matplotlib
     "font.size": 8,
     "axes.titlesize": 9,
     "axes.labelsize": 8,
@@ -62,7 +62,7 @@ _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "pdf.fonttype": 42,  # text stays text
-    "text.parse_math": False,  # also where it holds a dollar sign
+    "text.parse_math": False,  # text with a dollar sign stays text
 }
 
 Drawing = Annotated[Figure, FigureFile(_STYLE)]
@@ -110,7 +110,7 @@ _KNOWN = {
     "p_true": ("#a3195b", "#f08cbf", "cross"),
 }
 
-# Methods by the one whose look they share
+# Methods that share the look of another method
 _RELATED = {
     "perplexity": "sequence_probability",
     "mean_token_entropy": "sequence_probability",
@@ -171,7 +171,7 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
     families = {name: _family(name, names) for name in names}
     unknown = [f for f in dict.fromkeys(families.values()) if f not in _KNOWN]
     style = _KNOWN | {family: _style_of_another(i) for i, family in enumerate(unknown)}
-    # The family's own name is its filled member wherever it stands.
+    # The estimator with the family's name is filled, at any position.
     ordered = sorted(names, key=lambda name: name != families[name])
     place: dict[str, int] = {}
     styled = {}
@@ -197,13 +197,13 @@ def _family(name: str, names: list[str]) -> str:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw in one style; the caller's settings come back afterwards."""
+    """Draw in one style, and restore the caller's settings."""
     with mpl.rc_context(_STYLE):
         yield
 
 
 def in_legend_order(evaluated: set[str], labels: Names) -> list[str]:
-    """Return estimators in the order of their display names; those without one come last."""
+    """Return estimators in the order of their display names, others last."""
     return [name for name in labels if name in evaluated] + sorted(evaluated - set(labels))
 
 
@@ -232,7 +232,7 @@ def draw_reference(axes: Axes, place: float, *, upright: bool = False) -> None:
 
 
 def draw_marker(axes: Axes, x: float, y: float, style: Look, *, size: float) -> None:
-    """Draw the marker of an estimator; those of a family's variants are hollow."""
+    """Draw the marker of an estimator, hollow for variants of a family."""
     look = line_look(style)
     axes.scatter(
         x,
@@ -278,7 +278,7 @@ def grid(
 
 
 def only_text(text: str) -> Figure:
-    """Return a figure that says why there is nothing to draw."""
+    """Return an empty figure with the reason as text."""
     figure, [[axes]] = grid(1, 1, width=4, height=0.5)
     axes.set_axis_off()
     axes.set_title(text)

@@ -1,4 +1,4 @@
-"""Figures of a study: accuracy, and what many estimators score.
+"""Figures of a study: accuracy, and metrics of many estimators.
 
 `workflow/rules/report.smk` has an entry for each, and for those that are imported here for it.
 """
@@ -38,14 +38,14 @@ from persistcal.report.tables import Described, checkpoint_rows
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 
-# Of each panel: the measure, its title, and its value where confidence follows nothing
+# Panels: the measure, its title, and its value for confidence that follows nothing
 _FOLLOWS = ("contrast", "delta0_balanced")
 _PANELS = (
     (_FOLLOWS, "Δ₀ᵇ", 0.0),
     (("contrast", "auc"), "Contrast-set AUC", 0.5),
     (("full", "auc"), "Full-set AUC", 0.5),
 )
-# By estimator and (scope, metric) a value and the ends of its interval
+# Value and interval ends by estimator and (scope, metric)
 Bounds = dict[str, dict[tuple[str, str], tuple[float, float, float]]]
 
 
@@ -60,7 +60,8 @@ def accuracy_figure(
 ) -> Figure:
     """Draw accuracy over training with 95 % intervals: a panel per model, a line per dataset.
 
-    `evaluation` holds by model its evaluation checkpoints; the others are training checkpoints.
+    `evaluation` maps each model to its evaluation checkpoints; the others are training
+    checkpoints.
     """
     rows = checkpoint_rows(accuracies, checkpoints)
     names = list(dict.fromkeys(rows["model"]))
@@ -99,7 +100,7 @@ def accuracy_figure(
 
 
 def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
-    """Return where each checkpoint stands: at its tokens, or one after the other."""
+    """Return the x position of each checkpoint: its tokens, or its number."""
     tokens = dict(zip(rows["checkpoint"], rows["tokens"], strict=True))
     largest = max(tokens.values())
     if any(math.isnan(count) for count in tokens.values()):
@@ -118,7 +119,7 @@ def full_vs_contrast_figure(
 ) -> Figure:
     """Draw AUC on the full set against AUC on contrast sets, a point per estimator.
 
-    Bars are 95 % bootstrap intervals. A panel says "undefined" where no estimator has both
+    Bars are 95 % bootstrap intervals. A panel is labelled "undefined" if no estimator has both
     values, for example because no contrast set is large enough.
     """
     points = _auc_points(intervals)
@@ -193,10 +194,10 @@ def leaderboard_figure(
     datasets: Names,
     estimators: Names,
 ) -> Figure:
-    """Draw Δ₀ᵇ, contrast-set AUC and full-set AUC beside each other, with 95 % intervals.
+    """Draw Δ₀ᵇ, contrast-set AUC and full-set AUC next to each other, with 95 % intervals.
 
-    A row per estimator of `only`, in order of Δ₀ᵇ; those without it come last, and those that
-    were trained on another dataset than the evaluated one are left out. Colours are families.
+    A row per estimator of `only`, in order of Δ₀ᵇ, undefined ones last. Estimators that were
+    trained on another dataset are left out. Colours are families.
     """
     bounds = _by_place(intervals[intervals["estimator"].isin(only)])
     places = [(m, d) for m in models for d in datasets if (m, d) in bounds]
@@ -240,7 +241,7 @@ def leaderboard_figure(
 
 
 def _by_place(intervals: pd.DataFrame) -> dict[tuple[str, str], Bounds]:
-    """Return what is defined by (model, dataset)."""
+    """Return the defined values by (model, dataset)."""
     found: dict[tuple[str, str], Bounds] = {}
     for row in in_domain(intervals).to_dict("records"):
         of_place = found.setdefault((row["model"], row["dataset"]), {})

@@ -219,7 +219,7 @@ class Grid(NamedTuple):
         return " · ".join(filter(None, [self.model, self.dataset + trained]))
 
     def spans(self, *names: str) -> list[tuple[tuple[str, ...], int]]:
-        """Return groups of neighbouring columns with equal values of some fields, and their sizes."""
+        """Return groups of neighbouring columns with equal fields `names`, and their sizes."""
         shared = [tuple(getattr(column, name) for name in names) for column in self.columns]
         return [(key, len(list(members))) for key, members in groupby(shared)]
 

@@ -201,7 +201,7 @@ def _heading(grid: Grid, grids: Sequence[Grid]) -> str:
 
 
 def _headline(block: str, section: str, span: int) -> list[str]:
-    """Return the line above a block: the block's title on the left, and the section's heading."""
+    """Return the line above a block: the block's title, and the section's heading."""
     if not block and not section:
         return []
     left = rf"\multicolumn{{1}}{{l}}{{\:\textit{{{escape(block)}}}}}" if block else ""
@@ -212,7 +212,7 @@ def _headline(block: str, section: str, span: int) -> list[str]:
 
 
 def spanning(groups: Sequence[tuple[str, int]], *, n_before: int = 1) -> list[str]:
-    """Return headings that span columns, after `n_before` columns without one, and their rules."""
+    """Return headings over several columns, after `n_before` empty ones, and their rules."""
     heads, rules, start = [""] * n_before, [], n_before + 1
     for name, width in groups:
         heads.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(name)}}}")

@@ -38,7 +38,7 @@ PLACE = ["model", "other_model", "dataset"]
 PAIR = ["earlier", "later"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
 METRICS = ("accuracy", *names("full"))
-MOST = 7  # estimators in the figure, as many as can be told apart
+MOST = 7  # estimators in the figure; more look alike
 LEVEL = 0.05
 COUNTS = {
     "accuracy_earlier": "Accuracy of {earlier}",
@@ -55,7 +55,7 @@ def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
 
 
 def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
-    """Return what is printed for the two checkpoints of a row."""
+    """Return the printed names of the two checkpoints of a row."""
     models = row["model"], row.get("other_model") or row["model"]
     names_of = (checkpoints.get(model, {}) for model in models)
     ends = (labels.get(row[end], row[end]) for labels, end in zip(names_of, PAIR, strict=True))
@@ -109,7 +109,7 @@ def states_figure(
 ) -> Figure:
     """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
 
-    Drawn are the first seven of the estimators `only`; of all where there is none of them.
+    The figure shows the first seven of the estimators `only`, or of all if none of them occurs.
     """
     rows = mean_rows(compared)
     if rows.empty:

@@ -31,7 +31,7 @@ from persistcal.report.state_views import corrections as corrections
 from persistcal.report.state_views import states as states
 from persistcal.report.threshold_views import thresholds as thresholds
 
-# By model and checkpoint, in order, its `revision`, `label` and `tokens` as far as known;
+# `revision`, `label` and `tokens`, if known, by model and checkpoint, in order;
 # tokens seen in training are a number, or its digits as text
 Described = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
@@ -132,7 +132,7 @@ def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
 
 
 def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:
-    """Answers about which a checkpoint said no confidence that can be read."""
+    """Answers without a readable stated confidence, per checkpoint."""
     heads = ["Estimator", "Checkpoint", "Answers", "Without"]
 
     def cells(row: Mapping[Hashable, Any]) -> list[str]:
@@ -176,7 +176,7 @@ def weight_similarity(
 
 
 def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.DataFrame:
-    """Return accuracies in the study's order, with their intervals and what is known."""
+    """Return accuracies in the study's order, with intervals, revisions, labels and tokens."""
     records = [
         {
             "model": model,
@@ -274,7 +274,7 @@ def question_categories(
 def question_examples(
     questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
 ) -> Printed:
-    """Two test questions of each category of one dataset: those of lowest `index`."""
+    """Two test questions of each category of one dataset, with the lowest `index`."""
     asked = questions[(questions["split"] == "test") & ~questions["excluded"]]
     if asked.empty:
         raise ValueError(

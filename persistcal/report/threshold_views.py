@@ -15,7 +15,7 @@ ENDS = ["later_precision_lower_2_5pct", "later_precision_upper_97_5pct"]
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with as many decimals as tell it from 100 %.
+    """Return a share in percent, with enough decimals to differ from 100 %.
 
     >>> percent(0.814), percent(0.996), percent(1.0)
     ('81 %', '99.6 %', '100 %')
@@ -119,7 +119,7 @@ def exit_code(thresholds: pd.DataFrame, fail_if: str | None) -> int:
     """Return the exit code of a release gate: 0 kept, 3 broken, 4 undecided.
 
     `fail_if` is None (always 0), "broken" (undecided counts as kept) or "undecided". A missing
-    threshold counts as undecided: nothing was promised, so nothing is known to hold.
+    threshold counts as undecided, because no precision was promised.
     """
     worst = rank_verdicts([verdict or UNDECIDED for verdict in thresholds["verdict"]])
     codes: Mapping[str, int] = {KEPT: 0, BROKEN: 3, UNDECIDED: 4 if fail_if == UNDECIDED else 0}

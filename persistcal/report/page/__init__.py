@@ -1,15 +1,14 @@
-"""One page that shows a study: what it says, and every answer behind it.
+"""One HTML page with the results of a study and all answers.
 
 Modules
 -------
-charts: the data of the page's charts: confidences of each part, and the study's analyses
-compose: the page and the summary of a study, from its contents alone: one HTML file that
-    needs nothing else and may reach nothing else
-contents: everything that the page shows of a study, gathered from its tables, as arrays
+charts: the data of the page's charts: confidences per model and dataset, and analyses
+compose: the page as one self-contained HTML file, and the summary
+contents: the contents of the page, gathered from the study's tables, as arrays
 explorer: the data behind the page's explorer: every question, answer and confidence, packed
 facts: texts about how a study was made, for the foot of the page
 overview: the page's texts about a study
-sentences: sentences about a study, which are true of its numbers
-tables: the study's tables as the page and its summary show them
+sentences: sentences about estimators that the study's numbers support
+tables: the study's tables, for the page and the summary
 update: sentences on an update: what changed, and whether confidence followed
 """

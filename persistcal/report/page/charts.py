@@ -19,7 +19,7 @@ from persistcal.report.page.tables import as_number
 
 N_BINS = 20
 N_REPLICATES = 200
-# A curve is drawn where so many answers speak: below, it is the noise of one or two.
+# Minimum support of a curve; with less, it shows the noise of one or two answers.
 LEAST_SUPPORT = 3.0
 Naming = Callable[[str], str]  # display names of the checkpoints of a model
 
@@ -38,9 +38,9 @@ def calibration(part: Part, *, seed: int) -> dict[tuple[str, str], list[dict[str
     for member, runs in part.members.items():
         diagrams[member] = []
         for k, row in enumerate(part.answers.correct):
-            there = row != ABSENT
-            correct = row[there].astype(float)
-            stated = [run[k, there] for run in runs]
+            answered = row != ABSENT
+            correct = row[answered].astype(float)
+            stated = [run[k, answered] for run in runs]
             diagrams[member].append(
                 {
                     **_diagram(stated, correct, counts[k]),
@@ -59,20 +59,20 @@ def _diagram(
     drawn = reliability(runs, correct, counts=counts)
     # Not beyond the confidences that were given, nor where hardly any are.
     stated, step = np.concatenate(runs), 0.51 / (len(drawn.confidence) - 1)
-    within = np.clip(drawn.confidence, stated.min() - step, stated.max() + step)
-    supported = (drawn.support >= LEAST_SUPPORT) & (within == drawn.confidence)
+    clipped = np.clip(drawn.confidence, stated.min() - step, stated.max() + step)
+    supported = (drawn.support >= LEAST_SUPPORT) & (clipped == drawn.confidence)
     columns = (drawn.confidence, drawn.accuracy, drawn.lower, drawn.upper)
     points = np.column_stack(columns)[supported].round(3)
     return {"smece": round(drawn.smece, 4), "points": points.tolist()}
 
 
-def _histogram(runs: Sequence[NDArray[np.float64]], of: NDArray[np.bool_]) -> list[float]:
-    total = sum(np.histogram(run[of], bins=N_BINS, range=(0, 1))[0] for run in runs)
+def _histogram(runs: Sequence[NDArray[np.float64]], mask: NDArray[np.bool_]) -> list[float]:
+    total = sum(np.histogram(run[mask], bins=N_BINS, range=(0, 1))[0] for run in runs)
     return (np.asarray(total) / len(runs)).round(1).tolist()
 
 
 def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
-    """Count what neighbouring checkpoints both answered: correct at both, and so on.
+    """Count questions that neighbouring checkpoints answered: correct at both, at one, at none.
 
     Examples
     --------
@@ -80,12 +80,16 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
     [{'kept': 1, 'gained': 2, 'lost': 1, 'unknown': 1}]
     """
     gathered = []
-    for before, after in pairwise(correct):
-        both = (before != ABSENT) & (after != ABSENT)
-        was, now = before[both] == 1, after[both] == 1
-        counts = {"kept": was & now, "gained": ~was & now, "lost": was & ~now}
-        counts["unknown"] = ~was & ~now
-        gathered.append({name: int(some.sum()) for name, some in counts.items()})
+    for earlier, later in pairwise(correct):
+        answered = (earlier != ABSENT) & (later != ABSENT)
+        was_correct, is_correct = earlier[answered] == 1, later[answered] == 1
+        counts = {
+            "kept": was_correct & is_correct,
+            "gained": ~was_correct & is_correct,
+            "lost": was_correct & ~is_correct,
+        }
+        counts["unknown"] = ~was_correct & ~is_correct
+        gathered.append({name: int(members.sum()) for name, members in counts.items()})
     return gathered
 
 
@@ -107,8 +111,8 @@ def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str
     if len(np.unique(pair.improvement)) < 2:
         return dict.fromkeys(metrics)
     part = component(pair.questions, pair.improvement)
-    said = [on_contrast_set(run, pair, part, "odds") for run in runs]
-    values = compute(metrics, said, count_once(part))
+    conditioned = [on_contrast_set(run, pair, part, "odds") for run in runs]
+    values = compute(metrics, conditioned, count_once(part))
     return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
 
 
@@ -117,15 +121,15 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
     labels = study.labels
 
     def naming(model: str) -> Naming:
-        known = study.stages.get(model, {})
-        # A training set may join several checkpoints.
+        stages = study.stages.get(model, {})
+        # A training set can contain several checkpoints.
         return lambda name: " + ".join(
-            known[c].label if c in known else c for c in name.split("+")
+            stages[c].label if c in stages else c for c in name.split("+")
         )
 
     transfer, similarity, variance = [], [], []
-    of = ["model", "dataset", "recipe"]
-    for key, group in study.made.transfer.groupby(of, sort=False):
+    keys = ["model", "dataset", "recipe"]
+    for key, group in study.made.transfer.groupby(keys, sort=False):
         model, dataset, recipe = map(str, key)
         title = f"{study.recipes.get(recipe, recipe)} ({title_of(model, dataset, labels)})"
         transfer.append({"title": title, **_matrix(group, naming(model))})
@@ -133,7 +137,7 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
         model = str(name)
         title = labels["models"].get(model, model)
         similarity.append({"title": title, **_symmetric(group, naming(model))})
-    for key, group in study.made.variance.groupby(of[:2], sort=False):
+    for key, group in study.made.variance.groupby(keys[:2], sort=False):
         model, dataset = map(str, key)
         rows = [
             {
@@ -170,11 +174,11 @@ def _matrix(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
     """Return AUCs by training set and checkpoint."""
     rows, columns = (list(group[name].unique()) for name in ("trained_on", "checkpoint"))
     cells = group[["trained_on", "checkpoint", "auc"]].itertuples(index=False, name=None)
-    at = {(row, column): as_number(auc) for row, column, auc in cells}
+    cells_by_position = {(row, column): as_number(auc) for row, column, auc in cells}
     return {
         "rows": [named(name) for name in rows],
         "columns": [named(name) for name in columns],
-        "values": [[at.get((r, c)) for c in columns] for r in rows],
+        "values": [[cells_by_position.get((r, c)) for c in columns] for r in rows],
     }
 
 
@@ -182,10 +186,14 @@ def _symmetric(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
     """Return cosines of each two checkpoints."""
     names = list(dict.fromkeys([*group["earlier"], *group["later"]]))
     cells = group[["earlier", "later", "cosine"]].itertuples(index=False, name=None)
-    at = {(one, other): as_number(cosine) for one, other, cosine in cells}
+    cells_by_pair = {(first, second): as_number(cosine) for first, second, cosine in cells}
     return {
         "names": [named(name) for name in names],
         "values": [
-            [1.0 if a == b else at.get((a, b), at.get((b, a))) for b in names] for a in names
+            [
+                1.0 if a == b else cells_by_pair.get((a, b), cells_by_pair.get((b, a)))
+                for b in names
+            ]
+            for a in names
         ],
     }

@@ -35,10 +35,10 @@ from persistcal.report.page.tables import (
 )
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
-# In one script, in this order; each file says what it is for.
+# These files are joined into one script, in this order.
 _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
 WIDTH = 100  # characters of the summary's lines
-# What the first chart shows of an estimator, by its name there
+# The values of an estimator in the first chart, by label
 _HERO = {
     "follows": ("contrast", "delta0_balanced"),
     "contrast": ("contrast", "auc"),
@@ -59,7 +59,8 @@ def compose(study: Contents, origin: Origin) -> str:
     parts, labels = study.parts, study.labels
     chosen = choose_questions(parts, seed=study.seed)
     kept = [
-        len(some) == len(p.answers.questions) for some, p in zip(chosen, parts, strict=True)
+        len(positions) == len(p.answers.questions)
+        for positions, p in zip(chosen, parts, strict=True)
     ]
     tables = [_table(table, study) for table in study.tables]
     names = [e for part in parts for _, e in part.members]
@@ -69,7 +70,9 @@ def compose(study: Contents, origin: Origin) -> str:
     classes = family_classes(seen)
     words = Words()
     explorer = {
-        "parts": [pack(p, some, words) for p, some in zip(parts, chosen, strict=True)],
+        "parts": [
+            pack(p, positions, words) for p, positions in zip(parts, chosen, strict=True)
+        ],
         "texts": words.texts,
     }
     analysed = analyses(study)
@@ -119,9 +122,9 @@ def compose(study: Contents, origin: Origin) -> str:
 
 
 def summary(study: Contents) -> str:
-    """Return a study's sentences, its first table of results, and what is missing, as text."""
-    said = [f"{one['about']}: {one['text']}" for one in overview.sentences(study)]
-    lines = [fill(text, WIDTH) for text in said]
+    """Return a study's sentences, its first table of results, and a list of gaps, as text."""
+    sentences = [f"{entry['about']}: {entry['text']}" for entry in overview.sentences(study)]
+    lines = [fill(text, WIDTH) for text in sentences]
     table = next((t for t in study.tables if t.description is not None), None)
     if table is not None and table.description is not None:
         bootstraps = {
@@ -153,8 +156,8 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
         subject, points = part.subject, []
         for member in part.members:
             measured = {
-                name: bounds.get((subject.model, subject.dataset, *member, *of), [None] * 3)
-                for name, of in _HERO.items()
+                name: bounds.get((subject.model, subject.dataset, *member, *label), [None] * 3)
+                for name, label in _HERO.items()
             }
             if measured["full"][0] is not None and measured["contrast"][0] is not None:
                 label = subject.name(member, study.labels)
@@ -166,27 +169,30 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
 def _accuracy(study: Contents) -> list[dict[str, Any]]:
     """Return by model a line per dataset, from the accuracies or else the predictions."""
     models = []
-    for model, some in groupby(study.parts, key=lambda part: part.subject.model):
-        parts = list(some)
-        known = {
+    for model, model_parts in groupby(study.parts, key=lambda part: part.subject.model):
+        parts = list(model_parts)
+        accuracies = {
             (row["dataset"], row["checkpoint"]): (row["accuracy"], row["n"])
             for row in study.made.accuracies.to_dict("records")
             if row["model"] == model
         }
         for part in parts:
             for name, row in zip(part.checkpoints, part.correct, strict=True):
-                there = row[row >= 0]
-                if len(there):
-                    accuracy = float(there.mean()), len(there)
-                    known.setdefault((part.subject.dataset, name), accuracy)
-        answered = {checkpoint for _, checkpoint in known}
+                defined = row[row >= 0]
+                if len(defined):
+                    accuracy = float(defined.mean()), len(defined)
+                    accuracies.setdefault((part.subject.dataset, name), accuracy)
+        answered = {checkpoint for _, checkpoint in accuracies}
         stages = {name: s for name, s in study.stages[model].items() if name in answered}
         evaluation = {c for part in parts for c in part.answers.checkpoints}
         lines = []
         for dataset in (part.subject.dataset for part in parts):
-            of = [known.get((dataset, name), (float("nan"), 0)) for name in stages]
+            series = [accuracies.get((dataset, name), (float("nan"), 0)) for name in stages]
             line: dict[str, Any] = {"label": study.labels["datasets"].get(dataset, dataset)}
-            line |= {"accuracy": [as_number(a) for a, _ in of], "n": [int(n) for _, n in of]}
+            line |= {
+                "accuracy": [as_number(a) for a, _ in series],
+                "n": [int(n) for _, n in series],
+            }
             lines.append(line)
         checkpoints = [
             {**stage._asdict(), "role": "evaluation" if name in evaluation else "earlier"}
@@ -252,9 +258,9 @@ def _table(table: ShownTable, study: Contents) -> dict[str, Any]:
 def render(
     view: Mapping[str, Any], study: Mapping[str, Any], explorer: Mapping[str, Any]
 ) -> str:
-    """Return the page from the variables of its template, which hold the estimators' `looks`.
+    """Return the page from the variables of its template, among them the estimators' `looks`.
 
-    `study` and `explorer` are the script's data: for charts, and question by question.
+    `study` and `explorer` are data for the page's script: for charts and for the explorer.
     """
     environment = jinja2.Environment(
         loader=_ASSETS,

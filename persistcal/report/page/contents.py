@@ -18,12 +18,12 @@ from persistcal.report.layout import Description, DisplayNames, Member, Names
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
-_ASKED = ("examples", "seed")  # keys of a checkpoint by which a control differs
+_ASKED = ("examples", "seed")  # keys of a checkpoint that differ for a control
 
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of a study, empty where it has none, and the records of its checkpoints."""
+    """The tables of a study, empty if missing, and the records of its checkpoints."""
 
     predictions: artifacts.Predictions
     replicates: artifacts.Replicates
@@ -85,10 +85,10 @@ def title_of(model: str, dataset: str, labels: DisplayNames) -> str:
 class Part(NamedTuple):
     """The answers to one dataset of one model.
 
-    `checkpoints` are those whose correctness is known, of which the first `n_earlier` are
-    training checkpoints; `correct` has shape (n_checkpoints, n_questions). `answers` and
-    `pairs` are of the evaluation checkpoints. `texts` is None where a study has only
-    predictions, and `order` lists estimators before others.
+    `checkpoints` are the checkpoints with labels; the first `n_earlier` are training
+    checkpoints. `correct` has shape (n_checkpoints, n_questions). `answers` and `pairs` belong
+    to the evaluation checkpoints. `texts` is None if a study has only predictions. `order`
+    lists the estimators that come first.
     """
 
     subject: Subject
@@ -125,8 +125,8 @@ def arrange_part(
         taken = take_predictions(texts.questions, texts.clusters[checkpoint])
         top = label_predictions(taken, texts.labels[checkpoint])
         row = np.full(len(answers.questions), ABSENT, np.int8)
-        at = pd.Index(answers.questions).get_indexer(pd.Index(top["question_id"]))
-        row[at[at >= 0]] = top["correct"].to_numpy()[at >= 0]
+        positions = pd.Index(answers.questions).get_indexer(pd.Index(top["question_id"]))
+        row[positions[positions >= 0]] = top["correct"].to_numpy()[positions >= 0]
         if (row != ABSENT).any():
             rows[checkpoint] = row
     chosen = choose_pairs(subject.pairs, answers.checkpoints)
@@ -150,7 +150,7 @@ class Stage(NamedTuple):
 
 
 class ShownTable(NamedTuple):
-    """A table of the study: its files, the rows of its CSV, and for results its description."""
+    """A table of the study: files, rows of the CSV, and a description for tables of results."""
 
     files: TableFiles
     rows: pd.DataFrame
@@ -158,13 +158,13 @@ class ShownTable(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """Everything that the page shows of a study.
+    """The contents of the page.
 
-    `replicates` are the study's bootstrap of each part, `main` the estimators that the page
-    speaks of (the others are a click away), `stages` by model and name its checkpoints,
-    training ones first. `recipes` are titles of the transfer matrices, `asked` the analyses
-    that the config names for the study's models. `seed` is of the bootstrap and of samples.
-    `controls` are by model the evaluation checkpoints that only differ in how they are asked.
+    `replicates` contains the bootstrap of each part. `main` are the estimators in the page's
+    sentences and first charts. `stages` contains the checkpoints by model and name, training
+    checkpoints first. `recipes` are titles of the transfer matrices, and `asked` the analyses
+    in the config. `seed` is the seed of the bootstrap and of samples. `controls` lists, by
+    model, pairs of evaluation checkpoints that differ only in few-shot examples or seed.
     """
 
     made: StudyTables
@@ -212,13 +212,13 @@ def gather(
         texts, order = _texts(made, subject), labels["estimators"]
         parts.append(arrange_part(predictions, subject, texts=texts, order=list(order)))
         replicates.append(from_table(drawn))
-    there = list(dict.fromkeys(e for part in parts for _, e in part.members))
+    estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
     models = dict.fromkeys(part.subject.model for part in parts)
     return Contents(
         made,
         parts,
         replicates,
-        main=[name for name in main if name in there] or there,
+        main=[name for name in main if name in estimators] or estimators,
         stages={model: _stages(config["models"][model]) for model in models},
         tables=[
             ShownTable(files, files.rows(missing=[""]), described.get(files.name))
@@ -233,12 +233,12 @@ def gather(
 
 
 def _of(rows: pd.DataFrame, **about: str) -> pd.DataFrame:
-    """Return the rows about a model and a dataset, or one of them."""
+    """Return the rows of a model, a dataset, or both."""
     return rows[(rows[list(about)] == list(about.values())).all(axis=1)]
 
 
 def _texts(made: StudyTables, subject: Subject) -> Texts | None:
-    """Return the texts of a study that has them; a checkpoint may have answered nothing."""
+    """Return the texts of a study, or None; a checkpoint can be without answers."""
     questions = _of(made.questions, dataset=subject.dataset)
     if questions.empty:
         return None
@@ -252,15 +252,15 @@ def _texts(made: StudyTables, subject: Subject) -> Texts | None:
 
 
 def _controls(model: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return the pairs of evaluation checkpoints that differ in examples or seed alone."""
+    """Return the pairs of evaluation checkpoints that differ only in examples or seed."""
     entries = model.get("checkpoints") or {}
-    beside = {"label", "tokens", "allow_identical_weights", *_ASKED}
+    free_keys = {"label", "tokens", "allow_identical_weights", *_ASKED}
     return {
         (one, other)
         for one, other in combinations(model["evaluation"], 2)
         for first, second in [(entries.get(one, {}), entries.get(other, {}))]
         if any(first.get(key) != second.get(key) for key in _ASKED)
-        and all(first.get(key) == second.get(key) for key in {*first, *second} - beside)
+        and all(first.get(key) == second.get(key) for key in {*first, *second} - free_keys)
     }
 
 
@@ -268,6 +268,6 @@ def _stages(model: Mapping[str, Any]) -> dict[str, Stage]:
     entries = model.get("checkpoints") or {}
     stages = {}
     for name in [*model.get("earlier", []), *model["evaluation"]]:
-        about = entries.get(name, {})
-        stages[name] = Stage(str(about.get("label", name)), about.get("tokens"))
+        entry = entries.get(name, {})
+        stages[name] = Stage(str(entry.get("label", name)), entry.get("tokens"))
     return stages

@@ -14,7 +14,7 @@ from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
 from persistcal.report.page.contents import Part, Texts
 
-# Questions x checkpoints x estimators that the page holds: 5,000 x 7 x 12. Above it, the
+# Questions x checkpoints x estimators on the page: 5,000 x 7 x 12. Above it, the
 # explorer keeps the questions of contrast sets and a sample of the others.
 MOST_CELLS = 420_000
 LONGEST_TEXT = 1_000  # characters
@@ -25,11 +25,11 @@ WAITING = "queue"  # the source of a label that a person has yet to give
 def choose_questions(
     parts: Sequence[Part], *, seed: int, most_cells: int = MOST_CELLS
 ) -> list[NDArray[np.intp]]:
-    """Return, per part, the positions of the questions that the explorer keeps, by their ids.
+    """Return, per part, the positions of the questions in the explorer, sorted by id.
 
-    Where the study has more than `most_cells` questions × checkpoints × estimators, every part
-    keeps the same share of its questions. Those of a contrast set come first; of the class
-    that does not fit, a sample stays.
+    If the study has more than `most_cells` questions × checkpoints × estimators, every part
+    keeps the same share of its questions. Questions of contrast sets are kept first, and the
+    remaining room is filled with a random sample.
     """
     cells = [
         len(part.answers.questions) * len(part.checkpoints) * len(part.members)
@@ -44,16 +44,16 @@ def choose_questions(
         for pair in part.pairs:
             contrast[pair.questions] = True
         first, rest = (rng.permutation(np.flatnonzero(c)) for c in (contrast, ~contrast))
-        some = np.concatenate([first, rest])[: math.floor(share * n)]
-        names = [_natural(part.answers.questions[place]) for place in some]
-        chosen.append(some[sorted(range(len(some)), key=names.__getitem__)])
+        sample = np.concatenate([first, rest])[: math.floor(share * n)]
+        names = [_natural(part.answers.questions[place]) for place in sample]
+        chosen.append(sample[sorted(range(len(sample)), key=names.__getitem__)])
     return chosen
 
 
 def _natural(name: str) -> tuple[list[Any], str]:
-    """Return what sorts names with numbers as people do: q9 before q10."""
+    """Return a key that sorts names by the numbers in them: q9 before q10."""
     parts: list[Any] = re.split(r"(\d+)", str(name))
-    # Of numbers without leading zeros the longer one is larger, however long they are.
+    # Without leading zeros, the number with more digits is larger.
     parts[1::2] = [(len(digits), digits) for digits in (p.lstrip("0") for p in parts[1::2])]
     return parts, str(name)
 
@@ -66,7 +66,7 @@ class Words:
 
     @property
     def texts(self) -> list[str]:
-        """The texts in order of their numbers."""
+        """The texts, in the order of their numbers."""
         return list(self._places)
 
     def place(self, text: str) -> int:
@@ -112,11 +112,13 @@ def _texts(
     columns: dict[str, Any] = {
         name: [words.place(text) for text in asked[name]] for name in ("question", "category")
     }
-    columns["references"] = [[words.place(t) for t in some] for some in asked["references"]]
-    own = truths_of(texts.questions)
+    columns["references"] = [
+        [words.place(t) for t in references] for references in asked["references"]
+    ]
+    truths = truths_of(texts.questions)
     columns["truths"] = [
-        [[words.place(text) for text in own.get(q, {}).get(c, [])] for q in ids]
-        if any(c in own.get(q, {}) for q in ids)
+        [[words.place(text) for text in truths.get(q, {}).get(c, [])] for q in ids]
+        if any(c in truths.get(q, {}) for q in ids)
         else None
         for c in checkpoints
     ]
@@ -134,9 +136,9 @@ def _clusters(
 ) -> dict[str, list[int]]:
     """Flatten the most probable clusters of each question.
 
-    Each has an `answer` (a text's number), a `probability` in thousandths and a `label`: its
-    place in LABELS, -1 where it is not judged, -2 where it waits for a person. By question
-    there are `n` of them, and `more` are left out.
+    Each cluster has an `answer` (the number of a text), a `probability` in thousandths and a
+    `label`: its position in LABELS, -1 if it is not judged, -2 if it waits for a person. `n`
+    counts the clusters of each question, and `more` the clusters that are left out.
     """
     rows = clusters.merge(labels, on=["question_id", "cluster"], how="left")
     rows = rows.assign(place=pd.Index(ids).get_indexer(pd.Index(rows["question_id"])))

@@ -18,22 +18,22 @@ def config_of_study(
 ) -> dict[str, Any]:
     """Return the config without models, datasets and so on that the study does not use.
 
-    `config` is laid over the defaults; `estimators` and `datasets` are those that were
-    evaluated, of which further tables may add some to the study's own.
+    `config` includes the defaults. `estimators` and `datasets` were evaluated, for the study or
+    for further tables.
     """
     chosen = config["study"]
     described = config.get("estimators", {})
     rated = [described[name] for name in estimators if name in described]
-    verifiers = [about["verifier"] for about in rated if "verifier" in about]
+    verifiers = [entry["verifier"] for entry in rated if "verifier" in entry]
     analyses = {
-        name: about
-        for name, about in config.get("analyses", {}).items()
-        if set(about.get("models", chosen["models"])) & set(chosen["models"])
-        and set(about.get("datasets", chosen["datasets"])) & set(chosen["datasets"])
+        name: analysis
+        for name, analysis in config.get("analyses", {}).items()
+        if set(analysis.get("models", chosen["models"])) & set(chosen["models"])
+        and set(analysis.get("datasets", chosen["datasets"])) & set(chosen["datasets"])
     }
     shown = [*chosen.get("datasets", []), *datasets]
-    recipes = [name for about in analyses.values() for name in about.get("recipes", [])]
-    recipes += [about.get("recipe") for about in (*rated, *analyses.values())]
+    recipes = [name for analysis in analyses.values() for name in analysis.get("recipes", [])]
+    recipes += [entry.get("recipe") for entry in (*rated, *analyses.values())]
     used = {
         "models": [*chosen["models"], *(config["verifiers"][v]["model"] for v in verifiers)],
         "datasets": shown
@@ -45,7 +45,7 @@ def config_of_study(
         "analyses": analyses,
     }
     return {
-        section: {name: about for name, about in content.items() if name in used[section]}
+        section: {name: entry for name, entry in content.items() if name in used[section]}
         if section in used
         else content
         for section, content in config.items()
@@ -61,8 +61,8 @@ def about(
 ) -> list[tuple[str, str]]:
     """Return terms and their texts, for a list of definitions.
 
-    `commit` is that of the code (empty if it is no checkout), `weights` are records by
-    "model/checkpoint", and `seeds` those of estimators, 0 where nothing was trained.
+    `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
+    "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones.
     """
     judge, evaluation = config["judge"], config["evaluation"]
     model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""
@@ -96,7 +96,7 @@ def about(
 def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, Any]]:
     """Add up the benchmark files of jobs, by rule.
 
-    Of Snakemake's columns `max_rss` (MB) is "-" or missing where a job was too short.
+    Snakemake's column `max_rss` (MB) is "-" or missing for short jobs.
     """
     if not benchmarks:
         return []

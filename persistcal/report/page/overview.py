@@ -28,10 +28,10 @@ from persistcal.report.threshold_views import threshold_sentences
 def sentences(study: Contents) -> list[dict[str, str]]:
     """Return sentences per model, dataset and training set of its estimators.
 
-    First come what changed, whether confidence followed and how it is calibrated now, then how
-    the estimators compare.
+    The first sentences are about the change of answers, whether confidence followed, and
+    calibration. The next ones compare the estimators.
     """
-    said = []
+    sentences = []
     for part, replicates in zip(study.parts, study.replicates, strict=True):
         title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
@@ -39,33 +39,34 @@ def sentences(study: Contents) -> list[dict[str, str]]:
         update = choose_update(part, {name: stage.label for name, stage in stages.items()})
         if update:
             p_holm = _adjusted_p(study, part, update)
-            said.append({"about": title, "text": change_text(part, update, p_holm)})
+            sentences.append({"about": title, "text": change_text(part, update, p_holm)})
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
-            # Where adapters come from elsewhere, what needs no training stands beside them.
+            # Untrained estimators are shown next to adapters that were trained on another
+            # dataset.
             chosen = {
                 e: (t, e)
                 for t, e in sorted(members, key=lambda m: m[0] == train_dataset)
                 if t in (train_dataset, dataset) and (e in study.main or not study.main)
             }
             compared = compare(replicates, list(chosen.values()))
-            about = title
+            heading = title
             if len(trained) > 1 or train_dataset != dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)
-                about += f", trained on {name}"
+                heading += f", trained on {name}"
             labelled = {e: (m, study.labels["estimators"].get(e, e)) for e, m in chosen.items()}
             if compared and update:
                 texts = follow_texts(compared, replicates, part, update, labelled)
                 texts += calibration_texts(compared, part, update, labelled, study.seed)
-                said += [{"about": about, "text": text} for text in texts]
+                sentences += [{"about": heading, "text": text} for text in texts]
             text = "Nothing can be said: no measure is defined."
             if compared:
-                both = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
-                questions = count_questions(both) if both else ""
+                usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
+                questions = count_questions(usable) if usable else ""
                 text = sentence(compared, study.labels["estimators"], questions)
             if compared and compared.scope == "full":
                 text += " No contrast set is large enough to say whether it follows knowledge."
-            said.append({"about": about, "text": text})
+            sentences.append({"about": heading, "text": text})
         if wrong := [
             stages[name].label
             for name, correct in zip(part.checkpoints, part.correct, strict=True)
@@ -75,8 +76,8 @@ def sentences(study: Contents) -> list[dict[str, str]]:
                 f"No answer of {', '.join(wrong)} is correct; see whether answers and "
                 "references have the same form."
             )
-            said.append({"about": title, "text": text})
-    return said
+            sentences.append({"about": title, "text": text})
+    return sentences
 
 
 def of_states(study: Contents) -> list[dict[str, str]]:
@@ -90,10 +91,10 @@ def of_states(study: Contents) -> list[dict[str, str]]:
     states = rows.fillna({"other_model": ""})
     accuracies = states[states["metric"] == "accuracy"]
     checkpoints = {
-        model: {name: stage.label for name, stage in of.items()}
-        for model, of in study.stages.items()
+        model: {name: stage.label for name, stage in entries.items()}
+        for model, entries in study.stages.items()
     }
-    said = []
+    sentences = []
     for place, group in accuracies.groupby(["model", "other_model", "dataset"], sort=False):
         pairs = group.to_dict("records")
         text = _of_pair(pairs[0], pair_title(pairs[0], checkpoints))
@@ -101,8 +102,8 @@ def of_states(study: Contents) -> list[dict[str, str]]:
             n_different = sum(pair["p_holm"] < LEVEL for pair in pairs)
             text = f"{n_different} of {len(pairs)} pairs of checkpoints differ in accuracy."
         if place[1] or len(pairs) > 1:
-            said.append({"about": place_title(place, study.labels), "text": text})
-    return said
+            sentences.append({"about": place_title(place, study.labels), "text": text})
+    return sentences
 
 
 def _adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
@@ -113,8 +114,8 @@ def _adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
     ends = [part.answers.checkpoints[k] for k in update[:2]]
     key = [part.subject.model, "", part.subject.dataset, *ends, "accuracy"]
     columns = ["model", "other_model", "dataset", "earlier", "later", "metric"]
-    found = rows[(rows[columns].fillna("") == key).all(axis=1)]
-    return float(found["p_holm"].iloc[0]) if len(found) else None
+    matching = rows[(rows[columns].fillna("") == key).all(axis=1)]
+    return float(matching["p_holm"].iloc[0]) if len(matching) else None
 
 
 def threshold_texts(study: Contents) -> list[dict[str, str]]:
@@ -128,8 +129,8 @@ def threshold_texts(study: Contents) -> list[dict[str, str]]:
         first, last = part.answers.checkpoints[0], part.answers.checkpoints[-1]
         key = {"model": subject.model, "dataset": subject.dataset}
         key |= {"earlier": first, "later": last}
-        here = rows[(rows[list(key)] == list(key.values())).all(axis=1)]
-        named = here.assign(earlier=stages[first].label, later=stages[last].label)
+        chosen = rows[(rows[list(key)] == list(key.values())).all(axis=1)]
+        named = chosen.assign(earlier=stages[first].label, later=stages[last].label)
         texts += [
             {"about": subject.title(study.labels), "text": text}
             for text in threshold_sentences(named, study.labels["estimators"])
@@ -139,7 +140,7 @@ def threshold_texts(study: Contents) -> list[dict[str, str]]:
 
 def of_controls(study: Contents) -> list[dict[str, str]]:
     """Return a sentence on each pair of states of the same weights: how much flips there."""
-    said = []
+    sentences = []
     for part in study.parts:
         names, correct = part.answers.checkpoints, part.answers.correct
         stages = study.stages[part.subject.model]
@@ -148,24 +149,24 @@ def of_controls(study: Contents) -> list[dict[str, str]]:
             if ends not in study.controls[part.subject.model]:
                 continue
             n = int((correct[[pair.earlier, pair.later]] != ABSENT).all(axis=0).sum())
-            one, other = (stages[name].label for name in ends)
+            first, second = (stages[name].label for name in ends)
             text = (
-                f"{one} and {other} are the same weights, asked otherwise: the label of "
+                f"{first} and {second} are the same weights, asked otherwise: the label of "
                 f"{len(pair.questions):,} of {n:,} questions flips, without a change of "
                 "knowledge. What estimators score on these is the control of what they score "
                 "on other pairs."
             )
-            said.append({"about": part.subject.title(study.labels), "text": text})
-    return said
+            sentences.append({"about": part.subject.title(study.labels), "text": text})
+    return sentences
 
 
 def of_changes(study: Contents) -> list[dict[str, str]]:
-    """Return a sentence per kind of change: whether Δ₀ᵇ is above that of its control."""
+    """Return a sentence per kind of change: whether its Δ₀ᵇ is above the control's."""
     rows = _rows_of(study, "by_change")
     if rows is None:
         return []
     rows = rows[rows["control"].fillna("").ne("") & rows["metric"].eq("delta0_balanced")]
-    found = []
+    sentences = []
     for keys, group in rows.groupby(["model", "dataset", "change", "control"], sort=False):
         *place, change, control = map(str, keys)
         tested = group[group["above_lower_2_5pct"].notna()]
@@ -185,23 +186,23 @@ def of_changes(study: Contents) -> list[dict[str, str]]:
                 f"{change}: for none of {len(tested)} estimators Δ₀ᵇ can be shown to be above "
                 f"that of {control}, where no knowledge changes."
             )
-        found.append({"about": place_title(place, study.labels), "text": text})
-    return found
+        sentences.append({"about": place_title(place, study.labels), "text": text})
+    return sentences
 
 
 def of_audit(study: Contents) -> list[dict[str, str]]:
-    """Return what a person's labels make of the judge's, a text per model and dataset."""
+    """Return a text per model and dataset about the results with a person's labels."""
     rows = _rows_of(study, "corrections")
     if rows is None:
         return []
-    said = []
+    sentences = []
     for part in study.parts:
         subject, stages = part.subject, study.stages[part.subject.model]
         of_part = (rows["model"] == subject.model) & (rows["dataset"] == subject.dataset)
-        here = rows[of_part & rows["corrected"].notna()]
-        if here.empty:
+        corrected = rows[of_part & rows["corrected"].notna()]
+        if corrected.empty:
             continue
-        [size] = here[here["metric"] == "contrast_size"].to_dict("records")
+        [size] = corrected[corrected["metric"] == "contrast_size"].to_dict("records")
         low, high = (round(size[f"{end}pct"]) for end in ("lower_2_5", "upper_97_5"))
         text = (
             f"A person labelled {size['n_audited']:,} of {size['n_questions']:,} questions. By "
@@ -209,7 +210,9 @@ def of_audit(study: Contents) -> list[dict[str, str]]:
             f"{stages[size['earlier']].label} and {stages[size['later']].label}; by the "
             f"judge's {round(size['judged']):,}."
         )
-        moved = here[(here["metric"] == "delta0_balanced") & here["estimator"].isin(study.main)]
+        moved = corrected[
+            (corrected["metric"] == "delta0_balanced") & corrected["estimator"].isin(study.main)
+        ]
         outside = ~moved["judged"].between(moved["lower_2_5pct"], moved["upper_97_5pct"])
         for row in moved[outside].to_dict("records"):
             name = subject.name((row["train_dataset"], row["estimator"]), study.labels)
@@ -218,8 +221,8 @@ def of_audit(study: Contents) -> list[dict[str, str]]:
                 f" Δ₀ᵇ of {name} there is {short(row['corrected'])} {ends}, not "
                 f"{short(row['judged'])} as judged."
             )
-        said.append({"about": subject.title(study.labels), "text": text})
-    return said
+        sentences.append({"about": subject.title(study.labels), "text": text})
+    return sentences
 
 
 def _rows_of(study: Contents, table: str) -> pd.DataFrame | None:
@@ -236,8 +239,8 @@ def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
             f"{short(row['difference'])} {interval} may be zero (McNemar's test after Holm)."
         )
     way = "rises" if row["difference"] > 0 else "falls"
-    by = short(abs(row["difference"]))
-    return f"Accuracy {way} from {pair}, {values}: by {by} {interval}."
+    difference = short(abs(row["difference"]))
+    return f"Accuracy {way} from {pair}, {values}: by {difference} {interval}."
 
 
 def lede(study: Contents) -> str:
@@ -256,7 +259,7 @@ def lede(study: Contents) -> str:
 
 
 def counts(study: Contents) -> list[tuple[str, str]]:
-    """Return how large the study is: numbers, and of what."""
+    """Return the size of the study: numbers with their units."""
     parts = study.parts
 
     def plural(n: int, name: str) -> tuple[str, str]:
@@ -275,22 +278,22 @@ def counts(study: Contents) -> list[tuple[str, str]]:
 def explorer_note(
     study: Contents, chosen: Sequence[NDArray[np.intp]], kept: Sequence[bool]
 ) -> str:
-    """Return what the explorer holds of all questions."""
-    n, of = sum(map(len, chosen)), sum(len(p.answers.questions) for p in study.parts)
+    """Return a sentence about the questions in the explorer."""
+    n, n_all = sum(map(len, chosen)), sum(len(p.answers.questions) for p in study.parts)
     if all(kept):
         return (
             f"Every question, every answer, every confidence: {n:,} questions, each with a "
             "link of its own."
         )
     return (
-        f"{n:,} of {of:,} questions, so that the page stays small: those of contrast sets "
+        f"{n:,} of {n_all:,} questions, so that the page stays small: those of contrast sets "
         f"first, then a random sample of the others (seed {study.seed}). All other numbers on "
         "this page are of all questions."
     )
 
 
 def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
-    """Return what the study's data lack; `kept` says which parts the explorer holds whole."""
+    """Return the gaps of the study's data; `kept` marks parts shown in full."""
     lines = []
     for part, whole in zip(study.parts, kept, strict=True):
         lacks = _missing_of(part)
@@ -343,7 +346,7 @@ def _missing_of(part: Part) -> list[str]:
         return f"{checkpoints[pair.earlier]}–{checkpoints[pair.later]}"
 
     lines = []
-    ids = [questions[some] for some in part.answers.correct != ABSENT]
+    ids = [questions[mask] for mask in part.answers.correct != ABSENT]
     if partly := partly_shared(dict(zip(checkpoints, ids, strict=True))):
         lines.append(f"{partly}.")
     if small := [f"{named(p)} ({len(p.questions):,})" for p in part.pairs if not p.kept]:

@@ -1,4 +1,4 @@
-"""Sentences about a study, which claim no more than its numbers support.
+"""Sentences about estimators that claim no more than the numbers support.
 
 One estimator is "above" or "below" another only if the simultaneous 95 % interval of their
 difference excludes 0, see `persistcal.evaluation.simultaneous`.
@@ -42,35 +42,35 @@ class Standings(NamedTuple):
     constant: frozenset[str] = frozenset()
     fewest: tuple[int, int] | None = None
 
-    def pair(self, one: str, other: str) -> tuple[int, int]:
+    def pair(self, first: str, second: str) -> tuple[int, int]:
         """Return the positions of two estimators."""
         names = list(self.value)
-        return names.index(one), names.index(other)
+        return names.index(first), names.index(second)
 
-    def sign(self, one: str, other: str) -> int:
-        """Return 1 if `one` is above `other`, −1 if it is below, else 0."""
-        pair = self.pair(one, other)
+    def sign(self, first: str, second: str) -> int:
+        """Return 1 if `first` is above `second`, −1 if it is below, else 0."""
+        pair = self.pair(first, second)
         return int(self.compared.above[pair]) - int(self.compared.above[pair[::-1]])
 
-    def is_tied(self, one: str, other: str) -> bool:
+    def is_tied(self, first: str, second: str) -> bool:
         """Return whether two estimators are equal on all samples of questions."""
-        return bool(self.compared.tied[self.pair(one, other)])
+        return bool(self.compared.tied[self.pair(first, second)])
 
-    def interval(self, one: str, other: str) -> tuple[float, float]:
-        """Return the simultaneous interval of how far `one` is above `other`."""
-        pair = self.pair(one, other)
+    def interval(self, first: str, second: str) -> tuple[float, float]:
+        """Return the simultaneous interval of how far `first` is above `second`."""
+        pair = self.pair(first, second)
         return float(self.compared.lower[pair]), float(self.compared.upper[pair])
 
-    def allowed(self, one: str, other: str) -> float:
+    def allowed(self, first: str, second: str) -> float:
         """Return the largest difference, in either direction, that the data allow."""
-        return max(map(abs, self.interval(one, other)))
+        return max(map(abs, self.interval(first, second)))
 
-    def recipe_note(self, one: str, other: str) -> str:
+    def recipe_note(self, first: str, second: str) -> str:
         """Return a sentence if a difference is not shown for other training seeds."""
-        difference = self.value[one] - self.value[other]
-        sides = [self.by_seed[one], self.by_seed[other]]
-        noise = max(self.noise[one], self.noise[other])
-        drawn = self.replicated[one] - self.replicated[other]
+        difference = self.value[first] - self.value[second]
+        sides = [self.by_seed[first], self.by_seed[second]]
+        noise = max(self.noise[first], self.noise[second])
+        drawn = self.replicated[first] - self.replicated[second]
         n, low, high, _ = recipe_interval(difference, drawn, sides, noise)
         if n == 1:
             return " One seed cannot show what training again would give."
@@ -126,7 +126,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
 
     Two estimators are compared: oracle and non-oracle training if the study has both, else the
     best one and the next one that differs from it. The others are placed relative to these two.
-    `questions` describes how many gained and lost questions a contrast metric rests on.
+    `questions` describes the numbers of gained and lost questions of a contrast metric.
     """
     values = standings.value
     measure = MEASURES[standings.metric].heading
@@ -139,7 +139,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
 
     def name(estimator: str, first: bool = False) -> str:
         label = labels.get(estimator, estimator)
-        # Only the capital of an ordinary word may go: GCM and CoCoA stay.
+        # Lower-case the first letter of ordinary words only: GCM and CoCoA stay.
         if not first and label[:1].isupper() and label.split()[0][1:].islower():
             label = label[0].lower() + label[1:]
         return f"{label} ({short(values[estimator])})"
@@ -151,14 +151,14 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         label = labels.get(only, only)
         return f"The {measure} of {label} is {short(values[only])}{interval}{basis}."
     one = ranked[0]
-    other = next((e for e in ranked[1:] if not standings.is_tied(one, e)), ranked[1])
+    second = next((e for e in ranked[1:] if not standings.is_tied(one, e)), ranked[1])
     if {ORACLE, NON_ORACLE} <= values.keys():
-        one, other = ORACLE, NON_ORACLE
-    text = _headline(standings, (one, other), (name(one, True), name(other)), measure + basis)
+        one, second = ORACLE, NON_ORACLE
+    text = _headline(standings, (one, second), (name(one, True), name(second)), measure + basis)
     # Estimators in the same place share a clause.
     places: dict[str, list[tuple[str, float]]] = {}
-    for estimator in [e for e in ranked if e not in (one, other)]:
-        signs = {e: standings.sign(estimator, e) for e in (one, other)}
+    for estimator in [e for e in ranked if e not in (one, second)]:
+        signs = {e: standings.sign(estimator, e) for e in (one, second)}
         tied = [e for e in signs if standings.is_tied(estimator, e)]
         open_to = [e for e, sign in signs.items() if sign == 0]
         if tied and tied[0] in standings.constant:
@@ -172,7 +172,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         allowed = max((standings.allowed(estimator, e) for e in open_to), default=0.0)
         places.setdefault(place, []).append((name(estimator), allowed))
     clauses = [text, *(_clause(members, place) for place, members in places.items())]
-    note = standings.recipe_note(one, other) if standings.sign(one, other) else ""
+    note = standings.recipe_note(one, second) if standings.sign(one, second) else ""
     return "; ".join(clauses) + "." + note
 
 
@@ -180,22 +180,22 @@ def _headline(
     standings: Standings, pair: tuple[str, str], names: tuple[str, str], measure: str
 ) -> str:
     """Return the clause on two estimators with their display names."""
-    (one, other), sign = pair, standings.sign(*pair)
+    (first, second), sign = pair, standings.sign(*pair)
     if sign:
-        low, high = sorted(map(abs, standings.interval(one, other)))
-        gap = abs(standings.value[one] - standings.value[other])
+        low, high = sorted(map(abs, standings.interval(first, second)))
+        gap = abs(standings.value[first] - standings.value[second])
         relation = "above" if sign > 0 else "below"
         interval = f"{short(gap)} [{short(low)}, {short(high)}]"
         return f"{names[0]} is {relation} {names[1]} by {interval} in {measure}"
-    if standings.is_tied(one, other):
-        if one in standings.constant:
+    if standings.is_tied(first, second):
+        if first in standings.constant:
             return f"{names[0]} and {names[1]} have equal {measure}, for any questions"
         return f"{names[0]} and {names[1]} rank the answers identically: equal {measure}"
     text = f"{names[0]} {_OPEN} {names[1]} in {measure}"
-    allowed = standings.allowed(one, other)
+    allowed = standings.allowed(first, second)
     if np.isfinite(allowed):
         return f"{text}: the data allow a difference of up to {short(allowed)}"
-    if np.isnan(standings.replicated[one]).any():
+    if np.isnan(standings.replicated[first]).any():
         return f"{text}: {explain_missing_interval(standings)}"
     return f"{text}: the data give no interval of their difference"
 

@@ -12,7 +12,7 @@ from persistcal.report.layout import DisplayNames
 
 SCOPES = {"contrast": "Contrast sets", "full": "All questions"}
 Place = tuple[str, str]  # model and dataset
-MOST_ROWS = 300  # of a table that is no table of results: the CSV has the rest
+MOST_ROWS = 300  # of other tables than tables of results; the CSV has all rows
 
 
 def as_number(value: float) -> float | None:
@@ -52,9 +52,11 @@ def printed(cell: Cell) -> str:
 
 
 def about(cell: Cell) -> str:
-    """Return what is shown where one points at a cell: its interval and its pairs."""
-    known = cell.lower == cell.lower and cell.upper == cell.upper
-    interval = f"95 % interval {short(cell.lower)} to {short(cell.upper)}" if known else ""
+    """Return the tooltip of a cell: its interval and its number of pairs."""
+    has_interval = cell.lower == cell.lower and cell.upper == cell.upper
+    interval = (
+        f"95 % interval {short(cell.lower)} to {short(cell.upper)}" if has_interval else ""
+    )
     return "; ".join(filter(None, [interval, f"{cell.pairs} pairs" if cell.pairs else ""]))
 
 
@@ -67,17 +69,17 @@ def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) 
     marked = cells.assign(underline=False)
     section, shown = ["model", "dataset", "train_dataset"], marked[marked["value"].notna()]
     for _, rows in shown.groupby([*section, "block", *KEY], sort=False):
-        about = {name: str(rows[name].iloc[0]) for name in (*section, *KEY)}
-        drawn = bootstraps[about["model"], about["dataset"]]
+        description = {name: str(rows[name].iloc[0]) for name in (*section, *KEY)}
+        drawn = bootstraps[description["model"], description["dataset"]]
         # an estimator that no training touches is stored under the dataset itself
         place = {
             name: i
-            for dataset in (about["dataset"], about["train_dataset"])
+            for dataset in (description["dataset"], description["train_dataset"])
             for i, (trained_on, name) in enumerate(drawn.estimators)
             if trained_on == dataset
         }
         index = [place[name] for name in rows["estimator"]]
-        key = about["conditioning"], about["scope"], about["metric"]
+        key = description["conditioning"], description["scope"], description["metric"]
         compared = compare_estimators(drawn, index, key)
         if len(rows) > 1:
             marked.loc[rows.index, "underline"] = compared.in_best_set
@@ -101,7 +103,7 @@ def plain_text(grid: Grid) -> str:
 
 
 def plain_grid(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return any other table as it stands: `columns`, `rows` and how many are left out."""
+    """Return another table unchanged: `columns`, `rows` and the number of omitted rows."""
     numeric = [bool(pd.api.types.is_numeric_dtype(frame[name])) for name in frame.columns]
     rows = [
         [_plain(value, number) for value, number in zip(row, numeric, strict=True)]

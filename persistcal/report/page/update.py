@@ -51,8 +51,8 @@ def choose_update(part: Part, labels: Mapping[str, str]) -> Update | None:
 
 def changed_positions(part: Part, update: Update) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the positions of the gained and of the lost questions."""
-    before, after = part.answers.correct[[update.earlier, update.later]]
-    gained, lost = (before == 0) & (after == 1), (before == 1) & (after == 0)
+    earlier, later = part.answers.correct[[update.earlier, update.later]]
+    gained, lost = (earlier == 0) & (later == 1), (earlier == 1) & (later == 0)
     return np.flatnonzero(gained), np.flatnonzero(lost)
 
 
@@ -62,26 +62,26 @@ def change_text(part: Part, update: Update, p_holm: float | None) -> str:
     `p_holm` is McNemar's p-value, adjusted for all pairs of the model; without it the sentence
     rests on this pair's own p-value.
     """
-    both = part.answers.correct[[update.earlier, update.later]]
-    both = both[:, (both != ABSENT).all(axis=0)]
-    if not both.size:
+    labels = part.answers.correct[[update.earlier, update.later]]
+    labels = labels[:, (labels != ABSENT).all(axis=0)]
+    if not labels.size:
         return f"{update.earlier_name} and {update.later_name} share no answered question."
     gained, lost = map(len, changed_positions(part, update))
-    found = compare_accuracies(*both)
+    test = compare_accuracies(*labels)
     text = (
         f"From {update.earlier_name} to {update.later_name}, {gained + lost:,} of "
-        f"{both.shape[1]:,} answers changed between right and wrong: {gained:,} "
+        f"{labels.shape[1]:,} answers changed between right and wrong: {gained:,} "
         f"question{'' if gained == 1 else 's'} gained, {lost:,} lost. "
     )
-    values = f"from {short(found.earlier)} to {short(found.later)}"
-    interval = f"[{short(found.lower)}, {short(found.upper)}]"
-    p_value = found.p_value if p_holm is None else p_holm
+    values = f"from {short(test.earlier)} to {short(test.later)}"
+    interval = f"[{short(test.lower)}, {short(test.upper)}]"
+    p_value = test.p_value if p_holm is None else p_holm
     if p_value < LEVEL:
-        way = "rises" if found.difference > 0 else "falls"
-        return f"{text}Accuracy {way} {values}, by {short(abs(found.difference))} {interval}."
-    adjusted = ", adjusted by Holm's method" if p_value > found.p_value else ""
+        way = "rises" if test.difference > 0 else "falls"
+        return f"{text}Accuracy {way} {values}, by {short(abs(test.difference))} {interval}."
+    adjusted = ", adjusted by Holm's method" if p_value > test.p_value else ""
     return (
-        f"{text}Accuracy goes {values}; the difference of {short(found.difference)} {interval} "
+        f"{text}Accuracy goes {values}; the difference of {short(test.difference)} {interval} "
         f"can be chance (McNemar's test, p = {short(p_value)}{adjusted})."
     )
 
@@ -175,11 +175,13 @@ def calibration_texts(
         )
         if not later.p_calibrated < LEVEL:
             continue
-        found = "not calibrated, with no shown bias on average,"
+        verdict = "not calibrated, with no shown bias on average,"
         if later.p_mean < LEVEL:
-            found = "over-confident" if later.confidence > later.accuracy else "under-confident"
+            verdict = (
+                "over-confident" if later.confidence > later.accuracy else "under-confident"
+            )
         texts.append(
-            f"{label} is {found} at {update.later_name}: mean confidence "
+            f"{label} is {verdict} at {update.later_name}: mean confidence "
             f"{short(later.confidence)}, accuracy {short(later.accuracy)} (SmoothECE "
             f"{short(later.value)}, noise floor {short(later.noise_floor)}; at "
             f"{update.earlier_name} {short(earlier.value)}, noise floor "
