@@ -338,10 +338,10 @@ def _ask(
             if error.code in REFUSAL_CODES:
                 n = body.get("n", 1)
                 return SampleReply([Sample("", None, None, "content_filter")] * n, "", "")
-            if TOO_LONG.search(f"{error.code} {error.said}"):
+            if TOO_LONG.search(f"{error.code} {error.reply}"):
                 raise ServerError(
                     f"{reach.section}: a prompt and its answer do not fit into the server's "
-                    f"context ({error.said}); lower prompts.few_shot or "
+                    f"context ({error.reply}); lower prompts.few_shot or "
                     "decoding.max_new_tokens, or serve the model with a longer one."
                 ) from None
             raise

@@ -60,10 +60,10 @@ def _ask_one(server: ModelServer, key: str, body: Body) -> Reply:
     try:
         reply = server.call(partial(server.send, "post", endpoint_of(body), read, body=body))
     except UnreadableError as error:
-        return no_labels(together, "malformed", error.said)
+        return no_labels(together, "malformed", error.reply)
     except ServerError as error:
         if error.code in REFUSAL_CODES:
-            return no_labels(together, "refusal", error.said)
+            return no_labels(together, "refusal", error.reply)
         raise
     return reply._replace(text=server.quote(reply.text))
 

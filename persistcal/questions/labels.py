@@ -1,4 +1,4 @@
-"""The labels of a judge: by a match against references, or read from a judge's reply."""
+"""Label answers by a match with references, and parse labels in a judge's replies."""
 
 import re
 import string
@@ -17,7 +17,7 @@ ARTICLES = {"a", "an", "the"}
 
 SAME = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), "♯": "#", "⁄": "/", "&": " and "})
 
-# Characters that carry meaning stand as private ones while the others are dropped.
+# Characters with a meaning are replaced by private ones while punctuation is dropped.
 MEANT = str.maketrans(".-+#a", "\ue000\ue001\ue002\ue003\ue004")
 
 AS_WRITTEN = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ".-+#a")
@@ -32,11 +32,11 @@ FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 
 LEADING_POINT = re.compile(r"(?<!\w)\.(?=\d)")
 
-FULL_STOP = re.compile(r"(?<!\d)\.|\.(?!\d)")
+POINT_OUTSIDE_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)")
 
-MINUS = re.compile(r"(\d\s*|\w)?-\$?(?=[£€¥]?\d)")  # hyphen or range if the group is there
+MINUS = re.compile(r"(\d\s*|\w)?-\$?(?=[£€¥]?\d)")  # hyphen or range if the group matches
 
-# What makes another answer: Cl-, blood group A-; C++, Canal+; F#; Vitamin A
+# Characters that distinguish answers: Cl-, blood group A-; C++, Canal+; F#; Vitamin A
 CHARGE = re.compile(r"(?<=\b[^\W\d_])-(?=\s)|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?=\W*$)")
 
 PLUS_SHARP = re.compile(r"(?<=[\w+])\+|(?<=\w)#")
@@ -47,18 +47,18 @@ NUMBERED = re.compile(r"\s*\(?(\d+)\s*[.:)]\s*(.*)")
 
 
 class JudgeError(RuntimeError):
-    """Answers cannot be judged; the message says what a person can do about it."""
+    """Answers cannot be judged; the message contains the remedy."""
 
 
 def normalise_answer(text: str) -> str:
-    """Reduce `text` to what a lexical match compares.
+    """Return the normal form of `text` for a lexical match.
 
-    Lower case; no accents, punctuation, articles or repeated spaces, as in the
-    evaluation of TriviaQA and SQuAD; full stops inside abbreviations vanish.
-    Kept is what makes another answer: the sign and the decimal point of a
-    number, ``+`` and ``#`` after a word (C++, F#), a final ``-`` of one or two
-    letters (Cl-), a final "A" (Vitamin A), and articles that are all there is.
-    Separators of thousands vanish, ``&`` is "and".
+    The text becomes lower case, without accents, punctuation, articles, repeated spaces and
+    full stops inside abbreviations, as in the evaluation of TriviaQA and SQuAD. Separators of
+    thousands are removed, and ``&`` becomes "and". Some characters distinguish answers and are
+    kept: the sign and decimal point of a number, ``+`` and ``#`` after a word (C++, F#), ``-``
+    after one or two final letters (Cl-), a final "A" (Vitamin A), and articles if the text has
+    no other word.
 
     Examples
     --------
@@ -73,13 +73,13 @@ def normalise_answer(text: str) -> str:
     plain = FRACTION.sub(" ", RAISED.sub("^", " ".join(plain.split())))
     plain = unicodedata.normalize("NFKD", plain).casefold().translate(SAME)
     plain = "".join(c for c in plain if not unicodedata.combining(c))
-    plain = FULL_STOP.sub("", LEADING_POINT.sub("0.", plain)).replace(".", "\ue000")
+    plain = POINT_OUTSIDE_NUMBER.sub("", LEADING_POINT.sub("0.", plain)).replace(".", "\ue000")
     plain = MINUS.sub(lambda m: m[0] if m[1] else "-".translate(MEANT), plain)
     for meant in (CHARGE, PLUS_SHARP, FINAL_A):
         plain = meant.sub(lambda m: m[0].translate(MEANT), plain)
     words = "".join(" " if _is_punctuation(c) else c for c in plain).split()
-    said = [word for word in words if word not in ARTICLES]
-    return " ".join(said or words).translate(AS_WRITTEN)
+    kept = [word for word in words if word not in ARTICLES]
+    return " ".join(kept or words).translate(AS_WRITTEN)
 
 
 def _is_punctuation(character: str) -> bool:
@@ -91,9 +91,11 @@ def _as_written(text: str) -> str:
 
 
 def judge_lexically(answer: str, references: Iterable[str]) -> str:
-    """Label `answer` "correct" when it equals a reference, as written or after normalisation.
+    """Return the label of `answer` by comparing it with the references.
 
-    It is "not_attempted" when it equals none and is nothing but punctuation and articles.
+    The label is "correct" if the answer equals a reference, as written or after normalisation.
+    Otherwise it is "not_attempted" if the answer contains only punctuation and articles, and
+    "incorrect" in all other cases.
 
     Examples
     --------
@@ -103,20 +105,20 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     'incorrect'
     """
     references = list(references)
-    written, said = _as_written(answer), normalise_answer(answer)
+    written, normalised = _as_written(answer), normalise_answer(answer)
     if written and written in map(_as_written, references):
         return CORRECT
-    if said and said in map(normalise_answer, references):
+    if normalised and normalised in map(normalise_answer, references):
         return CORRECT
-    return INCORRECT if set(said.split()) - ARTICLES else NOT_ATTEMPTED
+    return INCORRECT if set(normalised.split()) - ARTICLES else NOT_ATTEMPTED
 
 
 def parse_label(reply: str, words: Mapping[str, str] = WORDS) -> str | None:
-    """Read the label that is the whole of `reply`, or None when it is anything else.
+    """Return the label if `reply` consists only of it, otherwise None.
 
-    Case, surrounding white space, a final full stop and the underscore do not
-    count; a label inside a sentence does not either, because the sentence may
-    say the opposite. `words` are what stands for each label.
+    Case, surrounding white space, a final full stop and the underscore are ignored. A label
+    inside a sentence is not read, because the sentence can mean the opposite. `words` maps the
+    words of the reply to labels.
 
     Examples
     --------
@@ -127,20 +129,19 @@ def parse_label(reply: str, words: Mapping[str, str] = WORDS) -> str | None:
     >>> parse_label("R", LETTERS)
     'correct'
     """
-    said = "_".join(reply.strip().removesuffix(".").casefold().split())
-    return words.get(said)
+    word = "_".join(reply.strip().removesuffix(".").casefold().split())
+    return words.get(word)
 
 
 def parse_labels(
     reply: str, n: int, words: Mapping[str, str] = WORDS
 ) -> tuple[str | None, ...]:
-    r"""Read the labels of `n` candidates from the lines of `reply`, one line each, in order.
+    r"""Return the labels of `n` candidates from the lines of `reply`, one line each, in order.
 
-    Empty lines, and lines after the n-th, do not count. A line may begin with
-    the number of its candidate, ``2.`` or ``2:`` or ``(2)``; another number
-    makes it unreadable. After a line that cannot be read it is not certain any
-    more which candidate a line is about, unless it is numbered. None is where a person
-    has to decide: everywhere if there are too few lines.
+    Empty lines and lines after the n-th are ignored. A line can begin with the number of the
+    candidate, ``2.`` or ``2:`` or ``(2)``; with a wrong number it is unreadable. After an
+    unreadable line only numbered lines are read, because the candidates of other lines are
+    uncertain. Candidates without a readable label get None; if there are too few lines, all do.
 
     Examples
     --------
@@ -176,7 +177,7 @@ UNSEEN = dict.fromkeys(
 
 
 def one_form(text: str) -> str:
-    """Return `text` with composed letters (NFC) and without characters of no width.
+    """Return `text` with composed letters (NFC) and without zero-width characters.
 
     >>> one_form("Cafe\u0301\u200b") == "Caf\u00e9"
     True
@@ -185,9 +186,9 @@ def one_form(text: str) -> str:
 
 
 def normalise(answer: str) -> str:
-    """Lower-case `answer` without full stops, in one form: what counts as identical.
+    """Return `answer` in lower case and without full stops; equal results are the same answer.
 
-    A point before a digit is no full stop, unless it is after a letter.
+    A point before a digit is kept, unless it follows a letter.
 
     >>> [normalise(answer) for answer in (" U.S.A. ", "3.5", "-.5", "No.5")]
     ['usa', '3.5', '-.5', 'no5']

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server that is asked with retries and limits, and keeps no secret."""
+"""Send requests to an OpenAI-compatible server with retries, limits and hidden secrets."""
 
 import contextlib
 import email.utils
@@ -36,21 +36,21 @@ LONGEST_BACKOFF_S = 60
 
 LONGEST_RETRY_AFTER_S = 600
 
-LONGEST_TRANSFER_S = 3600  # of the files of a batch
+LONGEST_TRANSFER_S = 3600  # for files of a batch
 
 LARGEST_REPLY = 10_000_000  # bytes
 
-LARGEST_RESULTS = 500_000_000  # of a batch of 50,000
+LARGEST_RESULTS = 500_000_000  # bytes, for a batch of 50,000
 
 UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
-LONGEST_QUOTE = 500  # characters of a server's words that are worth keeping
+LONGEST_QUOTE = 500  # characters of a server's message
 
 Result = TypeVar("Result")
 
 
 def retry_after_s(error: BaseException | None) -> float | None:
-    """Return the seconds that a server's Retry-After asks to wait, if it names a time."""
+    """Return the seconds in a server's Retry-After header, or None."""
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
@@ -65,10 +65,10 @@ def retry_after_s(error: BaseException | None) -> float | None:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether asking again may help: time-outs, cuts, 408, 409, 429, 5xx, garbage.
+    """Return whether a retry can help.
 
-    A spent quota (also 429) and a Retry-After beyond ten minutes do not pass
-    while a job waits.
+    It can after time-outs, lost connections, unreadable replies and the status codes 408, 409,
+    429 and 5xx. It cannot after a spent quota (also 429) or a Retry-After above ten minutes.
     """
     if isinstance(error, openai.APIStatusError):
         busy = error.status_code in (408, 409, 429) or error.status_code >= 500
@@ -78,9 +78,9 @@ def is_transient(error: BaseException) -> bool:
 
 
 def in_json(read: Callable[[Any], Result]) -> Callable[[bytes], Result]:
-    """Return a reader of bytes that gives their JSON value to `read`.
+    """Return a function that parses bytes as JSON and passes the value to `read`.
 
-    A BadReplyError, of its own or of `read`, has the reply's own words.
+    If either fails, it raises a BadReplyError that quotes the reply.
     """
 
     def parse_and_read(content: bytes) -> Result:
@@ -96,7 +96,7 @@ def in_json(read: Callable[[Any], Result]) -> Callable[[bytes], Result]:
 
 
 class _Bounded(httpx2.SyncByteStream):
-    """The bytes of a reply as they come, up to a number and a time."""
+    """Stream of a reply's bytes with limits on their number and time."""
 
     def __init__(self, stream: httpx2.SyncByteStream, most: int, longest_s: float) -> None:
         self._stream, self._most = stream, most
@@ -116,8 +116,11 @@ class _Bounded(httpx2.SyncByteStream):
         self._stream.close()
 
 
-def _within(longest_s: float, function: Callable[[], Result]) -> Result:
-    """Return ``function()`` or give up on it: a socket's time-out starts anew at each byte."""
+def _call_within(longest_s: float, function: Callable[[], Result]) -> Result:
+    """Return ``function()``, or raise NoReplyError after `longest_s` seconds.
+
+    A socket's time-out is not enough, because it restarts at each byte.
+    """
     outcome: Future[Result] = Future()
 
     def run() -> None:
@@ -136,32 +139,44 @@ def _within(longest_s: float, function: Callable[[], Result]) -> Result:
 
 
 class Patience(Protocol):
-    """How a server is reached, as the config's section that describes it says."""
+    """Settings for reaching a server, from its section of the config."""
 
     @property
     def timeout_s(self) -> float:
-        """Longest wait for the whole of one reply."""
+        """Longest wait for a complete reply."""
 
     @property
     def retries(self) -> int:
-        """How often a request is repeated after its first failure."""
+        """Number of retries after the first failure."""
 
     @property
     def first_wait_s(self) -> float:
-        """Wait before the first repetition; doubles up to a minute."""
+        """Wait before the first retry; it doubles up to a minute."""
 
     @property
     def api_key_env(self) -> str:
-        """Name of the environment variable that holds the key."""
+        """Name of the environment variable that contains the key."""
 
 
 class ModelServer:
-    """The server at `base_url`, up to and including ``/v1``, of a `section` of the config.
+    """Client of an OpenAI-compatible server.
 
-    The library's own retries are switched off: they give up on a Retry-After
-    above two minutes, wait at most eight seconds otherwise, repeat a request
-    whose quota is spent, and do not repeat one whose reply is not JSON. `kept`
-    is a word for the replies that are kept when the server fails.
+    The library's own retries are switched off: they give up on a Retry-After above two minutes,
+    otherwise wait at most eight seconds, retry after a spent quota, and do not retry after a
+    reply that is not JSON.
+
+    Parameters
+    ----------
+    base_url : str
+        Address up to and including ``/v1``.
+    api_key : str
+        Key; no message or log contains it.
+    how : Patience
+        Time-outs and retries.
+    section : str
+        Section of the config with these settings, for messages.
+    kept : str
+        Word for the replies that are kept after a failure, for messages.
     """
 
     def __init__(
@@ -181,13 +196,13 @@ class ModelServer:
             api_key=api_key,
             timeout=how.timeout_s,
             max_retries=0,
-            # Uncompressed, so that a bound on bytes is one on memory.
+            # Uncompressed, so that a limit on bytes also limits memory.
             default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultHttpxClient(
                 event_hooks={"request": [self._count], "response": [self._bound]}
             ),
         )
-        self.bookings: Bookings | None = None  # of requests that are paid one by one
+        self.bookings: Bookings | None = None  # for requests that are paid one by one
         self._api_key = api_key
         self._timeout_s = how.timeout_s
         self._retries = how.retries
@@ -199,7 +214,7 @@ class ModelServer:
 
     def _count(self, _: httpx2.Request) -> None:
         if self.bookings:
-            self.bookings.take()
+            self.bookings.use_one()
 
     def _bound(self, response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -213,9 +228,9 @@ class ModelServer:
         )
 
     def quote(self, text: str) -> str:
-        """Return the beginning of a server's words, fit to be kept, logged and raised.
+        """Return the beginning of a server's message without secrets.
 
-        Secrets are looked for before anything is cut.
+        Secrets are removed before the text is truncated.
         """
         start = text[: 20 * LONGEST_QUOTE + 4 * len(self._api_key)]
         readable = redact(start, self._api_key).encode("utf-8", errors="replace").decode()
@@ -232,13 +247,13 @@ class ModelServer:
     def send(
         self, method: str, path: str, read: Callable[[bytes], Result], **content: object
     ) -> Result:
-        """Return what `read` makes of the reply to one request, sent once.
+        """Send one request once and return ``read(reply)``.
 
-        `method` is get or post, `content` as for `openai.OpenAI.post`; `read` raises
-        BadReplyError for what is no such reply.
+        `method` is get or post, and `content` is passed to `openai.OpenAI.post`. `read` must
+        raise BadReplyError if the reply has the wrong form.
         """
         ask, options = getattr(self._client, method), content.pop("options", {})
-        # A file of a batch may be elsewhere; prompts go to no other address.
+        # A file of a batch can be at another address, but prompts are never redirected.
         options = {"follow_redirects": method == "get", **options}  # type: ignore[dict-item]
         try:
             reply = ask(path, cast_to=httpx2.Response, options=options, **content)
@@ -258,13 +273,14 @@ class ModelServer:
         return read(reply.content)
 
     def stop(self) -> None:
-        """Repeat nothing any more."""
+        """Stop all retries."""
         self._stop.set()
 
     def call(self, request: Callable[[], Result], *, longest_s: float | None = None) -> Result:
-        """Return ``request()``, which uses `send`, repeated while it fails in passing.
+        """Return ``request()``, which uses `send`; retry it after transient failures.
 
-        It may take `longest_s`, by default `timeout_s`. No error says the key.
+        Each attempt can take `longest_s` seconds, by default `timeout_s`. Errors do not contain
+        the key.
         """
         patiently = Retrying(
             retry=retry_if_exception(is_transient),
@@ -274,9 +290,9 @@ class ModelServer:
             reraise=True,
         )
 
-        def once() -> Result:
+        def attempt() -> Result:
             try:
-                return _within(longest_s or self._timeout_s, request)
+                return _call_within(longest_s or self._timeout_s, request)
             except openai.APIConnectionError as error:
                 cause = error.__cause__
                 raise (
@@ -285,16 +301,16 @@ class ModelServer:
 
         kind = ServerError
         try:
-            return patiently(once)
+            return patiently(attempt)
         except BadReplyError as error:
-            kind, said, code = UnreadableError, self.quote(str(error)), ""
+            kind, reply, code = UnreadableError, self.quote(str(error)), ""
         except (openai.OpenAIError, NoReplyError) as error:
-            said, name = self.quote(str(error)), getattr(error, "code", None)
+            reply, name = self.quote(str(error)), getattr(error, "code", None)
             code = name if isinstance(name, str) else ""
         raise kind(
-            f"The {self._section}'s server at {self._address} failed ({said}). {self._kept} so "
-            f"far are kept: correct the cause ({self._section} in the config, or the key) and "
-            "run again.",
-            said=said,
+            f"The {self._section}'s server at {self._address} failed ({reply}). {self._kept} "
+            f"so far are kept: correct the cause ({self._section} in the config, or the key) "
+            "and run again.",
+            reply=reply,
             code=code,
         )

@@ -1,4 +1,4 @@
-"""Errors of servers, and API keys kept out of them."""
+"""Define the errors of servers, and remove API keys from their messages."""
 
 import html
 import json
@@ -12,35 +12,35 @@ KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers qu
 REFUSAL_CODES = {"content_filter", "content_policy_violation"}
 
 
-PIECE = 8  # characters: so long a piece of the key is hidden too
+PIECE = 8  # characters; shorter pieces of the key are not hidden
 
 
 class ServerError(RuntimeError):
-    """Requests cannot be sent, paid or answered; the message says what a person can do.
+    """Requests cannot be sent, paid or answered; the message contains the remedy.
 
-    `said` and `code` are the server's words and its name for the failure, if it was asked.
+    `reply` and `code` are the server's message and error code, or empty without a reply.
     """
 
-    def __init__(self, message: str, *, said: str = "", code: str = "") -> None:
+    def __init__(self, message: str, *, reply: str = "", code: str = "") -> None:
         super().__init__(message)
-        self.said = said
+        self.reply = reply
         self.code = code
 
 
 class UnreadableError(ServerError):
-    """The server kept sending what its interface does not promise."""
+    """The server's replies violate its interface even after retries."""
 
 
 class BadReplyError(ValueError):
-    """A server's reply is not what its interface promises."""
+    """A server's reply violates its interface."""
 
 
 class NoReplyError(Exception):
-    """The whole of a reply did not come in time."""
+    """A complete reply did not arrive in time."""
 
 
 def check_key(api_key: str, variable: str, *, section: str) -> None:
-    """Refuse a key that is empty or that no request could carry, without telling it."""
+    """Raise a ServerError, which does not show the key, if a key is empty or cannot be sent."""
     if not api_key:
         raise ServerError(
             f"The environment variable {variable} is empty; put the {section}'s key into it "
@@ -56,11 +56,11 @@ def check_key(api_key: str, variable: str, *, section: str) -> None:
 
 
 def redact(text: str, secret: str) -> str:
-    """Return `text` without `secret`, in the forms in which servers quote it.
+    """Return `text` with ``[key]`` in place of `secret` in each form that servers quote.
 
-    Hidden are the secret, its forms in addresses, JSON and HTML, every piece of
-    it of eight characters or more (servers cut what they quote), and whatever
-    else looks like a key.
+    The forms are the secret itself, its encodings in URLs, JSON and HTML, and its pieces of at
+    least eight characters, because servers truncate quotes. Other texts that look like keys
+    are hidden too.
 
     Examples
     --------

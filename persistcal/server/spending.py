@@ -1,4 +1,4 @@
-"""Requests to OpenAI-compatible servers: their cost, a ceiling on it, several asked at once."""
+"""Send concurrent requests to OpenAI-compatible servers, and limit their cost."""
 
 import logging
 import threading
@@ -12,17 +12,17 @@ from persistcal.store.replies import Ledger
 
 log = logging.getLogger(__name__)
 
-BYTES_PER_TOKEN = 3  # English has over 4, so an estimate is on the safe side
+BYTES_PER_TOKEN = 3  # English has over 4, so costs are overestimated
 TOKENS_PER_MESSAGE = 8
 TOKENS_OF_UNLIMITED_REPLY = 1000
-LIMITS = ("max_completion_tokens", "max_tokens")  # of a chat completion
+LIMITS = ("max_completion_tokens", "max_tokens")  # keys of a chat completion
 
 Reply = TypeVar("Reply")
-Body = dict[str, Any]  # of a request for a completion, a chat completion or a response
+Body = dict[str, Any]  # JSON of a request for a completion, a chat completion or a response
 
 
 def endpoint_of(body: Body) -> str:
-    """Return where the request `body` goes, below the server's address."""
+    """Return the path of the request `body`, relative to the server's address."""
     if "prompt" in body:
         return "/completions"
     return "/responses" if "input" in body else "/chat/completions"
@@ -46,9 +46,10 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """Prices per million tokens, and ceilings for all jobs of a study together.
+    """Prices per million tokens, and ceilings for the total of a study's jobs.
 
-    `section` of the config sets them; `doing` is a word for the work.
+    Messages name the section of the config with these settings, and use `doing` as a word for
+    the work.
     """
 
     model: str
@@ -60,9 +61,9 @@ class Budget:
     doing: str
 
     def plan(self, bodies: Collection[Body], ledger: Ledger) -> float:
-        """Return the estimated cost of one of `bodies`; refuse all that exceed a ceiling."""
+        """Return the estimated cost per request; raise ServerError above a ceiling."""
         planned = estimate(bodies, price_input=self.price_input, price_output=self.price_output)
-        log.info("About to ask %s: %s", self.model, planned)
+        log.info("Requests to %s: %s", self.model, planned)
         requests, cost = ledger.total()
         expected = (
             f"{self.doing} needs {planned.requests} more requests (about "
@@ -74,7 +75,7 @@ class Budget:
                 f"{expected}, above {self.section}.max_requests {self.max_requests}; raise it "
                 f"to {requests + planned.requests} or select fewer questions. Nothing was sent."
             )
-        if not cost + planned.cost <= self.max_cost:  # so that NaN is no ceiling to pass
+        if not cost + planned.cost <= self.max_cost:  # also refuses NaN
             raise ServerError(
                 f"{expected}, above {self.section}.max_cost {self.max_cost:g}; raise it to "
                 f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."
@@ -83,11 +84,11 @@ class Budget:
 
 
 def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float) -> Estimate:
-    """Estimate what `bodies` cost when each is sent once.
+    """Estimate the cost of sending each of `bodies` once.
 
-    A message counts as a token per 3 bytes of UTF-8 plus 8; a reply as the
-    longest that the request allows, or 1,000 tokens if it names no limit, times the
-    `n` that it asks for. Prices are per million tokens.
+    A message counts as one token per 3 bytes of UTF-8, plus 8. A reply counts as the request's
+    limit of tokens, by default 1,000, times its number `n` of replies. Prices are per million
+    tokens.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
 
 
 class Bookings:
-    """The requests of a job in a ledger: booked ahead, and again each time one is repeated."""
+    """Book the requests of a job in a ledger, in advance and again for each retry."""
 
     def __init__(self, budget: Budget, ledger: Ledger, bodies: Collection[Body]) -> None:
         self._cost = budget.plan(bodies, ledger)
@@ -118,8 +119,8 @@ class Bookings:
         self._lock = threading.Lock()
         ledger.add(budget.model, len(bodies), self._cost * len(bodies), "asked")
 
-    def take(self) -> None:
-        """Count one request as sent; refuse one that exceeds a ceiling."""
+    def use_one(self) -> None:
+        """Count one request as sent; raise ServerError if a retry exceeds a ceiling."""
         with self._lock:
             if self._ahead:
                 self._ahead -= 1
@@ -138,24 +139,24 @@ class Bookings:
             self._ledger.add(self._budget.model, 1, self._cost, "asked again")
 
     def give_back(self) -> None:
-        """Count one request less: it did not reach the server."""
+        """Uncount one request that did not reach the server."""
         with self._lock:
             self._ahead += 1
 
     def close(self) -> None:
-        """Take what was not sent out of the ledger; a request after that is booked anew."""
+        """Remove unsent requests from the ledger; later requests are booked as retries."""
         with self._lock:
             lost, self._ahead = self._ahead, 0
             self._ledger.add(self._budget.model, -lost, -self._cost * lost, "not sent")
 
 
 class BookedServer(Protocol):
-    """What sends requests, and counts them in its `bookings`."""
+    """Server that counts each request that it sends in its `bookings`."""
 
     bookings: Bookings | None
 
     def stop(self) -> None:
-        """Repeat nothing any more."""
+        """Stop all retries."""
 
 
 def ask_at_once(
@@ -168,12 +169,12 @@ def ask_at_once(
     ledger: Ledger,
     concurrency: int,
 ) -> None:
-    """Pass the reply of `ask_one` to each of `bodies` to `keep` as they come.
+    """Call `ask_one` for each of `bodies` concurrently, and pass each reply to `keep`.
 
-    All are booked before the first is sent, and `server` books those that it repeats. After a
-    failure, of the server or of `keep`, nothing new is asked or repeated, but replies on their
-    way are still kept before it is raised: they are paid for. `keep` is called in the thread
-    that got the reply, so not even an interrupt of the main thread comes in between.
+    All requests are booked before the first is sent, and `server` books its retries. After a
+    failure of the server or of `keep`, no further request is sent. The failure is raised after
+    all pending replies are kept, because they are paid for. `keep` is called in the thread
+    that received the reply, so an interrupt of the main thread cannot lose it.
     """
     if not bodies:
         return

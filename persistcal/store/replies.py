@@ -1,6 +1,6 @@
-"""Replies of a paid server on disk, its running batches, and the ledger of requests.
+"""Store a paid server's replies, its running batches and the ledger of requests.
 
-CSV files to which jobs append rows can end in half a row, and people edit them.
+Jobs append rows to CSV files, which can end in half a row and which people edit.
 """
 
 import csv
@@ -28,7 +28,7 @@ from persistcal.store.files import (
     write_whole,
 )
 
-LONGEST_FIELD = 2**31 - 1  # the library's own limit is 128 KiB
+LONGEST_FIELD = 2**31 - 1  # the csv module's default is 128 KiB
 
 
 def append_rows(path: FilePath, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
@@ -44,9 +44,10 @@ def _in_one_line(field: object) -> object:
 
 
 def read_lines(path: FilePath) -> list[str]:
-    """Return the lines of the file at `path`, with their ends; none when there is no file.
+    """Return the lines of the file at `path` with their line breaks; [] without a file.
 
-    What is no UTF-8 is refused, but for a character that was cut at the end of a line.
+    Raises UnicodeDecodeError if the file is not UTF-8. A truncated character at the end of a
+    line is allowed.
     """
     content = read_bytes(path) if exists(path) else b""
     lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
@@ -65,10 +66,10 @@ def _decoded(line: bytes) -> str:
 def parse_rows(
     lines: Sequence[str], *, delimiter: str = ",", columns: int
 ) -> Iterator[tuple[int, list[str] | None]]:
-    """Yield the number of the first line and the fields of each row of at most `columns`.
+    """Yield the first line's number and the fields of each row with at most `columns` fields.
 
-    None stands for a line of no row. One that is a whole row by itself is one, whatever
-    precedes it: a quote opened in a line that was cut short swallows no later row.
+    The fields are None for a damaged line. A line that is a complete row is always read as
+    one, even if an earlier truncated line opened a quote.
     """
     i = 0
     while i < len(lines):
@@ -85,8 +86,8 @@ def parse_rows(
 
 
 def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | None, int]:
-    """Return the row that begins at line `i`, if one does, and its number of lines."""
-    before = csv.field_size_limit(LONGEST_FIELD)
+    """Return the row that begins at line `i`, or None, and its number of lines."""
+    previous_limit = csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(
         (lines[j] for j in range(i, len(lines))), delimiter=delimiter, strict=True
     )
@@ -95,7 +96,7 @@ def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | N
     except csv.Error:
         return None, 1
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(previous_limit)
     return fields, max(reader.line_num, 1)
 
 
@@ -106,11 +107,12 @@ SPENDING = ("time", "model", "requests", "cost", "what")
 
 @contextmanager
 def hold_lock(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
-    """Hold the file `lock`: of all jobs, also on other machines, one at a time.
+    """Hold a lock file that only one job at a time can hold, also across machines.
 
-    The operating system frees it when its holder ends, however it ends.
+    The operating system releases the lock when its process ends. `waiting` is logged if the
+    lock is not free.
     """
-    # Not above: a Python with Snakemake alone reads the queue, and takes no lock.
+    # Imported here, because Snakemake's own environment imports this module without filelock.
     from filelock import FileLock, Timeout
 
     make_folder(folder_of(lock))
@@ -127,9 +129,9 @@ def hold_lock(lock: FilePath, *, waiting: str = "Waiting for another job.") -> I
 
 
 class ReplyCache:
-    """One small JSON file per reply, by the key of its request: ``folder/ab/cdef….json``.
+    """Cache with one JSON file per reply, named by its request's key: ``folder/ab/cdef….json``.
 
-    A file is written as soon as its reply has come. Delete it to have its request sent again.
+    A file is written as soon as the reply arrives. Delete it to send the request again.
     """
 
     def __init__(self, folder: FilePath) -> None:
@@ -140,21 +142,21 @@ class ReplyCache:
         return inside(inside(self._folder, key[:2]), f"{key[2:]}.json")
 
     def get(self, key: str) -> Any:  # noqa: ANN401
-        """Return the JSON value under `key`, None when there is none."""
+        """Return the JSON value under `key`, or None."""
         try:
             return json.loads(read_text(self.path(key)))
         except FileNotFoundError:
             return None
 
     def put(self, key: str, entry: dict[str, Any]) -> None:
-        """Keep `entry` under `key`."""
+        """Write `entry` under `key`."""
         write_whole(self.path(key), json.dumps(entry, ensure_ascii=False, indent=1))
 
 
 class BatchRecord:
-    """A batch on disk: ``<token>.jsonl`` as uploaded, ``<token>.json`` with its state.
+    """Record of a batch: its requests in ``<token>.jsonl``, its state in ``<token>.json``.
 
-    It is there from before the batch is submitted until its results are kept.
+    The files exist from before the batch is submitted until its results are stored.
     """
 
     def __init__(self, folder: FilePath, token: str) -> None:
@@ -164,7 +166,7 @@ class BatchRecord:
 
     @classmethod
     def create(cls, folder: FilePath, lines: Iterable[dict[str, Any]], cost: float) -> Self:
-        """Write down what is about to be submitted."""
+        """Write the record of a batch before it is submitted."""
         record = cls(folder, uuid.uuid4().hex)
         write_whole(record._lines, "".join(f"{json.dumps(line)}\n" for line in lines))
         record.save(None, cost)
@@ -180,7 +182,7 @@ class BatchRecord:
         write_whole(self._state, json.dumps({"batch_id": batch_id, "cost": cost}))
 
     def state(self) -> tuple[str | None, float]:
-        """Return the server's id of the batch, if it has one, and the estimated cost."""
+        """Return the server's id of the batch, or None, and the estimated cost."""
         try:
             state = json.loads(read_text(self._state))
         except FileNotFoundError:  # another job has collected the batch
@@ -188,7 +190,7 @@ class BatchRecord:
         return state["batch_id"], state["cost"]
 
     def upload(self) -> bytes:
-        """Return the requests as they are uploaded."""
+        """Return the requests as bytes for the upload."""
         return read_bytes(self._lines)
 
     def lines(self) -> list[dict[str, Any]]:
@@ -200,16 +202,16 @@ class BatchRecord:
         return exists(self._state)
 
     def remove(self) -> None:
-        """Forget the batch."""
+        """Delete the record."""
         delete(self._state)
         delete(self._lines)
 
 
 class Ledger:
-    """A CSV file of all requests of a study, so that one ceiling holds for all its jobs.
+    """CSV file of all requests of a study, so that its jobs share a ceiling on costs.
 
-    Requests are written down before they are sent, and taken back when no reply came; so a
-    killed job leaves too much in it, never too little. Use it only while holding a lock.
+    Requests are added before they are sent and removed if no reply arrives. After a kill the
+    ledger can contain too many requests, but never too few. Hold a lock while using it.
     """
 
     def __init__(self, path: FilePath) -> None:
@@ -218,7 +220,7 @@ class Ledger:
     def total(self) -> tuple[int, float]:
         """Return the number and the estimated cost of all requests so far.
 
-        A line that a crash cut short does not count: its requests were not sent, or taken back.
+        Lines that a crash truncated do not count: their requests were not sent, or removed.
         """
         requests, cost = 0, 0.0
         for line, fields in parse_rows(read_lines(self.path), columns=len(SPENDING)):
@@ -235,10 +237,10 @@ class Ledger:
             requests, cost = requests + numbers[0], cost + numbers[1]
         return requests, cost
 
-    def add(self, model: str, requests: int, cost: float, what: str) -> None:
-        """Append a line; negative numbers take requests back."""
+    def add(self, model: str, requests: int, cost: float, event: str) -> None:
+        """Append a line; negative numbers remove requests."""
         if not requests:
             return
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        line = [now, model, requests, f"{cost:.6f}", what]
+        time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        line = [time, model, requests, f"{cost:.6f}", event]
         append_rows(self.path, [line] if exists(self.path) else [SPENDING, line])

@@ -28,7 +28,7 @@ def write_checkpoints(folder, names, layers=2, **sizes):
             for c, answer in enumerate(ANSWERS)
         ]
         clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
-        how = {"about": {"model": "tiny", "checkpoint": name, "dataset": "atlas"}}
+        how = {"values": {"model": "tiny", "checkpoint": name, "dataset": "atlas"}}
         path = folder / f"clusters/{name}.parquet"
         artifacts.write(clusters, path, artifacts.CLUSTERS, **how)
         right = np.where(clusters["cluster"] == seed % 2, "correct", "incorrect")

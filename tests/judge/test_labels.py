@@ -41,7 +41,7 @@ a = A | A = A | The The = The The | The A. = A | ? = ? | & = & | € = €
 Trinidad & Tobago = Trinidad and Tobago | Guinea‑Bissau = Guinea Bissau | “Hamlet” = Hamlet
 «Hamlet»… = The "Hamlet" | O’Brien = O'Brien | Sana'a = Sana’a | Sana = Sana'a
 São Tomé = Sao Tome | São = SaTILDEo | STRASSE = Straße | İzmir = Izmir
-Gambia, The = The Gambia |  New TAB  York  = New York | vitamin  a. = Vitamin A
+x_.5 = x 5 | Gambia, The = The Gambia |  New TAB  York  = New York | vitamin  a. = Vitamin A
 """
 DIFFERENT = """
 1.5 = 15 | -5 = 5 | −5 = 5 | -£5 = £5 | -.5 = .5 | 3.14 = 314 | 3.141 = 3141 | 3,141 = 3.141

@@ -45,7 +45,7 @@ def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_
     execute(collect, job(tmp_path, inputs, {"labels": "out.parquet"}, split="test", **about))
     written = artifacts.read_files(tmp_path / "out.parquet", artifacts.LABELS)
     pd.testing.assert_frame_equal(written, LABELS.assign(**about)[written.columns])
-    assert list(written.columns) == [*artifacts.LABELS.about, *LABELS.columns]
+    assert list(written.columns) == [*artifacts.LABELS.file_columns, *LABELS.columns]
 
 
 def test_rows_of_something_else_are_refused_and_nothing_is_written(tmp_path):
