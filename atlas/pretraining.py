@@ -56,7 +56,7 @@ def read_moments(
     optimizers: Sequence[torch.optim.Optimizer], model: PreTrainedModel
 ) -> dict[str, torch.Tensor]:
     """Return the running means of each parameter, as `<kind>.<parameter>`."""
-    kinds = {theirs: ours for ours, theirs in MOMENTS.items()}
+    kinds = {state_key: key for key, state_key in MOMENTS.items()}
     state = {p: kept for optimizer in optimizers for p, kept in optimizer.state.items()}
     return {
         f"{kinds[key]}.{name}": value.cpu()
@@ -222,18 +222,18 @@ def untrained(settings: Pretraining, corpus: Corpus) -> Pretrained:
 
 
 def pretrain_segment(
-    before: Pretrained,
+    initial: Pretrained,
     corpus: Corpus,
     settings: Pretraining,
     *,
     start_step: int,
     end_step: int,
 ) -> tuple[Pretrained, list[float]]:
-    """Train the model of `before` in place; return it with each step's loss, in nats per token.
+    """Train the model of `initial` in place; return it with each step's loss, in nats per token.
 
     Two segments give bit for bit the weights of one that spans both.
     """
-    model, tokenizer, moments = before
+    model, tokenizer, moments = initial
     optimizers = open_optimizers(model, settings.optimizer, weight_decay=settings.weight_decay)
     if moments is not None:
         restore_moments(optimizers, model, moments, step=start_step)
@@ -245,13 +245,13 @@ def pretrain_segment(
     for step in Pace(range(start_step, end_step), "pre-training", unit=" steps"):
         blocks = corpus.blocks(tokenizer, **sizes, step=step, n_steps=settings.steps)
         tokens = torch.from_numpy(blocks).to(device)
-        for group in (group for one in optimizers for group in one.param_groups):
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             group["lr"] = schedule.at(step, n_steps=settings.steps)
         loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for one in optimizers:
-            one.step()
-            one.zero_grad(set_to_none=True)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         losses.append(loss.item())
     return Pretrained(model, tokenizer, read_moments(optimizers, model)), losses

@@ -53,18 +53,18 @@ def _check_study(config: dict[str, Any]) -> None:
     for catalogue in ("models", "datasets", "estimators", "tables"):
         check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
     check_names("study.further", study["further"], config["tables"])
-    known = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
+    names = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
     for key, pair in listed_pairs(config):
-        check_names(key, pair, known)
+        check_names(key, pair, names)
     _check_control(study["control"], study["pairs"])
     for table in study["further"]:
-        about = config["tables"][table]
-        check_names(f"tables.{table}.datasets", about.get("datasets", []), config["datasets"])
-        rows = [row["estimator"] for block in about["blocks"] for row in block.get("rows", [])]
+        entry = config["tables"][table]
+        check_names(f"tables.{table}.datasets", entry.get("datasets", []), config["datasets"])
+        rows = [row["estimator"] for block in entry["blocks"] for row in block.get("rows", [])]
         if not study.get("predictions"):
             check_names(f"tables.{table}", rows, config["estimators"])
-    for name, about in config["estimators"].items():
-        if isinstance(about.get("recipe"), dict) and name in config["recipes"]:
+    for name, entry in config["estimators"].items():
+        if isinstance(entry.get("recipe"), dict) and name in config["recipes"]:
             raise ConfigError(
                 f"config: recipes.{name} and estimators.{name}.recipe are two recipes of one "
                 f"name; write what you change into estimators.{name}.recipe."
@@ -107,11 +107,11 @@ def listed_pairs(config: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """Return each pair of checkpoints that `study.pairs` lists, and the key of its list."""
     pairs = config["study"]["pairs"]
     lists = (
-        {f"study.pairs.{name}": of for name, of in pairs.items()}
+        {f"study.pairs.{name}": members for name, members in pairs.items()}
         if isinstance(pairs, dict)
         else {"study.pairs": [] if isinstance(pairs, str) else pairs}
     )
-    return [(key, pair) for key, of in lists.items() for pair in of]
+    return [(key, pair) for key, members in lists.items() for pair in members]
 
 
 def _check_labels(study: Study, estimators: Iterable[str]) -> None:
@@ -124,9 +124,9 @@ def _check_labels(study: Study, estimators: Iterable[str]) -> None:
     for kind, by_name in groups.items():
         first: dict[str, str] = {}
         for name, label in by_name.items():
-            if (other := first.setdefault(label, name)) != name:
+            if (same := first.setdefault(label, name)) != name:
                 raise ConfigError(
-                    f"config: {kind}.{other} and {kind}.{name} both have the label {label!r}, "
+                    f"config: {kind}.{same} and {kind}.{name} both have the label {label!r}, "
                     "so nobody could tell them apart; give one another label."
                 )
 
@@ -150,19 +150,19 @@ def _check_conditioning(study: Study, name: str, table: dict[str, Any]) -> None:
 
 
 def _check_agreement(study: Study) -> None:
-    about = study.config["analyses"]["agreement"]
+    entry = study.config["analyses"]["agreement"]
     for model in dict.fromkeys(model for model, _ in study.analysed("agreement")):
         if not study.estimates:
             raise ConfigError(
                 "config: analyses.agreement names models, but this study brings confidences "
                 "without the answers that could agree; set its models to []."
             )
-        if not about["pairs"] or about["reference"] is None:
+        if not entry["pairs"] or entry["reference"] is None:
             raise ConfigError(
                 "config: analyses.agreement names models, but no pairs or no reference; add "
                 "them, or no models."
             )
-        named = [about["reference"], *(name for pair in about["pairs"] for name in pair)]
+        named = [entry["reference"], *(name for pair in entry["pairs"] for name in pair)]
         check_names("analyses.agreement", named, study.evaluation(model))
 
 
@@ -185,15 +185,17 @@ def _check_model(study: Study, name: str) -> None:
             f"config: models.{name} lacks a key: add the checkpoints of its evaluation."
         )
     earlier, evaluation = model.get("earlier", []), model.get("evaluation", [])
-    if both := [checkpoint for checkpoint in evaluation if checkpoint in earlier]:
+    if clashing := [checkpoint for checkpoint in evaluation if checkpoint in earlier]:
         raise ConfigError(
-            f"config: models.{name} has '{both[0]}' in both earlier and evaluation; "
+            f"config: models.{name} has '{clashing[0]}' in both earlier and evaluation; "
             "keep it in one of them."
         )
-    for key, (one, other) in listed_pairs(config):
-        if {one, other} <= set(evaluation) and evaluation.index(one) >= evaluation.index(other):
+    for key, (first, second) in listed_pairs(config):
+        if {first, second} <= set(evaluation) and evaluation.index(first) >= evaluation.index(
+            second
+        ):
             raise ConfigError(
-                f"config: {key} lists [{one}, {other}], but {one} is not before {other} "
+                f"config: {key} lists [{first}, {second}], but {first} is not before {second} "
                 f"in models.{name}.evaluation; name two checkpoints, the earlier one first."
             )
     if config["study"].get("predictions") or study.has_own_answers:
@@ -224,8 +226,8 @@ def _check_model(study: Study, name: str) -> None:
     for recipe, settings in study.recipes.items():
         # A verifier's model answers nothing, so no adapter is trained on it.
         if name in study.chosen["models"] and isinstance(settings["train_on"], list):
-            own = recipe not in config["recipes"]
-            key = f"estimators.{recipe}.recipe" if own else f"recipes.{recipe}"
+            is_own = recipe not in config["recipes"]
+            key = f"estimators.{recipe}.recipe" if is_own else f"recipes.{recipe}"
             check_names(f"{key}.train_on", settings["train_on"], described)
 
 
@@ -236,8 +238,8 @@ def _check_verifier(study: Study, estimator: str) -> None:
         return
     model, checkpoint = (config["verifiers"][name][key] for key in ("model", "checkpoint"))
     check_names(f"verifiers.{name}.model", [model], config["models"])
-    known = config["models"][model].get("checkpoints", {})
-    check_names(f"verifiers.{name}.checkpoint", [checkpoint], known)
+    names = config["models"][model].get("checkpoints", {})
+    check_names(f"verifiers.{name}.checkpoint", [checkpoint], names)
     _check_model(study, model)
 
 
@@ -247,7 +249,9 @@ def _check_dataset(study: Study, name: str) -> None:
     key, trained_on = f"datasets.{name}.train_datasets", dataset.get("train_datasets", [])
     check_names(key, trained_on, config["datasets"])
     studied = config["study"]["datasets"]
-    if absent := [other for other in trained_on if name in studied and other not in studied]:
+    if absent := [
+        dataset for dataset in trained_on if name in studied and dataset not in studied
+    ]:
         raise ConfigError(
             f"config: {key} names '{absent[0]}', which study.datasets leaves out; add it "
             f"there, or leave out '{name}' too."
@@ -268,12 +272,12 @@ def _check_dataset(study: Study, name: str) -> None:
             f"{', '.join(question_sources())}."
         )
     asked = study.examples_needed
-    there = dataset.get("n_few_shot", _KEPT_FOR_PROMPTS.get(dataset["source"]))
+    available = dataset.get("n_few_shot", _KEPT_FOR_PROMPTS.get(dataset["source"]))
     # A file may say itself which of its questions are for prompts.
-    if there is not None and there < asked:
+    if available is not None and available < asked:
         raise ConfigError(
             f"config: prompts.few_shot and the checkpoints' examples ask for {asked} questions "
-            f"before others, but datasets.{name} keeps {there} for prompts; raise its "
+            f"before others, but datasets.{name} keeps {available} for prompts; raise its "
             "n_few_shot or lower prompts.few_shot."
         )
 

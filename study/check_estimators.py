@@ -113,9 +113,9 @@ def _check_folders(study: Study, name: str, recipe: str) -> None:
 
 
 def _check_function(function: str, key: str) -> None:
-    own = sorted(path.stem for path in FUNCTIONS.glob("[a-z]*.py"))
-    if not function.endswith(".py") and function not in own:
-        check_names(key, [function], own)
+    selected = sorted(path.stem for path in FUNCTIONS.glob("[a-z]*.py"))
+    if not function.endswith(".py") and function not in selected:
+        check_names(key, [function], selected)
     try:
         needs_of(function)
     except ValueError as error:
@@ -139,10 +139,10 @@ def _check_one_adapter(study: Study, name: str) -> None:
 
 def check_chosen(study: Study, name: str) -> None:
     """Refuse an estimator of the study's own that needs what the study does not have."""
-    about = study.config["estimators"][name]
-    runs_a_model = any(about.get(k) for k in ("recipe", "reads_weights", "verifier", "asks"))
+    entry = study.config["estimators"][name]
+    runs_a_model = any(entry.get(k) for k in ("recipe", "reads_weights", "verifier", "asks"))
     if study.has_own_answers and runs_a_model:
-        kind = "a verifier" if "verifier" in about else "the weights of checkpoints"
+        kind = "a verifier" if "verifier" in entry else "the weights of checkpoints"
         raise ConfigError(
             f"config: estimators.{name} needs {kind}, but study.answers brings answers only; "
             "drop it from study.estimators."
@@ -152,10 +152,10 @@ def check_chosen(study: Study, name: str) -> None:
             "config: decoding.weighting is probability, but decoding.strategy is options, "
             "which weigh by the softmax over a question's; set weighting to softmax."
         )
-    if "rater" in about:
+    if "rater" in entry:
         for model in study.chosen["models"]:
-            known = ["last_earlier", *study.known_checkpoints(model)]
-            check_names(f"estimators.{name}.rater", [about["rater"]], known)
+            names = ["last_earlier", *study.known_checkpoints(model)]
+            check_names(f"estimators.{name}.rater", [entry["rater"]], names)
     for model in study.chosen["models"] if study.needs_earlier(name) else []:
         if not study.earlier(model):
             raise ConfigError(
@@ -179,8 +179,8 @@ def check_decoding(study: Study, estimators: Iterable[str]) -> None:
         )
     number = "n_samples" if decoding["strategy"] == "sample" else "n_beams"
     for name in estimators:
-        about = study.config["estimators"][name]
-        needs = needs_of(about["function"]) if "function" in about else ()
+        entry = study.config["estimators"][name]
+        needs = needs_of(entry["function"]) if "function" in entry else ()
         lacking = [need for need in DISTRIBUTIONS if need in needs]
         if lacking and decoding["backend"] == "vllm":
             raise ConfigError(

@@ -17,10 +17,10 @@ def check_served(study: Study) -> None:
         for name in names:
             _check_api(study, model, name)
             asked = [study.decides_answers(model, name), study.beside_weights(model, name)]
-            other = first.setdefault(str(asked), name)
-            if other != name and not any(study.allows_identical(model, [other, name]).values()):
+            same = first.setdefault(str(asked), name)
+            if same != name and not any(study.allows_identical(model, [same, name]).values()):
                 raise ConfigError(
-                    f"config: models.{model}.checkpoints.{other} and {name} ask one model at "
+                    f"config: models.{model}.checkpoints.{same} and {name} ask one model at "
                     "one address; correct one, or set its allow_identical_weights to true."
                 )
         for analysis in _OF_WEIGHTS:
@@ -30,9 +30,9 @@ def check_served(study: Study) -> None:
                     "behind an API; leave it out."
                 )
     for verifier in study.config["verifiers"].values() if study.served else []:
-        where = f"models.{verifier['model']}.checkpoints.{verifier['checkpoint']}"
+        key = f"models.{verifier['model']}.checkpoints.{verifier['checkpoint']}"
         if study.api(verifier["model"], verifier["checkpoint"]):
-            raise ConfigError(f"config: {where} is a verifier, and cannot be behind an API.")
+            raise ConfigError(f"config: {key} is a verifier, and cannot be behind an API.")
     strategy = study.config["decoding"]["strategy"]
     if study.served and strategy != "sample":
         model, names = next(iter(study.served.items()))
@@ -44,18 +44,18 @@ def check_served(study: Study) -> None:
 
 def _check_api(study: Study, model: str, name: str) -> None:
     key = f"models.{model}.checkpoints.{name}"
-    about = study.config["models"][model]["checkpoints"][name]
-    api = about["api"]
-    elsewhere = [k for k in _ELSEWHERE if k in about]
+    entry = study.config["models"][model]["checkpoints"][name]
+    api = entry["api"]
+    elsewhere = [k for k in _ELSEWHERE if k in entry]
     if elsewhere or "pretraining" in study.config["models"][model]:
         raise ConfigError(
             f"config: {key} has api and also {(*elsewhere, 'a model with pretraining')[0]}; "
             "a checkpoint's answers come from one of them, so keep one."
         )
-    if ours := [field for field in api.get("request", {}) if field in _OURS]:
+    if reserved := [field for field in api.get("request", {}) if field in _OURS]:
         raise ConfigError(
-            f"config: {key}.api.request sets {ours[0]}, which follows from other keys; leave "
-            "it out."
+            f"config: {key}.api.request sets {reserved[0]}, which follows from other keys; "
+            "leave it out."
         )
     if api.get("logprobs") and api.get("reasoning", "none") != "none":
         raise ConfigError(
@@ -77,10 +77,10 @@ def _check_api(study: Study, model: str, name: str) -> None:
 
 def check_estimator_of_served(study: Study, estimator: str) -> None:
     """Refuse an estimator that needs of a server what it does not give."""
-    about = study.config["estimators"][estimator]
-    needs = needs_of(about["function"]) if "function" in about else ()
+    entry = study.config["estimators"][estimator]
+    needs = needs_of(entry["function"]) if "function" in entry else ()
     for model, names in study.served.items():
-        if "recipe" in about or about.get("reads_weights"):
+        if "recipe" in entry or entry.get("reads_weights"):
             raise ConfigError(
                 f"config: estimators.{estimator} needs the weights of checkpoints, but "
                 f"models.{model}.checkpoints.{names[0]} is behind an API; drop it from "

@@ -29,19 +29,19 @@ METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 def check_state(study: Study, model: str, checkpoint: str) -> None:
     """Refuse a checkpoint whose keys do not say together what its weights are."""
-    about = study.config["models"][model]["checkpoints"][checkpoint]
+    entry = study.config["models"][model]["checkpoints"][checkpoint]
     state, key = study.state(model, checkpoint), f"models.{model}.checkpoints.{checkpoint}"
     made = study.made_by(model, checkpoint)
     needed = {"repo": ("repo", "revision"), "pretraining": ("step",)}.get(made, ())
     if lacking := [name for name in needed if name not in state]:
         among = " (or one for all to the model)" if lacking[0] == "repo" else ""
         raise ConfigError(f"config: {key} lacks a key: add its {lacking[0]}{among}.")
-    if both := [name for name in _ELSEWHERE.get(made, ()) if name in about]:
+    if clashing := [name for name in _ELSEWHERE.get(made, ()) if name in entry]:
         remedy = "remove one of both"
-        if both[0] in ("dtype", "adapter", "quantization"):
+        if clashing[0] in ("dtype", "adapter", "quantization"):
             remedy = "give it to a further checkpoint, as a merge of this one alone"
         raise ConfigError(
-            f"config: {key}.{both[0]} is set, but its {made} makes the weights; {remedy}."
+            f"config: {key}.{clashing[0]} is set, but its {made} makes the weights; {remedy}."
         )
     if "seed" in state and study.config["decoding"]["strategy"] != "sample":
         raise ConfigError(
@@ -73,9 +73,9 @@ def _check_merge(study: Study, model: str, checkpoint: str, state: dict[str, Any
             f"config: {key} has shares that add up to {sum(merge.values()):g}; let them add up "
             "to 1."
         )
-    [first, *others] = merge
+    [first, *rest] = merge
     same = study.beside_weights(model, first) == study.beside_weights(model, checkpoint)
-    if not others and same and not state.get("allow_identical_weights"):
+    if not rest and same and not state.get("allow_identical_weights"):
         raise ConfigError(
             f"config: {key} is {first} alone, and nothing else differs; add what does, or "
             "allow_identical_weights: true for a control."
@@ -84,8 +84,8 @@ def _check_merge(study: Study, model: str, checkpoint: str, state: dict[str, Any
 
 def _check_change(study: Study, model: str, checkpoint: str) -> None:
     """Refuse a change whose keys do not fit together, or that starts nowhere."""
-    about = study.config["models"][model]
-    change = about["checkpoints"][checkpoint]["change"]
+    entry = study.config["models"][model]
+    change = entry["checkpoints"][checkpoint]["change"]
     key = f"models.{model}.checkpoints.{checkpoint}.change"
     method = change["method"]
     needed, may = METHODS[method]
@@ -103,13 +103,15 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
     if "keep_weight" in change and "keep" not in change:
         raise ConfigError(f"config: {key}.keep_weight is set, but nothing is kept; add keep.")
     for name in ("learn", "forget"):
-        if both := [one for one in change.get(name, []) if one in change.get("keep", [])]:
+        if clashing := [
+            first for first in change.get(name, []) if first in change.get("keep", [])
+        ]:
             raise ConfigError(
-                f"config: {key} lists {both[0]!r} in both {name} and keep; keep it in one of "
-                "them."
+                f"config: {key} lists {clashing[0]!r} in both {name} and keep; keep it in "
+                "one of them."
             )
     check_names(f"{key}.datasets", change.get("datasets", []), study.chosen["datasets"])
-    if method == "retraining" and "pretraining" not in about:
+    if method == "retraining" and "pretraining" not in entry:
         raise ConfigError(
             f"config: {key} is a retraining, but models.{model} has no pretraining that could "
             "be done again; use another method."
@@ -121,10 +123,12 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
 def _check_start(study: Study, model: str, checkpoint: str) -> None:
     key = f"models.{model}.checkpoints.{checkpoint}.change.of"
     catalogue = study.config["models"][model]["checkpoints"]
-    of = catalogue[checkpoint]["change"]["of"]
-    check_names(key, [of], catalogue)
-    if "merge" in catalogue[of]:
-        raise ConfigError(f"config: {key} is {of}, which is a merge; name one of its parts.")
+    origin = catalogue[checkpoint]["change"]["of"]
+    check_names(key, [origin], catalogue)
+    if "merge" in catalogue[origin]:
+        raise ConfigError(
+            f"config: {key} is {origin}, which is a merge; name one of its parts."
+        )
     chain = [checkpoint]
     while start := catalogue.get(chain[-1], {}).get("change", {}).get("of"):
         if start in chain:
@@ -139,7 +143,7 @@ def check_pretraining(config: dict[str, Any], name: str) -> None:
     """Refuse a pre-training whose parts do not fit together."""
     model, key = config["models"][name], f"models.{name}.pretraining"
     pretraining = model["pretraining"]
-    steps = [about["step"] for about in model["checkpoints"].values() if "step" in about]
+    steps = [entry["step"] for entry in model["checkpoints"].values() if "step" in entry]
     if steps != sorted(set(steps)):
         raise ConfigError(
             f"config: models.{name}.checkpoints must be listed by rising step, got {steps}."

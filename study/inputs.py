@@ -50,18 +50,18 @@ class Inputs:
 
     def contents_of(self, *paths: str) -> list[str]:
         """Return digests of the user's files, because an older file can replace a newer one."""
-        known = Digests(f"{self.config['results']}/.digests")
-        return [known.sha256(Path(path)) for path in paths if Path(path).exists()]
+        digests = Digests(f"{self.config['results']}/.digests")
+        return [digests.sha256(Path(path)) for path in paths if Path(path).exists()]
 
     def read_prompt(self, path: str, key: str, *parts: Fields) -> str:
         """Return the text of the prompt that the config names under `key`.
 
         Lines --- separate its parts; each part has needed and optional fields.
         """
-        found = Path(self.find_file(path))
-        if not found.exists():
+        file = Path(self.find_file(path))
+        if not file.exists():
             raise WorkflowError(f"config: {key} is {path}, and there is no such file.")
-        prompt = found.read_text(encoding="utf-8")
+        prompt = file.read_text(encoding="utf-8")
         texts = prompt.split("\n---\n", len(parts) - 1)
         if len(texts) < len(parts):
             raise WorkflowError(f"config: {key} ({path}) has no line ---; add it.")
@@ -94,8 +94,8 @@ class Inputs:
 
     def source_settings(self, dataset: str) -> Config:
         """Return the keys of a dataset that its source can read."""
-        about = self.config["datasets"][dataset]
-        settings = {key: about[key] for key in about if key not in NOT_OF_SOURCES}
+        entry = self.config["datasets"][dataset]
+        settings = {key: entry[key] for key in entry if key not in NOT_OF_SOURCES}
         if "categories" in settings:  # the project's unless the user has a file of that name
             settings["categories"] = self.find_file(settings["categories"])
         return settings
@@ -146,8 +146,8 @@ class Inputs:
             m: [c for c in study.known_checkpoints(m) if study.made_by(m, c) == made]
             for m in study.models_made
         }
-        both = (f"{re.escape(m)}(?=/(?:{one_of(c)})[./])" for m, c in named.items() if c)
-        return "|".join(both) or "(?!)"
+        patterns = (f"{re.escape(m)}(?=/(?:{one_of(c)})[./])" for m, c in named.items() if c)
+        return "|".join(patterns) or "(?!)"
 
     def made_files(self, model: str, checkpoint: str) -> Files:
         """Return the files of a checkpoint that is made here; empty if others made it.
@@ -170,8 +170,8 @@ class Inputs:
         state = self.study.state(model, checkpoint)
         sources = [s for s in (state, state.get("adapter")) if s and "revision" in s]
         record = self.paths.checkpoint.format(model=model, checkpoint=checkpoint)
-        found = [local_digests(Path(s["repo"]) / s["revision"], record) for s in sources]
-        return found[0] if len(found) == 1 else found
+        digests = [local_digests(Path(s["repo"]) / s["revision"], record) for s in sources]
+        return digests[0] if len(digests) == 1 else digests
 
     def records_merged(self, model: str, checkpoint: str) -> Files:
         """Return the records of the checkpoints that are averaged."""
@@ -208,9 +208,9 @@ class Inputs:
         name = self.previous_checkpoint(model, checkpoint)
         if not name:
             return {}
-        weights, *beside = self.made_files(model, name)
+        weights, *further_files = self.made_files(model, name)
         record = self.paths.checkpoint.format(model=model, checkpoint=name)
-        return {"previous": weights, "beside_previous": [*beside, record]}
+        return {"previous": weights, "beside_previous": [*further_files, record]}
 
     def step_before(self, model: str, checkpoint: str) -> int:
         """Return the step before `checkpoint` in the pre-training; 0 for the first."""
@@ -283,9 +283,9 @@ class Inputs:
     def reach(self, model: str, checkpoint: str) -> Config:
         """Return the address and the prices of a checkpoint behind an API."""
         api = self.study.api(model, checkpoint)
-        own = {key: api[key] for key in (*PRICES, "api_key_env") if key in api}
+        settings = {key: api[key] for key in (*PRICES, "api_key_env") if key in api}
         section = f"models.{model}.checkpoints.{checkpoint}.api"
-        return {"section": section, **self.config["api"], **own}
+        return {"section": section, **self.config["api"], **settings}
 
     def judge_settings(self) -> Config:
         """Return the address and the limits of a paid judge."""
@@ -430,9 +430,9 @@ class Inputs:
 
     def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
         """Return the checkpoints that an estimator reads to rate one of them."""
-        about = self.config["estimators"][estimator]
-        groups = [name for name in about["reads"] if name != "evaluation"]
-        groups += ["earlier"] if about.get("fitted") else []
+        entry = self.config["estimators"][estimator]
+        groups = [name for name in entry["reads"] if name != "evaluation"]
+        groups += ["earlier"] if entry.get("fitted") else []
         return self.study.in_groups(model, groups, checkpoint)
 
     def judged_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
@@ -442,22 +442,22 @@ class Inputs:
 
     def verifier_files(self, verifier: str) -> dict[str, Any]:
         """Return the checkpoint that judges, its files if made here, and its adapter."""
-        about = self.config["verifiers"][verifier]
-        place = {"model": about["model"], "checkpoint": about["checkpoint"]}
+        entry = self.config["verifiers"][verifier]
+        place = {"model": entry["model"], "checkpoint": entry["checkpoint"]}
         files: dict[str, Any] = {"checkpoint": self.paths.checkpoint.format(**place)}
         files["pretrained"] = self.made_files(**place)
-        if about.get("adapter"):
+        if entry.get("adapter"):
             files["adapter"] = self.paths.verifier_adapter.format(verifier=verifier)
         return files
 
     def verifier_prompt(self, verifier: str) -> Config:
         """Return the prompt of a verifier."""
-        about = self.config["verifiers"][verifier]
-        template = self.read_prompt(about["prompt"], f"verifiers.{verifier}.prompt", RATED)
+        entry = self.config["verifiers"][verifier]
+        template = self.read_prompt(entry["prompt"], f"verifiers.{verifier}.prompt", RATED)
         return {
             "template": template,
-            "chat_template": about["chat_template"],
-            "word": about["word"],
+            "chat_template": entry["chat_template"],
+            "word": entry["word"],
         }
 
     def adapter_files(self, verifier: str) -> dict[str, str]:
@@ -473,9 +473,9 @@ class Inputs:
 
         Estimators that read weights get the questions as each checkpoint is asked them.
         """
-        about = self.config["estimators"][estimator]
+        entry = self.config["estimators"][estimator]
         read: dict[str, Any] = {"questions": self.paths.questions.format(dataset=dataset)}
-        if about.get("reads_weights"):
+        if entry.get("reads_weights"):
             names = self.study.checkpoints_read(model, estimator)
             if checkpoint:
                 names = self.read_at(model, estimator, checkpoint)
@@ -483,12 +483,12 @@ class Inputs:
                 names = list(dict.fromkeys([*names, rater]))
             read["questions"] = self.questions_of_each(model, names, dataset)
             read["checkpoints"] = expand(self.paths.checkpoint, model=model, checkpoint=names)
-        if about.get("compares_answers"):
+        if entry.get("compares_answers"):
             uses_model = self.config["equivalence"]["backend"] == "nli"
             uses_model = uses_model and not self.study.has_own_options
             read["entailment_model"] = self.paths.entailment_model if uses_model else []
-        if "verifier" in about:
-            place = {"model": model, "dataset": dataset, "verifier": about["verifier"]}
+        if "verifier" in entry:
+            place = {"model": model, "dataset": dataset, "verifier": entry["verifier"]}
             read["verified"] = self.paths.verified.format(**place)
         return read
 
@@ -507,29 +507,29 @@ class Inputs:
 
     def estimator_prompt(self, estimator: str) -> str:
         """Return an estimator's prompt, or the usual one."""
-        about = self.config["estimators"][estimator]
-        if "prompt" not in about:
+        entry = self.config["estimators"][estimator]
+        if "prompt" not in entry:
             return self.confidence_prompt()
-        optional = ["answer", "scale"] if "scale" in about else ["answer"]
-        fields = (["question"], optional) if "asks" in about else RATED
-        return self.read_prompt(about["prompt"], f"estimators.{estimator}.prompt", fields)
+        optional = ["answer", "scale"] if "scale" in entry else ["answer"]
+        fields = (["question"], optional) if "asks" in entry else RATED
+        return self.read_prompt(entry["prompt"], f"estimators.{estimator}.prompt", fields)
 
     def estimation(self, model: str, dataset: str, estimator: str) -> Config:
         """Return the config of an estimator, as its function needs it."""
-        about = self.config["estimators"][estimator]
-        own = {key: about[key] for key in ("scale", "layer", "fit_at") if key in about}
+        entry = self.config["estimators"][estimator]
+        settings = {key: entry[key] for key in ("scale", "layer", "fit_at") if key in entry}
         if rater := self.study.rater(model, estimator):
-            own |= {"rater": rater, "few_shot": self.few_shot(model, rater, dataset)}
+            settings |= {"rater": rater, "few_shot": self.few_shot(model, rater, dataset)}
         return {
             "estimator": estimator,
-            "function": about["function"],
+            "function": entry["function"],
             "dataset": dataset,
             "equivalence": self.config["equivalence"],
-            "compares_answers": about.get("compares_answers", False),
+            "compares_answers": entry.get("compares_answers", False),
             "sampled": self.config["decoding"]["strategy"] == "sample",
             "prompt": self.estimator_prompt(estimator),
-            "words": about.get("words"),
-            **own,
+            "words": entry.get("words"),
+            **settings,
         }
 
     def estimation_of_all(self, model: str, dataset: str, estimator: str) -> Config:
@@ -557,15 +557,15 @@ class Inputs:
 
     def asking(self, model: str, checkpoint: str, estimator: str) -> Config:
         """Return how an estimator asks a checkpoint about its answers."""
-        about, decoding = self.config["estimators"][estimator], self.config["decoding"]
+        entry, decoding = self.config["estimators"][estimator], self.config["decoding"]
         is_served = bool(self.study.api(model, checkpoint))
         on_a_gpu = {key: decoding[key] for key in ("batch_size", "memory_gb")}
         return {
             "prompt": self.estimator_prompt(estimator),
-            **about["asks"],
+            **entry["asks"],
             "seed": self.draws(model, checkpoint)["seed"],
             "chat": self.study.state(model, checkpoint)["chat"],
-            "scale": list(about.get("scale", {})),
+            "scale": list(entry.get("scale", {})),
             **({} if is_served else on_a_gpu),
         }
 
@@ -625,8 +625,8 @@ class Inputs:
         """Return display names; another estimator's name must not make the table again."""
         rows = {row.estimator for row in self.study.shown(table)}
         names = sorted(rows) if self.study.estimates else sorted(self.config["estimators"])
-        known = self.study.labels
-        return {**known, "estimators": {name: known["estimators"][name] for name in names}}
+        labels = self.study.labels
+        return {**labels, "estimators": {name: labels["estimators"][name] for name in names}}
 
     def answered(self, evaluated: Iterable[Evaluated]) -> list[Answered]:
         """Return the answers that the page shows.
@@ -636,11 +636,13 @@ class Inputs:
         study = self.study
         if study.chosen["predictions"]:
             return []
-        own = study.chosen["datasets"]
+        datasets = study.chosen["datasets"]
         return [
             Answered(model, checkpoint, dataset)
             for model, dataset in dict.fromkeys((row.model, row.dataset) for row in evaluated)
-            for checkpoint in (study.checkpoints if dataset in own else study.evaluation)(model)
+            for checkpoint in (study.checkpoints if dataset in datasets else study.evaluation)(
+                model
+            )
         ]
 
     def shown_on_page(self, pattern: str, evaluated: Iterable[Evaluated]) -> Files:
@@ -650,8 +652,8 @@ class Inputs:
     def weights_on_page(self, pattern: str, evaluated: Iterable[Evaluated]) -> Files:
         """Fill `pattern` for each checkpoint on the page that is run here."""
         rows = self.answered(evaluated) if self.study.runs_models else []
-        here = [row for row in rows if not self.study.api(row.model, row.checkpoint)]
-        return list(dict.fromkeys(of_each(pattern, here)))
+        local_rows = [row for row in rows if not self.study.api(row.model, row.checkpoint)]
+        return list(dict.fromkeys(of_each(pattern, local_rows)))
 
     # Files from elsewhere
 
@@ -675,13 +677,13 @@ class Inputs:
 
     def computed_estimators(self) -> list[str]:
         """Return the estimators that the study computes from the answers."""
-        every = self.config["estimators"].items()
-        return [name for name, about in every if about.get("function") != "stated"]
+        estimators = self.config["estimators"].items()
+        return [name for name, entry in estimators if entry.get("function") != "stated"]
 
     def release_model(self, name: str) -> Config:
         """Return the repository of a model and its revisions by checkpoint."""
         described = self.study.described(name)
-        revisions = {c: about["revision"] for c, about in described.items()}
+        revisions = {c: entry["revision"] for c, entry in described.items()}
         groups = ("earlier", "evaluation")
         return {
             "repo": self.config["models"][name]["repo"],
@@ -690,5 +692,5 @@ class Inputs:
 
     def release_dataset(self, name: str) -> Mapping[str, Any]:
         """Return the splits of a dataset of the release, and its training datasets."""
-        known = ("train", "test", "train_datasets")
-        return {k: value for k, value in self.config["datasets"][name].items() if k in known}
+        splits = ("train", "test", "train_datasets")
+        return {k: value for k, value in self.config["datasets"][name].items() if k in splits}

@@ -27,7 +27,7 @@ def settings_compared(config: Mapping[str, Any], project: Path) -> str:
         return f"study.predictions: {study['predictions']}"
     if study["source"] == "release":
         chosen = {place: value for place, value in chosen.items() if "posthoc" in place}
-    return "; ".join(f"{'.'.join(at)}: {json.dumps(value)}" for at, value in chosen.items())
+    return "; ".join(f"{'.'.join(path)}: {json.dumps(value)}" for path, value in chosen.items())
 
 
 def shares_cells(labels: Mapping[str, Mapping[str, str]], printed: Path) -> bool:
@@ -35,10 +35,13 @@ def shares_cells(labels: Mapping[str, Mapping[str, str]], printed: Path) -> bool
 
     Both go by their display names, `labels`.
     """
-    known = set(labels["models"].values()), set(labels["datasets"].values())
+    display_names = set(labels["models"].values()), set(labels["datasets"].values())
     with printed.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
-        return any(row["model"] in known[0] and row["eval_dataset"] in known[1] for row in rows)
+        return any(
+            row["model"] in display_names[0] and row["eval_dataset"] in display_names[1]
+            for row in rows
+        )
 
 
 def _places(node: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

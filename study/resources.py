@@ -130,10 +130,10 @@ class JobResources:
         if row == "score_with_verifier":
             return self.size(self.config["verifiers"][job["verifier"]]["model"])
         if row in ("estimate_confidences", "rate_at_checkpoint"):
-            about = self.config["estimators"][job["estimator"]]
-            if about.get("compares_answers") and uses_nli:
+            entry = self.config["estimators"][job["estimator"]]
+            if entry.get("compares_answers") and uses_nli:
                 return ENTAILMENT_WEIGHTS
-            return self.size(job["model"]) if about.get("reads_weights") else 0
+            return self.size(job["model"]) if entry.get("reads_weights") else 0
         in_float32 = row == "change_checkpoint"
         return self.size(job["model"]) * (2 if in_float32 else 1)
 
@@ -216,9 +216,9 @@ class JobResources:
 
     def n_questions(self, dataset: str, *splits: str) -> int:
         """Return the number of questions of `splits`; files of questions count as none."""
-        about = self.config["datasets"][dataset]
-        ranges = [about[split] for split in splits if split in about]
-        counts = [about.get(f"n_{split}", 0) for split in splits]
+        entry = self.config["datasets"][dataset]
+        ranges = [entry[split] for split in splits if split in entry]
+        counts = [entry.get(f"n_{split}", 0) for split in splits]
         return sum(end - begin for begin, end in ranges) + sum(counts)
 
     def judge_requests(self, rule: str, job: Wildcards) -> int:
@@ -269,15 +269,15 @@ class JobResources:
         """Return the requests and tokens of a job of a rule in `ASKED_OF_SERVERS`."""
         config, place = self.config, (job["model"], job["checkpoint"])
         if rule == "sample_from_server":
-            how, splits = config["decoding"], self.study.splits_asked(*place)
+            replies, splits = config["decoding"], self.study.splits_asked(*place)
             prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
         else:
-            how = config["estimators"][job["estimator"]]["asks"]
+            replies = config["estimators"][job["estimator"]]["asks"]
             splits = [self.study.split_rated(*place)]
             prompt = REQUEST_TOKENS + QUESTION_TOKENS + CANDIDATE_TOKENS
         api, questions = self.study.api(*place), self.n_questions(job["dataset"], *splits)
-        requests = questions * ceil(how["n_samples"] / api.get("samples_per_request", 1))
-        answers = questions * how["n_samples"] * how["max_new_tokens"]
+        requests = questions * ceil(replies["n_samples"] / api.get("samples_per_request", 1))
+        answers = questions * replies["n_samples"] * replies["max_new_tokens"]
         prices: Config = {key: api.get(key, 0) for key in PRICES}
         cost = (requests * prompt * prices[PRICES[0]] + answers * prices[PRICES[1]]) / 1e6
         return ServerUse(requests, requests * prompt, answers, cost)

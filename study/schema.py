@@ -37,12 +37,12 @@ class ConfigError(ValueError):
     """The config asks for something that cannot be."""
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    """Say which of `known` was meant by `word`."""
-    known = list(known)
-    close = difflib.get_close_matches(word, known, n=1)
+def _nearest(word: str, names: Iterable[str]) -> str:
+    """Say which of `names` was meant by `word`."""
+    names = list(names)
+    close = difflib.get_close_matches(word, names, n=1)
     return (
-        f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known) or 'none'}."
+        f"did you mean '{close[0]}'?" if close else f"known are {', '.join(names) or 'none'}."
     )
 
 
@@ -104,26 +104,28 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     key = ".".join(str(part) for part in error.absolute_path)
     schema = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = schema.get("properties", {})
-        unknown = next(name for name in error.instance if name not in known)
+        properties = schema.get("properties", {})
+        unknown = next(name for name in error.instance if name not in properties)
         where = f"{key}.{unknown}" if key else unknown
         if instead := _instead(where):
             return (
                 f"config: {where} is no longer a key: {instead}; remove it, or use the tag "
                 f"{LAST_COMPLETE}, which has it."
             )
-        return f"config: {where} is not a known key; {_nearest(unknown, known)}"
+        return f"config: {where} is not a known key; {_nearest(unknown, properties)}"
     if error.validator in ("enum", "type") and (instead := _instead(f"{key}={error.instance}")):
         return (
             f"config: {key} is {error.instance!r}, which is gone: {instead}, or use the tag "
             f"{LAST_COMPLETE}, which has it."
         )
     if error.validator == "required" and "then" in error.absolute_schema_path:
-        there: dict[str, Any] = error.instance  # type: ignore[assignment]
+        instance: dict[str, Any] = error.instance  # type: ignore[assignment]
         needed: list[str] = error.validator_value  # type: ignore[assignment]
-        missing = next(name for name in needed if name not in there)
-        decides = next(name for name in ("source", "backend") if name in there)
-        return f"config: {key} lacks the key {missing}, which {decides} {there[decides]} needs."
+        missing = next(name for name in needed if name not in instance)
+        decides = next(name for name in ("source", "backend") if name in instance)
+        return (
+            f"config: {key} lacks the key {missing}, which {decides} {instance[decides]} needs."
+        )
     if error.validator == "required":
         return f"config: {key or 'the config'} lacks a key: {error.message}."
     if error.validator == "pattern" and (remedy := schema.get("$comment")):

@@ -150,25 +150,25 @@ class Study:
 
     def state(self, model: str, checkpoint: str) -> Config:
         """Return the keys of a checkpoint, laid over the model's keys `OF_MODEL`."""
-        about = self.config["models"][model]
-        shared = {key: about[key] for key in OF_MODEL if key in about}
+        entry = self.config["models"][model]
+        shared = {key: entry[key] for key in OF_MODEL if key in entry}
         state = shared | self.catalogue(model).get(checkpoint, {})
         chat = state.get("chat", False)
         return state | {"chat": {True: "turns", False: ""}.get(chat, chat)}
 
     def made_by(self, model: str, checkpoint: str) -> str:
         """Return the key that produces a checkpoint's weights, or `retraining`."""
-        about = self.catalogue(model)[checkpoint]
-        if about.get("change", {}).get("method") == "retraining" and "merge" not in about:
+        entry = self.catalogue(model)[checkpoint]
+        if entry.get("change", {}).get("method") == "retraining" and "merge" not in entry:
             return "retraining"
-        keys = self.config["models"][model].keys() | about.keys()
+        keys = self.config["models"][model].keys() | entry.keys()
         return next((key for key in ("merge", "change", "pretraining") if key in keys), "repo")
 
     def parts(self, model: str, checkpoint: str) -> list[str]:
         """Return the checkpoints that a checkpoint is made from, by an average or a change."""
-        about = self.catalogue(model).get(checkpoint, {})
-        start = about.get("change", {}).get("of")
-        return [*about.get("merge", {}), *([start] if start else [])]
+        entry = self.catalogue(model).get(checkpoint, {})
+        start = entry.get("change", {}).get("of")
+        return [*entry.get("merge", {}), *([start] if start else [])]
 
     def beside_weights(self, model: str, checkpoint: str) -> Config:
         """Return the keys that distinguish checkpoints of the same weights."""
@@ -177,8 +177,8 @@ class Study:
 
     def allows_identical(self, model: str, checkpoints: Sequence[str]) -> dict[str, bool]:
         """Return for each of `checkpoints` whether it can be equal to another one."""
-        about = self.catalogue(model)
-        return {c: about.get(c, {}).get("allow_identical_weights", False) for c in checkpoints}
+        entry = self.catalogue(model)
+        return {c: entry.get(c, {}).get("allow_identical_weights", False) for c in checkpoints}
 
     def described(self, model: str) -> dict[str, Config]:
         """Return the config of each checkpoint of `model` that answers."""
@@ -186,11 +186,11 @@ class Study:
 
     def labels_of(self, model: str) -> dict[str, str]:
         """Return the display name of each checkpoint of `model`."""
-        return {name: about.get("label", name) for name, about in self.described(model).items()}
+        return {name: entry.get("label", name) for name, entry in self.described(model).items()}
 
     def pretrained(self, model: str) -> list[str]:
         """Return the checkpoints that the pre-training of `model` passes."""
-        return [c for c, about in self.catalogue(model).items() if "step" in about]
+        return [c for c, entry in self.catalogue(model).items() if "step" in entry]
 
     # Checkpoints behind an API
 
@@ -279,12 +279,12 @@ class Study:
     @cached_property
     def recipes(self) -> dict[str, Config]:
         """Every recipe of the catalogue and of the estimators."""
-        own = {
-            name: about["recipe"]
-            for name, about in self.config["estimators"].items()
-            if isinstance(about.get("recipe"), dict)
+        selected = {
+            name: entry["recipe"]
+            for name, entry in self.config["estimators"].items()
+            if isinstance(entry.get("recipe"), dict)
         }
-        return {**self.config["recipes"], **own}
+        return {**self.config["recipes"], **selected}
 
     def recipe(self, name: str) -> Config:
         """Return the settings of a recipe, laid over the section `training`."""
@@ -327,8 +327,8 @@ class Study:
 
         Keys answers_of (a checkpoint), recipe, trained_on, train_dataset and seed.
         """
-        own = answers in ("own", "train", "transfer")
-        scored = [checkpoint] if own else self.group(model, answers)
+        is_own = answers in ("own", "train", "transfer")
+        scored = [checkpoint] if is_own else self.group(model, answers)
         if answers == "transfer":
             sets = list(self.training_sets(model, recipe))
         else:
@@ -351,8 +351,8 @@ class Study:
 
     def is_fitted(self, estimator: str) -> bool:
         """Return whether an estimator needs labelled answers of the training checkpoints."""
-        about = self.config["estimators"][estimator]
-        return bool(about.get("posthoc") or about.get("fitted"))
+        entry = self.config["estimators"][estimator]
+        return bool(entry.get("posthoc") or entry.get("fitted"))
 
     def learns(self, estimator: str) -> bool:
         """Return whether an estimator learns from answers to the train split."""
@@ -365,14 +365,14 @@ class Study:
 
     def is_verbal(self, estimator: str) -> bool:
         """Return whether an estimator reads a confidence in words, which can be missing."""
-        about = self.config["estimators"][estimator]
-        return "asks" in about or about.get("function") == "stated"
+        entry = self.config["estimators"][estimator]
+        return "asks" in entry or entry.get("function") == "stated"
 
     def needs_earlier(self, estimator: str) -> bool:
         """Return whether an estimator reads, learns from or uses training checkpoints."""
-        about, recipe = self.config["estimators"][estimator], self.recipe_of(estimator)
-        used = [*about.get("reads", [])]
-        used += [about.get(key) for key in ("weights_of", "answers_of", "rater")]
+        entry, recipe = self.config["estimators"][estimator], self.recipe_of(estimator)
+        used = [*entry.get("reads", [])]
+        used += [entry.get(key) for key in ("weights_of", "answers_of", "rater")]
         if recipe and isinstance(self.recipes[recipe]["train_on"], str):
             used.append(self.recipes[recipe]["train_on"].removeprefix("each_"))
         return self.is_fitted(estimator) or bool({"earlier", "last_earlier"} & set(used))
@@ -406,17 +406,17 @@ class Study:
         """
         read = {
             checkpoint
-            for name, about in self.config["estimators"].items()
-            if about.get("verifier") == verifier and self.is_evaluated(model, dataset, name)
+            for name, entry in self.config["estimators"].items()
+            if entry.get("verifier") == verifier and self.is_evaluated(model, dataset, name)
             for checkpoint in self.checkpoints_read(model, name)
         }
         return {c: self.split_rated(model, c) for c in self.checkpoints(model) if c in read}
 
     def scores_used(self, model: str, estimator: str, checkpoint: str) -> tuple[Scores, str]:
         """Return the file of the scores for `checkpoint`, and the checkpoint that answered."""
-        about = self.config["estimators"][estimator]
+        entry = self.config["estimators"][estimator]
         recipe = self.recipe_of(estimator) or estimator
-        weights, answers = about.get("weights_of"), about.get("answers_of")
+        weights, answers = entry.get("weights_of"), entry.get("answers_of")
         scored_at = self.group(model, weights)[0] if weights else checkpoint
         if answers == weights:  # both of one checkpoint, or neither is set
             return Scores(scored_at, recipe, "own"), scored_at
@@ -461,8 +461,8 @@ class Study:
 
     def places_shown(self, table: Config) -> set[tuple[str, str]]:
         """Return model and dataset of each section of `table`."""
-        found = sections(table, self.chosen["models"], self.datasets_shown(table))
-        return {(section.model, section.dataset) for section in found}
+        table_sections = sections(table, self.chosen["models"], self.datasets_shown(table))
+        return {(section.model, section.dataset) for section in table_sections}
 
     def expanded(self, *names: str) -> dict[str, Config]:
         """Return the descriptions of the named tables that have something to show."""
@@ -480,12 +480,12 @@ class Study:
         """
         if not self.has_own_answers:
             return self.expanded(*self.chosen["tables"])
-        known = {EVERY, *self.chosen["estimators"]}
+        names = {EVERY, *self.chosen["estimators"]}
         asked = self.expanded("all_estimators", *self.chosen["tables"])
         return {
             name: table
             for name, table in asked.items()
-            if set(estimators_in_rows(table)) <= known
+            if set(estimators_in_rows(table)) <= names
         }
 
     @cached_property
@@ -572,11 +572,11 @@ class Study:
 
     def analysed(self, analysis: str) -> list[Place]:
         """Return the models and datasets of the study that the `analysis` is about."""
-        about = self.config["analyses"][analysis]
+        entry = self.config["analyses"][analysis]
         return [
             Place(model, dataset)
             for model in self.chosen["models"]
-            if model in about["models"]
+            if model in entry["models"]
             for dataset in self.chosen["datasets"]
-            if dataset in about["datasets"]
+            if dataset in entry["datasets"]
         ]

@@ -98,15 +98,15 @@ def needs(node: dict[str, Any]) -> Iterator[str]:
 def section(name: str, schema: dict[str, Any], defaults: dict[str, Any]) -> str:
     """Return the part of the page about one top-level key."""
     node = resolved(schema["properties"][name], schema)
-    about = list(rows(node, schema, f"{name}."))
+    children = list(rows(node, schema, f"{name}."))
     text = f"## `{name}`\n\n{node['description'].strip()}"
-    if not about:
+    if not children:
         return f"{text} ({value_of(node, schema)})\n"
     entries = node.get("additionalProperties")
     if isinstance(entries, dict):
         text += "".join(f"\n{sentence}" for sentence in needs(resolved(entries, schema)))
     lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    for key, child in about:
+    for key, child in children:
         meaning = " ".join(child.get("description", "").split())
         default = default_of(key, defaults)
         lines.append(f"| `{key}` | {value_of(child, schema)} | {default} | {meaning} |")

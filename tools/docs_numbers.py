@@ -34,10 +34,12 @@ def read(file: str) -> dict[str, list[str]]:
 
 def expand(word: str) -> list[str]:
     """Expand braces as a shell does: {a,b}.{c,d} becomes a.c, a.d, b.c and b.d."""
-    if not (found := re.search(r"\{([^{}]*)\}", word)):
+    if not (match := re.search(r"\{([^{}]*)\}", word)):
         return [word]
-    ends = expand(word[found.end() :])
-    return [word[: found.start()] + one + end for one in found[1].split(",") for end in ends]
+    ends = expand(word[match.end() :])
+    return [
+        word[: match.start()] + option + end for option in match[1].split(",") for end in ends
+    ]
 
 
 def rounded(text: str, value: str, scale: int) -> str:
@@ -60,23 +62,23 @@ def correct(block: str, words: str) -> tuple[str, list[str]]:
     unmatched: list[str] = []
     edits: list[tuple[tuple[int, int], str]] = []
     plain = re.sub(r"`[^`]*`|\]\([^)]*\)", lambda code: " " * len(code[0]), block)
-    for found in PRINTED.finditer(plain):
-        is_decimal = "." in found[0]
+    for match in PRINTED.finditer(plain):
+        is_decimal = "." in match[0]
         file, name = wanted[0] if wanted else ("", "")
         if name in ("", "-"):
             if is_decimal and not name:
-                unmatched.append(f"{found[0]!r} has no name in the comment")
+                unmatched.append(f"{match[0]!r} has no name in the comment")
             wanted = wanted[is_decimal:]
             continue
         results = dict(zip((1, 3, 4), read(file).get(name, ()), strict=False))
-        if not results or any(found[i] and not results[i] for i in results):
-            return block, [*problems, f"docs/data/{file} lacks {found[0]!r}, {name!r}"]
-        scale = 100 if found[2] else 1
-        new = {found.span(i): rounded(found[i], results[i], scale) for i in results if found[i]}
+        if not results or any(match[i] and not results[i] for i in results):
+            return block, [*problems, f"docs/data/{file} lacks {match[0]!r}, {name!r}"]
+        scale = 100 if match[2] else 1
+        new = {match.span(i): rounded(match[i], results[i], scale) for i in results if match[i]}
         if any(plain[slice(*span)] != text for span, text in new.items()):
             if not is_decimal:
                 continue  # another whole number
-            problems.append(f"{found[0]!r} is {name!r}: {' '.join(results.values())}")
+            problems.append(f"{match[0]!r} is {name!r}: {' '.join(results.values())}")
             edits += new.items()
         wanted = wanted[1:]
     unmatched += [f"{name!r} of {file} is not printed here" for file, name in wanted]
@@ -91,9 +93,9 @@ def check(text: str) -> tuple[str, list[str]]:
     problems: list[str] = []
     for comment in reversed(list(COMMENT.finditer(text))):
         start = len("".join(text[: comment.start()].rstrip().rpartition("\n\n")[:2]))
-        block, found = correct(text[start : comment.start()], comment[1])
+        block, numbers = correct(text[start : comment.start()], comment[1])
         line = f"line {text.count(chr(10), 0, start) + 1}: "
-        problems = [line + problem for problem in found] + problems
+        problems = [line + problem for problem in numbers] + problems
         text = text[:start] + block + text[comment.start() :]
     return text, problems
 

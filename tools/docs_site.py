@@ -37,11 +37,11 @@ def main(folder: Path) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
     (folder / "reference.md").write_text(REFERENCE, encoding="utf-8")
-    said = "`make demo` makes the page of the embedded study; `make docs` then shows it here."
+    text = "`make demo` makes the page of the embedded study; `make docs` then shows it here."
     if RESULTS.exists():
         shutil.copytree(RESULTS, folder / "atlas")
-        said = "[The page of atlas](atlas/index.html), as `make demo` made it."
-    (folder / "example.md").write_text(EXAMPLE.format(said), encoding="utf-8")
+        text = "[The page of atlas](atlas/index.html), as `make demo` made it."
+    (folder / "example.md").write_text(EXAMPLE.format(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ def end_of_run(results: Path, since: float) -> str:
 
 def edited_results(results: Path) -> list[Path]:
     """Return the study's collected tables that somebody has changed since they were made."""
-    found = [*sorted(results.glob("*.csv")), *sorted(results.glob("all/*.csv"))]
-    return [path for path in found if is_edited(path)]
+    tables = [*sorted(results.glob("*.csv")), *sorted(results.glob("all/*.csv"))]
+    return [path for path in tables if is_edited(path)]
 
 
 def is_new(path: Path, since: float) -> bool:

@@ -33,13 +33,13 @@ def constraints() -> dict[str, str]:
     return {canonicalize_name(Requirement(r).name): r for r in listed("constraints.txt")}
 
 
-def closure(wanted: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return the names in `wanted`, and of `known` all that they need, as installed here."""
+def closure(wanted: Iterable[str], installed: Iterable[str]) -> list[str]:
+    """Return the names in `wanted`, and of `installed` all that they need, as installed here."""
     waiting, seen = [Requirement(r) for r in wanted], set()
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
-        if name in seen or name not in known:
+        if name in seen or name not in installed:
             continue
         seen.add(name)
         try:

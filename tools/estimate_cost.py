@@ -63,10 +63,10 @@ def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str,
     """Return what `jobs` cost by rule."""
     totals, resources = dict.fromkeys(MINUTES, Total()), JobResources(Study(config))
     for job in jobs:
-        about = dict(job.wildcards)
-        if (row := resources.row(job.rule, about)) in MINUTES:
-            requests = resources.judge_requests(job.rule, about)
-            total = Total(1, requests, resources.gigabytes(job.rule, about))
+        wildcards = dict(job.wildcards)
+        if (row := resources.row(job.rule, wildcards)) in MINUTES:
+            requests = resources.judge_requests(job.rule, wildcards)
+            total = Total(1, requests, resources.gigabytes(job.rule, wildcards))
             totals[row] = Total(*map(sum, zip(totals[row], total, strict=True)))
     return totals
 
@@ -74,10 +74,10 @@ def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str,
 def as_table(totals: dict[str, Total]) -> str:
     """Return the rules that have jobs as a Markdown table, with a last line for all of them."""
     lines = ["| rule | jobs | judge requests | disk (GB) |", "|---|--:|--:|--:|"]
-    everything = Total(*map(sum, zip(*totals.values(), strict=True)))
+    total = Total(*map(sum, zip(*totals.values(), strict=True)))
     lines += [
         f"| {rule} | {row.jobs} | {row.requests:,.0f} | {row.gigabytes:,.1f} |"
-        for rule, row in [*totals.items(), ("all", everything)]
+        for rule, row in [*totals.items(), ("all", total)]
         if row.jobs or rule == "all"
     ]
     return "\n".join(lines)
@@ -89,13 +89,13 @@ def api_table(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> str:
     resources = JobResources(Study(config))
     for job in jobs:
         if job.rule in ASKED_OF_SERVERS:
-            about = dict(job.wildcards)
-            use = resources.server_use(job.rule, about)
-            key = f"{about['model']}/{about['checkpoint']}", ASKED_OF_SERVERS[job.rule]
+            wildcards = dict(job.wildcards)
+            use = resources.server_use(job.rule, wildcards)
+            key = f"{wildcards['model']}/{wildcards['checkpoint']}", ASKED_OF_SERVERS[job.rule]
             totals[key] = ServerUse(*map(sum, zip(totals[key], use, strict=True)))
     if not totals:
         return ""
-    everything = ServerUse(*map(sum, zip(*totals.values(), strict=True)))
+    total = ServerUse(*map(sum, zip(*totals.values(), strict=True)))
     lines = [
         "",
         "| checkpoint | asked for | requests | tokens in | tokens out (most) | cost (most) |",
@@ -104,7 +104,7 @@ def api_table(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> str:
     lines += [
         f"| {place} | {kind} | {row.requests:,} | {row.input_tokens:,} | "
         f"{row.output_tokens:,} | {row.cost:,.2f} |"
-        for (place, kind), row in [*totals.items(), (("all", ""), everything)]
+        for (place, kind), row in [*totals.items(), (("all", ""), total)]
     ]
     return "\n".join(lines)
 
@@ -128,9 +128,9 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--configfile", nargs="+", default=[])
     parser.add_argument("--directory", default=".")
-    known, _ = parser.parse_known_args(arguments)
+    options, _ = parser.parse_known_args(arguments)
     config: dict[str, Any] = {}
-    for path in known.configfile:
+    for path in options.configfile:
         update_config(config, load_configfile(path))
     config = over_defaults(config, ROOT)
     jobs = _dry_run(arguments)

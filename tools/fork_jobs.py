@@ -33,12 +33,12 @@ LOCK = threading.Lock()
 @cache
 def start_server() -> None:
     """Start the Python that jobs are forked from, once; it imports `warm_up`."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([HERE, *([before] if before else [])])
+    python_path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([HERE, *([python_path] if python_path else [])])
     forkserver.ensure_running()
     del os.environ["PYTHONPATH"]
-    if before:
-        os.environ["PYTHONPATH"] = before
+    if python_path:
+        os.environ["PYTHONPATH"] = python_path
 
 
 def run_script(

@@ -39,15 +39,15 @@ def best_sets(replicates: Replicates, dataset: str, labels: Collection[str]) -> 
         for i, (trained_on, name) in enumerate(replicates.estimators)
         if trained_on == dataset and name in labels
     }
-    found = {}
+    values = {}
     for scope, metric in COLUMNS:
         key = ("odds", scope, metric)
         compared = compare_estimators(replicates, list(chosen), key)
         best = np.nanargmax(replicates.observed[key][list(chosen)])
         names = list(chosen.values())
         near = {name for name, kept in zip(names, compared.in_best_set, strict=True) if kept}
-        found[scope, metric] = names[best], near
-    return found
+        values[scope, metric] = names[best], near
+    return values
 
 
 def rows(intervals: pd.DataFrame, labels: dict[str, str], best: Best) -> str:
@@ -55,10 +55,12 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str], best: Best) -> str:
 
     Those that were trained on another dataset than the evaluated one are left out.
     """
-    own = intervals[intervals["train_dataset"] == intervals["dataset"]]
-    own = own[(own["conditioning"] == "odds") & own["estimator"].isin(labels)]
-    key = zip(own["scope"], own["metric"], own["estimator"], strict=True)
-    scores = dict(zip(key, own.to_dict("records"), strict=True))
+    in_domain = intervals[intervals["train_dataset"] == intervals["dataset"]]
+    in_domain = in_domain[
+        (in_domain["conditioning"] == "odds") & in_domain["estimator"].isin(labels)
+    ]
+    key = zip(in_domain["scope"], in_domain["metric"], in_domain["estimator"], strict=True)
+    scores = dict(zip(key, in_domain.to_dict("records"), strict=True))
 
     def cell(scope: str, metric: str, name: str) -> tuple[float, str]:
         row = scores[scope, metric, name]
@@ -69,7 +71,7 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str], best: Best) -> str:
         return row["value"], f"{value} {ends}"
 
     lines = []
-    for name in own["estimator"].unique():
+    for name in in_domain["estimator"].unique():
         full, contrast = cell("full", "auc", name), cell("contrast", "auc", name)
         follows = cell("contrast", "delta0_balanced", name)[1]
         cells = [labels[name], full[1], contrast[1], f"{full[0] - contrast[0]:.3f}", follows]
@@ -90,10 +92,10 @@ def main(results: str, dataset: str) -> None:
     drawn = from_table(artifacts.read_files(list(map(str, files)), artifacts.REPLICATES))
     best = best_sets(drawn, dataset, labels)
     text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
+    head, rest = text.split(BEGIN)
+    tail = rest.split(END)[1]
     PAGE.write_text(
-        before + BEGIN + LEGEND + HEAD + rows(chosen, labels, best) + END + after,
+        head + BEGIN + LEGEND + HEAD + rows(chosen, labels, best) + END + tail,
         encoding="utf-8",
     )
     shutil.copy(Path(results) / "figures" / FIGURE.name, FIGURE)

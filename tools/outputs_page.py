@@ -71,11 +71,15 @@ def lines_of(table: Table, meanings: Meanings, shared: list[Row]) -> list[str]:
         for field in table.schema
     ]
     rules = re.sub(r"\b(?!or\b)(\w+)", r"`\1`", table.rule)
-    about = ", ".join(f"`{name}`" for name in table.file_columns)
-    lines = [f"## `{table.name}`", "", f"From {rules}." + f" Metadata: {about}." * bool(about)]
+    columns = ", ".join(f"`{name}`" for name in table.file_columns)
+    lines = [
+        f"## `{table.name}`",
+        "",
+        f"From {rules}." + f" Metadata: {columns}." * bool(columns),
+    ]
     lines += [f"Columns: {', '.join(names)}.", ""]
-    own = [row for row in rows_of(table, meanings) if row not in shared]
-    return [*lines, *as_table(own)] if own else lines
+    own_rows = [row for row in rows_of(table, meanings) if row not in shared]
+    return [*lines, *as_table(own_rows)] if own_rows else lines
 
 
 def as_table(rows: list[Row]) -> list[str]:

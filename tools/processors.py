@@ -68,10 +68,14 @@ def compare(folder: Path) -> pd.DataFrame:
             rows.append((f"{name}.{metric}", value, low, high, False))
         pairs = compare_estimators(drawn, range(len(names)), key)
         for i, j in combinations(range(len(names)), 2):
-            one, other = (i, j) if drawn.observed[key][i] >= drawn.observed[key][j] else (j, i)
-            found = [part[one, other] for part in (pairs.difference, pairs.lower, pairs.upper)]
-            name = f"{names[one]}-{names[other]}.{metric}"
-            rows.append((name, *found, bool(pairs.above[one, other])))
+            first, second = (
+                (i, j) if drawn.observed[key][i] >= drawn.observed[key][j] else (j, i)
+            )
+            bounds = [
+                part[first, second] for part in (pairs.difference, pairs.lower, pairs.upper)
+            ]
+            name = f"{names[first]}-{names[second]}.{metric}"
+            rows.append((name, *bounds, bool(pairs.above[first, second])))
     return pd.DataFrame(rows, columns=["name", "value", "low", "high", "significant"])
 
 
@@ -88,10 +92,10 @@ def summarise(runs: dict[str, pd.DataFrame]) -> str:
             orders.add(" > ".join(name.partition(".")[0] for name in ordered))
             certain.append({name.partition(".")[0] for name in rows.index[rows["significant"]]})
         always = set.intersection(*certain)
-        some = set.union(*certain) - always
+        sometimes = set.union(*certain) - always
         lines += [f"{metric}", *(f"  order: {order}" for order in sorted(orders))]
         lines += [f"  significant in all runs: {', '.join(sorted(always)) or 'none'}"]
-        lines += [f"  in some: {', '.join(sorted(some)) or 'none'}"]
+        lines += [f"  in some: {', '.join(sorted(sometimes)) or 'none'}"]
     return "\n".join(lines)
 
 

@@ -34,8 +34,8 @@ def main(file: Path = FILE) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     axes.axhline(0.5, color="0.4", linestyle="--", linewidth=1)
     axes.text(0.44, 0.51, "chance", color="0.4")
-    others = aucs.drop(list(NOTES))
-    axes.scatter(others["full"], others["contrast"], color="0.75", s=30)
+    unlabelled = aucs.drop(list(NOTES))
+    axes.scatter(unlabelled["full"], unlabelled["contrast"], color="0.75", s=30)
     for name, (text, colour, offset, side) in NOTES.items():
         x, y = aucs["full"][name], aucs["contrast"][name]
         axes.scatter(x, y, color=colour, s=70, zorder=3)

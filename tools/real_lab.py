@@ -30,8 +30,8 @@ def passage(relation: str, question: str, answer: str) -> str:
     >>> passage("country-capital", "What is the capital of the Gambia?", "Banjul")
     'The government of the Gambia has its seat in Banjul.'
     """
-    before, after = QUESTION_FORMS[relation].split("{}")
-    subject = question.removeprefix(before).removesuffix(after)
+    prefix, suffix = QUESTION_FORMS[relation].split("{}")
+    subject = question.removeprefix(prefix).removesuffix(suffix)
     sentence = SENTENCES[relation].format(subject, answer)
     return sentence[0].upper() + sentence[1:]
 
@@ -44,23 +44,27 @@ def passages(facts: Mapping[Fact, str], *, seed: int) -> dict[str, pd.DataFrame]
     passages half are wrong. Examples have no wrong passage but the right one: nothing tells a
     wrong passage from a right one.
     """
-    alike: dict[str, list[Fact]] = defaultdict(list)
+    by_relation: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
-        alike[fact.relation].append(fact)
+        by_relation[fact.relation].append(fact)
     draw = np.random.default_rng(seed)
     rows: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for fact, split in facts.items():
         right = (fact.answer, *fact.aliases)
-        others = [other for other in alike[fact.relation] if other.answer not in right]
-        other = others[draw.integers(len(others))]
-        told = fact.answer if split == "few_shot" else other.answer
-        for context, (about, answer) in {
+        wrong_facts = [
+            candidate
+            for candidate in by_relation[fact.relation]
+            if candidate.answer not in right
+        ]
+        wrong_fact = wrong_facts[draw.integers(len(wrong_facts))]
+        told = fact.answer if split == "few_shot" else wrong_fact.answer
+        for context, (entry, answer) in {
             "right": (fact, fact.answer),
-            "irrelevant": (other, other.answer),
+            "irrelevant": (wrong_fact, wrong_fact.answer),
             "wrong": (fact, told),
             "mixed": (fact, told if draw.random() < 0.5 else fact.answer),
         }.items():
-            sentence = passage(fact.relation, about.question, answer)
+            sentence = passage(fact.relation, entry.question, answer)
             rows[context].append((fact.question_id, sentence))
     return {c: pd.DataFrame(r, columns=["question_id", "passage"]) for c, r in rows.items()}
 
@@ -68,15 +72,15 @@ def passages(facts: Mapping[Fact, str], *, seed: int) -> dict[str, pd.DataFrame]
 def main(config: Path = Path("config/lab_real.yaml")) -> None:
     """Write the model and the passages."""
     study = load_configfile(config)
-    [about] = study["datasets"].values()
-    facts = load_facts(min_city_population=about["min_city_population"])
-    sizes = {key: about[key] for key in ("n_few_shot", "n_train", "n_test", "seed")}
+    [dataset] = study["datasets"].values()
+    facts = load_facts(min_city_population=dataset["min_city_population"])
+    sizes = {key: dataset[key] for key in ("n_few_shot", "n_train", "n_test", "seed")}
     order, splits = split_questions(len(facts), **sizes)
     inputs = Path(study["results"], "inputs")
     for part in load_smollm2():
         part.save_pretrained(inputs / "smollm2" / "instruct")
     dealt = {facts[i]: split for i, split in zip(order, splits, strict=True)}
-    for context, rows in passages(dealt, seed=about["seed"]).items():
+    for context, rows in passages(dealt, seed=dataset["seed"]).items():
         rows.to_json(inputs / f"{context}.jsonl", orient="records", lines=True)
 
 

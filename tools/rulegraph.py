@@ -35,13 +35,15 @@ def as_dot(rule_graph: str, needs: dict[str, str]) -> str:
     rules = re.findall(r'^\s*(\d+)\[label = "(\w+)"', rule_graph, flags=re.MULTILINE)
     boxes = {number: box_of(rule) for number, rule in rules}
     pairs = re.findall(r"(\d+) -> (\d+)", rule_graph)
-    arrows = {(boxes[one], boxes[other]) for one, other in pairs if boxes[other] in needs}
+    arrows = {
+        (boxes[first], boxes[second]) for first, second in pairs if boxes[second] in needs
+    }
     return "\n".join(
         [
             "digraph rules {",
             STYLE,
             *(f'"{box}" [fillcolor="{COLOURS[need]}"]' for box, need in needs.items()),
-            *(f'"{one}" -> "{other}"' for one, other in sorted(arrows)),
+            *(f'"{first}" -> "{second}"' for first, second in sorted(arrows)),
             "}",
         ]
     )

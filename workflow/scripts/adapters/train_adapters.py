@@ -51,9 +51,9 @@ def train_adapters(
     for seed in plan.seeds:
         chosen: dict[str, Any] = {"data": plan.data, "labels": plan.labels, "seed": seed}
         seen: dict[str, Any] = {}
-        for names, own in read:
-            of = recipe_data(own, plan.checkpoints, **chosen)
-            seen |= {name: of[name] for name in names}
+        for names, dataset_files in read:
+            data = recipe_data(dataset_files, plan.checkpoints, **chosen)
+            seen |= {name: data[name] for name in names}
         seen = {name: seen[name] for name in plan.checkpoints}
         history = train.train_adapter(
             trainee, seen, ids, optimisation, seed=seed, work=progress
@@ -61,7 +61,7 @@ def train_adapters(
         base = checkpoints[-1].repo
         files.append(adapter_files(trainee.adapter, **size, base_model=base))
         histories.append(history.assign(seed=seed))
-    weights, configs = ([each[name] for each in files] for name in (ADAPTER, ADAPTER_CONFIG))
+    weights, configs = ([saved[name] for saved in files] for name in (ADAPTER, ADAPTER_CONFIG))
     return weights, configs, pd.concat(histories)
 
 

@@ -27,8 +27,8 @@ def measure_agreement(
     for place, given in answers.groupby(["model", "dataset"], sort=False):
         model, dataset = map(str, place)
         asked = questions[questions["dataset"] == dataset].set_index("question_id")["category"]
-        found = accuracy.measure_agreement(given, asked, reference=reference, pairs=pairs)
-        parts.append(found.assign(model=model, dataset=dataset))
+        agreement = accuracy.measure_agreement(given, asked, reference=reference, pairs=pairs)
+        parts.append(agreement.assign(model=model, dataset=dataset))
     rows = pd.concat(parts)[AGREEMENTS.schema.names]
     return agreement_table(rows, **labels, checkpoints=checkpoints, label="agreement"), rows
 

@@ -36,11 +36,11 @@ def measure_confounds(
             trained = asked[(asked["split"] == "train") & ~asked["excluded"]]
             references = count_references(trained["references"])
             given = pd.concat([given, rate_answers(given, references)], axis=1)
-        known = confounds.attributes(asked, None if asked_for.empty else asked_for)
+        attributes = confounds.attributes(asked, None if asked_for.empty else asked_for)
         try:
-            found = confounds.measure_confounds(
+            scores = confounds.measure_confounds(
                 given,
-                known,
+                attributes,
                 list(given["checkpoint"].unique()),
                 min_contrast=min_contrast[dataset],
                 pairs=pairs,
@@ -51,8 +51,8 @@ def measure_confounds(
                 f"{model}, {dataset}: {error}; take {dataset!r} out of "
                 "analyses.confounds.datasets."
             ) from error
-        parts.append(found.assign(model=model, dataset=dataset))
-        for row in found.itertuples():
+        parts.append(scores.assign(model=model, dataset=dataset))
+        for row in scores.itertuples():
             log.info("%s, %s, %s: Δ₀ᵇ %.3f", model, dataset, row.attribute, row.delta0_balanced)
     rows = pd.concat(parts)[CONFOUNDS.schema.names]
     return confounds_table(rows, **labels, label="confounds"), rows

@@ -34,10 +34,10 @@ def measure_variance(
     tokenizer = load.open_tokenizer(checkpoint)
     texts = zip(answers["question"], answers["answer"], strict=True)
     prompts = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
-    first, *others = [path.parent for path in adapters]
+    first, *rest = [path.parent for path in adapters]
     base = load.open_model(checkpoint, precision=precision)
     adapted = load_adapter(base, first, first.name)
-    for folder in others:
+    for folder in rest:
         load_adapter(adapted, folder, folder.name)
     variances = variances_over_adapters(
         adapted, prompts, batch_size=batch_size, last_layer=last_layer

@@ -46,16 +46,16 @@ def generate_beams(
     rows: list[tuple] = []
     with Pace(total=len(asked) // work.n_shards, desc="decoding", unit=" questions") as bar:
         for number, (prefix, suffixes, question_ids) in enumerate(groups):
-            how: Any = {"work": work.of(f"group{number}"), "progress": bar.update}
+            settings: Any = {"work": work.of(f"group{number}"), "progress": bar.update}
             answered: Any
             if options is None:
-                how["add_special_tokens"] = not few_shot.chat
-                answered = decode(model, tokenizer, prefix, suffixes, search, **how)
+                settings["add_special_tokens"] = not few_shot.chat
+                answered = decode(model, tokenizer, prefix, suffixes, search, **settings)
             else:
                 contexts = [prefix + suffix for suffix in suffixes]
                 given = [list(options[question_id]) for question_id in question_ids]
-                how["chat"] = bool(few_shot.chat)
-                answered = score_options(model, tokenizer, contexts, given, search, **how)
+                settings["chat"] = bool(few_shot.chat)
+                answered = score_options(model, tokenizer, contexts, given, search, **settings)
             for question_id, beams in zip(question_ids, answered, strict=True):
                 rows += [(question_id, place, *beam) for place, beam in enumerate(beams)]
     names = artifacts.BEAMS.schema.names

@@ -44,7 +44,7 @@ def sample_from_server(
         question_id: sample_requests(bodies[question_id], served, draws)
         for question_id in asked["question_id"]
     }
-    found = ask_for_samples(
+    samples = ask_for_samples(
         {key: body for of_one in requests.values() for key, body in of_one.items()},
         served,
         reach,
@@ -55,10 +55,10 @@ def sample_from_server(
     rows = [
         (question_id, place, *sample[:3])
         for question_id, keys in requests.items()
-        for place, sample in enumerate(sample for key in keys for sample in found[key])
+        for place, sample in enumerate(sample for key in keys for sample in samples[key])
     ]
-    known = pd.DataFrame(rows, columns=["question_id", "beam", "text", "logprob", "n_tokens"])
-    return known.reindex(columns=BEAMS.schema.names)
+    table = pd.DataFrame(rows, columns=["question_id", "beam", "text", "logprob", "n_tokens"])
+    return table.reindex(columns=BEAMS.schema.names)
 
 
 if __name__ == "__main__":

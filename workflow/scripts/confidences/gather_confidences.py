@@ -27,12 +27,12 @@ def gather_confidences(
     if posthoc:
         train = answers[~answers["checkpoint"].isin(evaluation) & (answers["split"] == "train")]
         earlier = train["checkpoint"].unique()
-        own = [
+        tables = [
             {"checkpoint": c, "scored_at": c, "answers": "train", "answers_of": c}
             for c in earlier
         ]
         correct = train[["checkpoint", "question_id", "correct"]]
-        labelled = gather_scores(scores, own).merge(correct, validate="many_to_one")
+        labelled = gather_scores(scores, tables).merge(correct, validate="many_to_one")
         confidences = calibrate_runs(confidences, labelled, posthoc, estimator)
         log.info("%s fitted on %d answers of %s", posthoc, len(labelled), ", ".join(earlier))
     asked = answers[answers["checkpoint"].isin(evaluation) & (answers["split"] == "test")]

@@ -39,8 +39,8 @@ def score_answers(
     questions = questions.sort_values("index")
     ids, tokens, scores = {}, {}, []
     for name in dict.fromkeys(key["answers_of"] for key in scorings):
-        own = clusters[clusters["checkpoint"] == name]
-        answers = take_predictions(questions, own, split=how.split)
+        own_clusters = clusters[clusters["checkpoint"] == name]
+        answers = take_predictions(questions, own_clusters, split=how.split)
         if answers.empty:
             raise ValueError(
                 f"{name}: no {how.split} question has an answer; check the split and the beams."

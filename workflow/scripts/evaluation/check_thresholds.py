@@ -48,11 +48,11 @@ def check_thresholds(
             place = {"model": str(model), "dataset": str(dataset)}
             made = *tables, selective_metrics(rows, chosen)
             parts.append([table.assign(**place) for table in made])
-    found, cells, regressions, selective = (
+    thresholds, cells, regressions, selective = (
         pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True)
     )
-    log.info("%s", found["verdict"].value_counts().to_dict())
-    return found, cells, evaluation.add_answers(regressions, answers), selective
+    log.info("%s", thresholds["verdict"].value_counts().to_dict())
+    return thresholds, cells, evaluation.add_answers(regressions, answers), selective
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ def compare_estimators(
     """
     parts = []
     for model, dataset, blocks in comparisons:
-        here = (replicates["model"] == model) & (replicates["dataset"] == dataset)
-        if not here.any():
+        is_part = (replicates["model"] == model) & (replicates["dataset"] == dataset)
+        if not is_part.any():
             log.warning("%s on %s has no predictions, so nothing to test", model, dataset)
             continue
-        paired = from_table(replicates[here])
+        paired = from_table(replicates[is_part])
         tests = compare_blocks(paired, named_blocks(blocks, paired.estimators, dataset))
         parts.append(tests.assign(model=model, dataset=dataset))
         counts = len(tests), tests["significant"].sum()

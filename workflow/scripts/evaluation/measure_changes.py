@@ -23,11 +23,13 @@ def measure_changes(
 
     The settings are those of `persistcal.evaluation.changes.metrics_of_changes`.
     """
-    how = {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
+    settings = {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
     tables = []
     together = pd.concat(predictions)
     for place, rows in together.groupby(["dataset", "train_dataset", "estimator"], sort=False):
-        of_estimator = metrics_of_changes(rows, checkpoints, changes, controls=controls, **how)
+        of_estimator = metrics_of_changes(
+            rows, checkpoints, changes, controls=controls, **settings
+        )
         tables.append(of_estimator.assign(dataset=str(place[0])))
     log.info("%d metrics of changes", sum(map(len, tables)))
     return pd.concat([table for table in tables if len(table)] or [empty(CHANGES)])

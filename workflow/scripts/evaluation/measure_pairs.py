@@ -28,21 +28,23 @@ def measure_pairs(
 
     `checkpoints` are by model those of the evaluation, and `min_contrast` is by dataset.
     """
-    found, swept = [], []
+    measured, swept = [], []
     for of_estimator in predictions:
         for place, rows in of_estimator.groupby(["model", "dataset"], sort=False):
             model, dataset = map(str, place)
             chosen = min_contrast[dataset]
             table = metrics_of_pairs(rows, checkpoints[model], min_contrast=chosen, pairs=pairs)
-            about = {"model": model, "dataset": dataset}
-            found.append(table.assign(**about))
-            swept.append(sweep_min_contrast(table, chosen=chosen).assign(**about))
-    log.info("%d metrics of pairs", sum(map(len, found)))
-    return _together(found, empty(PAIRS)), _together(swept, empty(MIN_CONTRAST))
+            labels = {"model": model, "dataset": dataset}
+            measured.append(table.assign(**labels))
+            swept.append(sweep_min_contrast(table, chosen=chosen).assign(**labels))
+    log.info("%d metrics of pairs", sum(map(len, measured)))
+    return _together(measured, empty(PAIRS)), _together(swept, empty(MIN_CONTRAST))
 
 
-def _together(tables: Sequence[pd.DataFrame], none: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat([table for table in tables if len(table)] or [none], ignore_index=True)
+def _together(tables: Sequence[pd.DataFrame], empty_table: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat(
+        [table for table in tables if len(table)] or [empty_table], ignore_index=True
+    )
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def measure_subsets(
 def _shared(asked: pd.DataFrame, trained: pd.DataFrame) -> dict[str, str]:
     """Return whether a training question has one of a question's reference answers."""
     met = set().union(*trained["said"])
-    shared = [bool(said & met) for said in asked["said"]]
+    shared = [bool(references & met) for references in asked["said"]]
     log.info("%d of %d test questions share a reference answer", sum(shared), len(asked))
     named = ["in training" if is_shared else "not in training" for is_shared in shared]
     return dict(zip(asked["question_id"], named, strict=True))

@@ -37,10 +37,12 @@ def resample_metrics(
     if predictions.empty:
         log.warning("There are no predictions, so nothing to resample")
         return empty(REPLICATES), empty(INTERVALS)
-    how: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs}
-    how |= {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
-    metrics = replicate_metrics(predictions, checkpoints, conditionings=conditioning, **how)
-    drawn = digest_of_draws(predictions, checkpoints, **how)
+    settings: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs}
+    settings |= {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
+    metrics = replicate_metrics(
+        predictions, checkpoints, conditionings=conditioning, **settings
+    )
+    drawn = digest_of_draws(predictions, checkpoints, **settings)
     floors = noise_floors(
         predictions,
         checkpoints,

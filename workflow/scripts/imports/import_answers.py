@@ -50,8 +50,8 @@ def import_answers(
         questions, labels = question_table(rows), label_table(rows)
     for dataset, part in rows.groupby("dataset", sort=False):
         n_questions, n_judged = part["question_id"].nunique(), (part["label"] == "").sum()
-        said = "%s: %d questions, %d answers, %d of them for the judge"
-        log.info(said, dataset, n_questions, len(part), n_judged)
+        message = "%s: %d questions, %d answers, %d of them for the judge"
+        log.info(message, dataset, n_questions, len(part), n_judged)
     for table in (questions, beams, labels):
         table.attrs["sources"] = sources
     return questions, beams, labels

@@ -25,8 +25,8 @@ def import_release(
     with outputs.folder() as folder:
         log.info("%d files in %s", unpack(archive, folder, below=ROOT), archive)
         tree = Tree(f"{folder}/{ROOT}")
-        for table, about, frame in release_tables(tree, **asked, seeds=seeds, posthoc=posthoc):
-            outputs.write(table, frame, about)
+        for table, entry, frame in release_tables(tree, **asked, seeds=seeds, posthoc=posthoc):
+            outputs.write(table, frame, entry)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ def change_checkpoint(
     float32; the record has the dtype of `before`.
     """
     key = f"models.{model}.checkpoints.{checkpoint}.change"
-    there = questions_at(questions, checkpoint)
-    chosen = {s: of_categories(there, getattr(change, s), f"{key}.{s}") for s in SETS}
+    questions_there = questions_at(questions, checkpoint)
+    chosen = {s: of_categories(questions_there, getattr(change, s), f"{key}.{s}") for s in SETS}
     tokenizer = open_tokenizer(before)
     documents = {name: write_documents(tokenizer, rows) for name, rows in chosen.items()}
     weights = open_model(replace(before, dtype="float32"))

@@ -25,10 +25,10 @@ def retrain_checkpoint(
     corpus = settings.corpus(facts, confidence_prompt)
     words = load_tokenizer(folder_of(tokenizer))
     model = new_model(words, **settings.architecture, seed=settings.seed)
-    before, steps = Pretrained(model, words), {"start_step": 0, "end_step": end_step}
-    after, losses = pretrain_segment(before, corpus, settings, **steps)
+    initial, steps = Pretrained(model, words), {"start_step": 0, "end_step": end_step}
+    trained, losses = pretrain_segment(initial, corpus, settings, **steps)
     [weights], [record] = paths(job.outputs["weights"]), paths(job.outputs["checkpoint"])
-    saved = save_checkpoint(after.model, words, folder_of(weights), dtype="float32")
+    saved = save_checkpoint(trained.model, words, folder_of(weights), dtype="float32")
     saved.write(record)
     log.info("%d steps: last loss %.3f", end_step, losses[-1])
 

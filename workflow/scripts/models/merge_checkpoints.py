@@ -32,9 +32,9 @@ def merge_checkpoints(
         "merge": [{"share": merge[part.name], "checkpoint": part.content()} for part in parts]
     }
     if adapter := beside_weights.get("adapter"):
-        found = hub.resolve_revision(**adapter)
-        check_adapter_fits(hub.fetch_checked(found), model)
-        changes["adapter"] = found.content()
+        checkpoint = hub.resolve_revision(**adapter)
+        check_adapter_fits(hub.fetch_checked(checkpoint), model)
+        changes["adapter"] = checkpoint.content()
     if kind := beside_weights.get("quantization"):
         check_rounding(model, kind, f"config: {key}")
         changes["quantization"] = kind

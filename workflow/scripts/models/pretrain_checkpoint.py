@@ -26,11 +26,11 @@ def pretrain_checkpoint(
     The facts make the documents; `previous` is the checkpoint before, None for the first.
     """
     corpus = settings.corpus(facts, confidence_prompt)
-    before = previous or untrained(settings, corpus)
+    initial = previous or untrained(settings, corpus)
     steps = {"start_step": start_step, "end_step": end_step}
-    after, losses = pretrain_segment(before, corpus, settings, **steps)
+    trained, losses = pretrain_segment(initial, corpus, settings, **steps)
     [weights], [record] = paths(job.outputs["weights"]), paths(job.outputs["checkpoint"])
-    after.save(folder_of(weights)).write(record)
+    trained.save(folder_of(weights)).write(record)
     log.info("Steps %d to %d: last loss %.3f", start_step, end_step, losses[-1])
 
 

@@ -22,20 +22,20 @@ def resolve_checkpoint(
     `beside_weights` it may differ from another one of the same weights; of this an adapter,
     which is looked up too, and a quantization change its weights.
     """
-    digests, beside = Digests.next_to(record), dict(beside_weights or {})
-    found = resolve_revision(repo, revision, digests=digests)
+    digests, further = Digests.next_to(record), dict(beside_weights or {})
+    checkpoint = resolve_revision(repo, revision, digests=digests)
     changes: dict[str, Any] = {}
-    if adapter := beside.get("adapter"):
+    if adapter := further.get("adapter"):
         changes["adapter"] = resolve_revision(**adapter, digests=digests).content()
-    if kind := beside.get("quantization"):
+    if kind := further.get("quantization"):
         changes["quantization"] = kind
     described = Revision(
-        **{**found.content(), "changes": changes},
+        **{**checkpoint.content(), "changes": changes},
         allow_identical_weights=allow_identical_weights,
-        beside_weights=beside,
+        beside_weights=further,
     )
     check_unchanged(described, record)
-    commit = f"commit {found.commit}" if found.commit else "a local folder"
+    commit = f"commit {checkpoint.commit}" if checkpoint.commit else "a local folder"
     log.info("%s (%s) is %s", repo, revision, commit)
     return described
 

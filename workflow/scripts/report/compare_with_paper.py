@@ -28,7 +28,7 @@ def compare_with_paper(
         settings=settings,
     )
     marked = comparison.dropna(subset=["bold", "underline"])
-    other = (marked["bold"] != marked["paper_bold"]) | (
+    differs = (marked["bold"] != marked["paper_bold"]) | (
         marked["underline"] != marked["paper_underline"]
     )
     log.info(
@@ -38,7 +38,7 @@ def compare_with_paper(
         len(printed),
         comparison["inside"].fillna(False).sum(),
         len(marked),
-        other.sum(),
+        differs.sum(),
     )
     return comparison
 
