@@ -229,7 +229,7 @@ def pretrain_segment(
     start_step: int,
     end_step: int,
 ) -> tuple[Pretrained, list[float]]:
-    """Train the model of `initial` in place; return it with each step's loss, in nats per token.
+    """Train the model of `initial` in place; return it with the loss per step, in nats per token.
 
     Two segments give bit for bit the weights of one that spans both.
     """

@@ -34,7 +34,7 @@ def constraints() -> dict[str, str]:
 
 
 def closure(wanted: Iterable[str], installed: Iterable[str]) -> list[str]:
-    """Return the names in `wanted`, and of `installed` all that they need, as installed here."""
+    """Return the names in `wanted` and their dependencies, with versions as installed here."""
     waiting, seen = [Requirement(r) for r in wanted], set()
     while waiting:
         requirement = waiting.pop()
