@@ -229,9 +229,9 @@ def pretrain_segment(
     start_step: int,
     end_step: int,
 ) -> tuple[Pretrained, list[float]]:
-    """Train the model of `initial` in place; return it with the loss per step, in nats per token.
+    """Train the model of `initial` in place; return it with the loss of each step, per token.
 
-    Two segments give bit for bit the weights of one that spans both.
+    Losses are in nats. Two segments give bit for bit the weights of one that spans both.
     """
     model, tokenizer, moments = initial
     optimizers = open_optimizers(model, settings.optimizer, weight_decay=settings.weight_decay)
