@@ -1,8 +1,8 @@
-"""A causal language model that vLLM runs, for beam search of our own.
+"""Run a causal language model with vLLM, for `persistcal.answers.beam_search`.
 
-vLLM's own beam search ends beams at end-of-sequence tokens only, not at a newline
-(https://github.com/vllm-project/vllm/issues/9253). So `persistcal.answers.beam_search`
-searches here too, and asks vLLM at each step for the likeliest next tokens of all beams.
+vLLM's own beam search ends beams only at end-of-sequence tokens, not at a newline
+(https://github.com/vllm-project/vllm/issues/9253). Therefore `persistcal.answers.beam_search`
+runs the search, and vLLM returns the likeliest next tokens of all beams at each step.
 """
 
 from typing import Any
@@ -16,11 +16,11 @@ from persistcal.models.hub import fetch_checked
 
 
 class VllmModel:
-    """A model as decoding needs it: its likeliest next tokens, and where answers end.
+    """Model that returns the likeliest next tokens of texts.
 
-    Weights are read from safetensors files only, and no code that comes with them is run. By
-    default it computes in bfloat16 on a GPU and in float32 on the CPU. Log-probabilities come
-    to `device`; the model itself may be on several GPUs.
+    Only safetensors files are read, and no code from the model's repository is run. The default
+    type is bfloat16 on a GPU and float32 on the CPU. Log-probabilities are on `device`; the
+    model itself can use several GPUs.
     """
 
     device = torch.device("cpu")
@@ -32,7 +32,7 @@ class VllmModel:
         except ImportError as error:
             raise ImportError(
                 f"decoding.backend vllm needs vLLM ({error}); install it as docs/cluster.md "
-                "says under 'Decoding with vLLM', or set decoding.backend to transformers."
+                "explains under 'Decoding with vLLM', or set decoding.backend to transformers."
             ) from error
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         self.vocab_size: int = config.vocab_size
@@ -51,15 +51,24 @@ class VllmModel:
             enable_prefix_caching=True,
             logprobs_mode="raw_logprobs",
             max_logprobs=-1,  # no limit below the vocabulary
-            max_model_len=-1,  # as long as fits; a model's own limit may need too much memory
-            enforce_eager=True,  # steps have many new tokens, for which graphs are not made
+            max_model_len=-1,  # what fits; the model's own limit can need too much memory
+            enforce_eager=True,  # CUDA graphs do not cover steps with many new tokens
         )
 
     def next_tokens(self, texts: list[list[int]], n: int) -> tuple[Tensor, Tensor]:
-        """Return the log-probabilities and tokens of the `n` likeliest next ones of each text.
+        """Return log-probabilities and ids of the `n` likeliest next tokens of each text.
 
-        Both are tensors of shape (n_texts, n), from the likeliest, at temperature 1, for texts
-        of one token at least; n is the vocabulary's size where that is smaller.
+        Parameters
+        ----------
+        texts : list of lists of int
+            Token ids, at least one per text.
+        n : int
+            Number of tokens, at most the size of the vocabulary.
+
+        Returns
+        -------
+        logprobs, tokens : tensors of shape (n_texts, n)
+            At temperature 1, in descending order of probability.
         """
         n = min(n, self.vocab_size)
         outputs = self._llm.generate(
@@ -69,14 +78,14 @@ class VllmModel:
         )
         rows = []
         for output in outputs:
-            [likeliest] = output.outputs[0].logprobs  # of the one new token
+            [likeliest] = output.outputs[0].logprobs  # one new token
             pairs = [(entry.logprob, token) for token, entry in likeliest.items()]
-            # vLLM's choice comes on top of the `n`, should it not be among them.
+            # vLLM adds its own choice if it is not among the `n` likeliest.
             rows.append(sorted(pairs, key=lambda pair: -pair[0])[:n])
         logprobs = torch.tensor([[logprob for logprob, _ in row] for row in rows])
         return logprobs, torch.tensor([[token for _, token in row] for row in rows])
 
 
 def open_vllm(checkpoint: Checkpoint) -> VllmModel:
-    """Load the model of a checkpoint, whose files are those of its record."""
+    """Load the model of a checkpoint, after a check of its files against its record."""
     return VllmModel(str(fetch_checked(checkpoint)), dtype=checkpoint.dtype)

@@ -1,6 +1,6 @@
-"""Read users' files: rows of JSONL, CSV or parquet, as they are or compressed with gzip.
+"""Read users' JSONL, CSV and parquet files, with or without gzip, and check their rows.
 
-No text becomes a number or moves to another column on the way.
+Texts that look like numbers stay texts.
 """
 
 import codecs
@@ -37,17 +37,17 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def name_files_in_errors(*files: str) -> Iterator[None]:
-    """Begin the sentence of an error with the files that it is about."""
+    """Raise errors in the ``with`` block as UserTableErrors that begin with the file names."""
     try:
         yield
     except (ValueError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the disk, not of the file's content
+            raise  # an error of the disk, not of the file's content
         raise UserTableError(f"{', '.join(files)}: {error}.") from error
 
 
 def digests_of(*files: str) -> dict[str, str]:
-    """Return the SHA-256 of each file, which the tables made from it keep."""
+    """Return and log the SHA-256 of each file, for the tables that are made from it."""
     digests = {file: sha256(file) for file in files}
     for file, digest in digests.items():
         log.info("%s has the SHA-256 %s", file, digest)
@@ -55,7 +55,7 @@ def digests_of(*files: str) -> dict[str, str]:
 
 
 def kind_of(path: str) -> str:
-    """Return the ending of a file's name, whether or not it is compressed.
+    """Return the suffix of a file's name without ``.gz``.
 
     >>> kind_of("data/quiz.csv.gz")
     '.csv'
@@ -64,7 +64,7 @@ def kind_of(path: str) -> str:
 
 
 def read_json(path: str) -> Any:  # noqa: ANN401
-    """Return what the JSON file at `path` holds."""
+    """Return the value in the JSON file at `path`."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
@@ -78,10 +78,23 @@ def read_file(
 def read_rows(
     content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return the rows of a file; numbers in CSV and JSON stay the text that they are there.
+    """Return the rows of a file; numbers in CSV and JSON stay texts.
 
-    A CSV file's delimiter is told by the `known` names of columns; in those of `lists` a field
-    that begins with ``[`` is a JSON list. What cannot be read with certainty is a ValueError.
+    Parameters
+    ----------
+    content : bytes
+        Content of the file, with or without gzip.
+    kind : str
+        ``.csv``, ``.jsonl`` or ``.parquet``.
+    known : collection of str
+        Names of columns, which determine the delimiter of a CSV file.
+    lists : collection of str
+        Columns with lists: a field of a CSV file that begins with ``[`` is parsed as JSON.
+
+    Raises
+    ------
+    ValueError
+        If the file is empty, damaged or ambiguous.
     """
     content = _unzipped(content)
     if not content.strip():
@@ -96,7 +109,7 @@ def read_rows(
 
 
 def columns_of(path: str, *, known: Collection[str]) -> list[str]:
-    """Return the names of a file's columns; those of JSON lines are found by reading all."""
+    """Return the names of a file's columns; a JSONL file is read completely for this."""
     kind = kind_of(path)
     if kind == ".csv":
         return _heading(path, known)[1]
@@ -106,7 +119,7 @@ def columns_of(path: str, *, known: Collection[str]) -> list[str]:
 
 
 def _decode(content: bytes, *, whole: bool = True) -> str:
-    """Return the UTF-8 text of a file, or of its beginning where it is not the `whole`."""
+    """Return the UTF-8 text of a file, which can be truncated unless it is `whole`."""
     if b"\0" in content:
         raise ValueError("holds zero bytes, as UTF-16 does; save it as UTF-8")
     try:
@@ -118,7 +131,7 @@ def _decode(content: bytes, *, whole: bool = True) -> str:
 
 
 def delimiter_of(text: str, known: Collection[str]) -> str:
-    r"""Return the delimiter that parts the heading of `text` into `known` names, else a comma.
+    r"""Return the delimiter that splits the heading of `text` into `known` names, or a comma.
 
     >>> delimiter_of("question;answers\nWhy?;So, and so", {"question", "answers"})
     ';'
@@ -132,8 +145,8 @@ def delimiter_of(text: str, known: Collection[str]) -> str:
 
 
 def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
-    """Return the delimiter of a CSV file, and the names of its columns."""
-    with pa.input_stream(path) as file:  # unzips what ends in .gz
+    """Return the delimiter and the column names of a CSV file."""
+    with pa.input_stream(path) as file:  # decompresses .gz files
         beginning = file.read(1 << 16)
     text = _decode(beginning, whole=False).lstrip("\r\n")
     if not text.strip():
@@ -146,9 +159,10 @@ def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
 def read_batches(
     path: str, *, known: Collection[str], check: Callable[[Sequence[str]], None]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a large file part by part, those of CSV and JSONL as text.
+    """Yield the rows of a large file in batches; values of CSV and JSONL are texts.
 
-    JSONL alone is read as a whole; `check` refuses names of columns before a row is read.
+    Only JSONL is read at once. `check` receives the column names before a row is read, and
+    raises an error if they are wrong.
     """
     kind = kind_of(path)
     if kind == ".parquet":
@@ -172,7 +186,7 @@ def read_batches(
         path,
         read_options=pyarrow.csv.ReadOptions(use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
-        # As text, so that a wrong value is met with its row and not by the reader.
+        # As text, so that errors about wrong values can name the row.
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string())
         ),
@@ -181,7 +195,7 @@ def read_batches(
 
 
 def _as_text(value: object, name: object) -> str | None:
-    """Return a value of JSON, whose numbers are texts already; None where there is none."""
+    """Return a JSON value as text, or None if it is missing."""
     if isinstance(value, list | dict):
         shown = f"{json.dumps(value, ensure_ascii=False):.60}"
         raise ValueError(f"column {name!r} holds {shown} in a row; give one value")
@@ -189,7 +203,7 @@ def _as_text(value: object, name: object) -> str | None:
 
 
 def _unzipped(content: bytes) -> bytes:
-    """Return what a file holds, which may be compressed."""
+    """Return the content of a file, decompressed if it is gzip."""
     if not content.startswith(b"\x1f\x8b"):
         return content
     try:
@@ -203,13 +217,13 @@ def _parquet(content: bytes) -> pd.DataFrame:
         table = pq.read_table(pa.BufferReader(content))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
-    # Not by way of arrays, which turn whole numbers beside a missing one into fractions.
+    # Arrays would turn integers in columns with missing values into floats.
     rows = list(zip(*map(_values, table.column_names, table.columns), strict=True))
     return pd.DataFrame(rows, columns=table.column_names, dtype=object)
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return a column of parquet; a confidence of float32 or float16 is rounded."""
+    """Return a column of parquet; float32 and float16 confidences are rounded."""
     values = column.to_pylist()
     if not (name.startswith("confidence") and pa.types.is_floating(column.type)):
         return values
@@ -237,7 +251,7 @@ def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFr
 
 
 def _json_list(field: str, name: str, line: int) -> object:
-    """Return the JSON list in a field, or the field itself where there is none."""
+    """Return the JSON list in a field, or the field itself if it is not a list."""
     if not field.lstrip().startswith("["):
         return field
     try:
@@ -250,7 +264,7 @@ def _json_list(field: str, name: str, line: int) -> object:
 
 
 def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of `text` that are not blank, each with the line that it begins in."""
+    """Yield the rows of `text` that are not blank, each with its first line number."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:
@@ -263,23 +277,23 @@ def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the object of each line; numbers stay the text that they are there."""
-    literal = {"parse_int": str, "parse_float": str}
-    nothing = {"parse_constant": lambda name: None if name == "NaN" else name}
-    for number, row in _json_lines(text, **literal, **nothing):
+    """Yield the object of each line; numbers stay texts."""
+    numbers = {"parse_int": str, "parse_float": str}
+    constants = {"parse_constant": lambda name: None if name == "NaN" else name}
+    for number, row in _json_lines(text, **numbers, **constants):
         if not isinstance(row, dict):
             raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
         yield row
 
 
-def _json_lines(text: str, **how: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
-    """Yield what each line holds that is not blank, with its number, read as `how` says."""
+def _json_lines(text: str, **options: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+    """Yield number and value of each line that is not blank; `json.loads` gets `options`."""
     lines = text.rstrip().split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            value = json.loads(line, object_pairs_hook=_object, **how)
+            value = json.loads(line, object_pairs_hook=_object, **options)
         except (ValueError, RecursionError) as error:
             cut = ", or write the file again: it may be cut off" * (number == len(lines))
             raise ValueError(f"line {number} is not JSON ({error}); correct it{cut}") from error
@@ -293,15 +307,15 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return named
 
 
-# What lists of texts and of numbers look like as text: ["UK"], ['a' 'b'], [-2,7], []
+# Lists of texts or numbers that were written as text: ["UK"], ['a' 'b'], [-2,7], []
 _LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
 
-# Labels as they are written in files
+# Labels in files
 TRUTHS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
 
 
 class UserTableError(ValueError):
-    """A user's table does not hold what it should; says what, where and the remedy."""
+    """A user's table is wrong; the message names the problem, the place and the remedy."""
 
 
 def check_columns(
@@ -312,7 +326,7 @@ def check_columns(
     unknown: str,
     missing: str = "add it to every row",
 ) -> None:
-    """Refuse a column that is not known, is missing or is there twice."""
+    """Raise a UserTableError if a column is unknown, missing or duplicated."""
     for name in names:
         if name not in needed and name not in optional:
             raise UserTableError(f"unknown column {name!r}; {unknown}")
@@ -324,21 +338,21 @@ def check_columns(
 
 
 def first_rows(rows: pd.DataFrame, column: str | None) -> str:
-    """Return how an error shows rows: the places of the first three, and a column of them."""
+    """Return the places of the first three rows, and their values in a column, as text."""
     first = rows.head(3)
     values = [""] * len(first) if column is None else [f": {v!r}" for v in first[column]]
     return ", ".join(f"{p}{value}" for p, value in zip(first["place"], values, strict=True))
 
 
 def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
-    """Return an error that shows the first of `rows`."""
+    """Return an error that shows the first rows, for the caller to raise."""
     return UserTableError(f"{what} ({first_rows(rows, column)}); {remedy}")
 
 
 def check_rows(
     rows: pd.DataFrame, wrong: ArrayLike, what: str, column: str | None, remedy: str
 ) -> None:
-    """Refuse `rows` where some are `wrong`, see `refuse`."""
+    """Raise the error of `refuse` if any row is `wrong`."""
     if np.any(wrong):
         raise refuse(what, rows[np.asarray(wrong)], column, remedy)
 
@@ -352,7 +366,10 @@ def check_copy(
     *,
     seen: str = ", as of a file that was given twice",
 ) -> None:
-    """Refuse all that a checkpoint has where another has it, unless one may equal another."""
+    """Raise a UserTableError because two checkpoints have equal content, unless allowed.
+
+    A checkpoint can equal itself, or another one if `may_be_equal` is true for either.
+    """
     if other != checkpoint and not (may_be_equal[checkpoint] or may_be_equal[other]):
         raise UserTableError(
             f"all {what} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
@@ -362,7 +379,7 @@ def check_copy(
 
 
 def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
-    """Return a text or whole number as text without space around it; empty without one."""
+    """Return a text or integer as stripped text, and a missing value as an empty text."""
     place = f"column {name!r} of row {row}"
     if value is None or value != value:
         return ""
@@ -376,7 +393,7 @@ def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> 
     if not isinstance(value, str | int):
         raise UserTableError(f"{place} is of type {type(value).__name__}; give a text")
     text = str(value).strip()
-    # A prompt is made of lines, and an answer ends with its line.
+    # Prompts consist of lines, and an answer ends at its line's end.
     if one_line and ("\n" in text or "\r" in text):
         raise UserTableError(f"{place} has a line break, which would end its prompt; remove it")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
@@ -385,7 +402,7 @@ def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> 
 
 
 def texts(rows: pd.DataFrame, name: str, *, one_line: bool = True) -> list[str]:
-    """Return a column as plain texts, all empty where there is no such column."""
+    """Return a column as plain texts, which are empty if the column is missing."""
     values = rows[name].tolist() if name in rows else [""] * len(rows)
     return [plain_text(v, name, row, one_line=one_line) for row, v in enumerate(values, 1)]
 
@@ -393,10 +410,10 @@ def texts(rows: pd.DataFrame, name: str, *, one_line: bool = True) -> list[str]:
 def lists_of_texts(
     rows: pd.DataFrame, name: str, *, one_line: bool = True
 ) -> list[tuple[str, ...]]:
-    """Return a column of lists or single texts as plain texts, without those that are empty."""
+    """Return a column of lists or single texts as tuples of texts that are not empty."""
     lists = []
     for row, value in enumerate(rows[name].tolist(), start=1):
-        # Nobody knows whether it is several answers or one in brackets.
+        # It can mean several answers or one answer in brackets.
         if isinstance(value, str) and _LIST.fullmatch(value.strip()):
             raise UserTableError(
                 f"column {name!r} of row {row} is the text of a list, {value!r}; give several "
@@ -409,14 +426,14 @@ def lists_of_texts(
     return lists
 
 
-DIGITS = {"float16": 3, "float32": 6}  # significant ones that numbers of these types have
+DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
 
 
 def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Return float32 rounded to 6 significant digits, and float16 to 3, as float64.
 
-    0.1 as float16 is 0.09998, so 0.8 against 0.6 would no longer be as 0.4 against 0.2. The log
-    names what is rounded; other types are returned as they are.
+    0.1 as float16 is 0.09998, which would break ties between differences of confidences. The
+    log contains a line about each rounding; other types are returned unchanged.
 
     >>> round_narrow(np.array([0.1, 0.7, 0], np.float16), "confidence").tolist()
     [0.1, 0.7, 0.0]

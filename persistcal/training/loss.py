@@ -1,4 +1,4 @@
-"""The gradient of one training step, over checkpoints, micro-batches and ranks."""
+"""Compute the gradient of a training step over checkpoints, micro-batches and ranks."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Trainee(NamedTuple):
-    """Checkpoints that share one adapter, and the tokens of its training prompts."""
+    """Checkpoints with a common adapter, and the tokens of the training prompts."""
 
     models: Mapping[str, PreTrainedModel]  # by checkpoint name
     adapter: Adapter
@@ -49,9 +49,9 @@ def question_losses(
     prompts = [tokens[prompt] for q in questions for prompt in q.prompts]
     logits = digit_logits(model, prompts, digits, head)
     confidence = clamp_straight_through(confidence_of(logits))
-    known = [[weight for q in questions for weight in q.weights]]
-    known += [[label for q in questions for label in q.labels]]
-    weights, labels = confidence.new_tensor(known)
+    targets = [[weight for q in questions for weight in q.weights]]
+    targets += [[label for q in questions for label in q.labels]]
+    weights, labels = confidence.new_tensor(targets)
     log_likelihood = labels * confidence.log() + (1 - labels) * (1 - confidence).log()
     return -(weights * log_likelihood).sum()
 
@@ -59,7 +59,7 @@ def question_losses(
 def _micro_batches(
     questions: Sequence[TrainingQuestion], tokens: Mapping[str, list[int]], size: int
 ) -> Iterator[Sequence[TrainingQuestion]]:
-    """Yield `questions` that begin alike, at most `size` candidates or one question a time."""
+    """Yield questions with similar beginnings, at most `size` candidates or one question."""
     part: list[TrainingQuestion] = []
     for question in sorted(questions, key=lambda q: [tokens[prompt] for prompt in q.prompts]):
         if part and sum(len(q.prompts) for q in [*part, question]) > size:
@@ -82,19 +82,18 @@ def accumulate_gradients(
     Parameters
     ----------
     batch : mapping of str to sequence of TrainingQuestion
-        The step's questions as each checkpoint sees them; those of checkpoints that
-        other ranks have are left out.
+        The step's questions for each checkpoint; other ranks' checkpoints are ignored.
     divisor : float
-        The losses are divided by it: checkpoints times questions a step.
+        Divisor of the losses: number of checkpoints times questions per step.
     micro_batch : int
-        Candidates in a forward pass at most; it changes memory, not results.
+        Largest number of candidates in a forward pass; it changes memory, not results.
 
     Returns
     -------
     dict of str to float
-        NaN for the first checkpoint whose loss or gradient is not finite.
+        NaN for the first checkpoint with a loss or gradient that is not finite.
     """
-    standing = []  # loss of each checkpoint, and whether the gradient so far is finite
+    sums = []  # loss of each checkpoint, and norm of the gradient so far
     device = trainee.adapter.whole[0].device
     for checkpoint, model in trainee.models.items():
         total = torch.zeros((), device=device)
@@ -103,14 +102,14 @@ def accumulate_gradients(
             loss.backward()
             total += loss.detach().to(device)
         norm = get_total_norm([cast(Tensor, whole.grad) for whole in trainee.adapter.whole])
-        standing += [total, norm.to(device)]
-    # Read at once, because each reading waits for the GPU.
-    losses, norms = torch.stack(standing).view(-1, 2).T.tolist()
-    found = dict(zip(trainee.models, losses, strict=True))
-    for checkpoint, norm in zip(found, norms, strict=True):
-        if not math.isfinite(found[checkpoint] + norm):
-            return found | {checkpoint: math.nan}
-    return found
+        sums += [total, norm.to(device)]
+    # Read together, because each reading waits for the GPU.
+    losses, norms = torch.stack(sums).view(-1, 2).T.tolist()
+    loss_of = dict(zip(trainee.models, losses, strict=True))
+    for checkpoint, norm in zip(loss_of, norms, strict=True):
+        if not math.isfinite(loss_of[checkpoint] + norm):
+            return loss_of | {checkpoint: math.nan}
+    return loss_of
 
 
 def joint_gradient(
@@ -120,23 +119,23 @@ def joint_gradient(
     divisor: float,
     micro_batch: int,
 ) -> tuple[dict[str, float], int]:
-    """Set the adapter's gradient to that of one step, summed over all ranks.
+    """Set the adapter's gradient to the gradient of one step, summed over all ranks.
 
-    Parameters are as in `accumulate_gradients`; `batch` holds the checkpoints of all ranks.
-    Whether one ran out of memory travels with the gradients, in the same collective: then all
-    of them repeat the step with half the micro-batch.
+    Parameters are as in `accumulate_gradients`; `batch` contains the checkpoints of all ranks.
+    If one rank runs out of memory, all ranks repeat the step with half the micro-batch. The
+    ranks share this information in the same collective operation as the gradients.
 
     Returns
     -------
     losses : dict of str to float
-        Of the checkpoints of all ranks.
+        Losses of all ranks' checkpoints.
     micro_batch : int
-        What did fit into memory, also for the steps that follow.
+        Micro-batch that fits into memory, for this and the following steps.
 
     Raises
     ------
     MemoryError
-        When a single question does not fit.
+        If a single question does not fit.
     """
     while True:
         trainee.adapter.clear_gradients()
@@ -158,7 +157,7 @@ def joint_gradient(
             return dict(zip(batch, notes[1:].tolist(), strict=True)), micro_batch
         if micro_batch == 1:
             raise MemoryError(
-                "One training question alone does not fit into the GPU's memory; use a larger "
+                "A single training question does not fit into the GPU's memory; use a larger "
                 "GPU, or several that share the model."
             )
         micro_batch //= 2

@@ -1,6 +1,6 @@
-"""One computation in several processes: ranks that sum their gradients.
+"""Sum gradients over several processes, called ranks.
 
-A process that is alone is rank 0 of 1, and nothing here does anything then.
+A single process is rank 0 of 1; then these functions change nothing.
 """
 
 import dataclasses
@@ -27,21 +27,18 @@ def count() -> int:
 
 
 def own_share(items: Sequence[Any]) -> Sequence[Any]:
-    """Return the items that this process works on."""
+    """Return every n-th item, for n ranks, beginning with the index of this rank."""
     return items[index() :: count()]
 
 
 def own_part(job: Job) -> Job:
-    """Return the job of this process: some of its threads, and outputs for the first only."""
+    """Return the job of this rank: its share of threads, and outputs only for rank 0."""
     outputs = {} if index() > 0 else job.outputs
     return dataclasses.replace(job, threads=max(1, job.threads // count()), outputs=outputs)
 
 
 def sum_over_ranks(tensors: Sequence[Tensor]) -> None:
-    """Replace each tensor by its sum over all processes, in one flat buffer.
-
-    Every process gets the very same sums, so that replicas stay equal.
-    """
+    """Replace each tensor by its sum over all ranks; the sums are identical in all ranks."""
     if count() == 1:
         return
     flat = torch.cat([tensor.detach().flatten().to(_device()).float() for tensor in tensors])
@@ -51,7 +48,7 @@ def sum_over_ranks(tensors: Sequence[Tensor]) -> None:
 
 
 def copy_from_first(tensors: Sequence[Tensor]) -> None:
-    """Overwrite each tensor by that of rank 0."""
+    """Overwrite each tensor with rank 0's values."""
     if count() == 1:
         return
     for tensor in tensors:
@@ -60,8 +57,8 @@ def copy_from_first(tensors: Sequence[Tensor]) -> None:
         tensor.detach().copy_(copied)
 
 
-def check_equal(what: str, value: object) -> None:
-    """Refuse, in every process, a `value` that is not the same in all; `what` names it."""
+def check_equal(name: str, value: object) -> None:
+    """Raise a ValueError in all ranks if `value` differs between them."""
     if count() == 1:
         return
     digest = int.from_bytes(sha256(repr(value).encode()).digest()[:7])
@@ -69,7 +66,7 @@ def check_equal(what: str, value: object) -> None:
     dist.all_reduce(extremes, op=dist.ReduceOp.MAX)
     if extremes[0] != -extremes[1]:
         raise ValueError(
-            f"The ranks do not have the same {what}; train together only checkpoints of one "
+            f"The ranks do not have the same {name}; train together only checkpoints of one "
             "architecture."
         )
 
@@ -79,11 +76,10 @@ def _device() -> torch.device:
 
 
 def join(timeout_min: float) -> None:
-    """Become one of the ranks that the environment describes, in torchrun's variables.
+    """Join the other ranks, as torchrun's environment variables specify.
 
-    On GPUs each rank sees its own only, by `persistcal.training.launch`. It waits
-    `timeout_min` for the others before it fails: for one that hangs, and long enough for the
-    slowest to load its models. One that ends is noticed at once.
+    `persistcal.training.launch` limits each rank to one GPU. A rank waits `timeout_min` for
+    hanging or slow ranks before it fails, and fails at once if another rank ends.
     """
     on_gpus = torch.cuda.is_available()
     dist.init_process_group(
@@ -94,5 +90,5 @@ def join(timeout_min: float) -> None:
 
 
 def leave() -> None:
-    """Part from the other ranks."""
+    """Leave the group of ranks."""
     dist.destroy_process_group()

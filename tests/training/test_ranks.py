@@ -128,7 +128,7 @@ def test_all_ranks_halve_the_micro_batch_when_one_runs_out_of_memory(study):
             "not finite",
             "Step 2: the loss or its gradient at checkpoint 'b' is not finite (questions q",
         ),
-        ("much too large", "One training question alone does not fit"),
+        ("much too large", "A single training question does not fit"),
     ],
 )
 def test_all_ranks_stop_with_the_same_message(fault, message, study):
