@@ -147,8 +147,8 @@ class Checkpoint:
         if self.revision is None:
             delete = "delete it, so that" if exists(path) else "run again, and"
             return f"{delete} the workflow makes it again"
-        again = f" or delete {self.record} to make the results again" if self.record else ""
-        return f"put it back{again}"
+        remedy = f" or delete {self.record} to make the results again" if self.record else ""
+        return f"put it back{remedy}"
 
 
 def files_that_matter(
@@ -211,12 +211,12 @@ def local_checkpoint(
     patterns: Sequence[str] = SMALL_FILES,
 ) -> Checkpoint:
     """Return the record of the checkpoint in a local folder, whose name is its revision."""
-    there = files_that_matter(
+    present = files_that_matter(
         str(folder), names_in(folder), lambda name: inside(folder, name), patterns
     )
-    for name in there[0]:
+    for name in present[0]:
         _refuse_pointer(inside(folder, name))
-    weights, files = ({name: digest(inside(folder, name)) for name in part} for part in there)
+    weights, files = ({name: digest(inside(folder, name)) for name in part} for part in present)
     return Checkpoint(str(folder), last_part(folder), None, weights, files)
 
 
@@ -237,13 +237,13 @@ def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha
         if not listed[2].startswith(f"{revision}/"):
             continue
         path = inside(repo, listed[2])
-        again = f"get it again; in a clone, `git checkout -- {path}` does"
+        remedy = f"get it again; in a clone, `git checkout -- {path}` does"
         if not exists(path):
-            raise DamagedFileError(f"{path}, which {sums} lists, is missing; {again}.")
+            raise DamagedFileError(f"{path}, which {sums} lists, is missing; {remedy}.")
         _refuse_pointer(path)
         if digest(path) != listed[1]:
             raise DamagedFileError(
-                f"{path} is not the file that {sums} lists (SHA-256 {listed[1]}); {again}."
+                f"{path} is not the file that {sums} lists (SHA-256 {listed[1]}); {remedy}."
             )
 
 
@@ -275,10 +275,10 @@ def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
     They are kept beside `record`, so that only new versions of large files are read.
     """
     try:
-        there = local_checkpoint(folder, Digests.next_to(record).sha256)
+        current = local_checkpoint(folder, Digests.next_to(record).sha256)
     except (OSError, DamagedFileError):  # the job that resolves it says what is wrong
         return {}
-    return there.weights | there.files
+    return current.weights | current.files
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:

@@ -97,8 +97,8 @@ def check_keys(
         "holds weights that the model does not have": unexpected,
         "holds weights of another shape than the model's": mismatched,
     }
-    named = {what: list(names) for what, names in problems.items()}
-    wrong = [f"{what}: {first(names)}" for what, names in named.items() if names]
+    named = {problem: list(names) for problem, names in problems.items()}
+    wrong = [f"{problem}: {first(names)}" for problem, names in named.items() if names]
     if wrong:
         raise DamagedFileError(
             f"{where} {', and '.join(wrong)}; save or fetch it again, whole and beside the "

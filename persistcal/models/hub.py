@@ -92,8 +92,10 @@ def _folders_in(folder: str) -> list[str]:
 def _meant_folder(repo: str) -> str:
     """Name the folder that is most like `repo` beside the one that it would be."""
     parent = folder_of(repo)
-    beside = [inside(parent, name) for name in _folders_in(parent)] if last_part(parent) else []
-    close = difflib.get_close_matches(repo, beside, n=1)
+    siblings = (
+        [inside(parent, name) for name in _folders_in(parent)] if last_part(parent) else []
+    )
+    close = difflib.get_close_matches(repo, siblings, n=1)
     return f"there is a folder {close[0]}; " if close else ""
 
 
@@ -199,28 +201,32 @@ def check_siblings(revision: Revision) -> None:
     whatever order jobs run.
     """
     folder = folder_of(str(revision.record))
-    model, own = last_part(folder), revision.name
+    model, own_name = last_part(folder), revision.name
     other_tokenizers = {}
-    for other in (Revision.read(inside(folder, name)) for name in names_in(folder, "*.json")):
-        if (name := other.name) == own:
+    for recorded in (
+        Revision.read(inside(folder, name)) for name in names_in(folder, "*.json")
+    ):
+        if (name := recorded.name) == own_name:
             continue
-        theirs = set(other.weights.values())
-        shared = [file for file, digest in revision.weights.items() if digest in theirs]
-        allowed = revision.allow_identical_weights or other.allow_identical_weights
-        if shared and not allowed and revision.beside_weights == other.beside_weights:
-            every = len(shared) == len(revision.weights)
-            which = "all weights" if every else ", ".join(shared)
+        recorded_weights = set(recorded.weights.values())
+        shared = [
+            file for file, digest in revision.weights.items() if digest in recorded_weights
+        ]
+        allowed = revision.allow_identical_weights or recorded.allow_identical_weights
+        if shared and not allowed and revision.beside_weights == recorded.beside_weights:
+            is_complete = len(shared) == len(revision.weights)
+            listed = "all weights" if is_complete else ", ".join(shared)
             raise DamagedFileError(
-                f"checkpoints {own} and {name} of {model} have {which} in "
+                f"checkpoints {own_name} and {name} of {model} have {listed} in "
                 "common, so one is not what its name says; remove one from the config and its "
                 f"file from {folder}, or set allow_identical_weights of one to true."
             )
-        if differ := matching(changed_files(revision.files, other.files), TOKENIZER_FILES):
+        if differ := matching(changed_files(revision.files, recorded.files), TOKENIZER_FILES):
             other_tokenizers[name] = ", ".join(differ)
     if other_tokenizers:
         log.warning(
             "checkpoint %s of %s does not have the tokenizer of %s; check that this is meant.",
-            *(own, model),
+            *(own_name, model),
             " and ".join(f"{name} ({differ})" for name, differ in other_tokenizers.items()),
         )
 
@@ -241,13 +247,13 @@ def _check_same(used: Checkpoint, found: Checkpoint, record: str) -> None:
     if used.files:  # records of older versions do not have them
         changed += changed_files(used.files, found.files)
     if changed and (used.repo, used.revision) == (found.repo, found.revision):
-        what = "its weights" if changed[0] in found.weights else changed[0]
+        part = "its weights" if changed[0] in found.weights else changed[0]
         pin = (
             f"set its revision to {used.commit} to keep them"
             if used.commit
-            else f"put {'the weights' if what == 'its weights' else 'it'} back to keep them"
+            else f"put {'the weights' if part == 'its weights' else 'it'} back to keep them"
         )
         raise DamagedFileError(
-            f"{found.repo} ({found.revision}) has changed {what} since results were made; "
+            f"{found.repo} ({found.revision}) has changed {part} since results were made; "
             f"{pin}, or delete {record} to make them again."
         )

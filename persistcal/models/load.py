@@ -177,10 +177,10 @@ def _load_changed(
     """Return the model of a checkpoint with the changes of its weights, in their order."""
     dtype = checkpoint.dtype
     if checkpoint.merged:
-        (share, first), *others = checkpoint.merged
+        (share, first), *further = checkpoint.merged
         model = _load_changed(replace(first, dtype=dtype), device)
-        parts = ((each, replace(c, dtype="float32")) for each, c in others)
-        loaded = [(each, _load_changed(part, "cpu")) for each, part in parts]
+        parts = ((share_of_part, replace(c, dtype="float32")) for share_of_part, c in further)
+        loaded = [(share_of_part, _load_changed(part, "cpu")) for share_of_part, part in parts]
         model = states.average_weights(model, share, loaded)
     else:
         model = load_model(hub.fetch_checked(checkpoint), dtype=dtype, device=device)
@@ -272,17 +272,21 @@ def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str])
         if checkpoint.files and checkpoint.files == reference.files:
             continue
         remedy = "let the recipe train_on each, or on checkpoints of one architecture"
-        ours, theirs = _layers(checkpoint), _layers(reference)
-        if ours != theirs:
-            layer = next(n for n in [*theirs, *ours] if ours.get(n) != theirs.get(n))
+        layers, expected = _layers(checkpoint), _layers(reference)
+        if layers != expected:
+            layer = next(n for n in [*expected, *layers] if layers.get(n) != expected.get(n))
             raise DamagedFileError(
                 f"checkpoints {name} and {last} cannot share an adapter: {layer} is "
-                f"{ours.get(layer, 'missing')} in {name} and {theirs.get(layer, 'missing')} in "
-                f"{last}; {remedy}."
+                f"{layers.get(layer, 'missing')} in {name} and "
+                f"{expected.get(layer, 'missing')} in {last}; {remedy}."
             )
         texts = list(prompts)
-        tokens, other = (open_tokenizer(c)(texts)["input_ids"] for c in (checkpoint, reference))
-        if differ := [text for text, a, b in zip(texts, tokens, other, strict=True) if a != b]:
+        tokens, reference_tokens = (
+            open_tokenizer(c)(texts)["input_ids"] for c in (checkpoint, reference)
+        )
+        if differ := [
+            text for text, a, b in zip(texts, tokens, reference_tokens, strict=True) if a != b
+        ]:
             raise DamagedFileError(
                 f"checkpoints {name} and {last} cannot share an adapter: their vocabularies "
                 f"read {differ[0]!r} as different tokens; {remedy}."

@@ -220,13 +220,13 @@ def check_logits(
     An architecture that scales or caps its logits, or treats attention masks in its own
     way, would otherwise train and score something else. `ours` are of some `tokens`.
     """
-    alone = [
+    separate = [
         model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
         for prompt in prompts
     ]
-    theirs = torch.stack(alone)[:, tokens].float().to(ours.device)
-    difference = (ours.float() - theirs).abs().max().item()
-    largest = theirs.abs().max().item()
+    expected = torch.stack(separate)[:, tokens].float().to(ours.device)
+    difference = (ours.float() - expected).abs().max().item()
+    largest = expected.abs().max().item()
     rounding = max(8 * torch.finfo(model.dtype).eps, 1e-4)
     if not difference <= rounding * (1 + largest):
         raise ValueError(

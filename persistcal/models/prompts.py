@@ -73,9 +73,9 @@ def few_shot_groups(
     start, stop = place * n_examples, (place + 1) * n_examples
     for category, pool, _ in groups:
         if len(pool) < stop:
-            after = f" after {start} others" if start else ""
+            position = f" after {start} others" if start else ""
             raise ValueError(
-                f"prompts: few_shot is {n_examples}{after}, but the split few_shot holds "
+                f"prompts: few_shot is {n_examples}{position}, but the split few_shot holds "
                 f"{len(pool)} questions of {category} category; lower few_shot or enlarge the "
                 "split."
             )
@@ -193,7 +193,7 @@ def few_shot_bodies(
     A chat's template is put around them by the server.
     """
 
-    def said(shown: Sequence[tuple[str, str]], text: str) -> dict[str, Any]:
+    def message(shown: Sequence[tuple[str, str]], text: str) -> dict[str, Any]:
         if not how.chat:
             return {"prompt": few_shot_prefix(shown) + question_suffix(text)}
         if how.chat == "one_message":
@@ -201,7 +201,7 @@ def few_shot_bodies(
         return {"messages": chat_turns(text, shown)}
 
     return {
-        question_id: said(shown, text)
+        question_id: message(shown, text)
         for shown, group in _groups(questions, asked, how)
         for question_id, text in zip(group["question_id"], group["question"], strict=True)
     }

@@ -28,7 +28,7 @@ def merge_adapter(model: PreTrainedModel, folder: FilePath) -> PreTrainedModel:
 def check_adapter_fits(folder: FilePath, empty: nn.Module) -> None:
     """Refuse an adapter whose matrices are not for the layers of a model without weights."""
     path = inside(folder, ADAPTER)
-    about = checks.check_adapter_config(folder)
+    config = checks.check_adapter_config(folder)
     layers = dict(empty.named_modules())
     with safe_open(path, framework="pt") as file:
         for key in file.keys():
@@ -37,13 +37,13 @@ def check_adapter_fits(folder: FilePath, empty: nn.Module) -> None:
                 continue
             side = int(part.startswith("A"))  # of the layer's weight: outputs, inputs
             weight = getattr(layers.get(name), "weight", None)
-            there = None if weight is None else weight.shape[side]
-            if there != (size := file.get_slice(key).get_shape()[side]):
-                what = "inputs" if side else "outputs"
-                has = f"has {there}" if there else "has no such layer"
+            expected = None if weight is None else weight.shape[side]
+            if expected != (size := file.get_slice(key).get_shape()[side]):
+                dimension = "inputs" if side else "outputs"
+                has = f"has {expected}" if expected else "has no such layer"
                 raise DamagedFileError(
-                    f"{path} is for another base ({about.get('base_model_name_or_path')}): it "
-                    f"changes {size} {what} of {name}, where this model {has}; give the "
+                    f"{path} is for another base ({config.get('base_model_name_or_path')}): it "
+                    f"changes {size} {dimension} of {name}, where this model {has}; give the "
                     "repo and revision that it was trained on."
                 )
 
@@ -56,11 +56,11 @@ def average_weights(
 
     Computed in float32, one tensor after the other; each share belongs to one model.
     """
-    theirs = [(each, dict(other.named_parameters())) for each, other in others]
+    parameters_of = [(each, dict(other.named_parameters())) for each, other in others]
     for name, parameter in model.named_parameters():
         total = share * parameter.float()
-        for each, parameters in theirs:
-            total += each * parameters[name].to(total.device).float()
+        for weight, parameters in parameters_of:
+            total += weight * parameters[name].to(total.device).float()
         parameter.copy_(total)
     return model
 
@@ -74,11 +74,12 @@ def check_same_shapes(empty: Mapping[str, nn.Module], key: str) -> None:
     }
     for other in others:
         for name in shapes[first] | shapes[other]:
-            one, two = (shapes[model].get(name, "missing") for model in (first, other))
-            if one != two:
+            shape, expected = (shapes[model].get(name, "missing") for model in (first, other))
+            if shape != expected:
                 raise DamagedFileError(
-                    f"config: {key} cannot be averaged: {name} is {one} in {first} and {two} "
-                    f"in {other}; merge checkpoints of one architecture and vocabulary."
+                    f"config: {key} cannot be averaged: {name} is {shape} in {first} and "
+                    f"{expected} in {other}; merge checkpoints of one architecture "
+                    "and vocabulary."
                 )
 
 
@@ -86,7 +87,9 @@ def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
     """Return the linear layers of a model but its head, by name."""
     head = cast(PreTrainedModel, model).get_output_embeddings()
     layers = model.named_modules()
-    return {n: one for n, one in layers if isinstance(one, nn.Linear) and one is not head}
+    return {
+        n: layer for n, layer in layers if isinstance(layer, nn.Linear) and layer is not head
+    }
 
 
 def check_rounding(empty: nn.Module, kind: str, where: str) -> None:

@@ -173,19 +173,19 @@ def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
             )
         several = value if isinstance(value, dict) else {DEFAULT: value}
         # A parquet file gives a row the keys of all others, without a value.
-        said = {key: one for key, one in several.items() if _is_there(one)}
-        if not said.get(DEFAULT) and isinstance(value, dict):
+        given = {key: value for key, value in several.items() if _is_there(value)}
+        if not given.get(DEFAULT) and isinstance(value, dict):
             raise UserTableError(
                 f"column 'answers' of row {row} has no {DEFAULT!r}; give what is true at all "
                 "checkpoints that it does not name"
             )
-        if unknown := [key for key in said if key not in (DEFAULT, *known)]:
+        if unknown := [key for key in given if key not in (DEFAULT, *known)]:
             raise UserTableError(
                 f"column 'answers' of row {row} names the checkpoint {unknown[0]!r}; known are "
                 f"{', '.join(known) or 'none'}"
             )
-        table = pd.DataFrame({"answers": pd.Series([*said.values()], dtype=object)})
-        read = dict(zip(said, map(list, lists_of_texts(table, "answers")), strict=True))
+        table = pd.DataFrame({"answers": pd.Series([*given.values()], dtype=object)})
+        read = dict(zip(given, map(list, lists_of_texts(table, "answers")), strict=True))
         if empty := [key for key, texts in read.items() if not texts and key != DEFAULT]:
             raise UserTableError(
                 f"column 'answers' of row {row} holds no answer for {empty[0]!r}; give one"
@@ -193,7 +193,9 @@ def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
         references.append(read.pop(DEFAULT, []))
         truths.append(json.dumps(read, ensure_ascii=False) if read else None)
     made = {"references": references, "truths": truths}
-    return pd.DataFrame({name: pd.Series(of, dtype=object) for name, of in made.items()})
+    return pd.DataFrame(
+        {name: pd.Series(values, dtype=object) for name, values in made.items()}
+    )
 
 
 def _is_there(value: object) -> bool:

@@ -122,8 +122,12 @@ def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
 
 def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
     """Return the references that some states have of their own, by question and checkpoint."""
-    there = questions["truths"].notna()
-    rows = zip(questions.loc[there, "question_id"], questions.loc[there, "truths"], strict=True)
+    has_truths = questions["truths"].notna()
+    rows = zip(
+        questions.loc[has_truths, "question_id"],
+        questions.loc[has_truths, "truths"],
+        strict=True,
+    )
     return {question: json.loads(truths) for question, truths in rows}
 
 
@@ -172,16 +176,18 @@ def with_passages(
         "is there twice; keep one passage of it": ids[ids.duplicated()],
         "is none of the dataset's; remove it, or add a column dataset where the file is about "
         "several": ids[~ids.isin(list(known))],
-        "has no passage; add one": [one for one in needed if not passages.get(one)],
+        "has no passage; add one": [
+            question for question in needed if not passages.get(question)
+        ],
     }
     for problem, wrong in problems.items():
         if named := list(wrong):
             raise UserTableError(f"question {named[0]!r} {problem}")
-    before, _, after = prompt.rstrip("\n").partition("{question}")
+    start, _, end = prompt.rstrip("\n").partition("{question}")
 
     def put(question: str) -> str:
         passage = passages.get(question, "")
-        parts = (part.replace("{passage}", passage) for part in (before, after))
+        parts = (part.replace("{passage}", passage) for part in (start, end))
         return known[question] if not passage else known[question].join(parts)
 
     texts_asked = questions["question_id"].map(put)
@@ -229,11 +235,13 @@ def edit_answers(
     table = facts.assign(references=references, truths=None).sort_values("question_id")
     for _, of_relation in table.groupby("relation"):
         answers = {given[0]: given for given in of_relation["references"]}
-        said = {name: set(map(normalise_answer, given)) for name, given in answers.items()}
+        normalised = {
+            name: set(map(normalise_answer, given)) for name, given in answers.items()
+        }
         for row, fact in of_relation[of_relation["category"] == EDITED].iterrows():
-            own = set(map(normalise_answer, fact["references"]))
-            others = [name for name in answers if own.isdisjoint(said[name])]
-            new = answers[others[rng.integers(len(others))]]
+            own_references = set(map(normalise_answer, fact["references"]))
+            further = [name for name in answers if own_references.isdisjoint(normalised[name])]
+            new = answers[further[rng.integers(len(further))]]
             truths = {state: list(new) for state in states}
             table.at[row, "truths"] = json.dumps(truths, ensure_ascii=False)
     return table["truths"].reindex(facts.index)

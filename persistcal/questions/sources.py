@@ -129,10 +129,10 @@ def factual_clues(rows: Iterable[dict[str, str]]) -> list[Question]:
 
 def check_categories(names: Iterable[str], expected: Iterable[str]) -> None:
     """Refuse other categories than the expected ones, whatever their case."""
-    ours = {name.casefold(): name for name in names}
+    canonical = {name.casefold(): name for name in names}
     papers = {name.casefold(): name for name in expected}
-    too_many = sorted(ours[name] for name in ours.keys() - papers.keys())
-    lacking = sorted(papers[name] for name in papers.keys() - ours.keys())
+    too_many = sorted(canonical[name] for name in canonical.keys() - papers.keys())
+    lacking = sorted(papers[name] for name in papers.keys() - canonical.keys())
     if too_many or lacking:
         raise ValueError(
             f"the categories with at least {MIN_CATEGORY_SIZE} clues differ from the paper's: "
@@ -332,5 +332,5 @@ def read_own_questions(
 def read_questions(name: str, settings: Mapping[str, Any]) -> pd.DataFrame:
     """Return the questions of a source; settings that it has no parameter for are left out."""
     function = SOURCES[name]
-    known = inspect.signature(function).parameters
-    return function(**{key: settings[key] for key in settings if key in known})
+    parameters = inspect.signature(function).parameters
+    return function(**{key: settings[key] for key in settings if key in parameters})

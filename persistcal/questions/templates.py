@@ -16,14 +16,14 @@ def check_fields(
     Traceback (most recent call last):
     ValueError: prompts.confidence has the unknown field {qestion}; known are {question}
     """
-    found = _FIELD.findall(template)
-    known = [*needed, *optional]
-    for field in found:
-        if field not in known:
-            listed = ", ".join(f"{{{one}}}" for one in known) or "none"
+    fields = _FIELD.findall(template)
+    allowed = [*needed, *optional]
+    for field in fields:
+        if field not in allowed:
+            listed = ", ".join(f"{{{name}}}" for name in allowed) or "none"
             raise ValueError(f"{name} has the unknown field {{{field}}}; known are {listed}")
-        if (times := found.count(field)) > 1:
+        if (times := fields.count(field)) > 1:
             raise ValueError(f"{name} has the field {{{field}}} {times} times; keep one")
     for field in needed:
-        if field not in found:
+        if field not in fields:
             raise ValueError(f"{name} lacks the field {{{field}}}; add it")

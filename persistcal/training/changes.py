@@ -72,18 +72,18 @@ def write_documents(
 
 def answer_logprobs(model: PreTrainedModel, documents: Sequence[Document]) -> Tensor:
     """Return the log-probability of each document's answer after its question, in nats."""
-    longest = max(len(each.tokens) for each in documents)
+    longest = max(len(document.tokens) for document in documents)
     tokens = torch.zeros(len(documents), longest, dtype=torch.long)
-    there, learnt = torch.zeros_like(tokens), torch.zeros_like(tokens)
-    for row, (known, n_prompt) in enumerate(documents):
-        tokens[row, : len(known)] = torch.tensor(known)
-        there[row, : len(known)] = 1
-        learnt[row, n_prompt : len(known)] = 1
+    is_token, learnt = torch.zeros_like(tokens), torch.zeros_like(tokens)
+    for row, (token_ids, n_prompt) in enumerate(documents):
+        tokens[row, : len(token_ids)] = torch.tensor(token_ids)
+        is_token[row, : len(token_ids)] = 1
+        learnt[row, n_prompt : len(token_ids)] = 1
     device = next(model.parameters()).device
-    tokens, there, learnt = tokens.to(device), there.to(device), learnt.to(device)
-    logits = model(input_ids=tokens, attention_mask=there, use_cache=False).logits
-    each = cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
-    return -(each * learnt[:, 1:]).sum(dim=1)
+    tokens, is_token, learnt = tokens.to(device), is_token.to(device), learnt.to(device)
+    logits = model(input_ids=tokens, attention_mask=is_token, use_cache=False).logits
+    losses = cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
+    return -(losses * learnt[:, 1:]).sum(dim=1)
 
 
 log = logging.getLogger(__name__)
@@ -149,8 +149,8 @@ def batches(n: int, size: int, *, seed: Sequence[int]) -> Iterator[np.ndarray]:
 def _train(
     model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Change
 ) -> None:
-    parameters = [each for each in model.parameters() if each.requires_grad]
-    start = [each.detach().clone() for each in parameters] if how.max_change else []
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    start = [parameter.detach().clone() for parameter in parameters] if how.max_change else []
     optimizer = torch.optim.AdamW(parameters, weight_decay=0.0)
     drawn = {
         name: batches(len(documents[name]), how.batch_size, seed=[how.seed, place])
@@ -163,7 +163,7 @@ def _train(
     n_steps = how.epochs * ceil(len(main) / how.batch_size)
     losses = []
     for step in Pace(range(n_steps), how.method, unit=" steps"):
-        rows = {name: next(some) for name, some in drawn.items()}
+        rows = {name: next(draws) for name, draws in drawn.items()}
         now = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
         loss = _loss(how, now, before[rows["forget"]] if len(before) else before)
         loss.backward()
@@ -193,9 +193,9 @@ def _loss(how: Change, logprobs: Mapping[str, Tensor], before: Tensor) -> Tensor
 
 @torch.no_grad()
 def _logprobs(model: PreTrainedModel, documents: Sequence[Document], size: int) -> Tensor:
-    parts = [documents[at : at + size] for at in range(0, len(documents), size)]
-    found = [answer_logprobs(model, part) for part in parts]
-    return torch.cat(found) if found else torch.empty(0)
+    parts = [documents[start : start + size] for start in range(0, len(documents), size)]
+    parts_logprobs = [answer_logprobs(model, part) for part in parts]
+    return torch.cat(parts_logprobs) if parts_logprobs else torch.empty(0)
 
 
 @torch.no_grad()

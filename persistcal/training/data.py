@@ -106,11 +106,11 @@ class Plan:
                 for source in self.sources
             }
 
-        own = set(questions.get("checkpoint", ()))
-        alike: dict[str | None, list[str]] = {}
+        checkpoints = set(questions.get("checkpoint", ()))
+        groups: dict[str | None, list[str]] = {}
         for name in self.checkpoints:
-            alike.setdefault(name if name in own else None, []).append(name)
-        return [AskedAlike(names, asked(name)) for name, names in alike.items()]
+            groups.setdefault(name if name in checkpoints else None, []).append(name)
+        return [AskedAlike(names, asked(name)) for name, names in groups.items()]
 
 
 class TrainingQuestion(NamedTuple):

@@ -143,13 +143,13 @@ def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
     >>> split_gpus(["0", "1", "2", "3", "4"], rank=1, n_ranks=2)
     ['2', '3']
     """
-    each = len(gpus) // n_ranks
-    if each == 0:
+    n_each = len(gpus) // n_ranks
+    if n_each == 0:
         raise ValueError(
             f"{n_ranks} ranks on one machine need as many GPUs, and there are {len(gpus)}; "
             "ask for more GPUs or fewer ranks."
         )
-    return gpus[rank * each : (rank + 1) * each]
+    return gpus[rank * n_each : (rank + 1) * n_each]
 
 
 def read_srun() -> None:
@@ -157,7 +157,9 @@ def read_srun() -> None:
     if "RANK" in os.environ:
         return
     names = {"RANK": "PROCID", "WORLD_SIZE": "NTASKS", "LOCAL_RANK": "LOCALID"}
-    os.environ |= {ours: os.environ[f"SLURM_{theirs}"] for ours, theirs in names.items()}
+    os.environ |= {
+        name: os.environ[f"SLURM_{slurm_name}"] for name, slurm_name in names.items()
+    }
     if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
         rank, n_ranks = (int(os.environ[f"LOCAL_{name}"]) for name in ("RANK", "WORLD_SIZE"))
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(

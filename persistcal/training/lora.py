@@ -143,8 +143,8 @@ def adapter_files(
         f"base_model.model.{name}.weight": parameter.detach().cpu().contiguous()
         for name, parameter in sorted(adapter.items())
     }
-    about = json.dumps(config, indent=2, sort_keys=True)
+    text = json.dumps(config, indent=2, sort_keys=True)
     return {
-        ADAPTER_CONFIG: about.encode(),
-        ADAPTER: seal(tensors, {"format": "pt"}, about),
+        ADAPTER_CONFIG: text.encode(),
+        ADAPTER: seal(tensors, {"format": "pt"}, text),
     }
