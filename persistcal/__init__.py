@@ -8,9 +8,8 @@ Modules
 -------
 analyses/: further analyses of the paper: transfer, hidden states, weights, headroom,
     accuracy
-api/: the functions for notebooks: tables of predictions, or models, in; tables out
+api/: the functions for notebooks, and the command `persistcal`
 answers/: answers of a checkpoint: beam search, answers of one meaning, the prediction
-command/: the command `persistcal`: files of answers or predictions in, a study's tables out
 confidence/: how sure an answer is: verbalised confidence, verifiers, probes, calibration
 evaluation/: contrast sets, conditioning, metrics and paired bootstrap tests
 imports/: predictions from elsewhere: a user's table, or the authors' release
@@ -27,17 +26,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _MODULES = {
-    "compare": "predictions",
-    "compare_states": "predictions",
-    "contrast_sets": "predictions",
-    "evaluate": "predictions",
-    "figure": "display",
+    "compare": "evaluate",
+    "contrast_sets": "evaluate",
+    "evaluate": "evaluate",
     "generate_beams": "checkpoints",
     "load": "checkpoints",
     "plan": "planning",
     "score_answers": "checkpoints",
-    "smooth_ece": "predictions",
-    "table": "display",
+    "smooth_ece": "evaluate",
     "threshold": "thresholds",
     "train_adapter": "checkpoints",
 }
@@ -45,15 +41,8 @@ __all__ = list(_MODULES)
 
 if TYPE_CHECKING:
     from persistcal.api.checkpoints import generate_beams, load, score_answers, train_adapter
-    from persistcal.api.display import figure, table
+    from persistcal.api.evaluate import compare, contrast_sets, evaluate, smooth_ece
     from persistcal.api.planning import plan
-    from persistcal.api.predictions import (
-        compare,
-        compare_states,
-        contrast_sets,
-        evaluate,
-        smooth_ece,
-    )
     from persistcal.api.thresholds import threshold
 else:
 

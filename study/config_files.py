@@ -22,7 +22,8 @@ _ODD_NUMBER = re.compile(r"[-+]?(?:0[0-7_]+|[1-9][\d_]*(?::[0-5]?\d)+(?:\.[\d_]*
 def over_defaults(config: Config, project: Path) -> Config:
     """Return `config` laid over the defaults of the `project`, key by key.
 
-    An estimator of the study that is none of the catalogue is `stated` in the user's answers.
+    An estimator of the study that is none of the catalogue is `stated` in the user's answers. A
+    dataset without `min_contrast` has that of `evaluation`.
     Snakemake's `configfile:` does the same, but not in a module that is given a config:
     there it reads no file.
     """
@@ -32,6 +33,10 @@ def over_defaults(config: Config, project: Path) -> Config:
         update_config(merged, load_configfile(project / "config" / name))
     update_config(merged, config)
     _add_stated(merged)
+    evaluation = merged.get("evaluation")
+    if isinstance(evaluation, dict) and "min_contrast" in evaluation:
+        for dataset in _mappings(merged.get("datasets")):
+            dataset.setdefault("min_contrast", evaluation["min_contrast"])
     settle_sources(merged, project)
     return merged
 

@@ -25,7 +25,7 @@ MODULES = sorted(
 FOLDERS = ("persistcal", "atlas", "study", "workflow", "tools", "tests", "benchmarks")
 # From the ground up: a package imports from those before it.
 ORDER = ["store", "questions", "server", "evaluation", "models", "answers", "judge"]
-ORDER += ["confidence", "report", "analyses", "imports", "training", "api", "command"]
+ORDER += ["confidence", "report", "analyses", "imports", "training", "api"]
 SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
 
 
@@ -113,7 +113,7 @@ def test_the_science_knows_neither_snakemake_nor_the_config(path):
 def test_every_module_serves_a_script_a_notebook_or_the_command():
     """Estimators are found by their names in the config, and rules use two modules."""
     entries = {*SCRIPTS, *PACKAGE.glob("confidence/estimators/*.py"), PACKAGE / "__main__.py"}
-    entries |= {p for room in ("api", "command") for p in PACKAGE.glob(f"{room}/[a-z]*.py")}
+    entries |= set(PACKAGE.glob("api/[a-z]*.py"))
     entries |= {PACKAGE / "store" / "code.py", PACKAGE / "report" / "layout.py"}
     served = entries | {path for entry in entries for path in imported_files(entry, ROOT)}
     assert {path for path in MODULES if path not in served} == set()

@@ -1,14 +1,16 @@
-"""The functions for notebooks: tables of predictions, or models, in; tables out.
+"""The functions for notebooks, and the command `persistcal`.
 
-`persistcal` itself has their names. No script of the workflow imports this room, so that an
-edit here changes no result's code.
+`persistcal` itself has the names of the functions. No script of the workflow imports this
+package, so an edit here reruns nothing.
 
 Modules
 -------
 checkpoints: checkpoints in memory: their answers, their confidence, and adapters for them
-display: the table and the figure of a comparison, as a notebook shows them
-inputs: predictions and settings as the rooms take them, or one sentence that says what is wrong
-planning: which differences a study could find, before there is one
-predictions: tables of predictions in, tables of metrics, tests and differences of states out
-thresholds: thresholds selected on one checkpoint and checked on a later one
+command: the command `persistcal`: its options and help, and how it ends
+display: the result of a comparison: sentences, tables, figures and the page
+evaluate: evaluate predictions: metrics, bootstrap, tests and states
+files: users' files as the tables that an evaluation reads
+inputs: settings and tables that an evaluation reads, from the predictions of a notebook
+planning: the differences that a study could find, before it is run
+thresholds: thresholds selected on one checkpoint, checked or certified on a later one
 """

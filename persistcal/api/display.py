@@ -1,123 +1,292 @@
-"""The table and the figure of a comparison, as a notebook shows them."""
+"""The result of a comparison, and how it is shown: sentences, tables, figures and the page."""
 
-import numpy as np
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
-from persistcal.api.inputs import PLACE, check_table
-from persistcal.evaluation.metrics import MEASURES
-from persistcal.report.figures import full_vs_contrast_figure
-from persistcal.report.grid import BEST_SET, Cell, fill_cells, lay_out
+from persistcal.analyses.accuracy import accuracies
+from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
+from persistcal.report import figures
+from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
+from persistcal.report.latex import results_table
+from persistcal.report.layout import Description
+from persistcal.report.page.compose import Origin, compose, summary
+from persistcal.report.page.contents import Contents, StudyTables, gather
+from persistcal.report.page.facts import about
+from persistcal.report.state_views import states as table_of_states
+from persistcal.report.tables import calibration, contrast_set_sizes
+from persistcal.store import artifacts
+from persistcal.store.tables import TableFiles
 
 BLOCK = [*PLACE, "train_dataset"]
-MEASURE = ["conditioning", "scope", "metric"]
+# Display names of the estimators that need only a checkpoint's own answers, as in the config
+# of the workflow
+ESTIMATORS = {
+    "end_correct": "End-correct baseline",
+    "self_consistency": "Self-consistency",
+    "semantic_entropy": "Semantic entropy",
+    "sequence_probability": "Sequence probability",
+    "perplexity": "Perplexity",
+    "mean_token_entropy": "Mean token entropy",
+    "sequence_entropy": "Sequence entropy",
+    "semantic_sequence_entropy": "Semantic entropy, Monte Carlo",
+    "semantic_sets": "Number of meanings",
+    "degree_matrix": "Degree matrix",
+    "eccentricity": "Eccentricity",
+    "laplacian_eigenvalues": "Laplacian eigenvalues",
+    "cocoa": "CoCoA",
+}
+# The table of that name of the workflow
+ALL_ESTIMATORS: dict[str, Any] = {
+    "caption": "All metrics of every estimator. Bold: best of the block; underlined: cannot be "
+    "distinguished from the best (simultaneous 95 % intervals of all pairs, bootstrap of "
+    "questions).",
+    "marks": "best_set",
+    "layout": "models_as_blocks",
+    "conditioning": "odds",
+    "columns": {
+        "contrast": [
+            "delta0_balanced",
+            "change_auc",
+            "delta0",
+            "delta_balanced",
+            "delta",
+            "auc",
+            "brier",
+            "smece",
+        ],
+        "full": ["auc", "brier", "smece"],
+    },
+    "blocks": [{}],
+}
 
 
-def table(metrics: pd.DataFrame, tests: pd.DataFrame, *, conditioning: str = "odds") -> Styler:
-    """Lay the metrics of all estimators out as the paper's tables do.
+@dataclass(frozen=True)
+class Comparison:
+    """Metrics, tests and intervals of estimators and checkpoints.
 
-    Parameters
+    Attributes
     ----------
-    metrics, tests : DataFrame
-        From `evaluate` and `compare`, of the same predictions.
-    conditioning : {"odds", "fitted"}, default="odds"
-        Conditioning of the contrast metrics.
-
-    Returns
-    -------
-    pandas Styler
-        A row per estimator and a column per metric. The best value is bold; values that cannot
-        be distinguished from it by the simultaneous intervals of `compare` are underlined.
-        `.data` contains the numbers.
+    inputs, settings
+        What was compared.
+    tables : dict of str to DataFrame
+        "metrics", "significance", "intervals", "contrast_sets", "states" and "trends": the
+        tables of the same names that the workflow writes.
+    replicates : DataFrame
+        The bootstrap replicates of each estimator.
     """
-    check_table(
-        "metrics",
-        metrics,
-        [*BLOCK, "estimator", *MEASURE, "seed", "value"],
-        "what evaluate returns",
-    )
-    tested = [*BLOCK, *MEASURE, "best", "other", "difference", "significant"]
-    check_table("tests", tests, tested, "the tests that compare returns")
-    if conditioning not in set(metrics["conditioning"]):
-        raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
-    _check_same(metrics, tests)
-    means = metrics[metrics["seed"] == "mean"]
-    shown = means[means["conditioning"] == conditioning]
-    columns = {
-        "contrast": list(shown.loc[shown["scope"] == "contrast", "metric"].unique()),
-        "full": list(means.loc[means["scope"] == "full", "metric"].unique()),
-    }
-    cells = pd.concat(
-        fill_cells(
-            metrics,
-            tests,
-            {
-                "columns": columns,
-                "blocks": [{}],
-                "conditioning": conditioning,
-                "marks": BEST_SET,
-                "transfer": trained_on != dataset,
-            },
-            models=[model],
-            datasets={dataset: [trained_on] if trained_on != dataset else []},
+
+    inputs: PredictionTables
+    settings: Settings
+    tables: dict[str, pd.DataFrame]
+    replicates: pd.DataFrame
+
+    def summary(self) -> str:
+        """Return the findings in sentences, a table of all metrics, and what was assumed."""
+        return "\n".join([summary(self._contents), *self.assumptions()])
+
+    def assumptions(self) -> list[str]:
+        """Return the order of the checkpoints, and how files and sets were read."""
+        orders = [f"{m}: {' → '.join(names)}" for m, names in self.inputs.checkpoints.items()]
+        return [
+            f"Checkpoints in order, {'; '.join(orders)}.",
+            *self.inputs.notes,
+            f"Contrast sets of fewer than {self.settings.min_contrast} questions are left out.",
+        ]
+
+    def to_html(self) -> str:
+        """Return the page: findings, charts, and every answer, in one HTML file."""
+        evaluation = self._config
+        seeds = self.inputs.all_predictions["seed"].unique()
+        terms = about(evaluation, commit="", weights={}, seeds=seeds)
+        terms += [("Assumed", note) for note in self.inputs.notes]
+        text = json.dumps(evaluation, indent=2, ensure_ascii=False)
+        return compose(self._contents, Origin(terms, [], text))
+
+    def figure(self, name: str = "full_vs_contrast") -> Figure:
+        """Draw a figure.
+
+        Parameters
+        ----------
+        name : {"full_vs_contrast", "states", "risk_coverage"}, default="full_vs_contrast"
+            AUC on all questions against AUC on contrast sets, the differences between
+            checkpoints, both with 95 % intervals, or the risk–coverage curves of the first and
+            the last checkpoint.
+        """
+        labels = self.labels
+        shown: dict[str, Any] = {
+            "checkpoints": self._checkpoint_names,
+            "labels": labels,
+            "only": list(labels["estimators"]),
+        }
+        draw = {
+            "full_vs_contrast": lambda: figures.full_vs_contrast_figure(
+                self.tables["intervals"], **labels
+            ),
+            "states": lambda: figures.states_figure(self.tables["states"], **shown),
+            "risk_coverage": lambda: figures.risk_coverage_figure(
+                self.inputs.all_predictions, **shown
+            ),
+        }
+        if name not in draw:
+            raise ValueError(f"name is {name!r}; give one of {', '.join(draw)}.")
+        return draw[name]()
+
+    def table(self, *, conditioning: str = "odds") -> Styler:
+        """Lay the metrics of all estimators out as the paper's tables do.
+
+        Parameters
+        ----------
+        conditioning : {"odds", "fitted"}, default="odds"
+            Conditioning of the contrast metrics.
+
+        Returns
+        -------
+        pandas Styler
+            A row per estimator and a column per metric. The best value is bold; values that
+            cannot be distinguished from it by simultaneous intervals are underlined. `.data`
+            contains the numbers.
+        """
+        metrics = self.tables["metrics"]
+        if conditioning not in set(metrics["conditioning"]):
+            raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
+        is_shown = (metrics["seed"] == "mean") & (metrics["conditioning"] == conditioning)
+        is_full = (metrics["seed"] == "mean") & (metrics["scope"] == "full")
+        is_contrast = is_shown & (metrics["scope"] == "contrast")
+        columns = {
+            "contrast": list(metrics.loc[is_contrast, "metric"].unique()),
+            "full": list(metrics.loc[is_full, "metric"].unique()),
+        }
+        description = {"columns": columns, "blocks": [{}], "conditioning": conditioning}
+        cells = self._all_cells({**description, "marks": BEST_SET})
+        layout = {"layout": "models_as_blocks", "blocks": [{}]}
+        rows = {
+            (*block, row.estimator): row.cells
+            for block, group in cells.groupby(BLOCK, sort=False)
+            for grid in lay_out(group, layout, labels={})
+            for row in grid.rows()
+        }
+        index = pd.MultiIndex.from_tuples(rows, names=[*BLOCK, "estimator"])
+        heads = [(scope, metric) for scope, names in columns.items() for metric in names]
+        across = pd.MultiIndex.from_tuples(heads, names=["scope", "metric"])
+        grid = pd.DataFrame(list(rows.values()), index=index, columns=across)
+        css = grid.map(_css)
+        values = grid.map(lambda cell: cell.value)
+        return values.style.format("{:.3f}").apply(lambda _: css, axis=None)
+
+    def _all_cells(self, description: Description) -> pd.DataFrame:
+        """Return the cells of a table of all estimators, a section per training dataset."""
+        metrics = self.tables["metrics"]
+        sections = metrics[BLOCK].drop_duplicates().itertuples(index=False)
+        parts = [
+            fill_cells(
+                metrics,
+                self.tables["significance"],
+                {**description, "transfer": train_dataset != dataset},
+                models=[model],
+                datasets={dataset: [train_dataset] if train_dataset != dataset else []},
+                missing_ok=True,
+            )
+            for model, dataset, train_dataset in sections
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    @property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """The display names of models, datasets and estimators."""
+        rows = self.inputs.all_predictions
+        named = {f"{kind}s": rows[kind].unique() for kind in (*PLACE, "estimator")}
+        return {kind: {n: ESTIMATORS.get(n, n) for n in names} for kind, names in named.items()}
+
+    @property
+    def _checkpoint_names(self) -> dict[str, dict[str, str]]:
+        return {
+            model: {n: n for n in names} for model, names in self.inputs.checkpoints.items()
+        }
+
+    @cached_property
+    def _contents(self) -> Contents:
+        """Everything that the page shows."""
+        inputs = self.inputs
+        absent = {
+            "transfer": stack([], artifacts.TRANSFER),
+            "variance": stack([], artifacts.CORRELATIONS),
+            "headroom": stack([], artifacts.HEADROOM),
+            "similarity": stack([], artifacts.WEIGHT_SIMILARITIES),
+        }
+        made = StudyTables(
+            inputs.all_predictions,
+            self.replicates,
+            self.tables["intervals"],
+            inputs.questions,
+            inputs.clusters,
+            inputs.labels,
+            checkpoints=[],
+            accuracies=accuracies(inputs.questions, inputs.labels)
+            if len(inputs.labels)
+            else stack([], artifacts.ACCURACIES),
+            tables=list(self._printed_tables()),
+            **absent,
         )
-        for model, dataset, trained_on in metrics[BLOCK]
-        .drop_duplicates()
-        .itertuples(index=False)
-    )
-    every = {"layout": "models_as_blocks", "blocks": [{}]}
-    rows = {
-        (*place, row.estimator): row.cells
-        for place, of_place in cells.groupby(BLOCK, sort=False)
-        for grid in lay_out(of_place, every, labels={})
-        for row in grid.rows()
-    }
-    index = pd.MultiIndex.from_tuples(rows, names=[*BLOCK, "estimator"])
-    across = pd.MultiIndex.from_tuples(
-        [(scope, name) for scope, names in columns.items() for name in names],
-        names=["scope", "metric"],
-    )
-    laid_out = pd.DataFrame(list(rows.values()), index=index, columns=across)
-    css = laid_out.map(_css)
-    values = laid_out.map(lambda cell: cell.value)
-    return values.style.format("{:.3f}").apply(lambda _: css, axis=None)
+        described = {"all_estimators": ALL_ESTIMATORS}
+        return gather(made, self._config, described=described, main=[], labels=self.labels)
+
+    def _printed_tables(self) -> Iterator[TableFiles]:
+        """Yield the tables that the page shows."""
+        labels = self.labels
+        cells = self._all_cells(ALL_ESTIMATORS)
+        grids = lay_out(cells, ALL_ESTIMATORS, labels=labels)
+        caption = ALL_ESTIMATORS["caption"]
+        tex = results_table(grids, caption=caption, label="all-estimators")
+        yield TableFiles("all_estimators", as_csv(cells, "all_estimators"), tex)
+        shared: dict[str, Any] = {"checkpoints": self._checkpoint_names, "labels": labels}
+        sets, minimum = self.tables["contrast_sets"], self.settings.min_contrast
+        printed = {
+            f"contrast_set_sizes_{dataset}": contrast_set_sizes(
+                sets, dataset=dataset, min_contrast=minimum, **shared
+            )
+            for dataset in labels["datasets"]
+            if (sets["dataset"] == dataset).any()
+        }
+        printed["calibration"] = calibration(self.tables["intervals"], labels=labels)
+        if len(self.tables["states"]):
+            printed["states"] = table_of_states(self.tables["states"], **shared)
+        for name, made in printed.items():
+            yield TableFiles(name, made.rows.to_csv(index=False), made.tex)
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        """What the page reads of a config."""
+        given = IMPORTED in {name for _, _, name in self.inputs.predictions}
+        judge = {"backend": "none", "model": "labels of the files"}
+        settings, labels = self.settings, self.labels
+        return {
+            "results": ".",
+            "models": {m: {"evaluation": n} for m, n in self.inputs.checkpoints.items()},
+            "datasets": {
+                d: {"min_contrast": settings.min_contrast} for d in labels["datasets"]
+            },
+            "study": {
+                "pairs": settings.pairs,
+                "models": [*labels["models"]],
+                "datasets": [*labels["datasets"]],
+            },
+            "judge": judge if given else {"backend": "lexical"},
+            "evaluation": {
+                "replicates": settings.n_replicates,
+                "min_direction": settings.min_direction,
+                "seed": settings.seed,
+            },
+            "analyses": {},
+        }
 
 
 def _css(cell: Cell) -> str:
     marks = ["font-weight: bold"] * cell.best + ["text-decoration: underline"] * cell.underlined
     return "; ".join(marks)
-
-
-def _check_same(metrics: pd.DataFrame, tests: pd.DataFrame) -> None:
-    """Refuse tests whose differences are not those of the metrics."""
-    key = [*BLOCK, "estimator", *MEASURE]
-    means = metrics[metrics["seed"] == "mean"].set_index(key)["value"]
-
-    def values(column: str) -> np.ndarray:
-        of = tests[[*BLOCK, column, *MEASURE]].itertuples(index=False, name=None)
-        return means.reindex(list(of)).to_numpy()
-
-    there = metrics.groupby(BLOCK)["estimator"].agg(set)
-    tested = tests.groupby(BLOCK)[["best", "other"]].agg(set)
-    lower = [name for name, measure in MEASURES.items() if measure.lower_is_better]
-    sign = np.where(tests["metric"].isin(lower), -1, 1)
-    difference = sign * (values("best") - values("other")) if len(tests) else np.empty(0)
-    same = np.allclose(difference, tests["difference"], rtol=0, atol=1e-9, equal_nan=True)
-    several = there[there.map(len) > 1]
-    if not same or dict(several) != dict(tested["best"].combine(tested["other"], set.union)):
-        raise ValueError(
-            "metrics and tests are of different predictions: give what evaluate and compare "
-            "return for the same predictions, checkpoints, min_contrast and pairs."
-        )
-
-
-def figure(intervals: pd.DataFrame) -> Figure:
-    """Draw AUC on all questions against AUC on contrast sets, with 95 % intervals.
-
-    The `intervals` are those of `compare`.
-    """
-    needed = [*BLOCK, "estimator", *MEASURE, "value", "lower_2_5pct", "upper_97_5pct"]
-    check_table("intervals", intervals, needed, "the intervals that compare returns")
-    named = {f"{kind}s": {v: v for v in intervals[kind]} for kind in [*PLACE, "estimator"]}
-    return full_vs_contrast_figure(intervals, **named)

@@ -1,50 +1,127 @@
-"""Predictions and settings as the rooms take them, or one sentence that says what is wrong."""
+"""What an evaluation reads: settings and tables, from the predictions of a notebook."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
-from persistcal.evaluation.predictions import partly_shared, spelling_error
+from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.predictions import ABSENT, arrange, partly_shared, spelling_error
+from persistcal.evaluation.replicates import MIN_REPLICATES
+from persistcal.store import artifacts
 from persistcal.store.user_files import round_narrow
 
 log = logging.getLogger(__name__)
 
-NEEDED = ("checkpoint", "question_id", "estimator", "confidence", "correct")
+MIN_CONTRAST = 20
+NEEDED = ("checkpoint", "question_id", "confidence", "correct")
 PLACE = ["model", "dataset"]
 NAMES = [*PLACE, "checkpoint", "question_id", "train_dataset", "estimator"]
+# Columns that predictions can lack, and their value then; datasets are trained on themselves
+DEFAULTS = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
+IMPORTED = ""  # in place of an estimator: all estimators of given predictions together
+
+Key = tuple[str, str, str]  # model, dataset, estimator
 
 
-def settings(
-    checkpoints: Sequence[str], min_contrast: int, pairs: Pairs
-) -> tuple[list[str], dict[str, Any]]:
-    """Return the names of checkpoints as text, and how contrast sets are made."""
-    if isinstance(checkpoints, str):
-        raise ValueError(f"checkpoints is the text {checkpoints!r}; give a list of names.")
-    if not isinstance(checkpoints, Iterable):
-        raise ValueError(f"checkpoints is {checkpoints!r}; give a list of names.")
-    names = [str(name) for name in checkpoints]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"checkpoints is {names}; name each evaluation checkpoint once.")
-    listed: set[str] = set()
-    if not isinstance(pairs, str):
-        given = list(pairs) if isinstance(pairs, Iterable) else []
+@dataclass
+class Settings:
+    """Settings of contrast sets and of the bootstrap, checked."""
+
+    min_contrast: int = MIN_CONTRAST
+    pairs: Pairs = "all"
+    min_direction: int = MIN_DIRECTION
+    n_replicates: int = 10_000
+    seed: int = 17
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that cannot be."""
+        least = {"n_replicates": MIN_REPLICATES, "seed": 0}
+        for name in ("min_contrast", "min_direction", "n_replicates", "seed"):
+            value = getattr(self, name)
+            setattr(self, name, whole_number(name, value, least=least.get(name, 1)))
+        if isinstance(self.pairs, str):
+            return
+        given = list(self.pairs) if isinstance(self.pairs, Iterable) else []
         if not given or not all(isinstance(pair, Iterable) for pair in given):
             raise ValueError(
-                f"pairs is {pairs!r}, but it may be 'all', 'adjacent', 'first', or a list of "
-                "at least one pair of checkpoints."
+                f"pairs is {self.pairs!r}, but it may be 'all', 'adjacent', 'first', or a list "
+                "of at least one pair of checkpoints."
             )
-        pairs = [pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in given]
-        listed = {name for pair in pairs for name in pair}
-    choose_pairs(pairs, names)  # refuses what is no pair
-    if unknown := listed - set(names):
-        raise ValueError(
-            f"pairs names the checkpoint {min(unknown)!r}, which is none of {', '.join(names)}."
-        )
-    return names, {"min_contrast": whole_number("min_contrast", min_contrast), "pairs": pairs}
+        self.pairs = [
+            pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in given
+        ]
+
+    @property
+    def sets(self) -> dict[str, Any]:
+        """The settings of contrast sets."""
+        return {"min_contrast": self.min_contrast, "pairs": self.pairs}
+
+    @property
+    def bootstrap(self) -> dict[str, Any]:
+        """The settings of the bootstrap."""
+        return {"n_replicates": self.n_replicates, "seed": self.seed}
+
+    def check_checkpoints(self, names: Sequence[str]) -> None:
+        """Refuse pairs of other checkpoints than `names`."""
+        choose_pairs(self.pairs, names)
+        listed = () if isinstance(self.pairs, str) else self.pairs
+        for name in (name for pair in listed for name in pair):
+            if name not in names:
+                raise ValueError(
+                    f"pairs names the checkpoint {name!r}, which is none of {', '.join(names)}."
+                )
+
+
+@dataclass
+class PredictionTables:
+    """The tables that an evaluation reads, as the workflow has them.
+
+    `checkpoints` are by model, earliest first. `predictions` are rows of the table PREDICTIONS
+    by model, dataset and estimator. The tables of texts are empty if predictions were given
+    instead of answers. `notes` are sentences on what was assumed.
+    """
+
+    checkpoints: dict[str, list[str]]
+    predictions: dict[Key, pd.DataFrame]
+    answers: pd.DataFrame
+    questions: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.QUESTIONS))
+    clusters: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.CLUSTERS))
+    labels: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.LABELS))
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def all_predictions(self) -> pd.DataFrame:
+        """All rows of PREDICTIONS in one table."""
+        return pd.concat(self.predictions.values(), ignore_index=True)
+
+    def places(self) -> list[dict[str, str]]:
+        """Return each model and dataset."""
+        places = dict.fromkeys((model, dataset) for model, dataset, _ in self.predictions)
+        return [{"model": model, "dataset": dataset} for model, dataset in places]
+
+
+def stack(
+    parts: Sequence[tuple[pd.DataFrame, dict[str, str]]], table: artifacts.Table
+) -> pd.DataFrame:
+    """Return one checked table from its parts, each with the columns that it lacks."""
+    columns = [*table.file_columns, *table.schema.names]
+    frames = []
+    for frame, subject in parts:
+        whole = frame.assign(**{name: subject[name] for name in columns if name in subject})
+        rows = artifacts.check(whole[table.schema.names], table, table.name).to_pandas()
+        frames.append(rows.assign(**{n: subject[n] for n in table.file_columns})[columns])
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def select_rows(table: pd.DataFrame, subject: dict[str, str]) -> pd.DataFrame:
+    """Return the rows of a table whose columns have the values of `subject`."""
+    return table[(table[list(subject)] == list(subject.values())).all(axis=1)]
 
 
 def whole_number(name: str, value: float, *, least: int = 1) -> int:
@@ -54,22 +131,101 @@ def whole_number(name: str, value: float, *, least: int = 1) -> int:
     return int(value)
 
 
-def check_table(name: str, table: object, columns: Sequence[str], remedy: str) -> None:
-    """Refuse what is no DataFrame with `columns`; the `remedy` is what to give instead."""
-    if not isinstance(table, pd.DataFrame):
-        raise ValueError(f"{name} is {type(table).__name__}, not a DataFrame; give {remedy}.")
-    if lacking := [column for column in columns if column not in table]:
-        raise ValueError(f"{name} lacks the column {lacking[0]!r}; give {remedy}.")
+def read_predictions(
+    predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: Settings
+) -> PredictionTables:
+    """Return the inputs of an evaluation of predictions.
+
+    Without `checkpoints` they are all checkpoints, in the order of the rows.
+    """
+    names = None if checkpoints is None else checkpoint_names(checkpoints)
+    if names:
+        settings.check_checkpoints(names)
+    found = {(p["model"], p["dataset"]): rows for p, rows in _by_place(predictions, names)}
+    by_model: dict[str, list[str]] = {}
+    for (model, _), rows in found.items():
+        known = by_model.setdefault(model, list(names or []))
+        known += [name for name in rows["checkpoint"].unique() if name not in known]
+    for known in by_model.values():
+        settings.check_checkpoints(known)
+    answers = [_answers(rows, by_model[model]) for (model, _), rows in found.items()]
+    by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in found.items()}
+    return PredictionTables(by_model, by_key, pd.concat(answers, ignore_index=True))
 
 
-def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """Yield the rows of each model and dataset, with the columns that may be left out."""
-    check_table("predictions", predictions, (), "one row per answer that an estimator judged")
+def _answers(rows: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:
+    """Return the table ANSWERS of the predictions of one model and dataset, without texts."""
+    arranged = arrange(rows, checkpoints)
+    checkpoint, question = np.nonzero(arranged.correct != ABSENT)
+    return pd.DataFrame(
+        {
+            "model": rows["model"].iloc[0],
+            "dataset": rows["dataset"].iloc[0],
+            "checkpoint": np.array(checkpoints, object)[checkpoint],
+            "question_id": arranged.questions[question],
+            "split": "test",
+            "answer": None,
+            "probability": np.nan,
+            "correct": arranged.correct[checkpoint, question] == 1,
+        }
+    )
+
+
+def checkpoint_names(checkpoints: Sequence[str]) -> list[str]:
+    """Return the names of checkpoints as text."""
+    if isinstance(checkpoints, str):
+        raise ValueError(f"checkpoints is the text {checkpoints!r}; give a list of names.")
+    if not isinstance(checkpoints, Iterable):
+        raise ValueError(f"checkpoints is {checkpoints!r}; give a list of names.")
+    names = [str(name) for name in checkpoints]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"checkpoints is {names}; name each evaluation checkpoint once.")
+    return names
+
+
+def _by_place(
+    predictions: pd.DataFrame, checkpoints: Sequence[str] | None
+) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """Yield the rows of each model and dataset, with the columns that they can lack."""
+    _check_columns(predictions)
+    own_dataset = predictions.get("dataset", DEFAULTS["dataset"])
+    defaults = {**DEFAULTS, "train_dataset": own_dataset, "seed": 0}
+    rows = predictions.assign(**{n: v for n, v in defaults.items() if n not in predictions})
+    for name in [*NAMES, "seed"]:
+        if (lacking := rows[name].isna()).any():
+            raise ValueError(
+                f"The predictions have no {name} in {lacking.sum()} row(s), first in row "
+                f"{lacking.idxmax()}; fill it in or leave the rows out."
+            )
+    rows[NAMES] = rows[NAMES].astype(str)
+    if checkpoints is not None:
+        is_chosen = rows["checkpoint"].isin(checkpoints)
+        for other, count in rows.loc[~is_chosen, "checkpoint"].value_counts().items():
+            log.warning("Skipped %d rows of checkpoint %r, which is not chosen", count, other)
+        if not is_chosen.any():
+            raise ValueError(f"No row has one of the checkpoints {', '.join(checkpoints)}.")
+        rows = rows[is_chosen]
+    rows["confidence"] = round_narrow(rows["confidence"].to_numpy(), "confidence")
+    for dataset, group in rows.groupby("dataset", sort=False):
+        if error := spelling_error(group):
+            raise ValueError(f"{dataset}: {error}.")
+    for key, group in rows.groupby(PLACE, sort=False):
+        by_checkpoint = group.groupby("checkpoint", sort=False)["question_id"]
+        if partly := partly_shared({str(name): ids for name, ids in by_checkpoint}):
+            log.warning("%s, %s: %s", *key, partly)
+        yield dict(zip(PLACE, map(str, key), strict=True)), group
+
+
+def _check_columns(predictions: pd.DataFrame) -> None:
+    """Refuse predictions that are no table of the right columns."""
+    one_row = "one row per answer that an estimator judged"
+    if not isinstance(predictions, pd.DataFrame):
+        kind = type(predictions).__name__
+        raise ValueError(f"predictions is {kind}, not a DataFrame; give {one_row}.")
     for name in NEEDED:
         if name not in predictions:
             raise ValueError(
-                f"The predictions lack the column {name!r}: one row per answer that an "
-                f"estimator judged has {', '.join(NEEDED)}."
+                f"The predictions lack the column {name!r}: {one_row} has {', '.join(NEEDED)}."
             )
     for name in [*NAMES, "seed", "confidence", "correct"]:
         if list(predictions.columns).count(name) > 1:
@@ -80,28 +236,3 @@ def blocks(predictions: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataF
         )
     if predictions.empty:
         raise ValueError("The predictions hold no row: give one for each answer.")
-    own_dataset = predictions.get("dataset", "dataset")
-    optional = {
-        "model": "model",
-        "dataset": own_dataset,
-        "seed": 0,
-        "train_dataset": own_dataset,
-    }
-    missing = {name: value for name, value in optional.items() if name not in predictions}
-    rows = predictions.assign(**missing)
-    for name in [*NAMES, "seed"]:
-        if (lacking := rows[name].isna()).any():
-            raise ValueError(
-                f"The predictions have no {name} in {lacking.sum()} row(s), first in row "
-                f"{lacking.idxmax()}; fill it in or leave the rows out."
-            )
-    rows[NAMES] = rows[NAMES].astype(str)
-    rows["confidence"] = round_narrow(rows["confidence"].to_numpy(), "confidence")
-    for dataset, some in rows.groupby("dataset", sort=False):
-        if error := spelling_error(some):
-            raise ValueError(f"{dataset}: {error}.")
-    for place, some in rows.groupby(PLACE, sort=False):
-        by_checkpoint = some.groupby("checkpoint", sort=False)["question_id"]
-        if partly := partly_shared({str(name): ids for name, ids in by_checkpoint}):
-            log.warning("%s, %s: %s", *place, partly)
-        yield dict(zip(PLACE, map(str, place), strict=True)), some.drop(columns=PLACE)

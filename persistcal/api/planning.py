@@ -1,8 +1,25 @@
-"""Which differences a study could find, before there is one."""
+"""The differences that a study could find: from a guess, or from earlier results."""
+
+from collections.abc import Iterator
+from math import isnan
 
 import pandas as pd
+from scipy.stats import norm
 
-from persistcal.evaluation.power import Findable, Guess, findable
+from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.power import (
+    Findable,
+    Guess,
+    check_count,
+    check_share,
+    findable,
+    multiple,
+    questions_needed,
+)
+from persistcal.store.artifacts import SIGNIFICANCE, read_csv
+from persistcal.store.files import inside
+
+INTERVAL = 2 * norm.ppf(0.975)  # standard errors in a 95 % interval
 
 
 def plan(
@@ -21,7 +38,7 @@ def plan(
     Parameters
     ----------
     questions : int
-        Questions that are to be asked.
+        Number of questions that the study asks.
     gained, lost : int
         How many of them the later checkpoint alone and the earlier one alone answers correctly.
     accuracy : float, default=0.5
@@ -30,7 +47,7 @@ def plan(
         Share of the gained and lost questions on which two estimators' confidences change in
         the same direction.
     auc : float, default=0.65
-        Contrast AUC of the estimators, about.
+        Approximate contrast AUC of the estimators.
     correlation : float, default=0.5
         Correlation of the two estimators' contrast AUCs.
     difference : float, optional
@@ -45,8 +62,7 @@ def plan(
     Raises
     ------
     ValueError
-        If a number cannot be: a count that is no whole number from 1 to `questions`, or a
-        share that is not between 0 and 1.
+        If a count is no whole number from 1 to `questions`, or a share is not between 0 and 1.
 
     Examples
     --------
@@ -56,3 +72,37 @@ def plan(
     guess = Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
     table = pd.DataFrame(findable(guess, difference), columns=Findable._fields)
     return table.astype({"questions": "Int64"})
+
+
+def plan_lines(guess: Guess, difference: float | None) -> Iterator[str]:
+    """Yield a line per smallest difference, and one per number of questions for another."""
+    found = findable(guess, difference)
+    for measure, smallest, _ in found:
+        yield f"{measure}: {'none' if isnan(smallest) else f'{smallest:.3f}'}"
+    if difference is None:
+        return
+    for measure, _, questions in found[1:]:
+        name = measure.removesuffix(" of two estimators")
+        needed = f"{questions:,}" if questions else "impossible by this guess"
+        yield f"questions for a {name} of {difference:g}: {needed}"
+
+
+def plan_from_results(
+    folder: str, asked: int, questions: int, difference: float | None
+) -> Iterator[str]:
+    """Yield a line per test of the study in `folder`, as if it had asked `questions`."""
+    check_count("the number of questions that the study asked", asked)
+    if difference is not None:
+        check_share("difference", difference)
+    tests = read_csv(inside(folder, "significance.csv"), SIGNIFICANCE)
+    shown = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
+    width = shown["upper_97_5pct"] - shown["lower_2_5pct"]
+    for row, error in zip(shown.to_dict("records"), width / INTERVAL, strict=True):
+        scaled = error * (asked / questions) ** 0.5
+        name = f"{row['scope']} {MEASURES[str(row['metric'])].heading}"
+        line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "
+        line += f"{multiple() * scaled:.3f}"
+        if difference and error > 0:
+            needed = questions_needed(difference, error, asked)
+            line += f"; questions for {difference:g}: {needed:,}"
+        yield line

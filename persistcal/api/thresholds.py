@@ -1,49 +1,66 @@
-"""Thresholds for notebooks: predictions of several checkpoints in, verdicts out."""
+"""Select a threshold on a checkpoint, check it on a later one, or certify it there."""
 
+import io
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from persistcal.api.inputs import PLACE, blocks, settings, whole_number
+from persistcal.api.inputs import (
+    IMPORTED,
+    PLACE,
+    PredictionTables,
+    Settings,
+    read_predictions,
+    select_rows,
+)
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.thresholds import check_target, check_thresholds
-from persistcal.report.threshold_views import threshold_sentences
+from persistcal.evaluation.predictions import ABSENT, Series, arrange
+from persistcal.evaluation.relabelling import LaterAnswers, certify_threshold, draw_sheet
+from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
+from persistcal.judge.contradictions import same_answers
+from persistcal.report.threshold_views import percent, threshold_sentences
+from persistcal.store.files import exists, read_text
+
+TO_FILL = "correct"
+SEED = 17  # of the draw of a sheet
+TEXTS = ["question_id", "question", "references", "earlier_answer", "later_answer"]
+SHEET = [*TEXTS, "inclusion_probability", TO_FILL]
 
 
-class ThresholdCheck(NamedTuple):
+@dataclass(frozen=True)
+class ThresholdCheck:
     """Thresholds that were selected on earlier checkpoints, checked on later ones.
 
     Attributes
     ----------
-    thresholds : DataFrame
-        A row per model, dataset, pair, estimator and seed: the threshold, the precision and
-        coverage at both checkpoints with intervals, and the verdict: "kept", "broken",
-        "undecided", or empty if no threshold reaches the target.
-    cells : DataFrame
-        The questions by who answers them above the threshold and whose answer is correct.
-    regressions : DataFrame
-        Questions that both checkpoints answer above the threshold, the earlier one correctly
-        and the later one not.
+    tables : dict of str to DataFrame
+        "thresholds": a row per model, dataset, pair, estimator and seed with the threshold,
+        the precision and coverage at both checkpoints with intervals, and the verdict "kept",
+        "broken", "undecided", or empty if no threshold reaches the target.
+        "threshold_cells": the questions by who answers them above the threshold and whose
+        answer is correct. "confident_regressions": questions that both checkpoints answer
+        above the threshold, the earlier one correctly and the later one not. "selective":
+        AURC, AUGRC and PRR.
     """
 
-    thresholds: pd.DataFrame
-    cells: pd.DataFrame
-    regressions: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
 
-    def summary(self) -> str:
-        """Return one sentence per pair and estimator."""
-        places = list(self.thresholds.groupby(PLACE, sort=False))
+    def summary(self, labels: dict[str, str] | None = None) -> str:
+        """Return one sentence per pair and estimator; `labels` are names of estimators."""
+        places = list(self.tables["thresholds"].groupby(PLACE, sort=False))
         return "\n".join(
             (f"{', '.join(map(str, place))}. " if len(places) > 1 else "") + sentence
             for place, rows in places
-            for sentence in threshold_sentences(rows, {})
+            for sentence in threshold_sentences(rows, labels or {})
         )
 
 
 def threshold(
     predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
+    checkpoints: Sequence[str] | None = None,
     *,
     precision: float,
     delta: float = 0.1,
@@ -76,25 +93,169 @@ def threshold(
     >>> import pandas as pd
     >>> rows = {"checkpoint": ["a"] * 40 + ["b"] * 40, "question_id": [*range(40)] * 2}
     >>> rows |= {"confidence": [0.9] * 80, "correct": [1] * 40 + [0, 1] * 20}
-    >>> predictions = pd.DataFrame(rows).assign(estimator="mine")
-    >>> threshold(predictions, ["a", "b"], precision=0.9).thresholds["verdict"].item()
+    >>> found = threshold(pd.DataFrame(rows), precision=0.9)
+    >>> found.tables["thresholds"]["verdict"].item()
     'broken'
     """
+    settings = Settings(pairs=pairs, n_replicates=n_replicates, seed=seed)
     check_target(precision, delta)
-    names, how = settings(checkpoints, 1, pairs)
-    if len(names) < 2:
-        raise ValueError(f"checkpoints is {names}; a threshold is checked on a second one.")
-    parts = []
-    for place, rows in blocks(predictions):
-        made = check_thresholds(
-            rows,
-            names,
-            precision=precision,
-            delta=delta,
-            pairs=how["pairs"],
-            n_replicates=whole_number("n_replicates", n_replicates, least=200),
-            seed=whole_number("seed", seed, least=0),
+    inputs = read_predictions(predictions, checkpoints, settings)
+    return check_inputs(inputs, settings, precision=precision, delta=delta)
+
+
+def check_inputs(
+    inputs: PredictionTables, settings: Settings, *, precision: float, delta: float
+) -> ThresholdCheck:
+    """Select and check the thresholds of all predictions."""
+    check_target(precision, delta)
+    for model, names in inputs.checkpoints.items():
+        if len(names) < 2:
+            raise ValueError(
+                f"model {model} has only the checkpoint {names[0]!r}; give a later one, on "
+                "which its threshold is checked."
+            )
+    found = check_thresholds(
+        inputs.predictions.values(),
+        inputs.checkpoints,
+        inputs.answers,
+        precision=precision,
+        delta=delta,
+        pairs=settings.pairs,
+        **settings.bootstrap,
+    )
+    return ThresholdCheck(found._asdict())
+
+
+class Relabelling:
+    """The answers of the later of two checkpoints, with one estimator's confidences."""
+
+    def __init__(self, inputs: PredictionTables, estimators: Sequence[str]) -> None:
+        if len(inputs.predictions) != 1:
+            names = ", ".join(sorted({name for *_, name in inputs.predictions} - {IMPORTED}))
+            raise ValueError(
+                f"a sheet is for one model, dataset and estimator, and the files have several"
+                f"{f' ({names})' if names else ''}; choose one with --estimator."
+            )
+        [self.place] = inputs.places()
+        [rows] = inputs.predictions.values()
+        self.names = inputs.checkpoints[self.place["model"]]
+        if len(self.names) != 2:
+            raise ValueError(
+                f"a sheet is for two checkpoints, and the files have {', '.join(self.names)}."
+            )
+        self.inputs, self.answers = inputs, arrange(rows, self.names)
+        known = {series.estimator: series for series in reversed(self.answers.confidence)}
+        chosen = [series for name, series in known.items() if name in (estimators or known)]
+        if len(chosen) != 1:
+            listed = ", ".join(sorted(known))
+            raise ValueError(f"a sheet is for one estimator; choose one of {listed}.")
+        self.series: Series = chosen[0]  # of several seeds the first
+        self.questions = np.flatnonzero((self.answers.correct != ABSENT).all(axis=0))
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The ids of the questions that both checkpoints answered."""
+        return self.answers.questions[self.questions]
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """The later checkpoint's confidences."""
+        return self.answers.confidence[self.series][1, self.questions]
+
+    def with_carried(self) -> LaterAnswers:
+        """Return the later answers with the earlier labels of unchanged ones."""
+        clusters = select_rows(self.inputs.clusters, self.place)
+        unchanged = same_answers(clusters)(*self.names) or set() if len(clusters) else set()
+        carried = np.where(
+            np.isin(self.ids, list(unchanged)),
+            self.answers.correct[0, self.questions].astype(float),
+            np.nan,
         )
-        parts.append([table.assign(**place) for table in made])
-    joined = [pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True)]
-    return ThresholdCheck(*(rows[[*PLACE, *rows.columns.drop(PLACE)]] for rows in joined))
+        return LaterAnswers(self.confidence, carried)
+
+    def sheet(self, n_labels: int) -> pd.DataFrame:
+        """Return the answers to label next: columns `SHEET`.
+
+        The sheet hides confidences and labels, which could sway the person who fills it in.
+        """
+        answers = self.with_carried()
+        drawn = draw_sheet(answers, n_labels, seed=SEED)
+        ids = self.ids[drawn["position"]]
+        texts = select_rows(self.inputs.answers, self.place).pivot(
+            index="question_id", columns="checkpoint", values="answer"
+        )
+        asked = select_rows(self.inputs.questions, {"dataset": self.place["dataset"]})
+        known = asked.set_index("question_id")
+        columns: dict[str, Any] = {
+            "question_id": ids,
+            "question": known["question"].reindex(ids).to_numpy(),
+            "references": [
+                " | ".join(r) if isinstance(r, list | np.ndarray) else ""
+                for r in known["references"].reindex(ids)
+            ],
+            "earlier_answer": texts[self.names[0]].reindex(ids).to_numpy(),
+            "later_answer": texts[self.names[1]].reindex(ids).to_numpy(),
+            "inclusion_probability": drawn["inclusion_probability"],
+            TO_FILL: "",
+        }
+        return pd.DataFrame(columns)[SHEET]
+
+    def certify(
+        self, filled: pd.DataFrame, path: str, *, precision: float, delta: float
+    ) -> str:
+        """Return what a filled sheet certifies, in one sentence."""
+        check_target(precision, delta)
+        labels = _read_labels(filled, path, self.ids)
+        answers = self.with_carried()
+        drawn = draw_sheet(answers, len(labels), seed=SEED)
+        if set(self.ids[drawn["position"]]) != set(labels.index):
+            raise ValueError(
+                f"{path}: these are not the {len(labels)} answers that --sheet draws from "
+                "these files; give the files and the estimator with which it was drawn."
+            )
+        drawn[TO_FILL] = labels.loc[self.ids[drawn["position"]]].to_numpy()
+        found = certify_threshold(answers, drawn, precision=precision, delta=delta)
+        n_carried = int((~np.isnan(answers.carried)).sum())
+        known = f"{len(labels):,} labels and {n_carried:,} carried ones"
+        if found is None:
+            return (
+                f"{known} certify no threshold with {percent(precision)} precision on "
+                f"{self.names[1]}; draw a larger sheet with --sheet."
+            )
+        coverage = answer_above(found, answers.confidence, answers.confidence >= 0).coverage
+        return (
+            f"{known} certify {percent(precision)} precision on the {len(self.ids):,} answers "
+            f"of {self.names[1]} at the threshold {found:.2f}, with a coverage of "
+            f"{percent(coverage)} (error probability {percent(delta)})."
+        )
+
+
+def read_sheet(path: str) -> pd.DataFrame:
+    """Return a filled sheet, all cells text."""
+    if not exists(path):
+        raise ValueError(f"{path}: there is no such file; give a sheet from --sheet.")
+    return pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False)
+
+
+def _read_labels(filled: pd.DataFrame, path: str, known: np.ndarray) -> pd.Series:
+    """Return the labels of a sheet by question, or refuse the sheet."""
+    for column in ("question_id", TO_FILL):
+        if column not in filled:
+            raise ValueError(f"{path}: lacks the column {column!r} of a sheet from --sheet.")
+    ids = filled["question_id"].astype(str)
+    if (repeated := ids.duplicated()).any():
+        raise ValueError(f"{path}: question {ids[repeated].iloc[0]!r} is repeated; keep one.")
+    if not (familiar := ids.isin(known)).all():
+        raise ValueError(
+            f"{path}: question {ids[~familiar].iloc[0]!r} is not in the files; give the sheet "
+            "that was drawn from these files."
+        )
+    entries = filled[TO_FILL].astype(str).str.strip().str.lower()
+    meaning = {"1": 1, "yes": 1, "true": 1, "0": 0, "no": 0, "false": 0}
+    if not (is_label := entries.isin(meaning)).all():
+        row = int(np.argmin(is_label.to_numpy())) + 1
+        raise ValueError(
+            f"{path}: row {row} has {entries.iloc[row - 1]!r} in the column {TO_FILL!r}; label "
+            "each answer 1 or 0."
+        )
+    return pd.Series(entries.map(meaning).to_numpy(), index=ids.to_numpy())

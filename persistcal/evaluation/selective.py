@@ -4,13 +4,11 @@ Answers with equal confidence are withheld in random order, and every metric is 
 over this order, so a metric does not depend on the order of the rows.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.predictions import ABSENT, arrange
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.store.artifacts import SELECTIVE
 
 
@@ -121,18 +119,16 @@ def prediction_rejection_ratio(confidence: ArrayLike, correct: ArrayLike) -> flo
 METRICS = {"aurc": aurc, "augrc": augrc, "prr": prediction_rejection_ratio}
 
 
-def selective_metrics(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:
+def selective_metrics(answers: AnswerArrays) -> pd.DataFrame:
     """Return AURC, AUGRC and PRR of each checkpoint, estimator and seed.
 
-    `predictions` are rows of the table PREDICTIONS for one model and dataset. The result has
-    the columns of the table SELECTIVE but for model and dataset.
+    The result has the columns of the table SELECTIVE except model and dataset.
     """
-    answers = arrange(predictions, checkpoints)
     rows = [
         (checkpoint, *series, metric, function(stated[answered], correct[answered] == 1))
         for series, confidence in answers.confidence.items()
         for checkpoint, stated, correct in zip(
-            checkpoints, confidence, answers.correct, strict=True
+            answers.checkpoints, confidence, answers.correct, strict=True
         )
         for answered in [correct != ABSENT]
         for metric, function in METRICS.items()

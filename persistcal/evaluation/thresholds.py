@@ -5,7 +5,7 @@ is correct. `select_threshold` finds such a threshold with a guarantee. `check_t
 it at a later checkpoint, and `explain_change` counts the questions behind a change.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,13 @@ from scipy.stats import beta, binom
 from persistcal.evaluation.contrast import Pairs, choose_pairs
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.proportions import compare_accuracies
-from persistcal.store.artifacts import CONFIDENT_REGRESSIONS, THRESHOLD_CELLS, THRESHOLDS
+from persistcal.evaluation.selective import selective_metrics
+from persistcal.store.artifacts import (
+    CONFIDENT_REGRESSIONS,
+    SELECTIVE,
+    THRESHOLD_CELLS,
+    THRESHOLDS,
+)
 
 GRID = np.arange(101) / 100  # thresholds that can be selected
 STARTS = (1 / 8, 1 / 4, 1 / 2, 1)  # coverages that start the sequences of tests
@@ -331,16 +337,18 @@ def precision_difference(
 
 
 class ThresholdTables(NamedTuple):
-    """Tables THRESHOLDS, THRESHOLD_CELLS and CONFIDENT_REGRESSIONS for a model and dataset."""
+    """Tables THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS and SELECTIVE."""
 
     thresholds: pd.DataFrame
-    cells: pd.DataFrame
-    regressions: pd.DataFrame
+    threshold_cells: pd.DataFrame
+    confident_regressions: pd.DataFrame
+    selective: pd.DataFrame
 
 
 def check_thresholds(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
+    predictions: Iterable[pd.DataFrame],
+    checkpoints: Mapping[str, Sequence[str]],
+    answers: pd.DataFrame,
     *,
     precision: float,
     delta: float = 0.1,
@@ -352,10 +360,12 @@ def check_thresholds(
 
     Parameters
     ----------
-    predictions : DataFrame
-        Rows of the table PREDICTIONS for one model and dataset.
-    checkpoints : sequence of str
-        Evaluation checkpoints, earliest first.
+    predictions : iterable of DataFrame
+        Rows of the table PREDICTIONS with the columns model and dataset.
+    checkpoints : mapping of str to sequence of str
+        Evaluation checkpoints of each model, earliest first.
+    answers : DataFrame
+        Rows of the table ANSWERS, for the texts of regressions.
     precision, delta : float
         As for `select_threshold`.
     pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
@@ -370,27 +380,35 @@ def check_thresholds(
         `thresholds` has a row per pair, estimator and training seed. If no threshold
         reaches the precision, `threshold` is NaN, the verdict is empty, and `least_abstention`
         shows the smallest share of withheld answers with an observed precision of at least the
-        target. `cells` has the counts of `explain_change`. `regressions` lists the questions
-        that both checkpoints answer above the threshold, the earlier one correctly and the
-        later one not.
+        target. `threshold_cells` has the counts of `explain_change`. `confident_regressions`
+        lists the questions that both checkpoints answer above the threshold, the earlier one
+        correctly and the later one not. `selective` has AURC, AUGRC and PRR.
     """
     check_target(precision, delta)
-    answers = arrange(predictions, checkpoints)
-    made = [
-        _check_pair(answers, pair, precision, delta, (n_replicates, seed))
-        for pair in choose_pairs(pairs, checkpoints)
-    ]
-    schemas = (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS)
-    return ThresholdTables(
-        *(
-            pd.concat(
-                [tables[number] for tables in made if len(tables[number])]
-                or [pd.DataFrame(columns=schema.but("model", "dataset"))],
-                ignore_index=True,
-            )
-            for number, schema in enumerate(schemas)
+    parts: list[dict[str, pd.DataFrame]] = []
+    for frame in predictions:
+        for (model, dataset), rows in frame.groupby(["model", "dataset"], sort=False):
+            names = checkpoints[str(model)]
+            answered = arrange(rows, names)
+            made = [
+                _check_pair(answered, pair, precision, delta, (n_replicates, seed))
+                for pair in choose_pairs(pairs, names)
+            ]
+            made.append({"selective": selective_metrics(answered)})
+            place = {"model": str(model), "dataset": str(dataset)}
+            parts += [{n: t.assign(**place) for n, t in tables.items()} for tables in made]
+    schemas = (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS, SELECTIVE)
+    joined = {
+        name: pd.concat(
+            [tables[name] for tables in parts if len(tables.get(name, ()))]
+            or [pd.DataFrame(columns=schema.schema.names)],
+            ignore_index=True,
         )
-    )
+        for name, schema in zip(ThresholdTables._fields, schemas, strict=True)
+    }
+    joined["confident_regressions"] = _add_answers(joined["confident_regressions"], answers)
+    ordered = zip(joined.values(), schemas, strict=True)
+    return ThresholdTables(*(rows[schema.schema.names] for rows, schema in ordered))
 
 
 def _check_pair(
@@ -399,7 +417,7 @@ def _check_pair(
     precision: float,
     delta: float,
     bootstrap: tuple[int, int],
-) -> ThresholdTables:
+) -> dict[str, pd.DataFrame]:
     """Check the thresholds of all estimators and seeds on one pair of checkpoints."""
     labels = answers.correct[list(pair)]
     shared = np.flatnonzero((labels != ABSENT).all(axis=0))
@@ -435,11 +453,11 @@ def _check_pair(
                 for q in regressed
             ]
         thresholds.append(row)
-    return ThresholdTables(
-        pd.DataFrame(thresholds, columns=THRESHOLDS.but("model", "dataset")),
-        pd.DataFrame(cells, columns=THRESHOLD_CELLS.but("model", "dataset")),
-        pd.DataFrame(regressions, columns=CONFIDENT_REGRESSIONS.but("model", "dataset")),
-    )
+    return {
+        "thresholds": pd.DataFrame(thresholds, columns=THRESHOLDS.but("model", "dataset")),
+        "threshold_cells": pd.DataFrame(cells),
+        "confident_regressions": pd.DataFrame(regressions),
+    }
 
 
 def _compare_at(
@@ -471,7 +489,7 @@ def _compare_at(
     }
 
 
-def add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+def _add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Return the table CONFIDENT_REGRESSIONS with both answers, from the table ANSWERS."""
     key = ["model", "dataset", "checkpoint", "question_id"]
     texts = answers.set_index(key)["answer"]

@@ -4,7 +4,7 @@ A log of another program has a module of its own, which turns it into the column
 `persistcal.imports.answers` or `persistcal.imports.options`, and a case here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -22,11 +22,13 @@ def read_answers(
     *,
     several: bool = False,
     otherwise: Mapping[str, str] | None = None,
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
 ) -> pd.DataFrame:
     """Return the answers of one file, each row checked for itself.
 
     `entry` has its name, what all its rows are about, and what to take from a log; where there
-    are `several` files, errors name that of a row; `otherwise` fills columns that it lacks.
+    are `several` files, errors name that of a row; `otherwise` fills columns that it lacks, and
+    `prepare` changes the rows of a file that is no log.
     """
     file, labelled = entry["file"], entry.get("labels") == "log"
     used: set[str] = set()
@@ -42,6 +44,8 @@ def read_answers(
             used = {"labels", "filter"}
         elif columns >= olmes_logs.KEYS or "option_logprobs" in columns:
             raise UserTableError("holds scores of options; set decoding.strategy to options")
+        elif kind_of(file) != ".eval":
+            rows = prepare(rows)
         rows = _named(rows, entry, used)
         lacking = {n: v for n, v in (otherwise or {}).items() if n not in rows.columns}
         return tidy_answers(rows.assign(**lacking), file=Path(file).name if several else "")

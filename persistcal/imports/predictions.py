@@ -29,11 +29,12 @@ OPTIONAL = ("train_dataset",)  # the dataset itself where it is not given
 KNOWN = (*NAMES, "seed", "confidence", "correct")
 
 
-def check_columns(columns: Sequence[str]) -> None:
-    """Refuse a file that lacks a column or has one that is not known."""
+def check_columns(columns: Sequence[str]) -> dict[str, str]:
+    """Return the names of all columns; refuse a missing column and one that is not known."""
     needed = [name for name in KNOWN if name not in OPTIONAL]
     unknown = f"predictions may hold only {', '.join(KNOWN)}"
     user_files.check_columns(columns, needed, OPTIONAL, unknown=unknown)
+    return {name: name for name in columns}
 
 
 def collect_rows(

@@ -34,6 +34,7 @@ from persistcal.report.drawing import (
 from persistcal.report.layout import Names
 from persistcal.report.state_views import states_figure as states_figure
 from persistcal.report.tables import Described, checkpoint_rows
+from persistcal.report.threshold_views import risk_coverage_figure as risk_coverage_figure
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))

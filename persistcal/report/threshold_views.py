@@ -1,16 +1,33 @@
-"""Thresholds in sentences and as a table, for the terminal, the page and notebooks."""
+"""Thresholds in sentences, as a table and as a figure: terminal, page and notebooks."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
+from persistcal.evaluation.predictions import ABSENT, arrange
+from persistcal.evaluation.selective import risk_coverage
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report.analysis_tables import chosen_rows, trained_name
+from persistcal.report.drawing import (
+    GRAY,
+    add_legend,
+    grid,
+    house_style,
+    in_legend_order,
+    legend_handles,
+    line_look,
+    looks,
+)
 from persistcal.report.latex import MISSING, Printed, escape, floating, line, tabular, title
 from persistcal.report.layout import DisplayNames, Names, place_title
 
+MOST_CURVES = 5  # estimators in a panel
+LEAST_ANSWERED = 10  # a risk of fewer answers is not drawn
 ENDS = ["later_precision_lower_2_5pct", "later_precision_upper_97_5pct"]
 
 
@@ -189,3 +206,74 @@ def _cells(rows: list[dict[Hashable, Any]], labels: DisplayNames) -> list[str]:
         verdict,
         "–".join(map(str, dict.fromkeys([lost[0], lost[-1]]))),
     ]
+
+
+@house_style()
+def risk_coverage_figure(
+    predictions: pd.DataFrame,
+    *,
+    checkpoints: Mapping[str, Names],
+    labels: DisplayNames,
+    only: Sequence[str],
+) -> Figure:
+    """Draw the risk–coverage curves of the first and the last checkpoint of each model.
+
+    The risk at coverage k / n is the share of wrong answers among the k most confident of n
+    answers, its expectation if confidences are equal, and the mean over seeds.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        Rows of the table PREDICTIONS with the columns model and dataset.
+    checkpoints : mapping
+        The evaluation checkpoints of each model with their display names, in order.
+    labels : mapping
+        Display names of models, datasets and estimators.
+    only : sequence of str
+        Estimators to draw; the first five if there are more, of all if none has a row.
+    """
+    rows = chosen_rows(predictions, only)
+    drawn = in_legend_order(set(rows["estimator"]), labels["estimators"])[:MOST_CURVES]
+    styles = looks(drawn)
+    places = list(rows.groupby(["model", "dataset"], sort=False))
+    n_columns = min(3, len(places))
+    figure, panels = grid(-(-len(places) // n_columns), n_columns, width=2.9, height=2.5)
+    axes_in_order = [axes for row in panels for axes in row]
+    for axes, (place, group) in zip(axes_in_order, places, strict=False):
+        names = list(checkpoints[str(place[0])])
+        for end, width, alpha in ((names[0], 0.9, 0.6), (names[-1], 1.7, 1.0)):
+            at_end = group[group["checkpoint"] == end]
+            for name in drawn:
+                coverage, risk = _mean_curve(at_end[at_end["estimator"] == name])
+                color = line_look(styles[name])["color"]
+                style = "-" if end == names[-1] else "--"
+                axes.plot(coverage, risk, style, color=color, linewidth=width, alpha=alpha)
+        axes.set_title(place_title(place, labels), loc="left")
+        axes.set_xlabel("Coverage")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(bottom=0)
+    for axes in axes_in_order[len(places) :]:
+        axes.set_visible(False)
+    for row in panels:
+        row[0].set_ylabel("Risk (share of wrong answers)")
+    handles = legend_handles(styles, labels["estimators"], marker="", linestyle="-")
+    handles += [
+        Line2D([], [], color=GRAY, linestyle="--", linewidth=0.9, label="first checkpoint"),
+        Line2D([], [], color=GRAY, linestyle="-", linewidth=1.7, label="last checkpoint"),
+    ]
+    add_legend(figure, handles, columns=2 * n_columns)
+    return figure
+
+
+def _mean_curve(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the coverages and mean risks over the runs of one estimator at one checkpoint."""
+    if rows.empty:
+        return np.empty(0), np.empty(0)
+    answers = arrange(rows, [str(rows["checkpoint"].iloc[0])])
+    answered = answers.correct[0] != ABSENT
+    runs = [
+        risk_coverage(confidence[0, answered], answers.correct[0, answered] == 1)
+        for confidence in answers.confidence.values()
+    ]
+    shown = slice(LEAST_ANSWERED - 1, None)
+    return runs[0][0][shown], np.mean([risk for _, risk in runs], axis=0)[shown]

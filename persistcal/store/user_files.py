@@ -131,17 +131,18 @@ def _decode(content: bytes, *, whole: bool = True) -> str:
 
 
 def delimiter_of(text: str, known: Collection[str]) -> str:
-    r"""Return the delimiter that splits the heading of `text` into `known` names, or a comma.
+    r"""Return the delimiter that gives the heading of `text` most `known` names.
 
     >>> delimiter_of("question;answers\nWhy?;So, and so", {"question", "answers"})
     ';'
     """
     heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
-    for delimiter in DELIMITERS:
+
+    def count(delimiter: str) -> int:
         names = next(csv.reader([heading], delimiter=delimiter), [])
-        if len(names) > 1 and set(names) <= set(known):
-            return delimiter
-    return ","
+        return len(set(names) & set(known)) if len(names) > 1 else 0
+
+    return max(DELIMITERS, key=count)
 
 
 def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
@@ -157,41 +158,43 @@ def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
 
 
 def read_batches(
-    path: str, *, known: Collection[str], check: Callable[[Sequence[str]], None]
+    path: str, *, known: Collection[str], choose: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a large file in batches; values of CSV and JSONL are texts.
 
-    Only JSONL is read at once. `check` receives the column names before a row is read, and
-    raises an error if they are wrong.
+    Only JSONL is read at once. `choose` receives the column names before a row is read, raises
+    an error if they are wrong, and returns the new name of each column to read.
     """
     kind = kind_of(path)
     if kind == ".parquet":
         with pq.ParquetFile(path) as file:
-            check(file.schema_arrow.names)
-            yield from file.iter_batches(batch_size=BATCH)
+            chosen = choose(file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=BATCH, columns=list(chosen)):
+                yield batch.rename_columns([chosen[name] for name in batch.schema.names])
         return
     if kind == ".jsonl":
         rows = read_file(path, known=known)
-        check(list(rows.columns))
+        chosen = choose(list(rows.columns))
         texts = [
-            pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in rows
+            pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in chosen
         ]
-        yield pa.RecordBatch.from_arrays(texts, names=list(rows.columns))
+        yield pa.RecordBatch.from_arrays(texts, names=list(chosen.values()))
         return
     if kind != ".csv":
         raise ValueError("is no .csv, .jsonl or .parquet file; save it as one")
     delimiter, columns = _heading(path, known)
-    check(columns)
+    chosen = choose(columns)
     with pyarrow.csv.open_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
         # As text, so that errors about wrong values can name the row.
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string())
+            column_types=dict.fromkeys(columns, pa.string()), include_columns=list(chosen)
         ),
     ) as reader:
-        yield from reader
+        for batch in reader:
+            yield batch.rename_columns([chosen[name] for name in batch.schema.names])
 
 
 def _as_text(value: object, name: object) -> str | None:

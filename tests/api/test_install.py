@@ -77,7 +77,7 @@ def test_the_command_runs_where_only_the_wheel_is_installed(tmp_path):
     assert expected <= names and "persistcal/py.typed" in expected
     assert not any(name.startswith(("study/", "tools/")) for name in names)
     with tarfile.open(sdist) as packed:
-        assert any(name.endswith("/persistcal/command/app.py") for name in packed.getnames())
+        assert any(name.endswith("/persistcal/api/command.py") for name in packed.getnames())
     python = bare_environment(tmp_path / "bare", wheel)
     environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
 

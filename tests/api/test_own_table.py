@@ -12,15 +12,9 @@ import pytest
 import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal import (
-    compare,
-    compare_states,
-    contrast_sets,
-    evaluate,
-    figure,
-    smooth_ece,
-    table,
-)
+from persistcal import compare, contrast_sets, evaluate, smooth_ece, threshold
+from persistcal.api.command import compare as app_compare
+from persistcal.api.inputs import MIN_CONTRAST
 from persistcal.evaluation.evaluate import evaluate as of_one
 
 HOW = {"min_contrast": 5}
@@ -44,16 +38,32 @@ def test_each_model_and_dataset_is_evaluated_on_its_own(predictions):
     assert set(contrast_sets(both, CHECKPOINTS, **HOW)["model"]) == {"m1", "m2"}
 
 
-def test_defaults_are_those_of_the_papers_study():
+def test_defaults_are_those_of_the_workflow_and_the_command():
     path = Path(__file__).parents[2] / "config" / "config.yaml"
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    study = config["datasets"]["triviaqa"] | config["evaluation"] | config["study"]
-    expected = {name: study[name] for name in ("min_contrast", "pairs", "seed")}
-    expected["n_replicates"] = study["replicates"]
-    for function in (evaluate, contrast_sets, compare):
+    study = config["evaluation"] | config["study"]
+    expected = {name: study[name] for name in ("pairs", "seed", "min_direction")}
+    expected |= {"n_replicates": study["replicates"], "min_contrast": MIN_CONTRAST}
+    command = inspect.signature(app_compare).parameters
+    for function in (evaluate, contrast_sets, compare, threshold):
         found = inspect.signature(function).parameters
         shared = expected.keys() & found.keys()
         assert {n: found[n].default for n in shared} == {n: expected[n] for n in shared}
+    names = {"n_replicates": "replicates"}
+    for name in expected.keys() - {"pairs"}:
+        assert command[names.get(name, name)].default == expected[name]
+
+
+def test_a_table_without_the_optional_columns_is_read_as_by_the_command(predictions, caplog):
+    own = predictions[predictions["estimator"] == "own"]
+    found = evaluate(own.drop(columns=["estimator", "seed"]), **HOW)
+    expected = evaluate(own, CHECKPOINTS, **HOW).assign(estimator="confidence")
+    pd.testing.assert_frame_equal(found, expected)
+    assert not caplog.messages
+    evaluate(own, ["a", "c"], **HOW)
+    assert caplog.messages == ["Skipped 80 rows of checkpoint 'b', which is not chosen"]
+    with pytest.raises(ValueError, match="No row has one of the checkpoints x, y"):
+        evaluate(own, ["x", "y"])
 
 
 def test_contrast_sets_by_hand():
@@ -69,13 +79,15 @@ def test_contrast_sets_by_hand():
     )
     [found] = contrast_sets(rows, ["a", "b"], min_contrast=3).to_dict("records")
     place = {"model": "model", "dataset": "dataset", "earlier": "a", "later": "b"}
+    assert found.pop("same_answers") is pd.NA
     assert found == {**place, "size": 2, "improvement": 1, "regression": 1, "kept": False}
 
 
 def test_the_table_marks_the_best_and_what_is_not_significantly_worse(predictions):
-    metrics = evaluate(predictions, CHECKPOINTS, **HOW)
-    tests, intervals = compare(predictions, CHECKPOINTS, **HOW, n_replicates=200)
-    shown = table(metrics, tests)
+    comparison = compare(predictions, CHECKPOINTS, **HOW, n_replicates=200)
+    metrics, tests = comparison.tables["metrics"], comparison.tables["significance"]
+    pd.testing.assert_frame_equal(metrics, evaluate(predictions, CHECKPOINTS, **HOW))
+    shown = comparison.table()
     means = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == "odds")]
     auc = means[(means["scope"] == "full") & (means["metric"] == "auc")]
     column = shown.data["full", "auc"]
@@ -87,18 +99,23 @@ def test_the_table_marks_the_best_and_what_is_not_significantly_worse(prediction
     assert "font-weight: bold" in html and "text-decoration: underline" in html and best in html
     aucs = tests[(tests["scope"] == "full") & (tests["metric"] == "auc")]
     assert set(aucs["best"]) == {expected.idxmax()} and len(aucs) == 3
-    drawn = figure(intervals)
-    assert drawn.axes[0].get_ylabel() == "Contrast-set AUC"
+    assert comparison.figure().axes[0].get_ylabel() == "Contrast-set AUC"
+    assert comparison.figure("states").axes
+    with pytest.raises(ValueError, match="name is 'state'; give one of full_vs_contrast, st"):
+        comparison.figure("state")
+    with pytest.raises(ValueError, match="conditioning is 'none'"):
+        comparison.table(conditioning="none")
+    assert "From a to c, " in comparison.summary() and "<html" in comparison.to_html()
 
 
 def test_estimators_of_several_training_sets_have_a_block_each(predictions):
     elsewhere = predictions.assign(train_dataset="exam")
     both = pd.concat([predictions, elsewhere]).assign(dataset="quiz")
-    metrics = evaluate(both, CHECKPOINTS, **HOW)
-    tests, _ = compare(both, CHECKPOINTS, **HOW, n_replicates=200)
-    assert tests["block"].nunique() == 2
-    found = table(metrics, tests).data.index.get_level_values("train_dataset")
-    assert list(found.unique()) == ["exam", "quiz"]
+    comparison = compare(both, CHECKPOINTS, **HOW, n_replicates=200)
+    assert comparison.tables["significance"]["block"].nunique() == 2
+    found = comparison.table().data.index.get_level_values("train_dataset")
+    assert sorted(found.unique()) == ["exam", "quiz"]
+    assert "m · quiz, trained on exam" in comparison.summary().replace("model", "m")
 
 
 @pytest.mark.parametrize(
@@ -149,9 +166,7 @@ def test_checkpoints_may_be_numbers(predictions):
     found = evaluate(numbered, list(steps.values()), **HOW, pairs=pairs)
     expected = evaluate(predictions, CHECKPOINTS, **HOW, pairs=[["a", "c"]])
     pd.testing.assert_frame_equal(found, expected)
-    with pytest.raises(
-        ValueError, match=r"not an evaluation checkpoint.*checkpoints .1, 2., or l"
-    ):
+    with pytest.raises(ValueError, match=r"No row has one of the checkpoints 1, 2\."):
         evaluate(numbered, [1, 2], **HOW)
 
 
@@ -186,32 +201,14 @@ def test_unclear_settings_are_refused(predictions, settings, message):
         compare(predictions, **{"checkpoints": CHECKPOINTS, **HOW, **settings})
 
 
-@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare, compare_states])
+@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare])
 @pytest.mark.parametrize("given", [None, [], "predictions.csv"])
 def test_predictions_that_are_no_table_are_refused(function, given):
     with pytest.raises(ValueError, match=r"^predictions is \w+, not a DataFrame; give one row"):
         function(given, CHECKPOINTS)
 
 
-def test_a_table_or_figure_of_something_else_names_the_argument(predictions):
-    metrics = evaluate(predictions, CHECKPOINTS, **HOW)
-    for arguments, message in (
-        ((predictions, predictions), "^metrics lacks the column 'model'; give what evaluate"),
-        ((metrics, None), "^tests is NoneType, not a DataFrame; give the tests that compare"),
-        ((metrics, metrics), "^tests lacks the column 'best'; give the tests that compare"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            table(*arguments)
-    for given, message in (
-        (predictions, "^intervals lacks the column 'model'; give the intervals that compare"),
-        (None, "^intervals is NoneType, not a DataFrame"),
-        (metrics, "^intervals lacks the column 'lower_2_5pct'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            figure(given)
-
-
-@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare_states])
+@pytest.mark.parametrize("function", [evaluate, contrast_sets, compare])
 def test_every_function_refuses_unclear_settings_and_predictions(predictions, function):
     how = {"checkpoints": CHECKPOINTS, "pairs": "every"}
     with pytest.raises(ValueError, match="pairs is 'every'"):
@@ -258,7 +255,7 @@ def test_a_question_has_one_name_at_all_models(predictions):
         "20 questions differ in spelling ('60' at a of m; '60.0' at a of n), so that 60 of 100"
     )
     with pytest.raises(ValueError, match=re.escape(shown)):
-        compare_states(pd.concat(both), CHECKPOINTS, n_replicates=200)
+        compare(pd.concat(both), CHECKPOINTS, n_replicates=200)
 
 
 def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions, caplog):
@@ -272,27 +269,13 @@ def test_checkpoints_that_share_a_part_of_the_questions_are_counted(predictions,
     ]
 
 
-def test_tests_of_other_predictions_are_refused(predictions):
-    how = {**HOW, "n_replicates": 200}
-    metrics = evaluate(predictions, CHECKPOINTS, **HOW)
-    more = predictions.assign(model="model"), make_predictions(n=60).assign(model="more")
-    for others in (
-        make_predictions(n=80, seed=1),
-        predictions[predictions["estimator"] != "own"],
-        pd.concat(more),
-    ):
-        tests = compare(others, CHECKPOINTS, **how).tests
-        with pytest.raises(ValueError, match="of different predictions"):
-            table(metrics, tests)
-    with pytest.raises(ValueError, match="conditioning is 'none'"):
-        table(metrics, tests, conditioning="none")
-
-
 def test_smooth_ece_refuses_what_would_be_broadcast():
-    with pytest.raises(ValueError, match="one of each per answer"):
-        smooth_ece([0.1, 0.2], [[1], [0]])
+    with pytest.raises(ValueError, match="one number of each per answer"):
+        smooth_ece([[1], [0]], [0.1, 0.2])
     with pytest.raises(ValueError, match="not in"):
-        smooth_ece([10, 90], [0, 1])
+        smooth_ece([0, 1], [10, 90])
+    with pytest.raises(ValueError, match=r"the order is smooth_ece\(correct, confidence\)"):
+        smooth_ece([0.1, 0.2], [0, 1])
 
 
 def test_the_package_is_imported_at_once_and_what_it_names_without_torch():
@@ -302,7 +285,7 @@ def test_the_package_is_imported_at_once_and_what_it_names_without_torch():
         "others = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "assert others - set(sys.stdlib_module_names) == {'persistcal'}, others\n"
         "assert set(persistcal.__all__) <= set(dir(persistcal))\n"
-        "persistcal.smooth_ece([0.5], [1]); persistcal.compare; persistcal.table\n"
+        "persistcal.smooth_ece([1], [0.5]); persistcal.compare\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)\n"
         "assert all(callable(getattr(persistcal, name)) for name in persistcal.__all__)\n"
         "assert not hasattr(persistcal, 'evalute')\n"

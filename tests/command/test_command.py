@@ -14,9 +14,12 @@ import pytest
 import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.command import results
-from persistcal.command.app import main
-from persistcal.command.files import ESTIMATORS, read_study
+from persistcal.api import display
+from persistcal.api.command import main
+from persistcal.api.display import ESTIMATORS
+from persistcal.api.evaluate import compare_inputs
+from persistcal.api.files import Reading, name_checkpoints, read_study
+from persistcal.api.inputs import Settings
 from persistcal.imports.predictions import KNOWN
 
 ROOT = Path(__file__).parents[2]
@@ -68,8 +71,8 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
         assert first.read_bytes() == second.read_bytes(), name
     assert "<html" in (tmp_path / "several/report/index.html").read_text()
 
-    backwards = read_study([*map(str, files[::-1])], from_logs={}, estimators=[])
-    tests = results.tests_of(backwards, results.Settings(5, 1, 30, 17), lambda _: None)
+    backwards = read_study([*map(str, files[::-1])])
+    tests = compare_inputs(backwards, Settings(5, n_replicates=200)).tables
     states = pd.read_csv(tmp_path / "several/states.csv"), tests["states"]
     forth, back = (rows.query("metric == 'accuracy'") for rows in states)
     there = {(row.earlier, row.later): row.difference for row in forth.itertuples()}
@@ -177,14 +180,169 @@ def test_results_that_cannot_be_written_stop_before_anything_is_read(tmp_path, c
 def test_files_without_anything_to_evaluate(tmp_path, content, message):
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(ValueError, match=message):
-        read_study([str(tmp_path / "a.csv")], from_logs={}, estimators=[])
+        read_study([str(tmp_path / "a.csv")])
+
+
+OTHER = ["--columns", "question_id=id", "confidence=conf", "correct=is_correct"]
+
+
+def test_columns_can_have_other_names_and_further_ones_are_ignored(
+    predictions, tmp_path, capsys, caplog
+):
+    own = predictions[predictions["estimator"] == "own"].drop(columns=["seed", "estimator"])
+    for name in ("a", "b"):
+        rows = own[own["checkpoint"] == name].drop(columns="checkpoint")
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        renamed = rows.rename(columns=dict(word.split("=") for word in OTHER[1:]))
+        renamed = renamed.assign(latency=0.1, tokens=7)
+        renamed.to_csv(tmp_path / f"other_{name}.csv", index=False, sep=";")
+    how = ["--min-contrast", 5]
+    assert run("metrics", tmp_path / "a.csv", tmp_path / "b.csv", *how) == 0
+    expected = capsys.readouterr().out
+    others = tmp_path / "other_a.csv", tmp_path / "other_b.csv"
+    assert run("metrics", *others, *how, *OTHER) == 0
+    found = capsys.readouterr()
+    assert found.out == expected and "model: a → b." in found.err
+    assert found.err.count("Ignored columns: latency, tokens.") == 1
+    assert caplog.messages.count("Ignored columns: latency, tokens") == 1
+    assert run("metrics", *others, *how, *OTHER, "--names", "v1", "v2") == 0
+    assert "model: v1 → v2." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("heading", "words", "message"),
+    [
+        (
+            "id,conf,is_correct",
+            [],
+            "nor the column 'answer' of answers; give --columns confidence=conf question_id=id "
+            "correct=is_correct if these are meant",
+        ),
+        (
+            "question_id,sureness,correct",
+            [],
+            "if 'sureness' is meant, give --columns confidence=sureness",
+        ),
+        (
+            "question_id,confidence,hits",
+            [],
+            "column 'correct' is missing; if 'hits' is meant, give --columns correct=hits",
+        ),
+        ("question_id,confidence", [], "column 'correct' is missing; add it to every row"),
+        (
+            "question_id,confidence,correct",
+            ["confidence=conf"],
+            "--columns confidence=conf: it has no 'conf', but question_id, confidence, correct",
+        ),
+        (
+            "question_id,confidence,correct,conf",
+            ["confidence=conf"],
+            "--columns confidence=conf: it has a column 'confidence', too; rename one",
+        ),
+        (
+            "question_id,confidence,correct,x",
+            ["sureness=x"],
+            "--columns sureness=x: there is no column 'sureness' to give; give question_id, ",
+        ),
+        (
+            "question_id,confidence,correct,models",
+            [],
+            "column 'models' looks like 'model'; give --columns model=models, or rename it",
+        ),
+    ],
+)
+def test_a_missing_column_is_answered_with_the_option(
+    heading, words, message, tmp_path, capsys
+):
+    (tmp_path / "a.csv").write_text(f"{heading}\n1{',1' * heading.count(',')}\n")
+    option = ["--columns", *words] if words else []
+    out = tmp_path / "out"
+    assert run("compare", tmp_path / "a.csv", "--out", out, *option) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1 and not out.exists()
+
+
+def test_labels_can_come_with_answers_and_stated_confidences_with_labels(tmp_path):
+    """A column correct is a label: of answers without references, and of predictions."""
+    rows = pd.DataFrame({"question_id": ["1", "1", "2", "2"], "question": list("aabb")})
+    rows["answer"], rows["is_correct"] = ["x", "x", "y", "z"], [1, 1, 0, 1]
+    path = tmp_path / "own.csv"
+    rows.to_csv(path, index=False)
+    study = read_study([str(path)], Reading(columns={"correct": "is_correct"}))
+    assert study.answers["correct"].tolist() == [True, False]
+    assert set(study.labels["source"]) == {"given"}
+    rows.assign(is_correct=["1", "yes", "0", "1"]).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="row 2 has 'yes' in the column correct; give 1 or 0"):
+        read_study([str(path)], Reading(columns={"correct": "is_correct"}))
+    one = (
+        rows.iloc[[0, 2]]
+        .assign(confidence=[0.9, 0.2])
+        .rename(columns={"is_correct": "correct"})
+    )
+    one.to_csv(path, index=False)
+    study = read_study([str(path)])
+    [predictions] = study.predictions.values()
+    assert predictions["confidence"].tolist() == [0.9, 0.2]
+    assert predictions["correct"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["a/samples_q_2026-11-24T08-16-28.840983.jsonl", "b/samples_q.jsonl"], ["a", "b"]),
+        (["x/2026-11-24T08-16-28+00-00_q_v1.jsonl", "x/2026-11-25T08-16-28+00-00_q_v2.jsonl"],
+         ["v1", "v2"]),
+        (["x/q_2026-11-24T08-16-28.jsonl", "x/q_2026-11-25T08-16-28.jsonl"],
+         ["2026-11-24T08-16-28", "2026-11-25T08-16-28"]),
+        (["x/q.csv"], ["q"]),
+    ],
+)  # fmt: skip
+def test_checkpoints_have_the_part_of_the_names_that_differs(files, names):
+    assert name_checkpoints(files) == names
+
+
+def deployed_rows(answers):
+    return pd.DataFrame(
+        [
+            {"question_id": q, "question": f"{q}?", "references": "x", "answer": text}
+            for q, texts in answers.items()
+            for text in texts
+        ]
+    )
+
+
+def test_a_deployed_answer_is_rated_by_the_other_samples(tmp_path, capsys):
+    """Of q1 two of three others agree; of q2 none does, and three agree with each other."""
+    path = tmp_path / "own.csv"
+    answers = {"q1": ["x", "x", "y", "X."], "q2": ["z", "x", "x", "x"]}
+    deployed_rows(answers).to_csv(path, index=False)
+    how = Reading(deployed="first")
+    study = read_study([str(path)], how)
+    assert study.answers["answer"].tolist() == ["x", "z"]
+    assert study.answers["correct"].tolist() == [True, False]
+    found = study.predictions["model", "dataset", "self_consistency"]["confidence"]
+    assert found.tolist() == pytest.approx([2 / 3, 0])
+    # entropy of x, x | y of q1: 2/3 ln 3/2 + 1/3 ln 3; of q2 all the same
+    entropy = study.predictions["model", "dataset", "semantic_entropy"]["confidence"]
+    expected = math.exp(-(2 / 3 * math.log(1.5) + math.log(3) / 3))
+    assert entropy.tolist() == pytest.approx([expected, 1])
+    assert "The first answer to each question is the deployed one" in " ".join(study.notes)
+    usual = read_study([str(path)])
+    assert usual.answers["answer"].tolist() == ["x", "x"]
+    deployed_rows({"q1": ["x"], "q2": ["y"]}).to_csv(path, index=False)
+    with pytest.raises(
+        ValueError, match="'q1' has one answer, but --deployed first needs samp"
+    ):
+        read_study([str(path)], how)
+    assert run("metrics", path, "--deployed", "last") == 2
+    assert "and can be 'first'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_pipe_or_a_folder_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     for path in (tmp_path, tmp_path / "pipe.csv"):
         with pytest.raises(ValueError, match="is a folder or a pipe; give a file, or - for"):
-            read_study([str(path)], from_logs={}, estimators=[])
+            read_study([str(path)])
 
 
 def beams_of(checkpoint):
@@ -205,10 +363,10 @@ def test_answers_that_can_be_beams_need_a_word(tmp_path, capsys):
     rows.to_csv(path, index=False)
     assert run("metrics", path) == 1
     assert "give --beams if they are beams" in capsys.readouterr().err
-    how = {"from_logs": {}, "estimators": ["self_consistency"]}
     shares = {}
     for strategy, answer in (("beams", "x"), ("sample", "y")):
-        study = read_study([str(path)], **how, strategy=strategy)
+        how = Reading(estimators=["self_consistency"], beams=strategy == "beams")
+        study = read_study([str(path)], how)
         assert set(study.answers["answer"]) == {answer}
         shares[strategy] = study.predictions["model", "dataset", "self_consistency"]
         assert study.notes[0].startswith(f"Answers are {strategy.removesuffix('s')}s: ")
@@ -222,9 +380,9 @@ def test_answers_that_can_be_beams_need_a_word(tmp_path, capsys):
     alike = rows.assign(answer="x", logprob=-0.1)  # as samples repeat themselves
     alike.loc[0, "answer"] = "z"
     alike.to_csv(path, index=False)
-    assert len(read_study([str(path)], **how).answers) == 8
+    assert len(read_study([str(path)]).answers) == 8
     with pytest.raises(ValueError, match=r"is there 2 times .*in the command, --samples"):
-        read_study([str(path)], **how, strategy="beams")
+        read_study([str(path)], Reading(beams=True))
 
 
 def test_stated_confidences_rate_answers(tmp_path, capsys):
@@ -239,7 +397,7 @@ def test_stated_confidences_rate_answers(tmp_path, capsys):
     ]
     train = {"split": "train", "question_id": "t", "question": "T?"}
     pd.DataFrame([*rows, rows[0] | train]).to_csv(path, index=False)
-    study = read_study([str(path)], from_logs={}, estimators=[])
+    study = read_study([str(path)])
     found = {
         name: rows["confidence"].tolist() for (*_, name), rows in study.predictions.items()
     }
@@ -249,10 +407,10 @@ def test_stated_confidences_rate_answers(tmp_path, capsys):
         "words: 1 answers of model, b to dataset state no confidence and count as 0.5" in said
     )
     assert "Left out: 1 answers of the split train" in said
-    chosen = read_study([str(path)], from_logs={}, estimators=["words"])
+    chosen = read_study([str(path)], Reading(estimators=["words"]))
     assert [name for *_, name in chosen.predictions] == ["words"]
     assert run("metrics", path, "--estimator", "word") == 1
-    assert "no estimator is 'word'; there are end_correct" in capsys.readouterr().err
+    assert "no estimator is 'word'; choose from end_correct" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("column", ["confidence", "answer"])
@@ -279,10 +437,13 @@ def test_a_file_is_not_merged_into_a_checkpoint_of_its_name(tmp_path, capsys, co
         (["compare", "answers.csv", "--estimator", "p_true"], 1, "no estimator is 'p_true'"),
         (["compare", "answers.csv", "--estimator", "perplexity"], 1, "needs the logprob"),
         (["compare", "nested.jsonl"], 1, "column 'seed' holds [\"0\"] in a row; give one"),
-        (["compare", "elsewhere.csv"], 1, "name the dataset in a column dataset, or leave"),
-        (["compare", "x/a.csv", "x/a.csv.gz"], 1, "rename them, or add a column checkpoint"),
+        (["compare", "x/a.csv", "x/a.csv.gz"], 1, "rename them, give --names, or add a column"),
         (["compare"], 2, "Missing argument"),
         (["compare", "a.csv", "--labels", "mine"], 2, "--labels is 'mine'"),
+        (["compare", "a.csv", "--columns", "conf"], 2, "write it as confidence=conf"),
+        (["compare", "a.csv", "--deployed", "first"], 1, "so --deployed has no meaning"),
+        (["compare", "answers.csv", "--names", "x"], 1, "--names has no meaning"),
+        (["compare", "a.csv", "--names", "x", "y"], 1, "gives x, y for 1 files"),
         (["compare", "a.csv", "--min-contrast", "0"], 2, "--min-contrast"),
         (["guess"], 2, "guess"),
     ],
@@ -293,8 +454,6 @@ def test_bad_input_ends_with_a_sentence_and_a_wrong_command_with_its_usage(
     monkeypatch.chdir(tmp_path)
     predictions.to_csv("a.csv", index=False)
     shutil.copy(ANSWERS, "answers.csv")
-    elsewhere = predictions.drop(columns=["dataset"], errors="ignore")
-    elsewhere.assign(train_dataset="triviaqa").to_csv("elsewhere.csv", index=False)
     nested = predictions.head(2).assign(seed=[[0], [0]])
     nested.to_json("nested.jsonl", orient="records", lines=True)
     Path("x").mkdir()
@@ -307,11 +466,9 @@ def test_bad_input_ends_with_a_sentence_and_a_wrong_command_with_its_usage(
 
 
 def test_the_page_starts_with_the_sentences_of_the_summary():
-    study = read_study([str(ANSWERS)], from_logs={}, estimators=["self_consistency"])
-    how = results.Settings(min_contrast=10, min_direction=5, replicates=200, seed=17)
-    metrics = results.metrics_of(study, how, lambda _: None)
-    tests = results.tests_of(study, how, lambda _: None)
-    page, text = results.page_of(study, how, metrics, tests)
+    study = read_study([str(ANSWERS)], Reading(estimators=["self_consistency"]))
+    found = compare_inputs(study, Settings(min_contrast=10, n_replicates=200))
+    page, text = found.to_html(), found.summary()
     change, followed, calibration, only, *_ = (" ".join(t.split()) for t in text.split("\n\n"))
     assert only.startswith("m1 · quiz: The Δ₀ᵇ of Self-consistency is .421 [")
     found = (t.partition(": ")[2] for t in (change, followed, calibration))
@@ -329,4 +486,4 @@ def test_names_and_the_table_are_those_of_the_workflow():
     assert {name: estimators[name]["label"] for name in ESTIMATORS} == ESTIMATORS
     assert all(estimators[name]["reads"] == ["evaluation"] for name in ESTIMATORS)
     tables = yaml.safe_load((ROOT / "config/tables.yaml").read_text())["tables"]
-    assert tables["all_estimators"] == results.ALL_ESTIMATORS
+    assert tables["all_estimators"] == display.ALL_ESTIMATORS

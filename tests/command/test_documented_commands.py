@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pytest
 import typer
 
-from persistcal.command.app import app, main
+from persistcal.api.command import app, main
 
 ROOT = Path(__file__).parents[2]
 PAGES = "api judge module reproduce thresholds tutorial your-data your-estimator your-models"

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from persistcal.command.app import main
+from persistcal.api.command import main
 from persistcal.store.artifacts import SIGNIFICANCE, write_csv
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import persistcal
-from persistcal.command.app import main
+from persistcal.api.command import main
 from persistcal.report.threshold_views import threshold_sentences
 
 
@@ -78,9 +78,10 @@ def test_notebook_and_command_give_the_same_numbers(versions, tmp_path):
         for name in ("v1", "broken")
     ]
     found = persistcal.threshold(pd.concat(frames), ["v1", "broken"], precision=0.8)
-    for name, table in [("thresholds", found.thresholds), ("threshold_cells", found.cells)]:
+    for name, table in found.tables.items():
         written = pd.read_csv(tmp_path / f"out/{name}.csv")
-        pd.testing.assert_frame_equal(written, table[written.columns], check_dtype=False)
+        shown = table[written.columns].replace({None: np.nan})
+        pd.testing.assert_frame_equal(written, shown, check_dtype=False)
     assert "broken. 11 confident answers" in found.summary()
 
 
@@ -91,7 +92,7 @@ def test_bad_input_ends_with_one_sentence_and_writes_nothing(versions, tmp_path,
         return capsys.readouterr().err
 
     both = versions["v1"], versions["kept"]
-    assert "has only the checkpoint 'v1'; give a file of a later one" in refused(versions["v1"])
+    assert "has only the checkpoint 'v1'; give a later one" in refused(versions["v1"])
     assert "precision is 1.5; give a number between 0 and 1" in refused(
         *both, "--precision", 1.5
     )
@@ -105,7 +106,7 @@ def test_bad_input_ends_with_one_sentence_and_writes_nothing(versions, tmp_path,
     pd.DataFrame({"question_id": ["q00", "q99"], "correct": [1, 0]}).to_csv(sheet, index=False)
     assert "question 'q99' is not in the files" in refused(*both, "--labels", sheet)
     pd.DataFrame({"question_id": ["q00", "q00"], "correct": [1, 0]}).to_csv(sheet, index=False)
-    assert "question 'q00' is there twice" in refused(*both, "--labels", sheet)
+    assert "question 'q00' is repeated" in refused(*both, "--labels", sheet)
     pd.DataFrame({"question_id": ["q00", "q01"], "correct": [1, ""]}).to_csv(sheet, index=False)
     assert "row 2 has '' in the column 'correct'" in refused(*both, "--labels", sheet)
 
@@ -117,7 +118,7 @@ def test_a_constant_confidence_has_a_threshold_only_if_all_answers_reach_the_tar
         frames.append(rows.assign(correct=[1] * 95 + [0] * 5, estimator="constant"))
     for target, verdict in ((0.8, "kept"), (0.99, "")):
         found = persistcal.threshold(pd.concat(frames), ["v1", "v2"], precision=target)
-        assert found.thresholds["verdict"].item() == verdict
+        assert found.tables["thresholds"]["verdict"].item() == verdict
 
 
 def answers_of(tmp_path):

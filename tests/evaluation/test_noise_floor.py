@@ -85,7 +85,7 @@ def test_calibration_is_seldom_refused_and_overconfidence_found():
         correct, uniform = rng.random(200) < expit(logit), rng.random((200, 60))
         for sharpness in refused:
             stated = expit(sharpness * logit)
-            value = float(persistcal.smooth_ece(stated, correct))
+            value = float(persistcal.smooth_ece(correct, stated))
             found = compare_with_floor(value, draw_smooth_ece(stated, uniform))
             refused[sharpness] += found.p_calibrated <= 0.05
     assert refused[1.0] <= 6  # P(more) is below .01 at a level of 5 %
@@ -96,14 +96,15 @@ def test_smooth_ece_has_a_floor_and_no_interval():
     both = make_predictions(60).query("estimator in ('own', 'coarse')")
     predictions = both.assign(dataset="quiz")
     found = persistcal.compare(predictions, CHECKPOINTS, min_contrast=1, n_replicates=200)
-    is_smece = found.intervals["metric"] == "smece"
+    intervals, tests = found.tables["intervals"], found.tables["significance"]
+    is_smece = intervals["metric"] == "smece"
     floor, ends = ["noise_floor", "p_calibrated"], ["lower_2_5pct", "seeds_upper_97_5pct"]
-    assert found.intervals.loc[is_smece, ends].isna().all(axis=None)
-    assert found.intervals.loc[is_smece, floor].notna().all(axis=None)
-    assert found.intervals.loc[~is_smece, floor].isna().all(axis=None)
-    tests = found.tests[found.tests["metric"] == "smece"]
+    assert intervals.loc[is_smece, ends].isna().all(axis=None)
+    assert intervals.loc[is_smece, floor].notna().all(axis=None)
+    assert intervals.loc[~is_smece, floor].isna().all(axis=None)
+    tests = tests[tests["metric"] == "smece"]
     assert tests[["lower_2_5pct", "p_value", "p_holm"]].isna().all(axis=None)
     assert tests["lower_5pct"].notna().any()  # of the paper's marks
-    states = persistcal.compare_states(predictions, CHECKPOINTS, n_replicates=200).states
+    states = found.tables["states"]
     states = states[states["metric"] == "smece"]
     assert states["difference"].notna().all() and states["lower_2_5pct"].isna().all()

@@ -163,9 +163,10 @@ def test_all_states_of_a_study(caplog):
     pairs = one[one["other_model"] == ""].sort_values("p_value")
     # Holm over the three pairs of a model
     assert pairs["p_holm"].iloc[0] == pytest.approx(min(1, 3 * pairs["p_value"].iloc[0]))
-    in_notebook = persistcal.compare_states(both.assign(dataset="quiz"), CHECKPOINTS, **HOW)
-    pd.testing.assert_frame_equal(in_notebook.states, states[in_notebook.states.columns])
-    pd.testing.assert_frame_equal(in_notebook.trends, trends[in_notebook.trends.columns])
+    found = persistcal.compare(both.assign(dataset="quiz"), CHECKPOINTS, **HOW).tables
+    for name, table in (("states", states), ("trends", trends)):
+        expected = table[found[name].columns]
+        pd.testing.assert_frame_equal(found[name], expected, check_dtype=False)
     elsewhere, _ = compare_states(both, dataset="other", **settings)
     assert "own (trained on quiz)" in set(elsewhere["estimator"])
 

@@ -1,6 +1,8 @@
 """Thresholds: selected with a guarantee, checked on later answers, and explained."""
 
+import json
 from itertools import combinations
+from pathlib import Path
 
 import check_thresholds as script
 import numpy as np
@@ -16,7 +18,12 @@ from persistcal.evaluation.relabelling import (
     draw_sheet,
     wealth,
 )
-from persistcal.evaluation.selective import augrc, aurc, prediction_rejection_ratio
+from persistcal.evaluation.selective import (
+    augrc,
+    aurc,
+    prediction_rejection_ratio,
+    risk_coverage,
+)
 from persistcal.evaluation.thresholds import (
     GRID,
     check_threshold,
@@ -146,11 +153,18 @@ def frame(confidence, correct):
     )
 
 
+def checked(rows):
+    """Return the tables of predictions of one model on one dataset, without texts."""
+    rows = rows.assign(model="m", dataset="d")
+    answers = rows.assign(answer="")
+    return check_thresholds([rows], {"m": ["v1", "v2"]}, answers, precision=0.8)
+
+
 def test_a_row_per_pair_estimator_and_seed():
     """At v1 both counts are those of the worked example; at v2 six of the thirty are wrong."""
     confidence = [[0.9] * 30 + [0.4] * 10, [0.9] * 32 + [0.4] * 8]
     correct = [[1] * 29 + [0] * 11, [1] * 24 + [0] * 16]
-    made = check_thresholds(frame(confidence, correct), ["v1", "v2"], precision=0.8)
+    made = checked(frame(confidence, correct))
     [row] = made.thresholds.to_dict("records")
     assert (row["threshold"], row["earlier_answered"], row["earlier_correct"]) == (0.41, 30, 29)
     assert (row["later_answered"], row["later_correct"]) == (32, 24)
@@ -159,25 +173,27 @@ def test_a_row_per_pair_estimator_and_seed():
     assert row["precision_change_lower_2_5pct"] < 24 / 32 - 29 / 30
     assert row["coverage_change"] == pytest.approx(2 / 40)
     assert row["confident_regressions"] == 5
-    assert made.regressions["question_id"].tolist() == [f"q{i:03d}" for i in range(24, 29)]
-    assert made.cells["n_questions"].sum() == 40
+    assert made.confident_regressions["question_id"].tolist() == [
+        f"q{i:03d}" for i in range(24, 29)
+    ]
+    assert made.threshold_cells["n_questions"].sum() == 40
 
 
 def test_without_a_threshold_a_row_says_how_far_the_sample_is():
     """20 of 25 at .9 are right: .8 is observed, not certain, at an abstention of 15 / 40."""
     confidence = [[0.9] * 25 + [0.4] * 15] * 2
     correct = [[1] * 20 + [0] * 20] * 2
-    made = check_thresholds(frame(confidence, correct), ["v1", "v2"], precision=0.8)
+    made = checked(frame(confidence, correct))
     [row] = made.thresholds.to_dict("records")
     assert np.isnan(row["threshold"]) and row["verdict"] == ""
     assert row["least_abstention"] == 15 / 40
-    assert made.cells.empty and made.regressions.empty
+    assert made.threshold_cells.empty and made.confident_regressions.empty
 
 
 def test_pairs_without_a_common_question_are_skipped():
     rows = frame([[0.9] * 4] * 2, [[1] * 4] * 2)
     rows = rows[(rows["checkpoint"] == "v1") == (rows["question_id"] < "q002")]
-    assert check_thresholds(rows, ["v1", "v2"], precision=0.8).thresholds.empty
+    assert checked(rows).thresholds.empty
 
 
 @pytest.mark.parametrize("curve", [*CURVES])
@@ -270,6 +286,37 @@ def test_augrc_is_auroc_and_accuracy():
         a = correct.mean()
         expected = (1 - auc(confidence, correct)) * a * (1 - a) + (1 - a) ** 2 / 2
         assert augrc(confidence, correct) == pytest.approx(expected, abs=1e-12)
+
+
+ELSEWHERE = json.loads((Path(__file__).parent / "selective_elsewhere.json").read_text())
+
+
+@pytest.mark.parametrize("sample", ELSEWHERE["samples"], ids=lambda sample: sample["name"])
+def test_selective_metrics_are_those_of_other_libraries(sample):
+    """Values that fd-shifts, torch-uncertainty and lm-polygraph returned for these answers.
+
+    With n answers and risks r_1 … r_n, ours is AURC = Σ r_k / n. torch-uncertainty integrates
+    from coverage 1 / n and rescales: (Σ r_k − (r_1 + r_n) / 2) / (n − 1). fd-shifts integrates
+    from coverage 0 with risk 0: (Σ r_k − r_n / 2) / n. Both AUGRC treat G_k = r_k k / n alike.
+    The random order of lm-polygraph's PRR is the mean of 1,000 draws.
+    """
+    confidence, correct = np.array(sample["confidence"]), np.array(sample["correct"])
+    n, error = len(correct), 1 - correct.mean()
+    found = aurc(confidence, correct), augrc(confidence, correct)
+    fd_shifts, torch_uncertainty = sample["fd_shifts"], sample["torch_uncertainty"]
+    assert found[1] == pytest.approx(fd_shifts["augrc"], abs=1e-12)  # with ties, too
+    if len(set(confidence)) < n:  # the others' values depend on the order of the rows
+        assert found[0] != pytest.approx(sample["lm_polygraph"]["rcc_auc"], abs=1e-3)
+        return
+    first = risk_coverage(confidence, correct)[1][0]
+    assert found[0] == pytest.approx(sample["lm_polygraph"]["rcc_auc"], abs=1e-12)
+    assert found[0] - error / (2 * n) == pytest.approx(fd_shifts["aurc"], abs=1e-12)
+    trapezoid = (n * found[0] - (first + error) / 2) / (n - 1)
+    assert trapezoid == pytest.approx(torch_uncertainty["aurc"], abs=1e-6)
+    trapezoid = (n * found[1] - first / (2 * n)) / (n - 1)
+    assert trapezoid == pytest.approx(torch_uncertainty["augrc"], abs=1e-6)
+    prr = prediction_rejection_ratio(confidence, correct)
+    assert prr == pytest.approx(sample["lm_polygraph"]["prr"], abs=3e-3)
 
 
 def test_prr_is_one_for_the_best_order_and_zero_for_none():

@@ -370,7 +370,7 @@ def test_any_names_and_confidences_come_back(
     frame.assign(confidence=confidence).to_csv(  # zipped where the name says so
         tmp_path / name, index=False, sep=delimiter, encoding=encoding, quoting=quoting
     )
-    batches = read_batches(str(tmp_path / name), known=KNOWN, check=check_columns)
+    batches = read_batches(str(tmp_path / name), known=KNOWN, choose=check_columns)
     found = collect_rows(batches, checkpoints={"m1": ["a"]}, datasets=["quiz"])
     assert found["question_id"].tolist() == questions
     assert set(found["estimator"]) == {estimator}

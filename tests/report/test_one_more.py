@@ -36,9 +36,8 @@ made = files.rows(missing=[""])
 made = made[made["metric"] == "closeness"]
 predictions = study["made"].predictions
 kept = {"checkpoints": ["c2", "c3", "c4"], "min_contrast": 5}
-metrics = persistcal.evaluate(predictions, **kept)
-tests = persistcal.compare(predictions, **kept, n_replicates=200).tests
-persistcal.table(metrics, tests).to_html("notebook.html")
+found = persistcal.compare(predictions, **kept, n_replicates=200)
+found.table().to_html("notebook.html")
 tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
 assert tables["columns"]["properties"]["contrast"]["items"]["enum"][0] == "closeness"
 print(made.to_json(orient="records"))

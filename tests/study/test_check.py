@@ -284,8 +284,6 @@ training: {learning_rate: 2e-4}
 > training\.learning_rate is '2e-4'
 study: {datasets: [bioasq, triviaqa]}
 > bioasq\.train_datasets names 'jeopardy', which study\.datasets leaves out; add it there, or
-datasets: {mine: {label: Mine}}
-> datasets\.mine lacks a key.*min_contrast
 datasets: {mine: {min_contrast: 10, source: file}}
 study: {datasets: [mine]}
 > datasets\.mine lacks the key file, which source file needs

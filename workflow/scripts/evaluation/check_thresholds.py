@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from persistcal.evaluation import thresholds as evaluation
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.selective import selective_metrics
 from persistcal.store.artifacts import (
     Answers,
     ConfidentRegressions,
@@ -33,26 +30,17 @@ def check_thresholds(
     `checkpoints` contains the evaluation checkpoints of each model, and `threshold` the
     `precision` and `delta` of the selection.
     """
-    parts = []
-    for rows_of_estimator in predictions:
-        for (model, dataset), rows in rows_of_estimator.groupby(["model", "dataset"]):
-            chosen = checkpoints[str(model)]
-            tables = evaluation.check_thresholds(
-                rows,
-                chosen,
-                pairs=pairs,
-                n_replicates=n_replicates,
-                seed=seed,
-                **threshold,
-            )
-            place = {"model": str(model), "dataset": str(dataset)}
-            made = *tables, selective_metrics(rows, chosen)
-            parts.append([table.assign(**place) for table in made])
-    thresholds, cells, regressions, selective = (
-        pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True)
+    tables = evaluation.check_thresholds(
+        predictions,
+        checkpoints,
+        answers,
+        pairs=pairs,
+        n_replicates=n_replicates,
+        seed=seed,
+        **threshold,
     )
-    log.info("%s", thresholds["verdict"].value_counts().to_dict())
-    return thresholds, cells, evaluation.add_answers(regressions, answers), selective
+    log.info("%s", tables.thresholds["verdict"].value_counts().to_dict())
+    return tables
 
 
 if __name__ == "__main__":

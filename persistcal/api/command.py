@@ -1,0 +1,404 @@
+"""The command `persistcal`: its options and help, and how it ends.
+
+Exit codes: 0 for a result, 1 for invalid files or numbers, with one sentence, and 2 for an
+invalid command.
+"""
+
+import inspect
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from persistcal.api import planning
+from persistcal.api.display import ESTIMATORS, Comparison
+from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
+from persistcal.api.files import Reading, read_study
+from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
+from persistcal.api.thresholds import Relabelling, check_inputs, read_sheet
+from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.power import MOST_QUESTIONS, Guess
+from persistcal.evaluation.replicates import MIN_REPLICATES
+from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
+from persistcal.report.threshold_views import exit_code
+from persistcal.store import artifacts
+from persistcal.store.files import check_writable, folder_of, inside, make_folder, write_whole
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Does a language model's confidence follow its knowledge as the knowledge changes?",
+)
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="Answers or predictions (CSV, JSONL, parquet, also with .gz), logs of "
+        "lm-evaluation-harness (samples_*.jsonl) or Inspect (.eval), in the order of the "
+        "checkpoints; - is standard input. A checkpoint's name is the column `checkpoint`, "
+        "--names, or the part in which the names of the files differ.",
+    ),
+]
+MinContrast = Annotated[
+    int, typer.Option(min=1, help="Smaller contrast sets are left out of the means.")
+]
+MinDirection = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Questions that a pair needs to gain, and to lose, for intervals of metrics that "
+        "rest on both.",
+    ),
+]
+Replicates = Annotated[int, typer.Option(min=MIN_REPLICATES, help="Bootstrap replicates.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
+# The options of `Reading`, which all commands that read files share
+SHARED: dict[str, Any] = {
+    "labels": Annotated[
+        str | None,
+        typer.Option(help="'log': the label is the score of a log; else a lexical match."),
+    ],
+    "filter": Annotated[
+        str | None,
+        typer.Option(help="Filter of lm-evaluation-harness whose output is the answer."),
+    ],
+    "estimators": Annotated[
+        list[str] | None,
+        typer.Option("--estimator", help="Rates the answers; several can be given."),
+    ],
+    "beams": Annotated[
+        bool | None,
+        typer.Option(
+            "--beams/--samples",
+            help="Whether several answers to a question are beams, which weigh by their "
+            "log-probability, or samples, which weigh equally.",
+        ),
+    ],
+    "columns": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=NAME…",
+            help="Names of columns in the files, such as confidence=conf correct=is_correct.",
+        ),
+    ],
+    "names": Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME…", help="Names of the checkpoints, after the files."),
+    ],
+    "deployed": Annotated[
+        str | None,
+        typer.Option(
+            help="'first': the first answer to each question is the deployed one, and the "
+            "other samples rate it."
+        ),
+    ],
+}
+SEVERAL = ("--names", "--columns")  # options that take all words up to the next option
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `SHARED`, which it receives as its parameter `reading`."""
+    own = [p for p in inspect.signature(command).parameters.values() if p.name != "reading"]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in SHARED.items()
+    ]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+
+    def call(**given: Any) -> None:  # noqa: ANN401
+        options = {name: given.pop(name) for name in SHARED}
+        command(reading=_reading(**options), **given)
+
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in parameters}
+    return call
+
+
+def _reading(**options: Any) -> Reading:  # noqa: ANN401
+    """Return the options of a command as `Reading`."""
+    columns = {}
+    for word in options.pop("columns") or []:
+        ours, is_pair, theirs = word.partition("=")
+        if not (ours and is_pair and theirs):
+            raise typer.BadParameter(f"--columns is {word!r}; write it as confidence=conf.")
+        columns[ours] = theirs
+    if options["deployed"] not in (None, "first"):
+        raise typer.BadParameter(f"--deployed is {options['deployed']!r}, and can be 'first'.")
+    for name in ("estimators", "names"):
+        options[name] = options[name] or ()
+    return Reading(columns=columns, **options)
+
+
+@app.command(
+    epilog="For example:\n\n"
+    "`persistcal compare early.jsonl late.jsonl`\n\n"
+    "`persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log`\n\n"
+    "`persistcal compare a.csv b.csv --columns confidence=conf correct=right --names v1 v2`\n\n"
+    "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n",
+)
+@reads_files
+def compare(
+    files: Files,
+    reading: Reading,
+    out: Annotated[str, typer.Option(help="Folder of the results.")] = "comparison",
+    min_contrast: MinContrast = MIN_CONTRAST,
+    min_direction: MinDirection = MIN_DIRECTION,
+    replicates: Replicates = 10_000,
+    seed: Seed = 17,
+) -> None:
+    """Compare checkpoints and estimators: metrics, tests and the page.
+
+    Into the folder `--out` go metrics.csv, significance.csv, intervals.csv, contrast_sets.csv,
+    states.csv, trends.csv and report/index.html.
+    """
+    _check_out(out, out)
+    settings = Settings(min_contrast, "all", min_direction, replicates, seed)
+    found, page = _compare(files, reading, settings)
+    make_folder(out)
+    paths = []
+    for name, rows in found.tables.items():
+        paths.append(inside(out, f"{name}.csv"))
+        artifacts.write_csv(rows, paths[-1], getattr(artifacts, name.upper()))
+    report = inside(make_folder(inside(out, "report")), "index.html")
+    write_whole(report, page)
+    typer.echo(f"{found.summary()}\nPage: {report}\nTables: {', '.join(paths)}")
+
+
+@app.command(
+    epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n",
+)
+@reads_files
+def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONTRAST) -> None:
+    """Print every metric as CSV: what `compare` writes to metrics.csv, without its tests."""
+    settings = Settings(min_contrast)
+    inputs = _read(files, reading)
+    with _bar(len(inputs.predictions)) as step:
+        found = compute_metrics(inputs, settings, step)
+    for line in Comparison(inputs, settings, {}, found).assumptions():
+        typer.echo(line, err=True)
+    typer.echo(found.to_csv(index=False), nl=False)
+
+
+@app.command(
+    epilog="For example:\n\n`persistcal page early.jsonl late.jsonl --out page.html`\n\n",
+)
+@reads_files
+def page(
+    files: Files,
+    reading: Reading,
+    out: Annotated[str, typer.Option(help="The page, one HTML file.")] = "page.html",
+    min_contrast: MinContrast = MIN_CONTRAST,
+    min_direction: MinDirection = MIN_DIRECTION,
+    replicates: Replicates = 10_000,
+    seed: Seed = 17,
+) -> None:
+    """Write the page alone: findings, charts, and every answer behind them."""
+    _check_out(out, folder_of(out))
+    settings = Settings(min_contrast, "all", min_direction, replicates, seed)
+    found, text = _compare(files, reading, settings)
+    write_whole(out, text)
+    typer.echo("\n".join([*found.assumptions(), f"Page: {out}"]))
+
+
+@app.command(
+    epilog="For example:\n\n"
+    "`persistcal plan --questions 5000 --changed 700 300 --difference 0.05`\n\n"
+    "`persistcal plan --questions 5000 --results comparison 800`\n\n"
+)
+def plan(
+    questions: Annotated[
+        int, typer.Option(min=2, max=MOST_QUESTIONS, help="Questions that the study asks.")
+    ],
+    changed: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            metavar="GAINED LOST",
+            help="Questions that the later checkpoint gains and loses (default: a tenth each).",
+        ),
+    ] = None,
+    accuracy: Annotated[float, typer.Option(help="Of the earlier checkpoint.")] = 0.5,
+    agreement: Annotated[float, typer.Option(help="Share of equal signs on those.")] = 0.7,
+    auc: Annotated[float, typer.Option(help="Approximate contrast AUC.")] = 0.65,
+    correlation: Annotated[float, typer.Option(help="Of two estimators' AUCs.")] = 0.5,
+    difference: Annotated[
+        float | None, typer.Option(help="Print also how many questions find this.")
+    ] = None,
+    results: Annotated[
+        tuple[str, int] | None,
+        typer.Option(
+            metavar="FOLDER ASKED",
+            help="Take the errors of a finished study, and how many questions it asked.",
+        ),
+    ] = None,
+) -> None:
+    """Print the differences that a study could find, before it is run."""
+    if results:
+        lines = planning.plan_from_results(*results, questions, difference)
+    else:
+        gained, lost = changed or 2 * (max(1, questions // 10),)
+        guess = Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
+        lines = planning.plan_lines(guess, difference)
+    found = "\n".join(lines)
+    typer.echo(f"Found with 80 % power at 5 %, two-sided, by {questions:,} questions:\n{found}")
+
+
+@app.command(
+    epilog="For example:\n\n"
+    "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
+    "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
+    "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
+    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n",
+)
+@reads_files
+def threshold(
+    files: Files,
+    reading: Reading,
+    precision: Annotated[
+        float, typer.Option(help="Share of correct answers above the threshold, such as 0.9.")
+    ] = 0.9,
+    delta: Annotated[
+        float, typer.Option(help="Probability that a selected threshold misses the precision.")
+    ] = 0.1,
+    out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
+    fail_if: Annotated[
+        str | None,
+        typer.Option(
+            help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' "
+            "exits with 4, too, if a verdict is undecided or no threshold was found."
+        ),
+    ] = None,
+    sheet: Annotated[
+        int | None,
+        typer.Option(min=1, help="Write sheet.csv: so many later answers to label next."),
+    ] = None,
+) -> None:
+    """Select a threshold on each earlier checkpoint, and check it on the later ones.
+
+    Into the folder `--out` go thresholds.csv, threshold_cells.csv, confident_regressions.csv
+    and selective.csv. With `--labels sheet.csv`, a filled sheet, a threshold is certified on
+    the later checkpoint.
+    """
+    if fail_if not in (None, BROKEN, UNDECIDED):
+        raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
+    filled = None if reading.labels in (None, "log") else reading.labels
+    if not filled:
+        _check_out(out, out)
+    rows = read_sheet(filled) if filled else None
+    if sheet or filled:
+        reading = replace(reading, unlabelled=files[-1])
+    inputs = _read(files, replace(reading, labels=None) if filled else reading)
+    if filled and rows is not None:
+        later = Relabelling(inputs, reading.estimators)
+        typer.echo(later.certify(rows, filled, precision=precision, delta=delta))
+        return
+    if sheet:
+        drawn = Relabelling(inputs, reading.estimators).sheet(sheet).to_csv(index=False)
+        path = inside(make_folder(out), "sheet.csv")
+        write_whole(path, drawn)
+        typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
+        return
+    found = check_inputs(inputs, Settings(), precision=precision, delta=delta)
+    make_folder(out)
+    paths = []
+    for name, table in found.tables.items():
+        paths.append(inside(out, f"{name}.csv"))
+        artifacts.write_csv(table, paths[-1], getattr(artifacts, name.upper()))
+    typer.echo("\n".join([found.summary(ESTIMATORS), *inputs.notes]))
+    typer.echo(f"Tables: {', '.join(paths)}")
+    if code := exit_code(found.tables["thresholds"], fail_if):
+        raise typer.Exit(code)
+
+
+def _check_out(out: str, folder: str) -> None:
+    """Refuse an empty `--out`, and a folder that cannot be written, before files are read."""
+    if not out.strip():
+        raise typer.BadParameter("--out is empty; give a name.")
+    check_writable(folder)
+
+
+def _read(files: list[str], reading: Reading) -> PredictionTables:
+    if reading.labels not in (None, "log"):
+        raise typer.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
+    with _standard_input(files) as names:
+        return read_study(names, reading)
+
+
+def _compare(files: list[str], reading: Reading, settings: Settings) -> tuple[Comparison, str]:
+    """Return a comparison and its page."""
+    inputs = _read(files, reading)
+    n_steps = 2 * len(inputs.predictions) + 2  # metrics and bootstrap of each; states, page
+    with _bar(n_steps) as step:
+        found = compare_inputs(inputs, settings, step)
+        text = found.to_html()
+        step("page")
+    return found, text
+
+
+@contextmanager
+def _standard_input(files: list[str]) -> Iterator[list[str]]:
+    """Yield the files, with a temporary file in the place of standard input."""
+    if "-" not in files:
+        yield files
+        return
+    content = sys.stdin.buffer.read()
+    start = content.lstrip()[:4]
+    ending = "parquet" if start == b"PAR1" else "jsonl" if start[:1] == b"{" else "csv"
+    if content.startswith(b"\x1f\x8b"):
+        raise ValueError("standard input is compressed; unpack it first, as zcat does.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = inside(folder, f"stdin.{ending}")
+        write_whole(path, content)
+        try:
+            yield [path if file == "-" else file for file in files]
+        except ValueError as error:
+            raise ValueError(str(error).replace(f"{folder}/", "")) from error
+
+
+@contextmanager
+def _bar(length: int) -> Iterator[Step]:
+    """Yield a function that moves a bar on the terminal and shows the finished step."""
+    with typer.progressbar(length=length, file=sys.stderr) as bar:
+
+        def step(name: str) -> None:
+            bar.label = name
+            bar.update(1)
+
+        yield step
+
+
+def _repeat_options(words: Sequence[str]) -> list[str]:
+    """Return the words of a command with an option of `SEVERAL` before each of its values.
+
+    >>> _repeat_options(["compare", "a", "b", "--names", "v1", "v2", "--seed", "1"])
+    ['compare', 'a', 'b', '--names', 'v1', '--names', 'v2', '--seed', '1']
+    """
+    repeated: list[str] = []
+    option = ""
+    for word in words:
+        if word.startswith("-"):
+            option = word if word in SEVERAL else ""
+        elif option and repeated[-1] != option:
+            repeated.append(option)
+        repeated.append(word)
+    return repeated
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line, or `words`; invalid input ends it with one sentence."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        app(_repeat_options(sys.argv[1:] if words is None else words))
+    except (ValueError, OSError, pa.ArrowException) as error:
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        file = getattr(error, "filename", None)
+        typer.echo(f"persistcal: {f'{file}: ' if file else ''}{text}", err=True)
+        sys.exit(1)

@@ -1,0 +1,273 @@
+"""Evaluate predictions: metrics, bootstrap, tests and states, in the order of the workflow.
+
+`compare_inputs` is what `persistcal.compare` and the command `persistcal compare` call.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from persistcal.api.display import Comparison
+from persistcal.api.inputs import (
+    PredictionTables,
+    Settings,
+    read_predictions,
+    select_rows,
+    stack,
+)
+from persistcal.evaluation import contrast, significance
+from persistcal.evaluation import states as comparisons
+from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.evaluate import evaluate as evaluate_one
+from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
+from persistcal.evaluation.replicates import (
+    digest_of_draws,
+    from_table,
+    replicate_metrics,
+    to_table,
+)
+from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
+from persistcal.judge.contradictions import count_same_answers
+from persistcal.report.layout import EVERY, named_blocks
+from persistcal.store import artifacts
+
+Step = Callable[[str], None]  # is called with the name of each finished step
+
+
+def evaluate(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str] | None = None,
+    *,
+    min_contrast: int = 20,
+    pairs: Pairs = "all",
+) -> pd.DataFrame:
+    """Compute every metric of every estimator, on all questions and on contrast sets.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        One row per answer that an estimator judged: checkpoint, question_id, confidence
+        (probability in [0, 1] that the answer is correct) and correct (0 or 1). Optional:
+        estimator, seed (metrics are averaged over seeds), model and dataset (each pair is
+        evaluated on its own) and train_dataset. Other columns are ignored.
+    checkpoints : sequence of str, optional
+        Evaluation checkpoints, earliest first; by default all, in the order of the rows. Rows
+        of other checkpoints are ignored with a warning.
+    min_contrast : int, default=20
+        Smaller contrast sets are left out of the contrast metrics. If none is left, these
+        metrics are NaN, and a warning names the sizes.
+    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
+        The pairs of checkpoints that have a contrast set.
+
+    Returns
+    -------
+    DataFrame
+        model, dataset, train_dataset, estimator, conditioning, scope ("full" or
+        "contrast"), metric, seed, value and pairs; a row per seed and one with seed "mean".
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a confidence is not in [0, 1], estimators rate different
+        questions, an answer has two labels, or checkpoints spell a question differently. The
+        message shows the first such rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"checkpoint": ["a", "a", "b", "b"], "question_id": [1, 2, 1, 2]}
+    >>> rows |= {"confidence": [0.2, 0.6, 0.8, 0.7], "correct": [0, 1, 1, 1]}
+    >>> metrics = evaluate(pd.DataFrame(rows), min_contrast=1)
+    >>> full = metrics.query("scope == 'full' and metric == 'auc' and seed == 'mean'")
+    >>> full["value"].item()
+    1.0
+    """
+    settings = Settings(min_contrast, pairs)
+    return compute_metrics(read_predictions(predictions, checkpoints, settings), settings)
+
+
+def contrast_sets(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str] | None = None,
+    *,
+    min_contrast: int = 20,
+    pairs: Pairs = "all",
+) -> pd.DataFrame:
+    """Count the questions that one checkpoint of a pair answers correctly and the other not.
+
+    Parameters are those of `evaluate`.
+
+    Returns
+    -------
+    DataFrame
+        model, dataset, earlier, later, size, improvement, regression, kept (whether the set
+        has at least `min_contrast` questions) and same_answers (missing without texts).
+    """
+    settings = Settings(min_contrast, pairs)
+    return count_contrast_sets(read_predictions(predictions, checkpoints, settings), settings)
+
+
+def compare(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str] | None = None,
+    *,
+    min_contrast: int = 20,
+    pairs: Pairs = "all",
+    min_direction: int = MIN_DIRECTION,
+    n_replicates: int = 10_000,
+    seed: int = 17,
+) -> Comparison:
+    """Compare estimators by a paired bootstrap over questions, and checkpoints with each other.
+
+    The best estimator is tested against each other one that was trained on the same dataset,
+    metric by metric. Accuracies of checkpoints are compared by McNemar's exact test, and AUC
+    and Brier score of each estimator by the bootstrap. The numbers are those of the workflow
+    and of the command `persistcal compare` with the same settings.
+
+    Parameters
+    ----------
+    predictions, checkpoints, min_contrast, pairs
+        As for `evaluate`.
+    min_direction : int, default=5
+        Questions that each pair needs to gain, and to lose, for an interval and a test of the
+        metrics that rest on both: Δ₀ᵇ, Δᵇ and the change AUC.
+    n_replicates : int, default=10000
+        Bootstrap replicates, at least 200; all estimators are evaluated on the same ones.
+    seed : int, default=17
+        Seed of the replicates.
+
+    Returns
+    -------
+    Comparison
+        `.summary()` is a text, `.tables` contains the tables by name, `.table()` lays them out,
+        `.figure()` draws one, and `.to_html()` returns the page.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = {"checkpoint": ["v1"] * 40 + ["v2"] * 40, "question_id": [*range(40)] * 2}
+    >>> rows |= {"confidence": [0.9, 0.4] * 40, "correct": [1] * 40 + [0, 1] * 20}
+    >>> found = compare(pd.DataFrame(rows), n_replicates=200)
+    >>> found.tables["states"].query("metric == 'accuracy'")["difference"].item()
+    -0.5
+    """
+    settings = Settings(min_contrast, pairs, min_direction, n_replicates, seed)
+    return compare_inputs(read_predictions(predictions, checkpoints, settings), settings)
+
+
+def compute_metrics(
+    inputs: PredictionTables, settings: Settings, step: Step = lambda _: None
+) -> pd.DataFrame:
+    """Return the table METRICS of all predictions."""
+    parts = []
+    for (model, dataset, name), rows in inputs.predictions.items():
+        found = evaluate_one(rows, inputs.checkpoints[model], **settings.sets)
+        parts.append((found, {"model": model, "dataset": dataset}))
+        step(name or dataset)
+    return stack(parts, artifacts.METRICS)
+
+
+def count_contrast_sets(inputs: PredictionTables, settings: Settings) -> pd.DataFrame:
+    """Return the table CONTRAST_SETS of all models and datasets."""
+    parts = []
+    for place in inputs.places():
+        names = inputs.checkpoints[place["model"]]
+        answers, clusters = (select_rows(t, place) for t in (inputs.answers, inputs.clusters))
+        by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in names}
+        correct, _ = contrast.arrange_answers(by_checkpoint)
+        how = {**settings.sets, "pairs": contrast.choose_pairs(settings.pairs, names)}
+        sets = contrast.describe_sets(contrast.contrast_sets(correct, **how), names)
+        same = count_same_answers(sets, answers, clusters)
+        parts.append((sets.assign(same_answers=pd.array(same, "Int64")), place))
+    return stack(parts, artifacts.CONTRAST_SETS)
+
+
+def compare_inputs(
+    inputs: PredictionTables, settings: Settings, step: Step = lambda _: None
+) -> Comparison:
+    """Evaluate, resample and compare all predictions."""
+    metrics = compute_metrics(inputs, settings, step)
+    drawn, ends = [], []
+    for (model, dataset, name), rows in inputs.predictions.items():
+        names, place = inputs.checkpoints[model], {"model": model, "dataset": dataset}
+        how = settings.sets | settings.bootstrap | {"min_direction": settings.min_direction}
+        found = replicate_metrics(rows, names, **how)
+        drawn.append((to_table(found, digest_of_draws(rows, names, **how)), place))
+        floors = noise_floors(rows, names, **settings.sets, seed=settings.seed)
+        ends.append((add_noise_floors(significance.intervals(found), floors), place))
+        step(f"bootstrap, {name or dataset}")
+    replicates = stack(drawn, artifacts.REPLICATES)
+    tests = []
+    for place in inputs.places():
+        paired = from_table(select_rows(replicates, place))
+        trained_on = dict.fromkeys(train for train, _ in paired.estimators)
+        blocks = [[(train, EVERY)] for train in trained_on]
+        named = named_blocks(blocks, paired.estimators, place["dataset"])
+        tests.append((significance.compare_blocks(paired, named), place))
+    compared = [
+        comparisons.compare_states(
+            {str(model): group for model, group in rows.groupby("model", sort=False)},
+            inputs.checkpoints,
+            dataset=str(dataset),
+            pairs=settings.pairs,
+            **settings.bootstrap,
+        )
+        for dataset, rows in inputs.all_predictions.groupby("dataset", sort=False)
+    ]
+    step("states")
+    states, trends = zip(*compared, strict=True)
+    tables = {
+        "metrics": metrics,
+        "significance": stack(tests, artifacts.SIGNIFICANCE),
+        "intervals": stack(ends, artifacts.INTERVALS),
+        "contrast_sets": count_contrast_sets(inputs, settings),
+        "states": stack([(part, {}) for part in states], artifacts.STATES),
+        "trends": stack([(part, {}) for part in trends], artifacts.TRENDS),
+    }
+    return Comparison(inputs, settings, tables, replicates)
+
+
+def smooth_ece(correct: ArrayLike, confidence: ArrayLike) -> float:
+    """Return SmoothECE, the calibration error that needs no bins.
+
+    Parameters
+    ----------
+    correct : array-like of shape (n_answers,)
+        0 or 1.
+    confidence : array-like of shape (n_answers,)
+        Stated probability that each answer is correct, in [0, 1].
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 is perfect.
+
+    References
+    ----------
+    .. [1] Błasiok and Nakkiran, "Smooth ECE: Principled Reliability Diagrams
+       via Kernel Smoothing", ICLR 2024. https://arxiv.org/abs/2309.12236
+
+    Examples
+    --------
+    Half of the answers at confidence 0.9 are wrong:
+
+    >>> round(smooth_ece([0, 1] * 5, [0.9] * 10), 3)
+    0.4
+    """
+    labels, stated = np.asarray(correct), np.asarray(confidence, float)
+    if stated.shape != labels.shape or stated.ndim != 1:
+        raise ValueError(
+            f"correct has the shape {labels.shape} and confidence {stated.shape}; give one "
+            "number of each per answer."
+        )
+    if not np.isin(labels, [0, 1]).all():
+        raise ValueError(
+            "A label is neither 0 nor 1; the order is smooth_ece(correct, confidence), as in "
+            "scikit-learn."
+        )
+    if not ((stated >= 0) & (stated <= 1)).all():
+        raise ValueError("A confidence is not in [0, 1]; give probabilities.")
+    return float(weighted_smooth_ece(stated, labels))

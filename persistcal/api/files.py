@@ -1,0 +1,643 @@
+"""Read users' files of answers or predictions as the tables that an evaluation reads."""
+
+import logging
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+
+import pandas as pd
+import pyarrow as pa
+
+from persistcal.answers.clusters import cluster_table, identical
+from persistcal.api.display import ESTIMATORS
+from persistcal.api.inputs import (
+    DEFAULTS,
+    IMPORTED,
+    PLACE,
+    PredictionTables,
+    select_rows,
+    stack,
+)
+from persistcal.confidence.estimate import (
+    NEITHER,
+    RATED,
+    AnswerTables,
+    Estimation,
+    estimate,
+    find_estimator,
+    join_predictions,
+)
+from persistcal.confidence.evidence import SEVERAL, check_needs
+from persistcal.imports import answer_checks
+from persistcal.imports import answers as own_answers
+from persistcal.imports import predictions as own_predictions
+from persistcal.imports.answer_files import read_answers
+from persistcal.imports.answers import beam_table, label_table, name_stated, question_table
+from persistcal.imports.predictions import imported_answers
+from persistcal.judge.run import label_answers, lexical_labels
+from persistcal.questions.labels import normalise
+from persistcal.store import artifacts
+from persistcal.store.files import exists, folder_of, is_file, last_part
+from persistcal.store.user_files import (
+    UserTableError,
+    columns_of,
+    kind_of,
+    name_files_in_errors,
+    read_batches,
+)
+
+log = logging.getLogger(__name__)
+
+USUAL = ("end_correct", "self_consistency", "semantic_entropy")  # estimators by default
+KNOWN = {*own_answers.KNOWN, *own_predictions.KNOWN}
+# Other names of columns, for the remedy of an error
+OTHER_NAMES = {
+    "confidence": ("conf", "prob", "probability", "p_true", "score", "certainty"),
+    "question_id": ("id", "qid", "idx", "index", "sample_id", "example_id"),
+    "correct": ("is_correct", "accuracy", "acc", "right", "hit", "label"),
+    "answer": ("response", "prediction", "output", "completion", "generation"),
+    "references": ("reference", "target", "gold", "ground_truth", "reference_answer"),
+    "question": ("prompt", "input", "query"),
+    "checkpoint": ("version", "revision"),
+}
+# The time at which lm-evaluation-harness or Inspect wrote a log, in its name
+STAMP = re.compile(
+    r"[_-]?\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d[-:]?\d\d)?(?=_|$)_?"
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What to read from files.
+
+    Attributes
+    ----------
+    labels : str
+        "log" takes the score of a log as the label; otherwise answers are matched lexically.
+    filter : str, optional
+        Filter of lm-evaluation-harness whose output is the answer.
+    estimators : sequence of str
+        Those that rate the answers. By default the `USUAL` ones and all stated confidences, or
+        all estimators of predictions.
+    beams : bool, optional
+        Whether several answers to a question are beams or samples.
+    columns : mapping of str to str
+        The name in the files of each column that has another name there.
+    names : sequence of str
+        Names of the checkpoints, one for each file.
+    deployed : str
+        "first" makes the first answer to each question the deployed one, which the others rate.
+    unlabelled : str, optional
+        A file that can lack labels; its answers count as incorrect.
+    """
+
+    labels: str | None = None
+    filter: str | None = None
+    estimators: Sequence[str] = ()
+    beams: bool | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    deployed: str | None = None
+    unlabelled: str | None = None
+
+    @property
+    def from_logs(self) -> dict[str, str]:
+        """The keys of `answer_files.OF_LOGS`."""
+        given = {"labels": self.labels, "filter": self.filter}
+        return {key: value for key, value in given.items() if value}
+
+
+def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
+    """Read files of answers or of predictions; their columns tell which."""
+    _check_files(files, reading)
+    is_prediction, unnamed = {}, []
+    known = {*KNOWN, *reading.columns.values()}
+    for file in files:
+        with name_files_in_errors(file):
+            columns = [] if kind_of(file) == ".eval" else columns_of(file, known=known)
+        renamed = {theirs: ours for ours, theirs in reading.columns.items()}
+        ours = {renamed.get(name, name) for name in columns}
+        # Predictions can have their answers' texts; without labels answers are matched.
+        is_prediction[file] = "confidence" in ours and (
+            "correct" in ours or "answer" not in ours
+        )
+        is_log = kind_of(file) == ".eval" or "doc_id" in ours
+        if not is_log and not {"confidence", "answer", "option_logprobs"} & ours:
+            lacking = [name for name in OTHER_NAMES if name not in ours]
+            spare = [name for name in columns if name not in known]
+            raise ValueError(
+                f"{file}: has neither the column 'confidence' of predictions nor the column "
+                f"'answer' of answers; {_remedy(lacking, spare)}."
+            )
+        unnamed += [] if "checkpoint" in ours else [file]
+        if reading.names and "checkpoint" in ours:
+            raise ValueError(
+                f"{file}: has a column checkpoint, so --names has no meaning; leave one out."
+            )
+    named = dict(zip(files, reading.names or name_checkpoints(files), strict=True))
+    if not any(is_prediction.values()):
+        return _read_answers(named, unnamed, reading)
+    if not all(is_prediction.values()):
+        other = next(file for file, is_one in is_prediction.items() if not is_one)
+        raise ValueError(
+            f"{other}: contains answers and another file predictions; give only answers or "
+            "only predictions."
+        )
+    unused = {**reading.from_logs, "--deployed": reading.deployed, "beams": reading.beams}
+    if useless := [name for name, value in unused.items() if value is not None]:
+        raise ValueError(
+            f"{files[0]}: predictions have labels of their own, so {useless[0]} has no "
+            "meaning; leave it out."
+        )
+    return _read_predictions(named, unnamed, reading)
+
+
+def _check_files(files: Sequence[str], reading: Reading) -> None:
+    """Refuse files that are missing or repeated, and names that do not fit them."""
+    for file in files:
+        if not exists(file):
+            raise ValueError(f"{file}: there is no such file; correct its name.")
+        if not is_file(file):
+            raise ValueError(f"{file}: is a folder or a pipe; give a file, or - for stdin.")
+    if len(set(files)) < len(files):
+        raise ValueError(f"{', '.join(files)}: a file is given twice; name each once.")
+    if reading.names and len(set(reading.names)) != len(files):
+        raise ValueError(
+            f"--names gives {', '.join(reading.names)} for {len(files)} files; give each file "
+            "a name of its own."
+        )
+
+
+def name_checkpoints(files: Sequence[str]) -> list[str]:
+    """Return a name for each file: the part that differs, without the time stamps of logs.
+
+    Files of one name are named after their folders, which are the models' names in results of
+    lm-evaluation-harness. Logs of Inspect are named after their models.
+
+    >>> name_checkpoints(["early.jsonl.gz", "late.jsonl"])
+    ['early', 'late']
+    >>> name_checkpoints(["org__a/samples_quiz_2026-01-01T08-16-28.840983.jsonl",
+    ...                   "org__b/samples_quiz_2026-01-02T09-26-58.123456.jsonl"])
+    ['a', 'b']
+    >>> name_checkpoints(["quiz_v1.csv", "quiz_v2.csv"])
+    ['v1', 'v2']
+    """
+    stems = [last_part(file).removesuffix(".gz") for file in files]
+    stems = [stem.removesuffix(kind_of(stem)) for stem in stems]
+    folders = [last_part(folder_of(file)) for file in files]
+    unstamped = [STAMP.sub("", stem) for stem in stems]
+    for names in (_models_of_logs(files), unstamped, folders, stems):
+        if len(set(names)) == len(files) and all(names):
+            return _differing_parts(names)
+    raise ValueError(
+        f"{', '.join(files)}: neither the names of the files nor those of their folders tell "
+        "the checkpoints apart; rename them, give --names, or add a column checkpoint."
+    )
+
+
+def _differing_parts(names: Sequence[str]) -> list[str]:
+    """Return names without the words that all of them begin or end with."""
+    words = [re.split(r"_+", name) for name in names]
+    if len(names) == 1:
+        return list(names)
+    for place in (0, -1):
+        while min(map(len, words)) > 1 and len({name[place] for name in words}) == 1:
+            words = [name[1:] if place == 0 else name[:-1] for name in words]
+    return ["_".join(name) for name in words]
+
+
+def _models_of_logs(files: Sequence[str]) -> list[str]:
+    """Return the models of Inspect's logs; empty names for other files."""
+    if not all(kind_of(file) == ".eval" for file in files):
+        return []
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        return []
+    headers = (read_eval_log(file, header_only=True) for file in files)
+    return [header.eval.model.replace("/", "_") for header in headers]
+
+
+def choose_columns(
+    present: Sequence[str],
+    needed: Collection[str],
+    optional: Collection[str],
+    given: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the columns to read by their names in a file; refuse what is unclear.
+
+    `given` are names in the file by column. Further columns are left out, unless one looks
+    like a misspelt optional column.
+    """
+    for ours, theirs in given.items():
+        option = f"--columns {ours}={theirs}"
+        if ours not in needed and ours not in optional:
+            known = ", ".join([*needed, *optional])
+            raise UserTableError(f"{option}: there is no column {ours!r} to give; give {known}")
+        if theirs not in present:
+            raise UserTableError(f"{option}: it has no {theirs!r}, but {', '.join(present)}")
+        if ours in present and ours != theirs:
+            raise UserTableError(f"{option}: it has a column {ours!r}, too; rename one of them")
+    chosen = {theirs: ours for ours, theirs in given.items()}
+    chosen |= {n: n for n in present if n not in chosen and (n in needed or n in optional)}
+    spare = [name for name in present if name not in chosen]
+    lacking = [name for name in needed if name not in chosen.values()]
+    if lacking:
+        raise UserTableError(f"column {lacking[0]!r} is missing; {_remedy(lacking, spare)}")
+    for name in spare:
+        if close := get_close_matches(name, set(optional) - set(chosen.values()), 1, 0.85):
+            raise UserTableError(
+                f"column {name!r} looks like {close[0]!r}; give --columns {close[0]}={name}, "
+                "or rename it"
+            )
+    return chosen
+
+
+def _remedy(lacking: Sequence[str], spare: Sequence[str]) -> str:
+    """Return the option with the user's own columns, if any can be meant."""
+    known = {name.lower(): name for name in reversed(spare)}
+    guesses = {
+        name: known[other]
+        for name in lacking
+        for other in reversed(OTHER_NAMES.get(name, ()))
+        if other in known
+    }
+    if guesses:
+        words = " ".join(f"{ours}={theirs}" for ours, theirs in guesses.items())
+        return f"give --columns {words} if these are meant"
+    if spare:
+        return f"if {spare[0]!r} is meant, give --columns {lacking[0]}={spare[0]}"
+    return "add it to every row"
+
+
+def _note_ignored(ignored: Iterable[str]) -> list[str]:
+    names = [name or "(no name)" for name in dict.fromkeys(ignored)]
+    if not names:
+        return []
+    log.warning("Ignored columns: %s", ", ".join(names))
+    return [f"Ignored columns: {', '.join(names)}."]
+
+
+def _check_names(
+    names: Mapping[str, str], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
+) -> None:
+    """Refuse a file without a column checkpoint whose name another file has in its column."""
+    for file, rows in zip(names, frames, strict=True):
+        known = set() if file in unnamed else set(rows["checkpoint"].astype(str))
+        for other in unnamed:
+            if names[other] in known:
+                raise ValueError(
+                    f"{other}: has no column 'checkpoint', so its checkpoint is called "
+                    f"{names[other]!r}, and {file} has another checkpoint of this name; add "
+                    "the column, or rename the file."
+                )
+
+
+def _read_predictions(
+    files: Mapping[str, str], unnamed: Collection[str], reading: Reading
+) -> PredictionTables:
+    frames: list[pd.DataFrame] = []
+    ignored: list[str] = []
+    for file, name in files.items():
+        with name_files_in_errors(file):
+            defaults = {**DEFAULTS, "checkpoint": name}
+            defaults |= {"correct": "0"} if file == reading.unlabelled else {}
+            batches = _prediction_batches(file, defaults, reading.columns, ignored)
+            frame = _select_estimators(
+                own_predictions.collect_rows(batches), reading.estimators
+            )
+        if len(files) > 1:
+            frame["row"] = [f"{row} of {file}" for row in frame["row"]]
+        frames.append(frame)
+    _check_names(files, unnamed, frames)
+    rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
+    for name in own_predictions.NAMES:
+        rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
+    checkpoints, predictions = _checkpoints_by_model(rows), {}
+    with name_files_in_errors(*files):
+        own_predictions.check_spelling(rows)
+        for model, dataset in _distinct(rows, PLACE):
+            may_be_equal = dict.fromkeys(checkpoints[model], False)
+            own_predictions.check_predictions(rows, [dataset], {model: may_be_equal})
+            place = {"model": model, "dataset": dataset}
+            chosen = select_rows(rows, place)
+            predictions[model, dataset, IMPORTED] = stack(
+                [(chosen, place)], artifacts.PREDICTIONS
+            )
+    notes = _note_ignored(ignored)
+    return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
+
+
+def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the chosen estimators, or all rows if none is chosen."""
+    known = rows["estimator"].astype(str)
+    if missing := [name for name in estimators if name not in set(known)]:
+        raise ValueError(
+            f"there is no estimator {missing[0]!r}; choose from {', '.join(sorted(set(known)))}"
+        )
+    return rows[known.isin(estimators)].reset_index(drop=True) if estimators else rows
+
+
+def _prediction_batches(
+    file: str, defaults: Mapping[str, str], columns: Mapping[str, str], ignored: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file of predictions, with the columns that it can lack."""
+    needed = [name for name in own_predictions.KNOWN if name not in defaults]
+    needed.remove("train_dataset")
+
+    def choose(present: Sequence[str]) -> dict[str, str]:
+        chosen = choose_columns(present, needed, [*defaults, "train_dataset"], columns)
+        ignored.extend(name for name in present if name not in chosen)
+        return chosen
+
+    known = {*own_predictions.KNOWN, *columns.values()}
+    for batch in read_batches(file, known=known, choose=choose):
+        for name, value in defaults.items():
+            if name not in batch.schema.names:
+                batch = batch.append_column(name, pa.array([value] * len(batch)))
+        yield batch
+
+
+def _read_answers(
+    files: Mapping[str, str], unnamed: Collection[str], reading: Reading
+) -> PredictionTables:
+    parts: list[pd.DataFrame] = []
+    ignored: list[str] = []
+    for file, name in files.items():
+        defaults = {"model": "model", "checkpoint": name, "dataset": "dataset"}
+        entry = {"file": file, **reading.from_logs}
+        prepare = partial(_prepare_answers, columns=reading.columns, ignored=ignored)
+        parts.append(
+            read_answers(entry, several=len(files) > 1, otherwise=defaults, prepare=prepare)
+        )
+    _check_names(files, unnamed, parts)
+    every = pd.concat(parts, ignore_index=True)
+    rows = every[every["split"] == "test"]
+    with name_files_in_errors(*files):
+        if rows.empty:
+            raise UserTableError("no row has the split test; only these are evaluated")
+        inputs = _rate_answers(rows, reading)
+    if others := len(every) - len(rows):
+        inputs.notes.append(
+            f"Left out: {others:,} answers of the split train, which is not evaluated."
+        )
+    inputs.notes += _note_ignored(ignored)
+    return inputs
+
+
+def _prepare_answers(
+    rows: pd.DataFrame, columns: Mapping[str, str], ignored: list[str]
+) -> pd.DataFrame:
+    """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`."""
+    stated = [str(name) for name in rows if name_stated(str(name)) and name not in columns]
+    named = [ours for ours in columns if name_stated(ours)]
+    needed = [name for name in own_answers.NEEDED if name not in own_answers.NAMES[:3]]
+    optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
+    given = {"correct", "label"} & {columns.get(str(name), str(name)) for name in rows}
+    if given or "correct" in columns or "label" in columns:
+        needed.remove("references")  # nothing is matched
+        optional.append("references")
+    chosen = choose_columns([*map(str, rows)], needed, optional, columns)
+    ignored.extend(str(name) for name in rows if name not in chosen)
+    found = rows[list(chosen)].rename(columns=chosen)
+    if "references" not in found:
+        found["references"] = "(labels are given)"
+    if "correct" not in found:
+        return found
+    if "label" in found:
+        raise UserTableError("has the columns 'label' and 'correct'; keep one")
+    meaning = {"1": "correct", "true": "correct", "0": "incorrect", "false": "incorrect"}
+    words = [str(value).strip().lower().removesuffix(".0") for value in found.pop("correct")]
+    for row, word in enumerate(words, start=1):
+        if word not in meaning:
+            raise UserTableError(f"row {row} has {word!r} in the column correct; give 1 or 0")
+    return found.assign(label=[meaning[word] for word in words])
+
+
+def _rate_answers(rows: pd.DataFrame, reading: Reading) -> PredictionTables:
+    """Group, label and rate tidy answers."""
+    checkpoints = _checkpoints_by_model(rows)
+    weighting = _weighting(rows, reading)
+    beams = beam_table(rows)
+    known = {model: dict.fromkeys(names, False) for model, names in checkpoints.items()}
+    needed = {m: {c: {"test": "evaluation"} for c in names} for m, names in known.items()}
+    answer_checks.check_answers(rows, known=known, needed=needed)
+    questions, given = question_table(rows), label_table(rows)
+    own_answers.check_stated(rows, ESTIMATORS)
+    stated = own_answers.stated_names(rows)
+    is_deployed = reading.deployed == "first"
+    if is_deployed:
+        _check_deployed(beams, weighting)
+    chosen, left_out = _choose_estimators(beams, reading.estimators, stated, is_deployed)
+    tables = _label(beams, questions, given, weighting, is_deployed)
+    lexical = int((tables["labels"]["source"] == "lexical").sum())
+    notes = [
+        _NOTES[weighting],
+        *([_NOTES["deployed"]] if is_deployed else []),
+        "Answers were grouped lexically: they mean the same if they differ only in case and "
+        "full stops.",
+        f"Of {len(tables['labels']):,} groups of answers {lexical:,} were labelled lexically, "
+        "by a match with the references; the others by labels that came with them.",
+        f"Rated by {', '.join(chosen)}.",
+        *left_out,
+    ]
+    inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
+    for model, dataset in _distinct(rows, PLACE):
+        for name in chosen:
+            place = {"model": model, "dataset": dataset}
+            function = "stated" if name in stated else name
+            read = _deployed_or_others(beams, function) if is_deployed else beams
+            rated = _rate((name, function), inputs, read, place, weighting)
+            inputs.predictions[model, dataset, name] = stack(
+                [(rated, place)], artifacts.PREDICTIONS
+            )
+    return inputs
+
+
+_NOTES = {
+    "equal": "Answers are samples: every answer to a question counts equally.",
+    "softmax": "Answers are beams: they weigh by the softmax of their log-probabilities.",
+    "deployed": "The first answer to each question is the deployed one; the others rate it.",
+}
+
+
+def _weighting(rows: pd.DataFrame, reading: Reading) -> str:
+    """Return how answers weigh; refuse answers that can be beams unless a strategy is given."""
+    several = rows.duplicated([*answer_checks.PLACE, "question_id"]).any()
+    if reading.beams is None and several and answer_checks.can_be_beams(rows):
+        raise UserTableError(
+            "the answers to each question differ and their probabilities sum to at most 1, as "
+            "in a beam search; give --beams if they are beams, which weigh by their "
+            "log-probability, or --samples if they were drawn at random and weigh equally"
+        )
+    strategy = {None: "", True: "beams", False: "sample"}[reading.beams]
+    answer_checks.check_weights(rows, strategy)
+    return "softmax" if reading.beams else "equal"
+
+
+def _choose_estimators(
+    beams: pd.DataFrame, asked: Sequence[str], stated: Sequence[str], is_deployed: bool
+) -> tuple[list[str], list[str]]:
+    """Return the estimators that rate the answers, and why others of `USUAL` do not."""
+    if unknown := [name for name in asked if name not in {*ESTIMATORS, *stated}]:
+        names = ", ".join([*ESTIMATORS, *stated])
+        raise ValueError(f"no estimator is {unknown[0]!r}; choose from {names}")
+    chosen, left_out = [], []
+    for name in asked or [*USUAL, *stated]:
+        needs = find_estimator("stated" if name in stated else name)[1]
+        try:
+            if is_deployed and SEVERAL in needs and len(needs) > 1:
+                raise ValueError(
+                    f"{name} reads the deployed answer and the others together; leave it out"
+                )
+            for _, answers in beams.groupby(list(artifacts.BEAMS.file_columns), sort=False):
+                check_needs(name, needs, answers)
+            chosen.append(name)
+        except ValueError as error:
+            if asked:
+                raise
+            left_out.append(f"Left out: {str(error).partition(';')[0]}.")
+    return chosen, left_out
+
+
+def _is_first(beams: pd.DataFrame) -> pd.Series:
+    """Return whether each beam is the first one of its question."""
+    question = [*artifacts.BEAMS.file_columns, "question_id"]
+    return beams["beam"] == beams.groupby(question, sort=False)["beam"].transform("min")
+
+
+def _check_deployed(beams: pd.DataFrame, weighting: str) -> None:
+    """Refuse answers of which the first cannot be rated by the others."""
+    if weighting != "equal":
+        raise UserTableError("--deployed first needs samples; leave out --beams")
+    counts = beams.groupby([*artifacts.BEAMS.file_columns, "question_id"], sort=False).size()
+    if single := list(counts.index[counts < 2]):
+        raise UserTableError(
+            f"question {single[0][-1]!r} has one answer, but --deployed first needs samples "
+            "after the deployed answer; add them, or leave the option out"
+        )
+
+
+def _deployed_or_others(beams: pd.DataFrame, function: str) -> pd.DataFrame:
+    """Return the answers that an estimator reads: the deployed one, or the samples after it."""
+    several = SEVERAL in find_estimator(function)[1]
+    return beams[_is_first(beams) != several]
+
+
+def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFrame:
+    """Make the first answer of each question the prediction, rated by the other answers.
+
+    Both tables are of one checkpoint and dataset. A cluster's probability becomes its share of
+    the other answers. Questions with an empty first answer have no prediction.
+    """
+    first = _is_first(beams)
+    deployed = beams[first].set_index("question_id")["text"].str.strip()
+    others = beams[~first].assign(text=beams["text"].map(normalise))
+    rows = []
+    for question, group in clusters.groupby("question_id", sort=False):
+        answer = str(deployed[question])
+        texts = others.loc[others["question_id"] == question, "text"]
+        if not normalise(answer):
+            continue
+        found = []
+        for cluster in group.to_dict("records"):
+            meanings = {normalise(text) for text in cluster["members"]}
+            is_own = normalise(answer) in meanings
+            share = float(texts.isin(meanings).mean())
+            members = [answer, *(m for m in cluster["members"] if m != answer)]
+            changed = {"answer": answer, "members": members} if is_own else {}
+            new = {str(name): value for name, value in cluster.items()} | changed
+            found.append((not is_own, -share, new | {"probability": share}))
+        found.sort(key=lambda one: one[:2])
+        rows += [new | {"cluster": number} for number, (*_, new) in enumerate(found)]
+    return pd.DataFrame(rows, columns=clusters.columns)
+
+
+def _label(
+    beams: pd.DataFrame,
+    questions: pd.DataFrame,
+    given: pd.DataFrame,
+    weighting: str,
+    is_deployed: bool,
+) -> dict[str, pd.DataFrame]:
+    """Group and label the answers of each checkpoint; return tables by name."""
+    tables = {
+        "clusters": artifacts.CLUSTERS,
+        "labels": artifacts.LABELS,
+        "answers": artifacts.ANSWERS,
+    }
+    made: dict[str, list[tuple[pd.DataFrame, dict[str, str]]]] = {name: [] for name in tables}
+    asked = {
+        str(dataset): stack([(rows, {"dataset": str(dataset)})], artifacts.QUESTIONS)
+        for dataset, rows in questions.groupby("dataset", sort=False)
+    }
+    for place, rows in beams.groupby(list(artifacts.BEAMS.file_columns), sort=False):
+        subject = dict(zip(artifacts.BEAMS.file_columns, map(str, place), strict=True))
+        here = asked[subject["dataset"]]
+        grouped = cluster_table(here, rows, identical, weighting=weighting)
+        if is_deployed:
+            grouped = _cluster_deployed(grouped, rows)
+        clusters = stack([(grouped, subject)], artifacts.CLUSTERS)
+        known = given[given["dataset"] == subject["dataset"]]
+        labels, answers = label_answers(here, clusters, known, lexical_labels)
+        for name, table in (("clusters", grouped), ("labels", labels), ("answers", answers)):
+            made[name].append((table, subject))
+    return {
+        "questions": pd.concat(asked.values(), ignore_index=True),
+        **{name: stack(parts, tables[name]) for name, parts in made.items()},
+    }
+
+
+def _rate(
+    estimator: tuple[str, str],
+    inputs: PredictionTables,
+    beams: pd.DataFrame,
+    place: dict[str, str],
+    weighting: str,
+) -> pd.DataFrame:
+    """Return the predictions of one model and dataset with an estimator's confidences.
+
+    The estimator is given by its name and its function. Missing confidences are noted.
+    """
+    questions = inputs.questions[inputs.questions["dataset"] == place["dataset"]]
+    names = inputs.checkpoints[place["model"]]
+    asked = select_rows(beams, place).groupby("checkpoint", sort=False)
+    by_checkpoint = [(rows, {**place, "checkpoint": str(name)}) for name, rows in asked]
+    tables = AnswerTables(
+        questions,
+        stack(by_checkpoint, artifacts.BEAMS),
+        select_rows(inputs.clusters, place),
+        select_rows(inputs.answers, place),
+    )
+    how = Estimation(
+        *estimator,
+        place["dataset"],
+        read=names,
+        earlier=[],
+        evaluation=names,
+        equivalence={"backend": "lexical"},
+        sampled=weighting == "equal",
+    )
+    rated = estimate(how, tables)
+    lacking = rated[rated["unsaid"]].groupby("checkpoint", sort=False).size()
+    inputs.notes += [
+        f"{estimator[0]}: {n:,} answers of {place['model']}, {name} to {place['dataset']} "
+        f"state no confidence and count as {NEITHER:g}."
+        for name, n in lacking.items()
+    ]
+    return join_predictions(tables.predictions(names, "test"), rated[RATED], estimator[0])
+
+
+def _checkpoints_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the checkpoints of each model in the order of the rows."""
+    found: dict[str, list[str]] = {}
+    for model, checkpoint in _distinct(rows, ["model", "checkpoint"]):
+        found.setdefault(model, []).append(checkpoint)
+    return found
+
+
+def _distinct(rows: pd.DataFrame, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    found = rows[list(columns)].astype(str).drop_duplicates()
+    return list(found.itertuples(index=False, name=None))
