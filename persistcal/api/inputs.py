@@ -50,8 +50,8 @@ class Settings:
         given = list(self.pairs) if isinstance(self.pairs, Iterable) else []
         if not given or not all(isinstance(pair, Iterable) for pair in given):
             raise ValueError(
-                f"pairs is {self.pairs!r}, but it must be 'all', 'adjacent', 'first', or a list "
-                "of at least one pair of checkpoints."
+                f"pairs is {self.pairs!r}, but it must be 'all', 'adjacent', 'first', or a "
+                "list of at least one pair of checkpoints."
             )
         self.pairs = [
             pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in given
