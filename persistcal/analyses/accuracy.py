@@ -51,23 +51,23 @@ def measure_agreement(
     """
     tested = answers[answers["split"] == "test"]
     right = tested.pivot(index="question_id", columns="checkpoint", values="correct").dropna()
-    known = right[right[reference].astype(bool)].astype(bool)
-    of = categories.reindex(known.index)
-    groups = [("", known), *known.groupby(of, sort=True)]
+    known_before = right[right[reference].astype(bool)].astype(bool)
+    category_of = categories.reindex(known_before.index)
+    groups = [("", known_before), *known_before.groupby(category_of, sort=True)]
     rows = []
     for first, second in pairs:
         for category, group in groups:
-            one, other = (~group[state].to_numpy() for state in (first, second))
+            first_gone, second_gone = (~group[state].to_numpy() for state in (first, second))
             rows.append(
                 {
                     "first": first,
                     "second": second,
                     "category": category,
                     "known": len(group),
-                    "gone_first": one.sum(),
-                    "gone_second": other.sum(),
-                    "gone_both": (one & other).sum(),
-                    "kappa": kappa(one, other),
+                    "gone_first": first_gone.sum(),
+                    "gone_second": second_gone.sum(),
+                    "gone_both": (first_gone & second_gone).sum(),
+                    "kappa": kappa(first_gone, second_gone),
                 }
             )
     return pd.DataFrame(rows)

@@ -39,8 +39,8 @@ def variances_over_adapters(
             model.set_adapter(name)
             states = last_hidden_states(base, batch, last_layer=last_layer)
             sample = states.cpu().numpy().astype(np.float64)
-            before = sample - mean
-            mean = mean + before / n
-            squares = squares + (before * (sample - mean)).sum(-1)
+            deviation = sample - mean
+            mean = mean + deviation / n
+            squares = squares + (deviation * (sample - mean)).sum(-1)
         variances[chosen] = (squares / len(names)).T
     return variances

@@ -39,16 +39,16 @@ def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd
     """
     asked = questions[questions["split"].isin(["train", "test"]) & ~questions["excluded"]]
     asked = asked.set_index("question_id")
-    known = {
+    grouping = {
         "category": asked["category"],
         "first_letter": asked["question"].map(first_letter),
         "length": _decile(asked["question"].str.len().rank(pct=True)),
     }
     if facts is not None:
-        of = facts.set_index("question_id").loc[asked.index]
-        known["group"] = of["group"]
-        known["popularity"] = _decile(of.groupby("relation")["weight"].rank(pct=True))
-    table = pd.DataFrame(known, columns=[name for name in ATTRIBUTES if name in known])
+        subjects = facts.set_index("question_id").loc[asked.index]
+        grouping["group"] = subjects["group"]
+        grouping["popularity"] = _decile(subjects.groupby("relation")["weight"].rank(pct=True))
+    table = pd.DataFrame(grouping, columns=[name for name in ATTRIBUTES if name in grouping])
     return table[[name for name in table if table[name].nunique() > 1]]
 
 
@@ -80,7 +80,7 @@ def group_means(train: pd.DataFrame, test: pd.DataFrame, groups: pd.Series) -> p
 
 def measure_confounds(
     answers: pd.DataFrame,
-    known: pd.DataFrame,
+    grouping: pd.DataFrame,
     checkpoints: Sequence[str],
     *,
     min_contrast: int,
@@ -93,7 +93,7 @@ def measure_confounds(
 
     Δ₀ᵇ of a baseline is 0 if its attribute does not tell which questions a checkpoint gained
     or lost. If it is far from 0, an estimator as good as the baseline need not have read
-    single facts. `known` is from `attributes`. The answers may have further columns, the
+    single facts. `grouping` is from `attributes`. The answers may have further columns, the
     confidences of `persistcal.analyses.confounds`; `n_groups` counts their values. The
     result is the table CONFOUNDS but for model and dataset.
     """
@@ -101,11 +101,11 @@ def measure_confounds(
     for checkpoint in checkpoints:
         if not (train["checkpoint"] == checkpoint).any():
             raise ValueError(f"checkpoint {checkpoint!r} has no answer to a train question")
-    if known.empty or not len(known.columns):
+    if grouping.empty or not len(grouping.columns):
         raise ValueError("the questions do not differ in any attribute")
-    names = [str(name) for name in known]
-    rated = {name: group_means(train, test, known[name]) for name in names}
-    groups = known.nunique().to_dict()
+    names = [str(name) for name in grouping]
+    rated = {name: group_means(train, test, grouping[name]) for name in names}
+    groups = grouping.nunique().to_dict()
     for name in ANSWER_BASELINES:
         if name in test:
             rated[name], groups[name] = test.assign(confidence=test[name]), test[name].nunique()
@@ -122,9 +122,9 @@ def measure_confounds(
         seed=seed,
         conditionings=["odds"],
     )
-    found = intervals(replicates)
-    found["measure"] = found["scope"] + "_" + found["metric"]
-    wide = found.pivot(index="estimator", columns="measure").loc[list(rated)]
+    bounds = intervals(replicates)
+    bounds["measure"] = bounds["scope"] + "_" + bounds["metric"]
+    wide = bounds.pivot(index="estimator", columns="measure").loc[list(rated)]
     delta = wide.xs("contrast_delta0_balanced", axis=1, level="measure")
     return pd.DataFrame(
         {
@@ -169,7 +169,9 @@ def rate_answers(answers: pd.DataFrame, references: Counter[str]) -> pd.DataFram
     n_characters = text.str.len()
     n_given = text.groupby([answers["checkpoint"], text]).transform("size")
     rarity = (
-        {"answer_rarity": [1 / (1 + references[one]) for one in text]} if references else {}
+        {"answer_rarity": [1 / (1 + references[answer]) for answer in text]}
+        if references
+        else {}
     )
     rated = {
         "answer_length": n_characters / (1 + n_characters),

@@ -36,8 +36,8 @@ def transfer_matrix(
     adapters = [(recipe, name) for recipe, names in sets.items() for name in names]
     of_dataset = scores[scores["train_dataset"] == train_dataset]
     for checkpoint, predicted in answers.items():
-        own = of_dataset[of_dataset["answers_of"] == checkpoint]
-        by_adapter = dict(list(own.groupby(["recipe", "trained_on"])))
+        own_scores = of_dataset[of_dataset["answers_of"] == checkpoint]
+        by_adapter = dict(list(own_scores.groupby(["recipe", "trained_on"])))
         for recipe, trained_on in adapters:
             adapter = f"adapter {recipe!r} trained on {trained_on!r}"
             if (recipe, trained_on) not in by_adapter:

@@ -75,16 +75,18 @@ def check_same_tensors(
     checkpoints: Mapping[str, Mapping[str, StoredTensor]],
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor, or refuse checkpoints that differ in one."""
-    first, *others = checkpoints
+    first, *rest = checkpoints
     shapes = {name: tensor.shape for name, tensor in checkpoints[first].items()}
-    for other in others:
-        theirs = {name: tensor.shape for name, tensor in checkpoints[other].items()}
-        for name in sorted(shapes.keys() | theirs.keys()):
-            if shapes.get(name) != theirs.get(name):
+    for other_checkpoint in rest:
+        other_shapes = {
+            name: tensor.shape for name, tensor in checkpoints[other_checkpoint].items()
+        }
+        for name in sorted(shapes.keys() | other_shapes.keys()):
+            if shapes.get(name) != other_shapes.get(name):
                 raise ValueError(
                     f"Tensor {name!r} is {shapes.get(name, 'missing')} in checkpoint {first!r} "
-                    f"and {theirs.get(name, 'missing')} in {other!r}; only checkpoints of one "
-                    "architecture can be compared."
+                    f"and {other_shapes.get(name, 'missing')} in {other_checkpoint!r}; only checkpoints of "
+                    "one architecture can be compared."
                 )
     return shapes
 

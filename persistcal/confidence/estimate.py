@@ -73,18 +73,20 @@ class AnswerTables:
 
     def predictions(self, checkpoints: Sequence[str], split: str) -> pd.DataFrame:
         """Return predictions on a split, with the questions as their checkpoints are asked."""
-        here = self.answers["checkpoint"].isin(checkpoints) & (self.answers["split"] == split)
+        is_used = self.answers["checkpoint"].isin(checkpoints) & (
+            self.answers["split"] == split
+        )
         texts = [
             asked_by(self.questions, name)[["question_id", "question"]].assign(checkpoint=name)
             for name in ["", *checkpoints]
         ]
-        asked = self.answers[here].merge(pd.concat(texts), how="left", on=KEY)
+        asked = self.answers[is_used].merge(pd.concat(texts), how="left", on=KEY)
         columns = [*KEY, "question", "answer", "probability", "correct"]
         return asked[columns].reset_index(drop=True)
 
 
 def estimate(
-    how: Estimation,
+    settings: Estimation,
     tables: AnswerTables,
     *,
     verified: pd.DataFrame | None = None,
@@ -93,69 +95,73 @@ def estimate(
     entailment_model: str = "",
     threads: int = 1,
 ) -> pd.DataFrame:
-    """Return the predictions that `how` is about, with the estimator's confidences.
+    """Return the predictions that `settings` is about, with the estimator's confidences.
 
     An answer about which nothing was said that can be read has the confidence `NEITHER`, and
     is `unsaid`. `records` are those of the checkpoints read, for an estimator that reads
     weights; `entailment_model` is that of the model that compares answers.
     """
-    function, needs = find_estimator(how.function)
+    function, needs = find_estimator(settings.function)
     beams, clusters = (t.drop(columns=ABOUT) for t in (tables.beams, tables.clusters))
-    check_needs(how.estimator, needs, beams)
-    asked = tables.predictions(how.evaluation, how.split)
-    labelled = tables.predictions(how.earlier, "train")
-    train = tables.predictions(how.evaluation if how.fit_at == "each" else [], "train")
+    check_needs(settings.estimator, needs, beams)
+    asked = tables.predictions(settings.evaluation, settings.split)
+    labelled = tables.predictions(settings.earlier, "train")
+    train = tables.predictions(
+        settings.evaluation if settings.fit_at == "each" else [], "train"
+    )
     options = has_options(tables.questions)
     comparing: Any = contextlib.nullcontext()
-    if how.compares_answers and not options:
+    if settings.compares_answers and not options:
         comparing = open_equivalence(
-            how.equivalence,
+            settings.equivalence,
             entailment_model,
-            how.dataset,
+            settings.dataset,
             questions=asked_by(tables.questions, None)["question"],
             answers={*tables.answers["answer"], *clusters["members"].explode()},
             threads=threads,
         )
     with comparing as equivalent:
         evidence = Evidence(
-            earlier=tuple(how.earlier),
-            evaluation=tuple(how.evaluation),
+            earlier=tuple(settings.earlier),
+            evaluation=tuple(settings.evaluation),
             labelled=labelled,
             clusters=clusters,
             beams=beams,
             verified=verified,
             equivalent=equivalent,
-            load=_loader(_with_weights(how), records, threads) if records else None,
-            sampled=how.sampled,
+            load=_loader(_with_weights(settings), records, threads) if records else None,
+            sampled=settings.sampled,
             options=options,
-            estimator=how.estimator,
-            prompt=how.prompt,
-            words=(how.words[0], how.words[1]) if how.words else None,
+            estimator=settings.estimator,
+            prompt=settings.prompt,
+            words=(settings.words[0], settings.words[1]) if settings.words else None,
             replies=replies,
-            scale=how.scale,
-            layer=how.layer,
-            fit_at=how.fit_at,
+            scale=settings.scale,
+            layer=settings.layer,
+            fit_at=settings.fit_at,
             train=train.drop(columns="correct"),
-            rater=how.rater,
-            few_shot=how.few_shot,
+            rater=settings.rater,
+            few_shot=settings.few_shot,
             questions=tables.questions,
         )
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
             given = predictions.drop(columns="correct")
-            may_lack = how.function == "stated" or replies is not None
-            confidence = rate(function, given, evidence, how.estimator, may_lack=may_lack)
+            may_lack = settings.function == "stated" or replies is not None
+            confidence = rate(function, given, evidence, settings.estimator, may_lack=may_lack)
             unsaid = np.isnan(confidence)
-            _check_said(how.estimator, predictions["checkpoint"], unsaid)
+            _check_said(settings.estimator, predictions["checkpoint"], unsaid)
             confidence[unsaid] = NEITHER
-            rows = predictions.assign(train_dataset=how.dataset, seed=0, unsaid=unsaid)
+            rows = predictions.assign(train_dataset=settings.dataset, seed=0, unsaid=unsaid)
             return rows.assign(confidence=confidence)
 
         confidences = rated(asked)
-        if how.posthoc:
+        if settings.posthoc:
             fitted_on = rated(labelled)
-            confidences = calibrate_runs(confidences, fitted_on, how.posthoc, how.estimator)
-            log.info("%s fitted on %d answers", how.posthoc, len(labelled))
+            confidences = calibrate_runs(
+                confidences, fitted_on, settings.posthoc, settings.estimator
+            )
+            log.info("%s fitted on %d answers", settings.posthoc, len(labelled))
     mean = confidences["confidence"].mean()
     log.info("%d predictions, mean confidence %.3f", len(asked), mean)
     return confidences
@@ -198,9 +204,9 @@ def _own_module(name: str, file: str) -> ModuleType:
     return module
 
 
-def _with_weights(how: Estimation) -> list[str]:
+def _with_weights(settings: Estimation) -> list[str]:
     """Return the checkpoints whose weights the estimator reads, in the order of its rule."""
-    return list(dict.fromkeys([*how.read, *([how.rater] if how.rater else [])]))
+    return list(dict.fromkeys([*settings.read, *([settings.rater] if settings.rater else [])]))
 
 
 def _loader(
@@ -233,9 +239,9 @@ def gather_scores(scores: pd.DataFrame, uses: Sequence[Mapping[str, str]]) -> pd
     """
     parts = []
     for use in uses:
-        here = scores["checkpoint"] == use["scored_at"]
-        here &= scores["answers"] == use["answers"]
-        rows = scores[here & (scores["answers_of"] == use["answers_of"])]
+        is_used = scores["checkpoint"] == use["scored_at"]
+        is_used &= scores["answers"] == use["answers"]
+        rows = scores[is_used & (scores["answers_of"] == use["answers_of"])]
         parts.append(rows.assign(checkpoint=use["checkpoint"]))
     return pd.concat(parts)[RATED]
 
@@ -247,10 +253,10 @@ def calibrate_runs(
 
     Both frames have columns train_dataset, seed and confidence, `labelled` a column correct.
     """
-    known = dict(list(labelled.groupby(RUN)))
+    labelled_runs = dict(list(labelled.groupby(RUN)))
     parts = []
     for run, rows in confidences.groupby(RUN, sort=False):
-        fitted_on = known.get(run, labelled.head(0))
+        fitted_on = labelled_runs.get(run, labelled.head(0))
         stated, correct = fitted_on["confidence"], fitted_on["correct"]
         try:
             calibrated = calibrate(method, stated, correct, rows["confidence"])

@@ -30,10 +30,12 @@ def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -
                     "is one; generate more, or drop it from study.estimators"
                 )
         elif (lacking := beams[need].isna()).any():
-            where = ", ".join(f"{name} {beams.loc[lacking, name].iloc[0]!r}" for name in place)
+            location = ", ".join(
+                f"{name} {beams.loc[lacking, name].iloc[0]!r}" for name in place
+            )
             raise ValueError(
                 f"estimators.{estimator} needs the {need} of each answer, and {lacking.sum()} "
-                f"have none, the first at {where}; give it, or drop the estimator from "
+                f"have none, the first at {location}; give it, or drop the estimator from "
                 "study.estimators"
             )
 

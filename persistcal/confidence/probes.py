@@ -161,14 +161,16 @@ def _in_order(rows: pd.DataFrame, read: dict[str, States], estimator: str) -> St
 
 
 def _check_widths(read: dict[str, States], estimator: str) -> None:
-    (first, states), *others = read.items()
-    for name, other in others:
-        axis, what = (2, "hidden units") if other.shape[2] != states.shape[2] else (0, "layers")
-        if other.shape[axis] not in (1, states.shape[axis]):
+    (first, states), *rest = read.items()
+    for name, each_states in rest:
+        axis, unit = (
+            (2, "hidden units") if each_states.shape[2] != states.shape[2] else (0, "layers")
+        )
+        if each_states.shape[axis] not in (1, states.shape[axis]):
             raise ValueError(
                 f"estimators.{estimator} fits one probe for all checkpoints, but {first} has "
-                f"{states.shape[axis]} {what} and {name} has {other.shape[axis]}; leave one of "
-                f"them out, or drop {estimator} from study.estimators."
+                f"{states.shape[axis]} {unit} and {name} has {each_states.shape[axis]}; leave one "
+                f"of them out, or drop {estimator} from study.estimators."
             )
 
 

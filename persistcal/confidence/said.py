@@ -79,8 +79,8 @@ def answer_part(reply: str) -> str:
     >>> answer_part("<think>0.9?</think> **0.7**"), answer_part("<think>0.9")
     ('0.7', '')
     """
-    said = THOUGHTS.sub("", reply).strip()
-    return "" if said.startswith(OPEN) else said.translate(_MARKUP)
+    text = THOUGHTS.sub("", reply).strip()
+    return "" if text.startswith(OPEN) else text.translate(_MARKUP)
 
 
 def probability(reply: str) -> float | None:
@@ -104,20 +104,20 @@ def probability(reply: str) -> float | None:
     if place is None:
         return None
     line = _WRAPPED.sub(r" \1 ", lines[place].lower())
-    found = [_value(*match.groups()) for match in _NUMBER.finditer(line)]
+    values = [_value(*match.groups()) for match in _NUMBER.finditer(line)]
     rest = _NUMBER.sub("#", line)
-    if len(set(found)) != 1 or _DIGIT.search(rest) or not 0 <= found[0] <= 1:
+    if len(set(values)) != 1 or _DIGIT.search(rest) or not 0 <= values[0] <= 1:
         return None
     # A heading before the number, and a sentence that goes on after it, belong to it.
     heading = next((text for text in reversed(lines[:place]) if text), "")
-    after = lines[place + 1] if lines[place + 1 :] else ""
+    following = lines[place + 1] if lines[place + 1 :] else ""
     statement = f"{heading.lower()} {rest}" if heading.endswith(":") else rest
-    if _DOUBTFUL.search(f"{statement} {after}" if after[:1].islower() else statement):
+    if _DOUBTFUL.search(f"{statement} {following}" if following[:1].islower() else statement):
         return None
     is_bare = {match[0].rstrip(".") for match in _NUMBER.finditer(line)} <= {"0", "1"}
     if is_bare and (not _is_neutral(rest) or re.search(r"\banswer\W*#", rest)):
         return None
-    return found[0]
+    return values[0]
 
 
 def _is_neutral(text: str) -> bool:
@@ -142,12 +142,12 @@ def guesses(reply: str) -> list[tuple[str, float | None]]:
     >>> guesses("G1: Paris\nP1: 0.8\nG2: Rome\nP2: ?\nG1: Oslo")
     [('Paris', 0.8), ('Rome', None)]
     """
-    said = answer_part(reply)
-    marks = list(_GUESS.finditer(said))
+    stated = answer_part(reply)
+    marks = list(_GUESS.finditer(stated))
     parts: dict[tuple[str, str], str] = {}
-    ends = [*(mark.start() for mark in marks[1:]), len(said)] if marks else []
+    ends = [*(mark.start() for mark in marks[1:]), len(stated)] if marks else []
     for mark, end in zip(marks, ends, strict=True):
-        text = said[mark.end() : end].strip()
+        text = stated[mark.end() : end].strip()
         parts.setdefault((mark[1].upper(), mark[2]), text.split("\n", 1)[0].strip())
     return [
         (text, probability(parts.get(("P", number), "")))
@@ -199,9 +199,9 @@ def rate_replies(
     asked = texts.reindex(pd.MultiIndex.from_frame(answers[KEY]))
     means: list[float | None] = []
     for (_, row), replies in zip(answers.iterrows(), asked, strict=True):
-        found = [read(text, row) for text in replies]
-        known = [value for value in found if value is not None]
-        means.append(float(np.mean(known)) if known else None)
+        values = [read(text, row) for text in replies]
+        readable = [value for value in values if value is not None]
+        means.append(float(np.mean(readable)) if readable else None)
     return pd.Series(means, answers.index, dtype="Float64")
 
 
@@ -232,25 +232,26 @@ class AskedWeights:
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
 
-    def __call__(self, prompts: Sequence[str], how: Asking) -> list[list[str]]:
+    def __call__(self, prompts: Sequence[str], settings: Asking) -> list[list[str]]:
         """Return the replies that the weights generate."""
         from persistcal.answers.decode import Draw, Search, generate_beams  # torch
 
-        if how.chat:
+        if settings.chat:
             key = "the model's chat"
             prompts = [chat_prompt(self.tokenizer, text, key=key) for text in prompts]
         search = Search(
-            n_beams=how.n_samples,
-            max_new_tokens=how.max_new_tokens,
-            draw=Draw(how.temperature or GREEDY, 1.0, how.seed),
-            batch_size=how.batch_size,
-            memory_gb=how.memory_gb,
+            n_beams=settings.n_samples,
+            max_new_tokens=settings.max_new_tokens,
+            draw=Draw(settings.temperature or GREEDY, 1.0, settings.seed),
+            batch_size=settings.batch_size,
+            memory_gb=settings.memory_gb,
             one_line=False,
         )
-        said = generate_beams(
-            *(self.model, self.tokenizer, "", prompts, search), add_special_tokens=not how.chat
+        beams = generate_beams(
+            *(self.model, self.tokenizer, "", prompts, search),
+            add_special_tokens=not settings.chat,
         )
-        return [[reply.text for reply in replies] for replies in said]
+        return [[reply.text for reply in replies] for replies in beams]
 
 
 @dataclass(frozen=True)
@@ -262,13 +263,21 @@ class AskedServer:
     folder: str
     kept: str
 
-    def __call__(self, prompts: Sequence[str], how: Asking) -> list[list[str]]:
+    def __call__(self, prompts: Sequence[str], settings: Asking) -> list[list[str]]:
         """Return the replies of the server, which are asked for once."""
         served = replace(self.served, logprobs=False, one_line=False)
-        draws = SampleDraws(how.n_samples, how.temperature, 1.0, how.seed, how.max_new_tokens)
-        said = [{"messages": chat_turns(p)} if how.chat else {"prompt": p} for p in prompts]
-        requests = [sample_requests(body, served, draws) for body in said]
-        found = ask_for_samples(
+        draws = SampleDraws(
+            settings.n_samples,
+            settings.temperature,
+            1.0,
+            settings.seed,
+            settings.max_new_tokens,
+        )
+        text = [
+            {"messages": chat_turns(p)} if settings.chat else {"prompt": p} for p in prompts
+        ]
+        requests = [sample_requests(body, served, draws) for body in text]
+        values = ask_for_samples(
             {key: body for of_one in requests for key, body in of_one.items()},
             served,
             self.reach,
@@ -276,22 +285,22 @@ class AskedServer:
             replies=self.kept,
             api_key=os.environ.get(self.reach.api_key_env, "").strip(),
         )
-        return [[s.text for key in of_one for s in found[key]] for of_one in requests]
+        return [[s.text for key in of_one for s in values[key]] for of_one in requests]
 
 
 def ask_about_answers(
-    questions: pd.DataFrame, clusters: pd.DataFrame, asks: Asks, how: Asking, split: str
+    questions: pd.DataFrame, clusters: pd.DataFrame, asks: Asks, settings: Asking, split: str
 ) -> pd.DataFrame:
     """Return table REPLIES: what a checkpoint says about its predictions on a split.
 
     `questions` are QUESTIONS as the checkpoint is asked them.
     """
-    optional = ["answer", "scale"] if how.scale else ["answer"]
-    check_fields(how.prompt, "The estimator's prompt", ["question"], optional)
-    template = how.prompt.replace("{scale}", ", ".join(how.scale))
+    optional = ["answer", "scale"] if settings.scale else ["answer"]
+    check_fields(settings.prompt, "The estimator's prompt", ["question"], optional)
+    template = settings.prompt.replace("{scale}", ", ".join(settings.scale))
     asked = take_predictions(questions.sort_values("index"), clusters, split=split)
     pairs = zip(asked["question"], asked["answer"], strict=True)
-    said = asks([confidence_prompt(template, *pair) for pair in pairs], how)
+    said = asks([confidence_prompt(template, *pair) for pair in pairs], settings)
     rows = [
         (question_id, sample, text)
         for question_id, replies in zip(asked["question_id"], said, strict=True)

@@ -59,16 +59,16 @@ def grouped(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     members = evidence.clusters[[*KEY, "cluster", "probability", "members"]]
     members = members.explode("members")
     members = members.rename(columns={"members": "text"})
-    found = beams.merge(members, how="left", validate="many_to_one")
-    return found.assign(cluster=found["cluster"].fillna(-1).astype(int))
+    best = beams.merge(members, how="left", validate="many_to_one")
+    return best.assign(cluster=best["cluster"].fillna(-1).astype(int))
 
 
 def _candidates(rows: pd.DataFrame, evidence: Evidence) -> Candidates:
     logprobs = rows["logprob"].to_numpy(float)
-    how = "equal" if evidence.sampled else "softmax"
+    weighting = "equal" if evidence.sampled else "softmax"
     weights = rows["probability"].to_numpy(float)
     if not evidence.options:
-        weights = beam_weights(logprobs.tolist(), weighting=how)
+        weights = beam_weights(logprobs.tolist(), weighting=weighting)
     return Candidates(rows["text"].tolist(), logprobs, weights, rows["cluster"].to_numpy())
 
 
@@ -117,10 +117,10 @@ def jaccard(texts: Sequence[str]) -> Matrix:
     """
     words = [set(text.lower().split()) for text in texts]
     similar = np.eye(len(words))
-    for i, one in enumerate(words):
-        for j, other in enumerate(words[:i]):
-            union = len(one | other)
-            similar[i, j] = similar[j, i] = len(one & other) / union if union else 0.0
+    for i, word in enumerate(words):
+        for j, other_word in enumerate(words[:i]):
+            union = len(word | other_word)
+            similar[i, j] = similar[j, i] = len(word & other_word) / union if union else 0.0
     return similar
 
 
@@ -175,6 +175,6 @@ def mean_similarity(similar: Matrix, weights: ArrayLike) -> float:
     0.5
     """
     weight = np.asarray(weights, float)
-    both = np.outer(weight, weight)
-    np.fill_diagonal(both, 0)
-    return float((both * similar).sum() / both.sum()) if both.sum() > 0 else 1.0
+    products = np.outer(weight, weight)
+    np.fill_diagonal(products, 0)
+    return float((products * similar).sum() / products.sum()) if products.sum() > 0 else 1.0

@@ -78,22 +78,22 @@ def continuation_logprobs(
         Whether the prompts contain the special tokens, so that none are added.
     """
     special = {"add_special_tokens": not chat}
-    known = tokenizer(list(prompts), **special)["input_ids"]
+    prompt_tokens = tokenizer(list(prompts), **special)["input_ids"]
     together = [prompt + text for prompt, text in zip(prompts, texts, strict=True)]
     wholes = tokenizer(together, **special)["input_ids"]
     ends = ending_tokens(model, tokenizer, eos_tokens(model))
-    order = sorted(range(len(known)), key=lambda i: wholes[i])
-    found: dict[int, list[float]] = {}
+    order = sorted(range(len(prompt_tokens)), key=lambda i: wholes[i])
+    by_row: dict[int, list[float]] = {}
     with Pace(total=len(order), desc="rating", unit=" answers") as bar:
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
             for i in batch:
-                found[i] = []
+                by_row[i] = []
             # Each token follows a prompt of its own; trees hold what they share once.
             steps = [
-                (i, known[i] + wholes[i][len(known[i]) : place], token)
+                (i, prompt_tokens[i] + wholes[i][len(prompt_tokens[i]) : place], token)
                 for i in batch
-                for place, token in _steps(known[i], wholes[i], n_tokens[i])
+                for place, token in _steps(prompt_tokens[i], wholes[i], n_tokens[i])
             ]
             contexts = [context for _, context, _ in steps]
             logits = next_logits(model, contexts)
@@ -101,15 +101,15 @@ def continuation_logprobs(
                 check_logits(model, contexts[:2], logits[:2])
             logprobs = logits.double().log_softmax(-1)
             for row, (i, _, token) in enumerate(steps):
-                found[i].append(_at(logprobs[row], token, ends))
+                by_row[i].append(_at(logprobs[row], token, ends))
             bar.update(len(batch))
-    return [found[i] for i in range(len(known))]
+    return [by_row[i] for i in range(len(prompt_tokens))]
 
 
-def _steps(known: list[int], whole: list[int], n: int) -> list[tuple[int, int | None]]:
+def _steps(context: list[int], whole: list[int], n: int) -> list[tuple[int, int | None]]:
     """Return the place of each token of a text, and the token; None ends the text."""
     steps: list[tuple[int, int | None]] = list(enumerate(whole))
-    steps = steps[len(known) :]
+    steps = steps[len(context) :]
     return steps if len(steps) >= n else [*steps, (len(whole), None)]
 
 

@@ -35,11 +35,11 @@ def entropy_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
         assert evidence.train is not None
         train = evidence.train[evidence.train["checkpoint"] == rows["checkpoint"].iloc[0]]
-        how = evidence.layer, evidence.estimator
-        states = read_states(model, tokenizer, with_answer(train), *how)
+        settings = evidence.layer, evidence.estimator
+        states = read_states(model, tokenizer, with_answer(train), *settings)
         low = has_low_entropy(train, evidence)
         place, probe = fit_at_layer(states, low, train["question_id"], evidence.estimator)
-        rated = read_states(model, tokenizer, with_answer(rows), *how)[place]
+        rated = read_states(model, tokenizer, with_answer(rows), *settings)[place]
         return probe_confidence(probe, rated)
 
     return rate_by_checkpoint(answers, evidence, ask)

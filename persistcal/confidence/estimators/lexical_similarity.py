@@ -24,7 +24,9 @@ def lexical_similarity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 
 def _similarity(candidates: Candidates) -> float:
     texts = candidates.texts
-    similar = np.array([[rouge_l(*sorted((one, other))) for other in texts] for one in texts])
+    similar = np.array(
+        [[rouge_l(*sorted((first, second))) for second in texts] for first in texts]
+    )
     return mean_similarity(similar, candidates.weights)
 
 
@@ -32,6 +34,6 @@ _SCORER = RougeScorer(["rougeL"], use_stemmer=True)
 
 
 @cache
-def rouge_l(one: str, other: str) -> float:
+def rouge_l(first: str, second: str) -> float:
     """Return the F-measure of ROUGE-L, which is symmetric; 0 where a text has no word."""
-    return _SCORER.score(one, other)["rougeL"].fmeasure
+    return _SCORER.score(first, second)["rougeL"].fmeasure

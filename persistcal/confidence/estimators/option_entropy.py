@@ -17,7 +17,7 @@ def option_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """
     shares = evidence.clusters[[*KEY, "probability"]]
     shares = shares.assign(entropy=entr(shares["probability"]))
-    of = shares.groupby(KEY, sort=False)["entropy"].agg(["sum", "size"])
-    confidence = 1 - of["sum"] / np.log(of["size"].clip(lower=2))
+    totals = shares.groupby(KEY, sort=False)["entropy"].agg(["sum", "size"])
+    confidence = 1 - totals["sum"] / np.log(totals["size"].clip(lower=2))
     asked = pd.MultiIndex.from_frame(answers[KEY])
     return pd.Series(confidence.loc[asked].to_numpy(), answers.index).clip(0, 1)

@@ -14,5 +14,5 @@ def option_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Extraction", IDA 2001: the margin.
     """
     seconds = evidence.clusters.loc[evidence.clusters["cluster"] == 1, [*KEY, "probability"]]
-    found = answers[KEY].merge(seconds, how="left", on=KEY)["probability"].fillna(0)
-    return (answers["probability"] - found.to_numpy()).clip(0, 1)
+    runner_up = answers[KEY].merge(seconds, how="left", on=KEY)["probability"].fillna(0)
+    return (answers["probability"] - runner_up.to_numpy()).clip(0, 1)

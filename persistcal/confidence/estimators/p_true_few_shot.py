@@ -24,8 +24,8 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     last = evidence.labelled["checkpoint"] == evidence.earlier[-1]
     shown = ""
     for row in judged_examples(evidence.labelled[last], N_EXAMPLES).itertuples():
-        said = confidence_prompt(evidence.prompt, str(row.question), str(row.answer))
-        shown += f"{said}{right if row.correct else wrong}\n\n"
+        shown_answer = confidence_prompt(evidence.prompt, str(row.question), str(row.answer))
+        shown += f"{shown_answer}{right if row.correct else wrong}\n\n"
     return p_true(answers, evidence, shown)
 
 

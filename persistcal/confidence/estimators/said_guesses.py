@@ -20,10 +20,10 @@ def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     first = evidence.clusters[evidence.clusters["cluster"] == 0].set_index(KEY)["members"]
 
     def read(reply: str, row: pd.Series) -> float | None:
-        said = guesses(reply)
+        stated_guesses = guesses(reply)
         members = [row["answer"], *first.get((row["checkpoint"], row["question_id"]), [])]
         same = {normalise_answer(member) for member in members}
-        matching = [value for text, value in said if normalise_answer(text) in same]
-        return matching[0] if matching else 0.0 if said else None
+        matching = [value for text, value in stated_guesses if normalise_answer(text) in same]
+        return matching[0] if matching else 0.0 if stated_guesses else None
 
     return rate_replies(answers, evidence, read)

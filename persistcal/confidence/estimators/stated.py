@@ -16,7 +16,9 @@ def stated(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """
     rows = grouped(answers, evidence)
     stated = rows["stated"].map(json.loads, na_action="ignore")
-    said = stated.map(lambda one: one.get(evidence.estimator), na_action="ignore").astype(float)
-    mean = rows.assign(said=said)[rows["cluster"] == 0].groupby(KEY)["said"].mean()
-    found = mean.reindex(pd.MultiIndex.from_frame(answers[KEY]))
-    return found.set_axis(answers.index).astype("Float64")
+    values = stated.map(
+        lambda mapping: mapping.get(evidence.estimator), na_action="ignore"
+    ).astype(float)
+    mean = rows.assign(said=values)[rows["cluster"] == 0].groupby(KEY)["said"].mean()
+    matched = mean.reindex(pd.MultiIndex.from_frame(answers[KEY]))
+    return matched.set_axis(answers.index).astype("Float64")
