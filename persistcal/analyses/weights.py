@@ -85,8 +85,8 @@ def check_same_tensors(
             if shapes.get(name) != other_shapes.get(name):
                 raise ValueError(
                     f"Tensor {name!r} is {shapes.get(name, 'missing')} in checkpoint {first!r} "
-                    f"and {other_shapes.get(name, 'missing')} in {other_checkpoint!r}; only checkpoints of "
-                    "one architecture can be compared."
+                    f"and {other_shapes.get(name, 'missing')} in {other_checkpoint!r}; "
+                    "only checkpoints of one architecture can be compared."
                 )
     return shapes
 

@@ -169,8 +169,8 @@ def _check_widths(read: dict[str, States], estimator: str) -> None:
         if each_states.shape[axis] not in (1, states.shape[axis]):
             raise ValueError(
                 f"estimators.{estimator} fits one probe for all checkpoints, but {first} has "
-                f"{states.shape[axis]} {unit} and {name} has {each_states.shape[axis]}; leave one "
-                f"of them out, or drop {estimator} from study.estimators."
+                f"{states.shape[axis]} {unit} and {name} has {each_states.shape[axis]}; leave "
+                f"one of them out, or drop {estimator} from study.estimators."
             )
 
 
