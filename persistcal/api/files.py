@@ -104,7 +104,7 @@ class Reading:
 
     @property
     def from_logs(self) -> dict[str, str]:
-        """The keys of `answer_files.OF_LOGS`."""
+        """The keys of `answer_files.LOG_KEYS`."""
         given = {"labels": self.labels, "filter": self.filter}
         return {key: value for key, value in given.items() if value}
 
@@ -370,7 +370,7 @@ def _read_answers(
         entry = {"file": file, **reading.from_logs}
         prepare = partial(_prepare_answers, columns=reading.columns, ignored=ignored)
         parts.append(
-            read_answers(entry, several=len(files) > 1, otherwise=defaults, prepare=prepare)
+            read_answers(entry, several=len(files) > 1, defaults=defaults, prepare=prepare)
         )
     _check_names(files, unnamed, parts)
     every = pd.concat(parts, ignore_index=True)
@@ -423,7 +423,7 @@ def _rate_answers(rows: pd.DataFrame, reading: Reading) -> PredictionTables:
     beams = beam_table(rows)
     known = {model: dict.fromkeys(names, False) for model, names in checkpoints.items()}
     needed = {m: {c: {"test": "evaluation"} for c in names} for m, names in known.items()}
-    answer_checks.check_answers(rows, known=known, needed=needed)
+    answer_checks.check_answers(rows, checkpoints=known, needed=needed)
     questions, given = question_table(rows), label_table(rows)
     own_answers.check_stated(rows, ESTIMATORS)
     stated = own_answers.stated_names(rows)

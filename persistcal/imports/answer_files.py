@@ -1,7 +1,7 @@
-"""Read a file of answers or of scored options that came from elsewhere, whoever wrote it.
+"""Read a file of imported answers or scored options in any supported format.
 
-A log of another program has a module of its own, which turns it into the columns of
-`persistcal.imports.answers` or `persistcal.imports.options`, and a case here.
+One module for each program converts logs to the columns of `persistcal.imports.answers` or
+`persistcal.imports.options`. The functions here choose the module by the file's columns.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,21 +14,21 @@ from persistcal.imports.answers import KNOWN, LISTS, NAMES, tidy_answers
 from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.store.user_files import UserTableError, kind_of, name_files_in_errors, read_file
 
-OF_LOGS = {"labels", "filter", "requests"}  # keys of an entry that say what to take from a log
+LOG_KEYS = {"labels", "filter", "requests"}  # keys of an entry that apply only to logs
 
 
 def read_answers(
     entry: Mapping[str, str],
     *,
     several: bool = False,
-    otherwise: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
     prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
 ) -> pd.DataFrame:
-    """Return the answers of one file, each row checked for itself.
+    """Return the answers of one file after checking each row.
 
-    `entry` has its name, what all its rows are about, and what to take from a log; where there
-    are `several` files, errors name that of a row; `otherwise` fills columns that it lacks, and
-    `prepare` changes the rows of a file that is no log.
+    `entry` is an entry of `study.answers`: the file, values for all rows, and options for logs.
+    With `several` files, errors name the file too. `defaults` fills absent columns, and
+    `prepare` changes the rows of a file that is not a log.
     """
     file, labelled = entry["file"], entry.get("labels") == "log"
     used: set[str] = set()
@@ -43,18 +43,18 @@ def read_answers(
             rows = lm_eval_logs.lm_eval_rows(rows, filtered=filtered, labelled=labelled)
             used = {"labels", "filter"}
         elif columns >= olmes_logs.KEYS or "option_logprobs" in columns:
-            raise UserTableError("holds scores of options; set decoding.strategy to options")
+            raise UserTableError("contains scores of options; set decoding.strategy to options")
         elif kind_of(file) != ".eval":
             rows = prepare(rows)
         rows = _named(rows, entry, used)
-        lacking = {n: v for n, v in (otherwise or {}).items() if n not in rows.columns}
+        lacking = {n: v for n, v in (defaults or {}).items() if n not in rows.columns}
         return tidy_answers(rows.assign(**lacking), file=Path(file).name if several else "")
 
 
 def read_options(
     entry: Mapping[str, str], normalisation: str, *, several: bool = False
 ) -> pd.DataFrame:
-    """Return the scored options of one file, likewise, under a `normalisation`."""
+    """Return the scored options of one file after checking each row; see `read_answers`."""
     file, used = entry["file"], set()
     with name_files_in_errors(file):
         rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
@@ -66,22 +66,22 @@ def read_options(
             used = {"requests"}
         elif "option_logprobs" not in columns:
             raise UserTableError(
-                "holds no scores of options (column 'option_logprobs'), but decoding.strategy "
+                "has no scores of options (column 'option_logprobs'), but decoding.strategy "
                 "is options; set it to sample or beams, or add them"
             )
         rows = _named(rows, entry, used)
-        of_file = Path(file).name if several else ""
-        return options.tidy_options(rows, normalisation, file=of_file)
+        shown_file = Path(file).name if several else ""
+        return options.tidy_options(rows, normalisation, file=shown_file)
 
 
 def _named(rows: pd.DataFrame, entry: Mapping[str, str], used: set[str]) -> pd.DataFrame:
-    """Return `rows` with what their entry says of all of them."""
-    for key in sorted(OF_LOGS & set(entry) - used):
-        raise UserTableError(f"is no log that has {key}; remove the key from its entry")
+    """Return `rows` with the names that their entry sets for all of them."""
+    for key in sorted(LOG_KEYS & set(entry) - used):
+        raise UserTableError(f"is not a log with {key}; remove the key from its entry")
     given = {name: entry[name] for name in NAMES if name in entry}
     for name in sorted(given):
         if name in rows.columns:
             raise UserTableError(
-                f"has a column {name!r} and study.answers gives one beside it; keep one"
+                f"has a column {name!r}, and study.answers sets {name!r} too; keep one"
             )
     return rows.assign(**given)

@@ -1,6 +1,6 @@
-"""Answers that were generated elsewhere: their rows, each checked for itself, as tables.
+"""Check rows of imported answers one by one, and convert them to tables.
 
-What several rows must agree on is in `persistcal.imports.answer_checks`.
+Checks across rows are in `persistcal.imports.answer_checks`.
 """
 
 import json
@@ -33,37 +33,37 @@ OPTIONAL = ("sample", "logprob", "token_logprobs", "label", "split")
 
 KNOWN = (*NEEDED, *OPTIONAL)
 
-LISTS = ("references", "token_logprobs")  # what a CSV file gives as a JSON list
+LISTS = ("references", "token_logprobs")  # JSON lists in a CSV file
 
 CHOICES = {"label": (LABELS, ""), "split": (("train", "test"), "test")}  # and the default
 
-_SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # what a column of whole numbers can hold
+_SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # fits into a column of int64
 
 # Without the underscores, and the digits of other scripts, that Python's float takes
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
-ROUNDING = 1e-5  # by which a sum of log-probabilities may pass 0
+ROUNDING = 1e-5  # tolerance for a sum of log-probabilities above 0
 
-UNEQUAL = 1e-3  # relative; more is no rounding of a sum
+UNEQUAL = 1e-3  # relative tolerance between logprob and the sum of token_logprobs
 
 
 def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
-    """Return rows of `NEEDED` and any of `OPTIONAL` columns, each checked for itself.
+    """Return answers in a uniform format after checking each row.
 
-    `references` are tuples; sample is None, logprob, n_tokens and min_logprob are NaN, and
-    label is empty where there is none; `stated` is as in BEAMS, and `place` tells the row, and
-    its `file`.
+    `rows` have the `NEEDED` columns and any of the `OPTIONAL` ones. In the result `references`
+    are tuples, `stated` is as in BEAMS, and `place` names the row and its `file` for errors.
+    Missing samples are None, missing numbers NaN, and missing labels empty.
     """
     stated = {str(name): name_stated(str(name)) for name in rows if name_stated(str(name))}
-    known = f"{', '.join(KNOWN)}, confidence, confidence_<name>"
-    unknown = f"answers may have {known}; remove or rename it"
+    allowed = f"{', '.join(KNOWN)}, confidence, confidence_<name>"
+    unknown = f"answers may have {allowed}; remove or rename it"
     check_columns(list(rows.columns), NEEDED, (*OPTIONAL, *stated), unknown=unknown)
     tidy = named_rows(rows, file, "answer")
     tidy["answer"] = texts(rows, "answer", one_line=False)
     tidy["references"] = lists_of_texts(rows, "references", one_line=False)
     remedy = "give at least one accepted answer"
     check_rows(tidy, tidy["references"].map(len) == 0, "references is empty", None, remedy)
-    remedy = "give an empty text if nothing was said"
+    remedy = "give an empty text if the model did not answer"
     check_rows(tidy, rows["answer"].isna().to_numpy(), "answer is missing", None, remedy)
     columns = {name: rows[name].tolist() for name in OPTIONAL if name in rows}
     tidy["sample"] = _samples(tidy, columns.get("sample", [None] * len(rows)))
@@ -74,13 +74,13 @@ def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
     return tidy
 
 
-def named_rows(rows: pd.DataFrame, file: str, one: str) -> pd.DataFrame:
-    """Return the place, the names and the question of each row; `file` where there are several.
+def named_rows(rows: pd.DataFrame, file: str, unit: str) -> pd.DataFrame:
+    """Return the columns `NAMES` and `question` of all rows, and their `place` for errors.
 
-    There is a row for `one` each.
+    `file` is part of the place unless it is empty; `unit` is the noun for one row.
     """
     if rows.empty:
-        raise UserTableError(f"holds no row; give one for each {one}")
+        raise UserTableError(f"has no row; give one for each {unit}")
     of_file = f" of {file}" if file else ""
     tidy = pd.DataFrame({"place": [f"row {n}{of_file}" for n in range(1, len(rows) + 1)]})
     for name in (*NAMES, "question"):
@@ -90,15 +90,15 @@ def named_rows(rows: pd.DataFrame, file: str, one: str) -> pd.DataFrame:
 
 
 def add_choice(tidy: pd.DataFrame, rows: pd.DataFrame, name: str) -> None:
-    """Add a column of `CHOICES`."""
+    """Add the column `name`, with one of its `CHOICES` in each row."""
     allowed, default = CHOICES[name]
     tidy[name] = [word.lower() or default for word in texts(rows, name)]
     wrong = ~tidy[name].isin([*allowed, default])
-    check_rows(tidy, wrong, f"{name} is not valid", name, f"it may be {', '.join(allowed)}")
+    check_rows(tidy, wrong, f"{name} is not valid", name, f"it can be {', '.join(allowed)}")
 
 
 def name_stated(column: str) -> str:
-    """Return the estimator whose confidences a column holds; empty where it holds none.
+    """Return the estimator of a column of confidences, or "" for another column.
 
     >>> [name_stated(c) for c in ("confidence", "confidence_words", "label")]
     ['stated', 'words', '']
@@ -108,18 +108,18 @@ def name_stated(column: str) -> str:
 
 
 def _stated(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> list[str | None]:
-    """Return the confidences of each row by estimator, as JSON; None where it has none."""
-    said: list[dict[str, float]] = [{} for _ in range(len(tidy))]
+    """Return each row's confidences by estimator as JSON, or None if it has none."""
+    confidences: list[dict[str, float]] = [{} for _ in range(len(tidy))]
     for name, values in columns.items():
         numbers = np.array([number_of(value) for value in values])
         empty = np.array([_is_empty(value) for value in values], dtype=bool)
         wrong = ~empty & ~((numbers >= 0) & (numbers <= 1))
         shown = tidy.assign(said=pd.Series(values, dtype=object))
-        remedy = "give a number from 0 to 1, or nothing where none was stated"
+        remedy = "give a number from 0 to 1, or nothing if none was stated"
         check_rows(shown, wrong, f"the confidence {name!r} is not valid", "said", remedy)
         for row in np.flatnonzero(~empty):
-            said[row][name] = float(numbers[row])
-    return [json.dumps(row) if row else None for row in said]
+            confidences[row][name] = float(numbers[row])
+    return [json.dumps(row) if row else None for row in confidences]
 
 
 def _is_empty(value: object) -> bool:
@@ -133,8 +133,8 @@ def _samples(tidy: pd.DataFrame, values: Sequence[Any]) -> list[int | None]:
     remedy = "number all or none"
     check_rows(tidy, empty, "sample is empty, but not in every row", None, remedy)
     wrong = [not _SAMPLE.fullmatch(str(value).strip()) for value in values]
-    what = "sample is no whole number of up to 18 digits"
-    check_rows(tidy.assign(sample=values), wrong, what, "sample", "give 0, 1, 2, …")
+    problem = "sample is not a whole number of up to 18 digits"
+    check_rows(tidy.assign(sample=values), wrong, problem, "sample", "give 0, 1, 2, …")
     return [int(value) for value in values]
 
 
@@ -156,14 +156,14 @@ def _is_logprob(value: float) -> bool:
 
 
 def _add_logprobs(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> None:
-    """Add what log-probabilities give, in all rows or none: their sum, number and least."""
+    """Add the sum, number and minimum of log-probabilities, in all rows or none."""
     given = {}
     for name in ("logprob", "token_logprobs"):
-        # A NaN is no missing value: a sum went wrong.
+        # NaN is a failed sum, not a missing value.
         empty = [value is None or value == "" for value in columns.get(name, [])]
         if not all(empty):
-            what = f"{name} is missing, but not in every row"
-            check_rows(tidy, empty, what, None, "give all or none")
+            problem = f"{name} is missing, but not in every row"
+            check_rows(tidy, empty, problem, None, "give all or none")
             given[name] = columns[name]
 
     def check(name: str, valid: Sequence[bool], remedy: str) -> None:
@@ -182,16 +182,16 @@ def _add_logprobs(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> None:
         numbers = np.array([number_of(value) for value in sums])
         valid = [_is_logprob(number) for number in numbers]
         check("logprob", valid, "the sum over the answer's tokens, up to 0")
-        total = tidy["logprob"].to_numpy()  # NaN where there are none of tokens
+        total = tidy["logprob"].to_numpy()  # NaN without token_logprobs
         far = np.abs(numbers - total) > UNEQUAL * np.maximum(1, np.abs(total))
-        what = "logprob is not the sum of token_logprobs"
+        problem = "logprob is not the sum of token_logprobs"
         remedy = "logprob is their sum, not their mean; correct one of the columns"
-        check_rows(tidy.assign(logprob=numbers), far, what, "logprob", remedy)
+        check_rows(tidy.assign(logprob=numbers), far, problem, "logprob", remedy)
         tidy["logprob"] = numbers
 
 
 def question_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the table QUESTIONS of each dataset of tidy answers, in their order."""
+    """Return the table QUESTIONS of all datasets in tidy answers, in order of appearance."""
     first = rows.drop_duplicates(["dataset", "question_id"])
     references = first["references"].map(list)
     questions = first.assign(
@@ -208,26 +208,26 @@ def question_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the table BEAMS of each model, checkpoint and dataset of tidy answers."""
+    """Return the table BEAMS of all models, checkpoints and datasets in tidy answers."""
     questions = rows.groupby([*BEAMS.file_columns, "question_id"], sort=False)
     beam = rows["sample"].where(rows["sample"].notna(), questions.cumcount()).astype(int)
-    # Ties go to the first of a question's answers: by number, not by the order of the file.
+    # Ties go to a question's first answer by number, whatever the order of the file.
     order = np.lexsort((beam, questions.ngroup()))
     beams = rows.assign(beam=beam, text=rows["answer"]).iloc[order]
     return beams.reindex(columns=[*BEAMS.file_columns, *BEAMS.schema.names])
 
 
 def stated_names(rows: pd.DataFrame) -> list[str]:
-    """Return the estimators whose confidences came with the answers."""
+    """Return the estimators with confidences in the column `stated`."""
     return sorted({name for text in rows["stated"].dropna() for name in json.loads(text)})
 
 
 def check_stated(
     rows: pd.DataFrame, computed: Collection[str], needed: Collection[str] = ()
 ) -> None:
-    """Refuse stated confidences named like a computed estimator, and the lack of `needed` ones.
+    """Refuse stated confidences named like a computed estimator, and missing `needed` ones.
 
-    The lack at one of several checkpoints is refused by the estimator itself.
+    If only some checkpoints lack them, the estimator itself refuses later.
     """
     named = set(stated_names(rows))
     if clash := sorted(named & set(computed)):
@@ -246,10 +246,9 @@ def check_stated(
 
 
 def label_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the labels that are given of tidy answers, as GIVEN_LABELS of each dataset.
+    """Return the labels in tidy answers as the table GIVEN_LABELS of all datasets.
 
-    Answers that differ in case and full stops only are the same: they have one label. A
-    decimal point is no full stop.
+    Answers that differ only in case and full stops share one label. Decimal points count.
     """
     given = rows[rows["label"] != ""]
     given = given.assign(answer=given["answer"].map(normalise))
@@ -257,25 +256,25 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
     check_rows(
         given,
         empty & (given["label"] == "correct"),
-        "an answer that says nothing is labelled correct",
+        "an empty answer is labelled correct",
         None,
-        "where nothing was said nothing is evaluated; correct the answer or its label",
+        "empty answers are not evaluated; correct the answer or its label",
     )
     if empty.any():
         log.warning(
-            "%d labels of answers that say nothing are not used: these are no answers, and "
-            "are evaluated neither as right nor as wrong",
+            "%d labels of empty answers are not used: empty answers are evaluated neither as "
+            "right nor as wrong",
             empty.sum(),
         )
     given = given[~empty]
     key = ["dataset", "question_id", "answer"]
     kinds = given.groupby(key)["label"].transform("nunique")
     if (kinds > 1).any():
-        one = given[kinds > 1].iloc[0]
-        same = given[(given[key] == one[key]).all(axis=1)].drop_duplicates("label")
+        example = given[kinds > 1].iloc[0]
+        same = given[(given[key] == example[key]).all(axis=1)].drop_duplicates("label")
         raise refuse(
-            f"labels of the answer {one['answer']!r} to question {one['question_id']!r} "
-            "disagree",
+            f"labels of the answer {example['answer']!r} to question "
+            f"{example['question_id']!r} disagree",
             same,
             "label",
             "give one label to each answer",

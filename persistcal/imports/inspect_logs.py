@@ -1,4 +1,4 @@
-"""Logs of Inspect (`.eval`), read by Inspect itself where it is installed."""
+"""Read logs of Inspect (`.eval`) with inspect-ai, if it is installed."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,9 @@ SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: I
 
 
 def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
-    """Return the answers of a log (`.eval`) as rows of `own_answers`.
+    """Return the answers of a log (`.eval`) in the columns of `persistcal.imports.answers`.
 
-    Each choice of each epoch of a sample is a sample; the user's last message is the question.
+    Each choice in each epoch is one sample. The user's last message is the question.
     """
     try:
         from inspect_ai.log import read_eval_log
@@ -31,10 +31,10 @@ def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
 
 
 def log_rows(log: "EvalLog", *, labelled: bool) -> pd.DataFrame:
-    """Return the answers of a log that Inspect has read as `inspect_rows` does."""
+    """Return the answers of a log that is already loaded; see `inspect_rows`."""
     if log.status != "success":
         raise UserTableError(
-            f"is the log of a run with status {log.status!r}, which may lack answers; run "
+            f"is the log of a run with status {log.status!r}, so answers can be missing; run "
             "inspect eval-retry"
         )
     samples = log.samples or []
@@ -56,30 +56,33 @@ def log_rows(log: "EvalLog", *, labelled: bool) -> pd.DataFrame:
 
 
 def _check(sample: "EvalSample", *, labelled: bool) -> None:
-    where = f"sample {sample.id!r}, epoch {sample.epoch}"
+    location = f"sample {sample.id!r}, epoch {sample.epoch}"
     if sample.error is not None:
-        raise UserTableError(f"{where} ended with an error; run inspect eval-retry")
+        raise UserTableError(f"{location} ended with an error; run inspect eval-retry")
     if sample.limit is not None:
         raise UserTableError(
-            f"{where} was stopped by its {sample.limit.type} limit ({sample.limit.limit:g}), "
-            "so what it says may be no answer; raise the limit and run it again"
+            f"{location} was stopped by its {sample.limit.type} limit "
+            f"({sample.limit.limit:g}), so its answer can be incomplete; raise it and run "
+            "it again"
         )
     if sample.choices:
         raise UserTableError(
-            f"{where} has choices; only tasks whose answers are free text can be read"
+            f"{location} has choices; only tasks with free-text answers can be read"
         )
     if not sample.output.choices:
-        raise UserTableError(f"{where} has no output of a model; its solver must generate")
+        raise UserTableError(
+            f"{location} has no output of a model; use a solver that generates"
+        )
     n = len(sample.output.choices)
     if labelled and n > 1:
         raise UserTableError(
-            f"{where} has {n} completions and one score, so `labels: log` cannot tell them "
-            "apart; let the judge label, or use epochs"
+            f"{location} has {n} completions and one score, so `labels: log` does not label "
+            "each; let the judge label, or use epochs"
         )
     if STATED in (sample.scores or {}) and n > 1:
         raise UserTableError(
-            f"{where} has {n} completions, but the model said its confidence in the first one "
-            "alone; use epochs instead"
+            f"{location} has {n} completions, but the model stated its confidence only in the "
+            "first; use epochs instead"
         )
 
 
@@ -106,12 +109,12 @@ def _question(sample: "EvalSample") -> str:
         return sample.input
     asked = [message.text for message in sample.input if message.role == "user"]
     if not asked:
-        raise UserTableError(f"sample {sample.id!r} has no message of a user: nothing asked")
+        raise UserTableError(f"sample {sample.id!r} has no message of a user, so no question")
     return asked[-1]
 
 
 def _label(sample: "EvalSample") -> str:
-    """Return what the one score of a sample says of its answer."""
+    """Return the label for a sample's only score."""
     scores = sample.scores or {}
     values = [score.value for name, score in scores.items() if name != STATED]
     if len(values) == 1 and isinstance(values[0], str | int | float) and values[0] in SCORES:

@@ -1,4 +1,4 @@
-"""Sample logs of lm-evaluation-harness (``samples_*.jsonl``) as answers, or scored options."""
+"""Read lm-evaluation-harness logs (``samples_*.jsonl``) as answers or scored options."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ from persistcal.imports.answers import number_of
 from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.store.user_files import UserTableError
 
-KEYS = {"doc_id", "doc", "target", "arguments", "resps"}  # of every line
+KEYS = {"doc_id", "doc", "target", "arguments", "resps"}  # required in every line
 _BESIDE_SCORES = {*KEYS, "filtered_resps", "filter", "doc_hash", "prompt_hash", "target_hash"}
 _TEXT = r"""(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
 _LIST_OF_TEXTS = re.compile(rf"\[(?:{_TEXT}(?:, {_TEXT})*)?\]", re.DOTALL)
@@ -25,10 +25,10 @@ FEW_SHOT = "\n\n"  # between the examples of a prompt, and before its own questi
 def lm_eval_rows(
     log: pd.DataFrame, *, filtered: str | None = None, labelled: bool = False
 ) -> pd.DataFrame:
-    """Return the responses of a log, a row each, in columns of `own_answers`.
+    """Return the responses of a log in the columns of `persistcal.imports.answers`.
 
-    Where a task has several filters, each has lines of its own about the same responses; the
-    answer is what the model said, or the output of the one that is named.
+    A task with several filters repeats each response on one line per filter. The answer is the
+    response itself, or the output of the filter named by `filtered`.
     """
     lines = _lines_of(log)
     for line in lines:
@@ -63,13 +63,15 @@ def _requests(line: Mapping[str, Any]) -> list[list[Any]]:
     requests = _in_order(requests) if isinstance(requests, dict) else requests
     if not isinstance(requests, list) or not requests:
         return [[]]
-    # By name: arg_0 is the prompt, and arg_1 what is asked of it.
-    every = [_in_order(of) if isinstance(of, dict) else of for of in requests]
-    return [of if isinstance(of, list) else [] for of in every]
+    # arg_0 is the prompt, arg_1 the continuation or the settings.
+    ordered = [
+        _in_order(request) if isinstance(request, dict) else request for request in requests
+    ]
+    return [request if isinstance(request, list) else [] for request in ordered]
 
 
 def _in_order(named: Mapping[str, Any]) -> list[Any]:
-    """Return values by the number that their names end with: arg_10 is after arg_2.
+    """Return values sorted by the numbers in their names, so that arg_2 precedes arg_10.
 
     >>> _in_order({"arg_10": "c", "arg_2": "b", "arg_0": "a"})
     ['a', 'b', 'c']
@@ -78,7 +80,7 @@ def _in_order(named: Mapping[str, Any]) -> list[Any]:
 
 
 def _refuse_choices(line: dict[str, Any]) -> None:
-    """Refuse a line whose request is no generation: its second argument is no settings."""
+    """Refuse a line unless its only request is a generation, with a dict of settings."""
     requests = _requests(line)
     if len(requests) != 1 or [type(part) for part in requests[0][1:2]] != [dict]:
         raise UserTableError(
@@ -91,29 +93,29 @@ def _refuse_choices(line: dict[str, Any]) -> None:
 def _one_per_document(
     lines: Sequence[dict[str, Any]], filtered: str | None, *, labelled: bool
 ) -> list[dict[str, Any]]:
-    """Return a line for each document: of the filter, or the first."""
+    """Return one line for each document: the line of the filter, or the first line."""
     by_filter: dict[str, dict[str, dict[str, Any]]] = {}
     first: dict[str, dict[str, Any]] = {}
     for line in lines:
         of_filter = by_filter.setdefault(str(line.get("filter", "none")), {})
         document = str(line["doc_id"])
-        other = of_filter.get(document, first.setdefault(document, line))
-        if document in of_filter or other["resps"] != line["resps"]:
+        earlier = of_filter.get(document, first.setdefault(document, line))
+        if document in of_filter or earlier["resps"] != line["resps"]:
             raise UserTableError(
-                f"rows {other['row']} and {line['row']} are both of document {document}; give "
-                "the log of each run as a file of its own"
+                f"rows {earlier['row']} and {line['row']} are both of document {document}; "
+                "give each run's log as a separate file"
             )
         of_filter[document] = line
-    known = ", ".join(by_filter)
+    filters = ", ".join(by_filter)
     if filtered is None:
         if labelled and len(by_filter) > 1:
             raise UserTableError(
-                f"has scores of several filters ({known}); add to its entry in study.answers "
+                f"has scores of several filters ({filters}); add to its entry in study.answers "
                 "which filter's"
             )
         return list(first.values())
     if filtered not in by_filter:
-        raise UserTableError(f"has no filter {filtered!r}; it has {known}")
+        raise UserTableError(f"has no filter {filtered!r}; it has {filters}")
     chosen = by_filter[filtered]
     if lacking := [document for document in first if document not in chosen]:
         raise UserTableError(
@@ -141,8 +143,8 @@ def _filtered(line: dict[str, Any]) -> list[str]:
         if _are_texts(texts):
             return texts
     raise UserTableError(
-        f"filtered_resps of row {line['row']} is {_shortened(outputs)}, which is no text; take "
-        "another filter, or none"
+        f"filtered_resps of row {line['row']} is {_shortened(outputs)}, which is not text; "
+        "take another filter, or none"
     )
 
 
@@ -160,7 +162,7 @@ def _shortened(value: object) -> str:
 
 
 def _references(line: dict[str, Any]) -> object:
-    """Return a list of what the target says: a list stands there as Python prints one."""
+    """Return the target's references; logs store a list as Python prints it."""
     target = line["target"]
     # A text that merely looks like a list is the document's own.
     if (
@@ -174,16 +176,16 @@ def _references(line: dict[str, Any]) -> object:
 
 
 def _label(line: dict[str, Any], n_answers: int) -> str:
-    """Return what the log's score says of the one answer."""
+    """Return the label for the log's score of the only answer."""
     row, metrics = line["row"], line.get("metrics")
     if n_answers > 1:
         raise UserTableError(
-            f"row {row} has one score for {n_answers} answers, so `labels: log` cannot tell "
-            "them apart; name a filter that keeps one, or let the judge label"
+            f"row {row} has one score for {n_answers} answers, so `labels: log` does not "
+            "label each; name a filter that keeps one, or let the judge label"
         )
     if not isinstance(metrics, list):
-        there = {name for name, value in line.items() if value == value}
-        metrics = sorted(there - _BESIDE_SCORES - {"row", "metrics"})
+        present = {name for name, value in line.items() if value == value}
+        metrics = sorted(present - _BESIDE_SCORES - {"row", "metrics"})
     name = "exact_match" if "exact_match" in metrics else ", ".join(metrics)
     try:
         return {0.0: INCORRECT, 1.0: CORRECT}[number_of(line[name])]
@@ -196,10 +198,10 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
 
 
 def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
-    """Return the documents of a log in the columns of `own_options`, a row each.
+    """Return the documents of a log in the columns of `persistcal.imports.options`.
 
-    The length of an option is that of its text without the delimiter before it, as `acc_norm`
-    takes it, and `correct` the log's accuracy under the `normalisation`, where it has that.
+    As in `acc_norm`, an option's length excludes the delimiter before its text. `correct` is
+    the log's accuracy under the `normalisation`, if the log has it.
     """
     lines = _one_per_document(_lines_of(log), None, labelled=False)
     requests = [_scored(line) for line in lines]
@@ -212,8 +214,8 @@ def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
             n, unconditional = half, logprobs[half:]
         if len({context for context, _ in asked[:n]}) > 1:
             raise UserTableError(
-                f"row {line['row']} has options that stand in the question, not after it, and "
-                "the log does not say which is right; write the scores into a file of your own "
+                f"row {line['row']} has options inside the question, not after it, and the log "
+                "does not show which is right; write the scores into a file of your own "
                 "(docs/formats.md)"
             )
         options = [text.removeprefix(delimiter) for _, text in asked[:n]]
@@ -238,13 +240,18 @@ def _delimiter(
     requests: Sequence[Sequence[tuple[str, str]]],
     normalisation: str,
 ) -> str:
-    """Return the delimiter that the task puts before each option, which the log does not name.
+    """Infer the delimiter before each option, which the log does not record.
 
-    It is the beginning that all options share and without which each is a text of its document.
-    Otherwise it is the white space that they share: an option's length is not known then.
+    Removing the delimiter from an option leaves a text of its document. If no shared prefix
+    does this for all options, or several do, return the shared white space.
+
+    Raises
+    ------
+    UserTableError
+        The lengths of options are needed, but the delimiter is unknown.
     """
-    said = [text for line in requests for _, text in line]
-    first, last = min(said), max(said)
+    continuations = [text for line in requests for _, text in line]
+    first, last = min(continuations), max(continuations)
     shared = next(
         (first[:n] for n in range(len(first), 0, -1) if last.startswith(first[:n])), ""
     )
@@ -294,9 +301,11 @@ def _scored(line: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _logprobs(line: Mapping[str, Any], n: int) -> list[object]:
-    """Return the log-probability of each request; beside it is whether it is greedy."""
+    """Return the log-probability of each request, without the flag for greedy decoding."""
     resps = line["resps"]
-    firsts = [of[0] for of in resps if isinstance(of, list) and len(of) == 1]
+    firsts = [
+        response[0] for response in resps if isinstance(response, list) and len(response) == 1
+    ]
     pairs = [pair for pair in firsts if isinstance(pair, list) and len(pair) == 2]
     if len(pairs) == len(resps) == n:
         return [logprob for logprob, _ in pairs]
@@ -309,9 +318,10 @@ def _logprobs(line: Mapping[str, Any], n: int) -> list[object]:
 def _gold(
     lines: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
 ) -> list[int | None]:
-    """Return the place of each document's target, which is a place or an option's text.
+    """Return the position of each document's correct option.
 
-    Where targets can be read as both, the log's own accuracy tells.
+    A target is a position or an option's text. If both readings are possible, the one that
+    reproduces the log's accuracy is used.
     """
     by_place, by_text = [], []
     for line, row in zip(lines, rows, strict=True):
@@ -324,7 +334,7 @@ def _gold(
         readings = [gold for gold in readings if _gives_accuracy(gold, lines, rows)]
     if readings and readings[0] == readings[-1]:
         return readings[0]
-    unread = [both == (None, None) for both in zip(by_place, by_text, strict=True)]
+    unread = [reading == (None, None) for reading in zip(by_place, by_text, strict=True)]
     first = unread.index(True) if any(unread) else 0
     target, options = lines[first]["target"], rows[first]["options"]
     raise UserTableError(
@@ -340,12 +350,12 @@ def _gives_accuracy(
     rows: Sequence[Mapping[str, Any]],
 ) -> bool:
     best = [np.argmax([number_of(x) for x in row["option_logprobs"]]) for row in rows]
-    said = [number_of(line.get("acc")) for line in lines]
-    return said == [float(b == g) for b, g in zip(best, gold, strict=True)]
+    reported = [number_of(line.get("acc")) for line in lines]
+    return reported == [float(b == g) for b, g in zip(best, gold, strict=True)]
 
 
 def _question(doc: object, prompt: str) -> str:
-    """Return the text that a document calls its question, or the last part of its prompt."""
+    """Return a document's question or query, or else the last block of its prompt."""
     if isinstance(doc, dict):
         for name in ("question", "query"):
             if isinstance(text := doc.get(name), str) and text.strip():

@@ -1,4 +1,4 @@
-"""Predictions of OLMES and olmo-eval (``*-predictions.jsonl``), DataDecide's among them."""
+"""Read predictions of OLMES, olmo-eval and DataDecide (``*-predictions.jsonl``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import pandas as pd
 from persistcal.imports.answers import number_of
 from persistcal.store.user_files import UserTableError, read_file
 
-KEYS = {"doc_id", "native_id", "model_output", "label"}  # of every line
+KEYS = {"doc_id", "native_id", "model_output", "label"}  # required in every line
 _REQUEST_KEYS = {"doc_id", "request", "idx"}
 # The log's own accuracy, by normalisation
 ACCURACY = {
@@ -17,7 +17,7 @@ ACCURACY = {
     "per_character": "acc_per_char",
     "unconditional": "acc_uncond",
 }
-# Columns of `own_options` by the name that an option's number has here
+# Keys in the log, by column of `persistcal.imports.options`
 NUMBERS = {
     "option_logprobs": "sum_logits",
     "option_tokens": "num_tokens",
@@ -29,16 +29,18 @@ NUMBERS = {
 def olmes_options(
     log: pd.DataFrame, normalisation: str, requests: str | None = None
 ) -> pd.DataFrame:
-    """Return the instances of a log in the columns of `own_options`, a row each.
+    """Return the instances of a log in the columns of `persistcal.imports.options`.
 
-    Texts are in the file of the `requests` beside it; without, ids and lengths stand for them.
+    Texts come from the file `requests`. Without it, ids and lengths replace the texts.
     """
     asked = _texts(requests) if requests else {}
     rows = []
     for number, line in enumerate(log.to_dict("records"), start=1):
         outputs = line["model_output"]
         if not isinstance(outputs, list) or not all(isinstance(o, dict) for o in outputs):
-            raise UserTableError(f"model_output of row {number} is no list of scored options")
+            raise UserTableError(
+                f"model_output of row {number} is not a list of scored options"
+            )
         outputs = _with_unconditional(outputs)
         if not all("sum_logits" in output for output in outputs):
             raise UserTableError(
@@ -52,18 +54,18 @@ def olmes_options(
         }
         name = line["native_id"]
         question = f"document {line['doc_id']}" if name is None else str(name)
-        said = {"question": question, "options": _shown(outputs)}
+        texts = {"question": question, "options": _shown(outputs)}
         if requests:
             if len(asked.get(str(line["doc_id"]), {}).get("options", ())) != len(outputs):
                 raise UserTableError(
                     f"row {number} has {len(outputs)} options of document {line['doc_id']}, "
                     f"but {requests} has other ones; give the requests of the same run"
                 )
-            said = asked[str(line["doc_id"])]
+            texts = asked[str(line["doc_id"])]
         metrics = line.get("metrics")
         rows.append(
             {
-                **said,
+                **texts,
                 **values,
                 "question_id": line["doc_id"],
                 "gold": line["label"],
@@ -77,13 +79,16 @@ def olmes_options(
 
 
 def _with_unconditional(outputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a record of each option: olmo-eval has those without the question at the end."""
+    """Return one record for each option, with its unconditional score if there is one.
+
+    olmo-eval repeats all options at the end of the list, scored without the question.
+    """
     texts, half = [output.get("text") for output in outputs], len(outputs) // 2
     if None in texts or not half or texts[:half] != texts[half:]:
         return [dict(output) for output in outputs]
     return [
-        {**output, "sum_logits_uncond": alone.get("sum_logits")}
-        for output, alone in zip(outputs[:half], outputs[half:], strict=True)
+        {**output, "sum_logits_uncond": unconditional.get("sum_logits")}
+        for output, unconditional in zip(outputs[:half], outputs[half:], strict=True)
     ]
 
 
@@ -95,11 +100,11 @@ def _shown(outputs: Sequence[Mapping[str, Any]]) -> list[object]:
 
 
 def _texts(requests: str) -> dict[str, dict[str, Any]]:
-    """Return question and options of each document, by its id."""
+    """Return the question and options of each document by its id."""
     lines = read_file(requests, known=_REQUEST_KEYS)
     if not set(lines.columns) >= _REQUEST_KEYS:
         raise UserTableError(
-            f"{requests} holds no requests; give the -requests.jsonl beside the predictions"
+            f"{requests} has no requests; give the -requests.jsonl of the same run"
         )
     texts: dict[str, dict[str, Any]] = {}
     continuations: dict[str, dict[float, object]] = {}
@@ -123,7 +128,7 @@ def _texts(requests: str) -> dict[str, dict[str, Any]]:
         if place in of_doc or place != place:
             raise UserTableError(
                 f"{requests}: row {number} has the idx {line['idx']!r}, which another option "
-                f"of document {name} has, or which is no number; number options from 0"
+                f"of document {name} has, or which is not a number; number options from 0"
             )
         of_doc[place] = request.get("continuation")
     for name, of_doc in continuations.items():

@@ -1,7 +1,7 @@
-"""Scored options that came from elsewhere: rows, each checked for itself, and their tables.
+"""Check rows of imported scored options, and convert them to tables.
 
-Texts are kept once for each dataset and numbers alone for each checkpoint, so that hundreds of
-files need not be in memory together.
+Texts are stored once for each dataset, and only numbers for each checkpoint, so that memory
+suffices for hundreds of files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ from persistcal.store.user_files import (
 
 NEEDED = (*NAMES, "question", "options", "option_logprobs", "gold")
 
-# What a normalisation needs of each option
+# The column that a normalisation needs
 NEEDS = {
     "per_token": "option_tokens",
     "per_character": "option_characters",
@@ -50,14 +50,19 @@ KNOWN = (*NEEDED, *OPTIONAL)
 
 LISTS = ("options", "option_logprobs", *NEEDS.values())
 
-# What a question is, which all checkpoints must agree on
+# Columns of a question, equal at all checkpoints
 OF_QUESTION = ("question", "options", "gold", "split")
 
 TEXTS = ["place", "question_id", *OF_QUESTION]
 
-NUMBERS = ("scores", "logprob", "n_tokens", "unconditional")  # of options, in tidy rows
+NUMBERS = (
+    "scores",
+    "logprob",
+    "n_tokens",
+    "unconditional",
+)  # arrays over options, in tidy rows
 
-# Least and greatest of the finite numbers of a list, and how that is said
+# Bounds of the numbers in a list, and their description for errors
 VALID = {
     "option_logprobs": (-np.inf, ROUNDING, "summed log-probabilities, up to 0"),
     "option_logprobs_unconditional": (-np.inf, ROUNDING, "summed log-probabilities, up to 0"),
@@ -67,10 +72,11 @@ VALID = {
 
 
 def tidy_options(rows: pd.DataFrame, normalisation: str, *, file: str = "") -> pd.DataFrame:
-    """Return rows of `NEEDED` and any of `OPTIONAL` columns, each checked for itself.
+    """Return scored options in a uniform format after checking each row.
 
-    `options` are tuples of different texts; of `NUMBERS` there is an array with one of each
-    option, NaN where it is not known; `place` tells the row, and its `file`.
+    `rows` have the `NEEDED` columns and any of the `OPTIONAL` ones. In the result `options` are
+    tuples of distinct texts, and each of `NUMBERS` is an array over the options, with NaN for
+    unknown numbers. `place` names the row and its `file` for errors.
     """
     unknown = f"scored options may have {', '.join(KNOWN)}; remove or rename it"
     check_columns(list(rows.columns), NEEDED, OPTIONAL, unknown=unknown)
@@ -94,23 +100,25 @@ def _options(tidy: pd.DataFrame, values: list[Any]) -> list[list[str]]:
         [plain_text(option, "options", row, one_line=False) for option in value]
         for row, value in enumerate(values, start=1)
     ]
-    check_rows(shown, ["" in of for of in options], "an option is empty", "options", remedy)
+    check_rows(
+        shown, ["" in texts for texts in options], "an option is empty", "options", remedy
+    )
     return options
 
 
 def distinct(options: list[str]) -> tuple[str, ...]:
-    """Return texts of which later ones that are there already are numbered.
+    """Return the texts, with a number appended to each repetition.
 
     >>> distinct(["yes", "no", "yes"]), distinct(["a", "a [3]", "a"])
     (('yes', 'no', 'yes [3]'), ('a', 'a [3]', 'a [3] [3]'))
     """
-    found: list[str] = []
+    names: list[str] = []
     for number, text in enumerate(options, start=1):
         name = text
-        while name in found or (name != text and name in options):
+        while name in names or (name != text and name in options):
             name += f" [{number}]"
-        found.append(name)
-    return tuple(found)
+        names.append(name)
+    return tuple(names)
 
 
 def _add_gold(tidy: pd.DataFrame, values: list[Any], n_options: list[int]) -> None:
@@ -135,7 +143,9 @@ def _add_scores(
             for numbers in lists
         ]
         check_rows(shown, wrong, f"{name} is not valid", name, f"give {remedy}")
-        wrong = [len(numbers) != len(of) for numbers, of in zip(lists, options, strict=True)]
+        wrong = [
+            len(numbers) != len(texts) for numbers, texts in zip(lists, options, strict=True)
+        ]
         remedy = "give a list with one number for each option"
         check_rows(shown, wrong, f"{name} is not as long as options", name, remedy)
         return [np.array(numbers) for numbers in lists]
@@ -164,16 +174,16 @@ def _add_scores(
 
 
 def _check_correct(tidy: pd.DataFrame, values: list[Any]) -> None:
-    """Refuse rows whose best option is right while the log's own score says it is wrong."""
+    """Refuse rows if the log's score and `gold` disagree about the best option."""
     best = np.array([int(np.argmax(scores)) for scores in tidy["scores"]])
     given = np.array([value is not None and value != "" and value == value for value in values])
-    said = np.array([TRUTHS.get(str(value).strip().lower(), np.nan) for value in values])
+    reported = np.array([TRUTHS.get(str(value).strip().lower(), np.nan) for value in values])
     shown = tidy.assign(correct=values)
-    wrong = given & np.isnan(said)
+    wrong = given & np.isnan(reported)
     check_rows(shown, wrong, "correct is not valid", "correct", "give 1 or 0, or nothing")
-    what = "the score of the log is not that of its best option"
+    problem = "the score of the log is not that of its best option"
     remedy = "the log was made with other options or another gold than it shows"
-    check_rows(shown, given & (said != (best == tidy["gold"])), what, "correct", remedy)
+    check_rows(shown, given & (reported != (best == tidy["gold"])), problem, "correct", remedy)
 
 
 class Scored(NamedTuple):
@@ -184,10 +194,10 @@ class Scored(NamedTuple):
 
 
 class ScoredOptions:
-    """Collects rows of `tidy_options` file by file, and checks what those of all agree on."""
+    """Collect rows of `tidy_options` file by file, and check that the files are consistent."""
 
-    def __init__(self, known: Mapping[str, Mapping[str, bool]], wanted: Wanted) -> None:
-        self._known, self._datasets = known, wanted.datasets
+    def __init__(self, checkpoints: Mapping[str, Mapping[str, bool]], wanted: Wanted) -> None:
+        self._checkpoints, self._datasets = checkpoints, wanted.datasets
         self._scored: dict[tuple[str, ...], list[Scored]] = {
             tuple(place[name] for name in PLACE): [] for place in wanted.places
         }
@@ -195,8 +205,8 @@ class ScoredOptions:
         self._versions: dict[tuple[str, str], pd.Series] = {}  # by model and dataset
 
     def add(self, rows: pd.DataFrame) -> int:
-        """Take those of `rows` that are wanted; return how many others there were."""
-        check_known(rows, known=self._known, datasets=self._datasets)
+        """Add the wanted rows; return the number of skipped rows."""
+        check_known(rows, by_model=self._checkpoints, datasets=self._datasets)
         skipped = 0
         for named, part in rows.groupby(PLACE, sort=False):
             place = tuple(map(str, named))
@@ -216,7 +226,7 @@ class ScoredOptions:
             self._check_version(part, model, dataset)
             number = self._number(part, dataset)
             part, number = part.iloc[np.argsort(number)], np.sort(number)
-            if any(np.isin(number, before.questions).any() for before in self._scored[place]):
+            if any(np.isin(number, earlier.questions).any() for earlier in self._scored[place]):
                 raise UserTableError(
                     f"{dataset} at checkpoint {checkpoint} of {model} is in an earlier file "
                     "too, with the same questions; keep one of them"
@@ -227,22 +237,26 @@ class ScoredOptions:
 
     def _check_version(self, part: pd.DataFrame, model: str, dataset: str) -> None:
         """Refuse a question of another version of the task than at an earlier checkpoint."""
-        here = part.set_index("question_id")["version"]
-        before = self._versions.setdefault((model, dataset), here)
-        both = here.index.intersection(before.index)
-        differs = here.loc[both].to_numpy() != before.loc[both].to_numpy()
+        versions = part.set_index("question_id")["version"]
+        earlier_versions = self._versions.setdefault((model, dataset), versions)
+        shared_ids = versions.index.intersection(earlier_versions.index)
+        differs = (
+            versions.loc[shared_ids].to_numpy() != earlier_versions.loc[shared_ids].to_numpy()
+        )
         if differs.any():
             raise refuse(
                 f"{dataset} comes in two versions, which cannot be compared: prompts or "
                 f"settings of {differs.sum()} questions differ between checkpoints of {model}",
-                part[part["question_id"].isin(both[differs])],
+                part[part["question_id"].isin(shared_ids[differs])],
                 "question_id",
                 "take all logs from one version of the task",
             )
-        self._versions[model, dataset] = pd.concat([before, here.drop(both)])
+        self._versions[model, dataset] = pd.concat(
+            [earlier_versions, versions.drop(shared_ids)]
+        )
 
     def _number(self, part: pd.DataFrame, dataset: str) -> NDArray[np.int64]:
-        """Return the places of questions in their dataset, which gets those that are new."""
+        """Return the questions' row numbers in their dataset; append new questions to it."""
         asked = self._asked.get(dataset)
         if asked is None:
             asked = part[[*TEXTS, "version"]].reset_index(drop=True)
@@ -250,15 +264,15 @@ class ScoredOptions:
             asked = pd.concat([asked, new[[*TEXTS, "version"]]], ignore_index=True)
         self._asked[dataset] = asked
         number = pd.Index(asked["question_id"]).get_indexer(part["question_id"])
-        there = asked.iloc[number]
+        recorded = asked.iloc[number]
         for name in OF_QUESTION:
-            differs = part[name].to_numpy(object) != there[name].to_numpy(object)
+            differs = part[name].to_numpy(object) != recorded[name].to_numpy(object)
             if differs.any():
-                first, other = part[differs].iloc[0], there[differs].iloc[0]
+                first, conflicting = part[differs].iloc[0], recorded[differs].iloc[0]
                 raise refuse(
                     f"{name} of {differs.sum()} questions of {dataset} differs between "
                     f"checkpoints, the first is {first['question_id']!r}, of which "
-                    f"{other['place']} says {other[name]}",
+                    f"{conflicting['place']} says {conflicting[name]}",
                     part[differs],
                     name,
                     "a question has one at all checkpoints; give another question another id",
@@ -266,17 +280,17 @@ class ScoredOptions:
         return number
 
     def check(self, needed: Needed) -> None:
-        """Refuse what is not enough, or there twice, now that all files are there."""
+        """Refuse missing or repeated scores after the last file is added."""
         refuse_missing([place for place, parts in self._scored.items() if not parts])
         for dataset, asked in self._asked.items():
             check_ids(asked, dataset, "documents", ["question", "options", "version"])
         seen: dict[tuple[str, str, str], str] = {}
         for (model, checkpoint, dataset), parts in self._scored.items():
             asked = self._asked[dataset]
-            there = np.zeros(len(asked), bool)
-            there[np.concatenate([part.questions for part in parts])] = True
-            splits = set(asked.loc[there, "split"])
-            if (lacking := ~there & asked["split"].isin(splits)).any():
+            is_scored = np.zeros(len(asked), bool)
+            is_scored[np.concatenate([part.questions for part in parts])] = True
+            splits = set(asked.loc[is_scored, "split"])
+            if (lacking := ~is_scored & asked["split"].isin(splits)).any():
                 raise refuse(
                     f"model {model}, checkpoint {checkpoint} has no scores of {lacking.sum()} "
                     f"questions of {dataset} that others have",
@@ -284,16 +298,24 @@ class ScoredOptions:
                     "question_id",
                     "all checkpoints are asked the same questions; add their rows",
                 )
-            what = f"scores of model {model}, checkpoint {checkpoint} on"
-            check_splits(splits, needed[model][checkpoint], what, dataset)
+            subject = f"scores of model {model}, checkpoint {checkpoint} on"
+            check_splits(splits, needed[model][checkpoint], subject, dataset)
             content = digest([array.tobytes() for part in parts for array in part])
-            other = seen.setdefault((model, dataset, content), checkpoint)
-            check_copy(f"scores on {dataset}", model, checkpoint, other, self._known[model])
+            first_checkpoint = seen.setdefault((model, dataset, content), checkpoint)
+            check_copy(
+                f"scores on {dataset}",
+                model,
+                checkpoint,
+                first_checkpoint,
+                self._checkpoints[model],
+            )
 
     def questions(self) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-        """Yield the table QUESTIONS of each dataset, and which it is."""
+        """Yield each dataset's keys and its table QUESTIONS."""
         for dataset, asked in self._asked.items():
-            right = [[of[i]] for of, i in zip(asked["options"], asked["gold"], strict=True)]
+            right = [
+                [texts[i]] for texts, i in zip(asked["options"], asked["gold"], strict=True)
+            ]
             table = asked.assign(
                 index=np.arange(len(asked)),
                 references=pd.Series(right, dtype=object),
@@ -306,13 +328,15 @@ class ScoredOptions:
             yield {"dataset": dataset}, table[QUESTIONS.schema.names]
 
     def scored(self) -> Iterator[tuple[dict[str, str], pd.DataFrame, NDArray[np.float64]]]:
-        """Yield each wanted place, with the table BEAMS of its options and their scores."""
+        """Yield the keys, the table BEAMS and the options' scores for each wanted place."""
         for place, parts in self._scored.items():
             asked = self._asked[place[-1]]
             questions = np.concatenate([part.questions for part in parts])
             options = asked["options"].iloc[questions]
             n_options = options.map(len).to_numpy()
-            scores, logprob, n_tokens, unconditional = np.hstack([of.numbers for of in parts])
+            scores, logprob, n_tokens, unconditional = np.hstack(
+                [scores.numbers for scores in parts]
+            )
             table = pd.DataFrame(
                 {
                     "question_id": asked["question_id"].iloc[questions.repeat(n_options)],

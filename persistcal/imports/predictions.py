@@ -1,4 +1,4 @@
-"""Collect a user's predictions batch by batch, and refuse rows that are wrong, or disagree.
+"""Collect imported predictions batch by batch, and refuse invalid or inconsistent rows.
 
 Whether estimators fit together is checked by `persistcal.evaluation.predictions`.
 """
@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
 
-OPTIONAL = ("train_dataset",)  # the dataset itself where it is not given
+OPTIONAL = ("train_dataset",)  # by default the dataset itself
 
 KNOWN = (*NAMES, "seed", "confidence", "correct")
 
 
 def check_columns(columns: Sequence[str]) -> dict[str, str]:
-    """Return the names of all columns; refuse a missing column and one that is not known."""
+    """Return the names of all columns; refuse missing and unknown columns."""
     needed = [name for name in KNOWN if name not in OPTIONAL]
     unknown = f"predictions may hold only {', '.join(KNOWN)}"
     user_files.check_columns(columns, needed, OPTIONAL, unknown=unknown)
@@ -43,10 +43,10 @@ def collect_rows(
     checkpoints: Mapping[str, Collection[str]] | None = None,
     datasets: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Return the rows that a study asks for (without `checkpoints` all), in some 50 bytes each.
+    """Return the rows that a study reads, or all rows without `checkpoints`.
 
-    `NAMES` become categories; `row` is the number of a row in the file, from 1, the heading not
-    counted. The log says how many are left out.
+    `NAMES` become categories; `row` is the row number in the file, from 1, without the heading.
+    A row takes about 50 bytes. The number of skipped rows is logged.
     """
     places: dict[str, dict[str, int]] = {name: {} for name in NAMES}
     parts: list[dict[str, NDArray[Any]]] = []
@@ -93,7 +93,7 @@ def collect_rows(
 
 
 def _codes(batch: pa.RecordBatch, name: str, places: dict[str, int]) -> NDArray[np.int32]:
-    """Return the place of each word among those seen so far; -1 where there is none."""
+    """Return each word's index in `places`, or -1 for a missing word; append new words."""
     # A training dataset that is not given is the dataset.
     column = batch.column(name if name in batch.schema.names else "dataset")
     if not pa.types.is_dictionary(column.type):
@@ -111,7 +111,7 @@ def _wanted(
     datasets: Collection[str],
     skipped: Counter[tuple[str, str]],
 ) -> NDArray[np.bool_]:
-    """Return which rows belong to the study, and count the other ones in `skipped`."""
+    """Return which rows belong to the study, and count the rest in `skipped`."""
 
     def among(name: str, allowed: Collection[str]) -> NDArray[np.bool_]:
         return np.isin(codes[name], [places[name].get(word, -1) for word in allowed])
@@ -124,14 +124,14 @@ def _wanted(
         ("checkpoint", np.any(of_models, axis=0)),
     ):
         words = list(places[name])
-        others = np.unique(codes[name][wanted & ~belongs], return_counts=True)
-        skipped.update({(name, words[code]): int(n) for code, n in zip(*others, strict=True)})
+        counts = np.unique(codes[name][wanted & ~belongs], return_counts=True)
+        skipped.update({(name, words[code]): int(n) for code, n in zip(*counts, strict=True)})
         wanted &= belongs
     return wanted
 
 
 def _numbers(batch: pa.RecordBatch, row: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Return the checked numbers and labels of a batch whose rows have the numbers `row`."""
+    """Return the checked numbers and labels of a batch; `row` holds its row numbers."""
     seed, confidence = (_floats(batch.column(name)) for name in ("seed", "confidence"))
     label = batch.column("correct")
     if pa.types.is_floating(label.type) or pa.types.is_integer(label.type):
@@ -156,7 +156,7 @@ def _numbers(batch: pa.RecordBatch, row: NDArray[np.int64]) -> dict[str, NDArray
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:
-    """Return a column as numbers, NaN for what is none."""
+    """Return a column as numbers, with NaN for other values."""
     try:
         numbers = column.cast(pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -168,23 +168,22 @@ def _check(
     wrong: NDArray[np.bool_],
     row: NDArray[np.int64],
     values: Sequence[object],
-    what: str,
+    problem: str,
     remedy: str,
 ) -> None:
-    """Refuse rows that are wrong, with the first of their `values`."""
+    """Refuse `wrong` rows; the message shows the first `values`."""
     if wrong.any():
         places = [f"row {number}" for number in row[wrong][:3]]
         shown = pd.DataFrame({"place": places, "value": values[: len(places)]}, dtype=object)
-        raise refuse(what, shown, "value", remedy)
+        raise refuse(problem, shown, "value", remedy)
 
 
 def check_predictions(
     rows: pd.DataFrame, datasets: Iterable[str], checkpoints: Mapping[str, Mapping[str, bool]]
 ) -> None:
-    """Refuse rows of a model and dataset that cannot all be right together.
+    """Refuse missing, repeated or copied predictions of a model and dataset.
 
-    There are some, each is there once, and the predictions of two checkpoints differ unless
-    `checkpoints` says of one that it may equal another.
+    The predictions of two checkpoints differ unless `checkpoints` allows equal ones.
     """
     for model, dataset in product(checkpoints, datasets):
         chosen = rows[(rows["model"] == model) & (rows["dataset"] == dataset)]
@@ -203,12 +202,12 @@ def check_predictions(
 def _check_repeated(rows: pd.DataFrame) -> None:
     key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
     if (twice := rows.duplicated(key)).any():
-        again = rows[twice].iloc[0]
-        same = (rows[key] == again[key]).all(axis=1)
+        repeated_row = rows[twice].iloc[0]
+        same = (rows[key] == repeated_row[key]).all(axis=1)
         numbers = " and ".join(str(row) for row in rows.loc[same, "row"])
         raise UserTableError(
             f"{twice.sum()} rows repeat another: rows {numbers} are both of "
-            f"{', '.join(f'{name} {again[name]}' for name in key)}; keep one"
+            f"{', '.join(f'{name} {repeated_row[name]}' for name in key)}; keep one"
         )
 
 
@@ -225,18 +224,20 @@ def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, b
     sums = hashes.groupby(rows["checkpoint"], observed=True, sort=False).agg(["sum", "size"])
     first: dict[tuple[int, int], str] = {}
     for checkpoint, total, n in sums.itertuples():
-        other = first.setdefault((total, n), checkpoint)
-        if other != checkpoint:
+        first_checkpoint = first.setdefault((total, n), checkpoint)
+        if first_checkpoint != checkpoint:
             row = rows.loc[rows["checkpoint"] == checkpoint, "row"].iloc[0]
             seen = f" (from row {row})"
-            check_copy("predictions", model, checkpoint, other, may_be_equal, seen=seen)
+            check_copy(
+                "predictions", model, checkpoint, first_checkpoint, may_be_equal, seen=seen
+            )
 
 
 def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the table ANSWERS of imported predictions, without texts and probabilities.
 
-    Every estimator has the same answers (evaluation refuses anything else), so those of
-    the first one count.
+    All estimators have the same answers (evaluation refuses anything else), so the answers are
+    read from the first estimator.
     """
     answers = predictions.drop_duplicates([*ANSWERS.file_columns, "question_id"])
     answers = answers.assign(split="test", answer=None, probability=float("nan"))

@@ -27,9 +27,9 @@ class ArchiveError(ValueError):
 
 
 def check_digest(archive: str | Path, digest_file: str | Path) -> None:
-    """Refuse an archive whose sha256 is not the one in `digest_file`.
+    """Refuse an archive if its sha256 differs from `digest_file`.
 
-    That holds lines of `HEX  filename` as sha256sum writes them, or the bare HEX.
+    The file contains lines `HEX  filename`, as sha256sum writes them, or only HEX.
     """
     archive, digest_file = Path(archive), Path(digest_file)
     if not archive.is_file():
@@ -54,9 +54,9 @@ def check_digest(archive: str | Path, digest_file: str | Path) -> None:
 
 
 def unpack(archive: str | Path, folder: str | Path, *, below: str) -> int:
-    """Unpack a `.tar.zst` whose files all lie `below` a folder of it; return how many files.
+    """Unpack a `.tar.zst` with all files `below` one folder; return the number of files.
 
-    `folder` must be empty, and may contain part of them after an error.
+    `folder` must be empty. After an error it can contain some of the files.
     """
     archive, inside, n_files = Path(archive), PurePosixPath(below), 0
     try:
@@ -75,7 +75,7 @@ def unpack(archive: str | Path, folder: str | Path, *, below: str) -> int:
         raise
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the disk, not of the archive
+            raise  # an error of the disk, not of the archive
         raise ArchiveError(
             f"{archive}: truncated, damaged or not a .tar.zst ({error}); download it again."
         ) from error
@@ -83,7 +83,7 @@ def unpack(archive: str | Path, folder: str | Path, *, below: str) -> int:
 
 
 def _refusal(member: tarfile.TarInfo, below: PurePosixPath, folder: Path) -> str:
-    """Return what is wrong with a member of an archive; empty if nothing is."""
+    """Return the reason to refuse a member of an archive, or "" for a valid one."""
     name = PurePosixPath(member.name)
     if not (member.isfile() or member.isdir()):
         return "is neither a file nor a folder"
@@ -108,13 +108,13 @@ class _ListUnpickler(pickle.Unpickler):
 
 
 def load_lists(path: FilePath, *, depth: int) -> list[Any]:
-    """Load a pickle of lists of strings, nested `depth` levels deep; refuse all else uncalled.
+    """Load a pickle of lists of strings, nested `depth` levels deep, without running code.
 
-    Entries of the outermost list may be None.
+    Entries of the outermost list can be None. Any other content is refused.
     """
     try:
         lists = _ListUnpickler(io.BytesIO(read_bytes(path))).load()
-    # A damaged pickle may fail in as many ways as there are opcodes.
+    # A damaged pickle can raise any exception.
     except Exception as error:
         raise UnsafeFileError(
             f"{path}: refused, not a whole pickle of only lists, None and strings ({error})."
@@ -136,21 +136,21 @@ def _check_lists(value: object, path: FilePath, depth: int, level: int = 0) -> N
 
 
 def load_arrays(path: FilePath) -> object:
-    """Load what `torch.save` wrote, a tensor or a dict; refuse all else uncalled.
+    """Load a tensor or a dict from a `torch.save` file, without running code.
 
-    Tensors become arrays, of float64 or int64.
+    Tensors become arrays of float64 or int64. Any other content is refused.
     """
     try:
         value = torch.load(path, map_location="cpu", weights_only=True)
-    # A damaged file may fail in as many ways as there are parts of it.
+    # A damaged file can raise any exception.
     except Exception as error:
         (reason, *_) = f"{error}\n".splitlines()
-        what = (
+        reason_text = (
             "it contains code or objects, not only tensors and plain containers"
             if isinstance(error, pickle.UnpicklingError)
             else "not a whole file of torch.save"
         )
-        raise UnsafeFileError(f"{path}: refused, {what} ({reason}).") from error
+        raise UnsafeFileError(f"{path}: refused, {reason_text} ({reason}).") from error
     _check_tensors(value, path)
     if isinstance(value, dict):
         return {key: _to_array(entry) for key, entry in value.items()}
@@ -180,15 +180,15 @@ def _to_array(value: object) -> object:
     return value.detach().to(wide).numpy()
 
 
-ROOT = "results/conset"  # the folder of the archive that holds everything
+ROOT = "results/conset"  # the archive's only folder
 
 LABELS = {1: "correct", 2: "incorrect", 3: "not_attempted"}
 
-NO_ANSWER = -1  # as in the release; a positive label is one of `LABELS`
+NO_ANSWER = -1  # as in the release; positive labels are keys of `LABELS`
 
-UNKNOWN = -2  # the release does not say
+UNKNOWN = -2  # not in the release
 
-ROUNDING = 1e-5  # by which float32 sums of probabilities may exceed 1
+ROUNDING = 1e-5  # tolerance for float32 sums of probabilities above 1
 
 Span = tuple[int, int]
 
@@ -211,7 +211,7 @@ class Shard(NamedTuple):
     path: str
 
     def of(self, span: Span) -> tuple[slice, slice]:
-        """Return where the shard lies in an array over `span`, and its rows there."""
+        """Return the shard's slice of an array over `span`, and the slice of its rows."""
         begin, end = max(self.begin, span[0]), min(self.end, span[1])
         return (
             slice(begin - span[0], end - span[0]),
@@ -229,14 +229,16 @@ def model_folder(repo: str) -> str:
     return repo.rsplit("/", 1)[-1]
 
 
-def check_tensor(value: object, shape: tuple[int, ...], kind: str, where: str) -> NDArray[Any]:
+def check_tensor(
+    value: object, shape: tuple[int, ...], kind: str, location: str
+) -> NDArray[Any]:
     """Return a tensor of that shape, of floats ("f") or whole numbers ("i"), or refuse it."""
     tensor = value if isinstance(value, np.ndarray) else None
     if tensor is None or tensor.shape != shape or tensor.dtype.kind != kind:
         held = "no tensor" if tensor is None else f"{tensor.dtype}{tensor.shape}"
         kinds = {"f": "float", "i": "whole-number"}
         raise ReleaseError(
-            f"{where} holds {held}, but needs a {kinds[kind]} tensor of shape {shape}."
+            f"{location} holds {held}, but needs a {kinds[kind]} tensor of shape {shape}."
         )
     return tensor
 
@@ -256,7 +258,7 @@ class Tree:
         return (self._root / path).is_file()
 
     def has_any(self, folder: str, prefix: str) -> bool:
-        """Return whether a folder has tensors of shards whose names begin so."""
+        """Return whether a folder has files `{prefix}_*.pt`."""
         return any((self._root / folder).glob(f"{prefix}_*.pt"))
 
     def lists(self, path: str, n: int, depth: int) -> list[Any]:
@@ -282,23 +284,23 @@ class Tree:
         name = re.compile(
             f"{re.escape(prefix)}([0-9]{{1,12}})-([0-9]{{1,12}}){re.escape(suffix)}"
         )
-        there = self._root / folder
+        directory = self._root / folder
         shards = sorted(
             Shard(int(match[1]), int(match[2]), f"{folder}/{path.name}")
-            for path in (there.iterdir() if there.is_dir() else ())
+            for path in (directory.iterdir() if directory.is_dir() else ())
             if (match := name.fullmatch(path.name))
         )
         shards = [s for s in shards if max(s.begin, span[0]) < min(s.end, span[1])]
-        gaps, covered, before = [], span[0], ""
+        gaps, covered, previous = [], span[0], ""
         for shard in shards:
-            if shard.begin < covered and before:
+            if shard.begin < covered and previous:
                 raise ReleaseError(
-                    f"{self.named(shard.path)}: covers questions that {before} covers too; "
+                    f"{self.named(shard.path)}: covers questions that {previous} covers too; "
                     "keep one."
                 )
             if shard.begin > covered:
                 gaps.append((covered, shard.begin))
-            covered, before = shard.end, shard.path.rpartition("/")[2]
+            covered, previous = shard.end, shard.path.rpartition("/")[2]
         if covered < span[1]:
             gaps.append((covered, span[1]))
         return shards, gaps
@@ -314,10 +316,10 @@ GROUPS, PROBABILITIES, JUDGED = "beam_group_strs.pkl", "beam_group_probs.pt", "j
 
 
 class ReleasedAnswers(NamedTuple):
-    """The answers that a checkpoint stands by, one for each question of a span."""
+    """A checkpoint's top answers, one for each question of a span."""
 
     confidence: Floats  # probability of the most probable cluster; NaN without one
-    label: Ints  # its label: a key of `LABELS`, `NO_ANSWER` or `UNKNOWN`
+    label: Ints  # a key of `LABELS`, `NO_ANSWER` or `UNKNOWN`
     skipped: Flags  # questions that the authors left without candidates
 
 
@@ -361,8 +363,8 @@ def _rank(
 ) -> list[tuple[list[str], float, int]]:
     """Return (members, probability, label) of a question's clusters, most probable first."""
 
-    def refuse(file: str, what: str) -> ReleaseError:
-        return ReleaseError(f"{folder}/{file}: {what} for {name}.")
+    def refuse(file: str, problem: str) -> ReleaseError:
+        return ReleaseError(f"{folder}/{file}: {problem} for {name}.")
 
     n = len(groups)
     if n > N_BEAMS or not all(groups):
@@ -391,8 +393,8 @@ def _read_shard(
 ) -> None:
     """Append the shard's part of `span` to `read` and write it into `top`."""
     size = shard.end - shard.begin
-    here, rows = shard.of(span)
-    ids = [question_id(dataset, span[0] + i) for i in range(here.start, here.stop)]
+    target, rows = shard.of(span)
+    ids = [question_id(dataset, span[0] + i) for i in range(target.start, target.stop)]
     folder = f"{shard.path}/beam"
     names = (STRINGS, SCORES, GROUPS, PROBABILITIES, JUDGED)
     absent = [name for name in names if not tree.has(f"{folder}/{name}")]
@@ -420,10 +422,10 @@ def _read_shard(
             for rank, (_, _, label) in enumerate(ranked)
             if label in LABELS
         )
-        top.label[here.start + i] = ranked[0][2] if ranked else NO_ANSWER
-        if top.label[here.start + i] != NO_ANSWER:
-            top.confidence[here.start + i] = ranked[0][1]
-        top.skipped[here.start + i] = group is None
+        top.label[target.start + i] = ranked[0][2] if ranked else NO_ANSWER
+        if top.label[target.start + i] != NO_ANSWER:
+            top.confidence[target.start + i] = ranked[0][1]
+        top.skipped[target.start + i] = group is None
     if n_surplus:  # as in the authors' evaluation
         log.info("%s: ignored %d labels beyond the clusters", f"{folder}/{JUDGED}", n_surplus)
 
@@ -454,10 +456,10 @@ def read_candidates(
 
 
 class Confidences(NamedTuple):
-    """One estimator's confidences in a checkpoint's answers to a span of questions."""
+    """An estimator's confidences in a checkpoint's answers to a span of questions."""
 
-    confidence: Floats  # in [0, 1]; NaN where there is none
-    label: Ints  # what the files say about the answers, `UNKNOWN` where none covers them
+    confidence: Floats  # in [0, 1], or NaN without a confidence
+    label: Ints  # labels in the files, `UNKNOWN` for questions that no file covers
     missing: list[str]  # paths of absent files
 
 
@@ -466,7 +468,7 @@ def read_confidences(
 ) -> Confidences:
     """Read the files `{prefix}_{begin}-{end}.pt` of `folder` that cover `span`.
 
-    `labels` are those of the answers that the confidences are about; the files must agree.
+    `labels` are the labels of the checkpoint's top answers; the files must agree with them.
     """
     shards, gaps = tree.shards(folder, f"{prefix}_", ".pt", span)
     n = span[1] - span[0]
@@ -476,11 +478,11 @@ def read_confidences(
         [f"{folder}/{prefix}_{begin}-{end}.pt" for begin, end in gaps],
     )
     for shard in shards:
-        here, rows = shard.of(span)
+        target, rows = shard.of(span)
         confidence, judged = (part[rows] for part in _load_confidences(tree, shard))
-        read.confidence[here], read.label[here] = np.clip(confidence, 0, 1), judged
-        expected, stated = labels[here], ~np.isnan(confidence)
-        # A question that the authors blacklisted has no confidence but may have an answer.
+        read.confidence[target], read.label[target] = np.clip(confidence, 0, 1), judged
+        expected, stated = labels[target], ~np.isnan(confidence)
+        # A question that the authors blacklisted has no confidence, but can have an answer.
         differs = (
             (judged != expected) & ((judged != NO_ANSWER) | stated) & (expected != UNKNOWN)
         )
@@ -488,21 +490,21 @@ def read_confidences(
             i = int(differs.argmax())
             raise ReleaseError(
                 f"{tree.named(shard.path)}: judge_labels holds {judged[i]} for question "
-                f"{span[0] + here.start + i}, but judge.pt holds {expected[i]} for the top "
+                f"{span[0] + target.start + i}, but judge.pt holds {expected[i]} for the top "
                 "cluster; they must be of the same release."
             )
         if (of_nothing := stated & (judged == NO_ANSWER)).any():
             i = int(of_nothing.argmax())
             raise ReleaseError(
                 f"{tree.named(shard.path)}: confs holds {confidence[i]:g} for question "
-                f"{span[0] + here.start + i}, but judge_labels says that it has no answer; "
+                f"{span[0] + target.start + i}, but judge_labels says that it has no answer; "
                 "download the release again."
             )
     return read
 
 
 def _load_confidences(tree: Tree, shard: Shard) -> tuple[Floats, Ints]:
-    """Return the confidences and labels of one file, checked by themselves."""
+    """Return the confidences and labels of one file after checking them."""
     held, path = tree.arrays(shard.path), tree.named(shard.path)
     if not isinstance(held, dict):
         raise ReleaseError(f"{path}: holds no dict of 'confs' and 'judge_labels'.")
@@ -511,10 +513,11 @@ def _load_confidences(tree: Tree, shard: Shard) -> tuple[Floats, Ints]:
             raise ReleaseError(f"{path}: holds no tensor {key!r}.")
         size = shard.end - shard.begin
         check_tensor(held[key], (size,), kind, f"{path}: {key!r}")
-    said = held.get("eval_range", (shard.begin, shard.end))
-    if not np.array_equal(said, (shard.begin, shard.end)):
+    eval_range = held.get("eval_range", (shard.begin, shard.end))
+    if not np.array_equal(eval_range, (shard.begin, shard.end)):
         raise ReleaseError(
-            f"{path}: 'eval_range' is {said}, but its name says {shard.begin}-{shard.end}."
+            f"{path}: 'eval_range' is {eval_range}, but its name says "
+            f"{shard.begin}-{shard.end}."
         )
     confidence, labels = held["confs"], held["judge_labels"]
     for values, wrong, name, rule in (

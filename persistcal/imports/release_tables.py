@@ -1,4 +1,4 @@
-"""The authors' released records as this project's tables."""
+"""Convert the authors' released records to this project's tables."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ Key = tuple[str, str]  # checkpoint and split
 
 
 class Model(NamedTuple):
-    """A model: its Hub repo, and revisions by checkpoint in order of training."""
+    """A model's Hub repo, and its revisions by checkpoint in order of training."""
 
     repo: str
     earlier: Mapping[str, str]
@@ -70,7 +70,7 @@ class Model(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """A dataset: canonical indices of its splits, and the training sets if not its own."""
+    """A dataset's splits as spans of indices; without a train split, its training sets."""
 
     name: str
     test: Span
@@ -85,7 +85,7 @@ class Dataset(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run of an estimator; `trained_on` tells apart the adapters of a transfer matrix."""
+    """A run of an estimator; `trained_on` identifies an adapter of a transfer matrix."""
 
     estimator: str
     train_dataset: str
@@ -94,7 +94,7 @@ class Run(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a run's confidences in the answers of `checkpoint` lie."""
+    """The folder and file prefix of a run's confidences in the answers of `checkpoint`."""
 
     run: Run
     checkpoint: str
@@ -109,7 +109,7 @@ class Estimates(NamedTuple):
     model: Model
     dataset: Dataset
     answers: Mapping[Key, ReleasedAnswers]
-    # By run and split: those of each checkpoint whose files are all there
+    # By run and split: confidences of each checkpoint with complete files
     confidences: dict[tuple[Run, str], dict[str, Floats]]
     left_out: dict[str, Flags]  # by split, questions that were answered, without a confidence
     missing: list[tuple[str, str, str]]  # estimator, checkpoint and path of absent files
@@ -171,7 +171,7 @@ def _ablated(tree: Tree, model: Model, name: str, seeds: Sequence[int]) -> Itera
 
 
 def _gcm(model: Model, name: str) -> Iterator[Source]:
-    """Yield the sources of GCM, and of what its calibrator is fitted on."""
+    """Yield the sources of GCM and of its calibrator's training data."""
     folder = f"{name}/{model_folder(model.repo)}/gcm/GCM-Qwen3-8B-TriviaQA"
     for estimator, split, revisions in (
         ("gcm", "test", model.evaluation),
@@ -198,9 +198,9 @@ def _transfers(model: Model, name: str, seed: int) -> Iterator[Source]:
 def sources(
     tree: Tree, model: Model, dataset: Dataset, seeds: Sequence[int]
 ) -> Iterator[Source]:
-    """Yield where each estimator's confidences for a dataset should be.
+    """Yield the expected source of each estimator's confidences for a dataset.
 
-    A dataset without a train split of its own has only the adapters trained elsewhere.
+    A dataset with `train_datasets` has only the adapters trained on these datasets.
     """
     name = dataset.name
     for train_dataset in dataset.train_datasets or [name]:
@@ -220,10 +220,10 @@ def read_estimates(
     *,
     seeds: Sequence[int],
 ) -> Estimates:
-    """Read all that the release estimates about `model` on `dataset`.
+    """Read all confidences of the release for `model` on `dataset`.
 
-    Labels that judge.pt does not hold are filled into `answers` from the confidence files;
-    the first of `seeds` is that of the transfer matrices.
+    Labels missing in judge.pt are filled into `answers` from the confidence files. The transfer
+    matrices use the first of `seeds`.
     """
     no_question = {
         split: np.zeros(end - begin, bool) for split, (begin, end) in dataset.splits.items()
@@ -248,7 +248,7 @@ def read_estimates(
         of_run = estimates.confidences.setdefault((run, split), {})
         if not read.missing:
             of_run[checkpoint] = read.confidence
-    answered = any((of.label != UNKNOWN).any() for of in answers.values())
+    answered = any((read.label != UNKNOWN).any() for read in answers.values())
     if not answered and not any(estimates.confidences.values()):
         raise ReleaseError(
             f"{tree.named(dataset.name)}/{model_folder(model.repo)}: the release holds nothing "
@@ -275,24 +275,24 @@ def release_tables(
     seeds: Sequence[int],
     posthoc: Mapping[str, str],
 ) -> Iterator[Made]:
-    """Yield all tables about `models` and `datasets`, those of absent files at the end.
+    """Yield all tables of `models` and `datasets`, and the table of missing files at the end.
 
-    All together would take gigabytes. `posthoc` says how each estimator is calibrated that
-    is fitted here, `recipes` which transfer matrices there are.
+    Tables are yielded one by one because together they take gigabytes. `posthoc` maps
+    estimators fitted here to calibration methods; `recipes` names the transfer matrices.
     """
     missing: list[tuple[str, ...]] = []
     for name, described in datasets.items():
         dataset = Dataset(name, **described)
         estimated: dict[str, Estimates] = {}
-        for key, about in models.items():
-            model, place = Model(**about), {"model": key, "dataset": name}
+        for key, described_model in models.items():
+            model, place = Model(**described_model), {"model": key, "dataset": name}
             answers: dict[tuple[str, str], ReleasedAnswers] = {}
             for checkpoint, revision in model.revisions.items():
                 read = read_candidates(tree, name, model.repo, revision, dataset.splits)
-                here = {**place, "checkpoint": checkpoint}
-                yield artifacts.BEAMS, here, read.beams
-                yield artifacts.CLUSTERS, here, read.clusters
-                yield artifacts.LABELS, here, read.labels
+                keys = {**place, "checkpoint": checkpoint}
+                yield artifacts.BEAMS, keys, read.beams
+                yield artifacts.CLUSTERS, keys, read.clusters
+                yield artifacts.LABELS, keys, read.labels
                 answers |= {(checkpoint, split): a for split, a in read.answers.items()}
                 missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
             estimated[key] = read_estimates(tree, model, dataset, answers, seeds=seeds)
@@ -303,15 +303,15 @@ def release_tables(
             place = {"model": key, "dataset": name}
             rows = predictions(estimates, excluded, posthoc)
             yield PREDICTIONS, place, rows
-            every = imported_answers(rows.assign(**place))
+            answer_rows = imported_answers(rows.assign(**place))
             for checkpoint in estimates.model.evaluation:
-                of_checkpoint = every[every["checkpoint"] == checkpoint]
+                of_checkpoint = answer_rows[answer_rows["checkpoint"] == checkpoint]
                 yield artifacts.ANSWERS, {**place, "checkpoint": checkpoint}, of_checkpoint
             for checkpoint in estimates.model.revisions:
                 rows = transfer_scores(checkpoint, estimates, excluded)
-                here = {**place, "checkpoint": checkpoint, "answers": "transfer"}
+                keys = {**place, "checkpoint": checkpoint, "answers": "transfer"}
                 for recipe in recipes:
-                    yield SCORES, {**here, "recipe": recipe}, rows[rows["recipe"] == recipe]
+                    yield SCORES, {**keys, "recipe": recipe}, rows[rows["recipe"] == recipe]
     if missing:
         log.warning("The archive lacks %d files: see missing.csv", len(missing))
     yield artifacts.MISSING, {}, pd.DataFrame(missing, columns=artifacts.MISSING.schema.names)
@@ -320,9 +320,8 @@ def release_tables(
 def find_excluded(dataset: Dataset, models: Sequence[Estimates]) -> dict[str, Flags]:
     """Return by split which questions the authors left out of training and metrics.
 
-    The release has no question texts, so they are known by what was done to them:
-    some confidence file leaves them out although they were answered, or they have
-    no candidates at any checkpoint of any of the `models`.
+    The release does not list them, so they are inferred: a confidence file leaves out an
+    answered question, or no checkpoint of any of the `models` has candidates for it.
     """
     excluded = {}
     for split, (begin, end) in dataset.splits.items():
@@ -351,10 +350,7 @@ def questions(dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
 
 
 def _copied(source: Floats, model: Model) -> Confidence:
-    """Give one confidence to every evaluation checkpoint.
-
-    It is 0 where there was no answer: no probability is on any.
-    """
+    """Return one confidence for all evaluation checkpoints, with 0 for missing answers."""
     return {checkpoint: np.nan_to_num(source) for checkpoint in model.evaluation}
 
 
@@ -363,7 +359,7 @@ def _calibrated(
 ) -> Confidence:
     """Calibrate `confidence` by `method` on the earlier checkpoints' train answers.
 
-    Nothing is returned unless all of those answers and their confidences are known.
+    The result is empty unless all these answers and their confidences are known.
     """
     stated, correct = [], []
     for checkpoint in estimates.model.earlier:
@@ -373,16 +369,16 @@ def _calibrated(
             return {}
         stated.append(train[checkpoint][fit])
         correct.append(label[fit] == 1)
-    known = np.concatenate(stated), np.concatenate(correct)
-    if not known[0].size or np.isnan(known[0]).any():
+    train_answers = np.concatenate(stated), np.concatenate(correct)
+    if not train_answers[0].size or np.isnan(train_answers[0]).any():
         return {}
-    return {c: calibrate(method, *known, p) for c, p in confidence.items()}
+    return {c: calibrate(method, *train_answers, p) for c, p in confidence.items()}
 
 
 def _from_candidates(
     estimates: Estimates, excluded: Mapping[str, Flags], posthoc: Mapping[str, str]
 ) -> dict[Run, Confidence]:
-    """Return the estimators that have no files of their own."""
+    """Return the confidences that are computed from candidates, by run."""
     model, name, answers = estimates.model, estimates.dataset.name, estimates.answers
     certainty = {c: answers[c, "test"].confidence for c in model.evaluation}
     runs: dict[Run, Confidence] = {Run("self_consistency", name, 0): certainty}
@@ -398,15 +394,15 @@ def _from_candidates(
     run = Run("self_consistency_posthoc", name, 0)
     if model.earlier and "train" in excluded and run.estimator in posthoc:
         train = {c: answers[c, "train"].confidence for c in model.earlier}
-        how = excluded["train"], posthoc[run.estimator]
-        runs[run] = _calibrated(estimates, certainty, train, *how)
+        calibration = excluded["train"], posthoc[run.estimator]
+        runs[run] = _calibrated(estimates, certainty, train, *calibration)
     return runs
 
 
 def _from_files(
     estimates: Estimates, excluded: Mapping[str, Flags], posthoc: Mapping[str, str]
 ) -> dict[Run, Confidence]:
-    """Return the estimators whose confidences are files."""
+    """Return the confidences that are read from files, by run."""
     runs: dict[Run, Confidence] = {}
     for (run, split), confidence in estimates.confidences.items():
         if run.estimator in TRANSFERS:
@@ -414,8 +410,8 @@ def _from_files(
         if split == "train":
             if run.estimator in posthoc:
                 gcm = estimates.confidences.get((run._replace(estimator="gcm"), "test"), {})
-                how = excluded["train"], posthoc[run.estimator]
-                runs[run] = _calibrated(estimates, gcm, confidence, *how)
+                calibration = excluded["train"], posthoc[run.estimator]
+                runs[run] = _calibrated(estimates, gcm, confidence, *calibration)
         elif run.estimator == "non_oracle_copy":
             of_last = next(iter(confidence.values()), None)
             runs[run] = {} if of_last is None else _copied(of_last, estimates.model)
@@ -429,8 +425,8 @@ def predictions(
 ) -> pd.DataFrame:
     """Return the table PREDICTIONS of one model on one dataset.
 
-    It holds the runs that have a confidence in every answer of every evaluation checkpoint,
-    which is what evaluation needs; it is empty when the answers of one of them are not known.
+    It contains the runs with a confidence in every answer of every evaluation checkpoint, as
+    evaluation requires. It is empty if a checkpoint's answers are unknown.
     """
     labels = {c: estimates.answers[c, "test"].label for c in estimates.model.evaluation}
     answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}

@@ -134,7 +134,7 @@ SCORED, TWICE = (
         ([line(0, arguments=[["prompt", " a"]])], {}, "row 1 is of a task without free text"),
         ([line(0, arguments=TWICE)], {}, "row 1 is of a task without free text"),
         ([line(0, arguments="x")], {}, "row 1 is of a task without free text"),
-        ([line(0), line(0)], {}, "rows 1 and 2 are both of document 0; give the log of each"),
+        ([line(0), line(0)], {}, "rows 1 and 2 are both of document 0; give each"),
         ([line(0, "a"), line(0, "b", resps=[[" c"]])], {}, "rows 1 and 2 are both of document"),
         ([line(0), line(1, "strict")], STRICT, "has 1 documents without a line of the"),
         ([line(0)], STRICT, "has no filter 'strict'; it has none"),
@@ -162,6 +162,6 @@ def test_a_file_that_is_no_log(tmp_path, key):
     path = tmp_path / "a.csv"
     path.write_text("question_id,question,references,answer\n1,Why?,so,so\n")
     with pytest.raises(
-        UserTableError, match=f"is no log that has {next(iter(key))}; remove the key"
+        UserTableError, match=f"is not a log with {next(iter(key))}; remove the key"
     ):
         read_answers({"file": str(path), **NAMED, **key})

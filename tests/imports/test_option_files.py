@@ -207,7 +207,7 @@ SEVERAL = "column 'gold' is missing"
         (changed(options="Oslo"), "none", r"options is no list of several \(row 5: 'Oslo'\)"),
         (changed(options=["a", "", "b"]), "none", "an option is empty"),
         (changed(question_id="q0", question="Where is 0?", gold=0), "none", r"question 'q0' of quiz is there twice at checkpoint b of m1 \(row 4: 'Where is 0\?', row 5"),
-        ([{**r, "question": "Same?"} for r in good()], "none", r"2 documents of quiz stand under several ids, .* \(row 1: 'q0', row 2: 'q1', row 3: 'q2'\)"),
+        ([{**r, "question": "Same?"} for r in good()], "none", r"2 documents of quiz have several ids, .* \(row 1: 'q0', row 2: 'q1', row 3: 'q2'\)"),
         (good()[:-1], "none", r"checkpoint b has no scores of 1 questions of quiz that others have \(row 3: 'q2'\)"),
         (good(checkpoints="a"), "none", "no row is of model 'm1', checkpoint 'b', dataset 'quiz'"),
         ([{**r, "checkpoint": c} for c in "ab" for r in good(checkpoints="a")], "none", "all scores on quiz of checkpoint b of m1 are those of a"),
@@ -416,7 +416,7 @@ GENERATED = {"gen_args_0": {"arg_0": "Q", "arg_1": {"until": ["\n"]}}}
         (logged(target="[0, 1]"), r"target of row 1 is '\[0, 1\]'"),
         (logged(target="3"), "target of row 1 is '3'"),
         (logged(target="1", acc=1.0), "target of row 1 is|score of the log"),
-        (logged(arguments=CONTEXTS), "row 1 has options that stand in the question"),
+        (logged(arguments=CONTEXTS), "row 1 has options inside the question"),
         (logged(arguments=GENERATED), "row 1 is of a task that generates text"),
         (logged(arguments=None), "row 1 is of a task that generates text"),
         (logged(resps=[["x"]]), r"resps of row 1 is \[\['x'\]\], but"),
@@ -501,7 +501,7 @@ def test_texts_of_olmes_are_in_its_requests(tmp_path):
     with pytest.raises(UserTableError, match=r"row 2 has 3 options of document 1, but .*req"):
         run(tmp_path, [entry], checkpoints="a")
     entry["requests"] = entry["file"]
-    with pytest.raises(UserTableError, match="holds no requests; give the -requests"):
+    with pytest.raises(UserTableError, match="has no requests; give the -requests"):
         run(tmp_path, [entry], checkpoints="a")
 
 
@@ -531,7 +531,7 @@ def test_predictions_of_olmo_eval(tmp_path):
         (instance(0, label=3), "gold is not the place of an option"),
         (instance(0, label="Paris"), "gold is not the place of an option"),
         (instance(0, outputs=[{"text": "so"}] * 2), "option of row 1 has no sum_logits"),
-        (instance(0, model_output="x"), "model_output of row 1 is no list"),
+        (instance(0, model_output="x"), "model_output of row 1 is not a list"),
         (instance(0, metrics={"acc_raw": 1}), "score of the log is not that of its best"),
     ],
 )
@@ -542,7 +542,7 @@ def test_predictions_of_olmes_that_are_refused(tmp_path, line, message):
 
 def test_a_file_of_answers_and_a_key_of_another_log(tmp_path):
     rows = [{**ONE, "question_id": "1", "question": "?", "references": "a", "answer": "a"}]
-    with pytest.raises(UserTableError, match="holds no scores of options"):
+    with pytest.raises(UserTableError, match="has no scores of options"):
         read_options({"file": write(tmp_path, rows)}, "none")
-    with pytest.raises(UserTableError, match="is no log that has requests; remove the key"):
+    with pytest.raises(UserTableError, match="is not a log with requests; remove the key"):
         read_options({"file": write(tmp_path, good()), "requests": "x"}, "none")

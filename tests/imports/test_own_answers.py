@@ -157,8 +157,8 @@ NO_LOGPROB = without(good(), "logprob")
         (change(good(), logprob="-inf"), r"logprob is not valid \(row 6: '-inf'\)"),
         (change(good(), logprob=None), r"logprob is missing, but not in every row \(row 6"),
         (change(good(), sample=0), r"sample 0 of question 'q0' .* there twice .*row 5, row 6"),
-        (change(good(), sample="x"), r"sample is no whole number of .* \(row 6: 'x'\)"),
-        (change(good(), sample=2**63), r"sample is no whole number of up to 18 digits \(row 6"),
+        (change(good(), sample="x"), r"sample is not a whole number of .* \(row 6: 'x'\)"),
+        (change(good(), sample=2**63), r"not a whole number of up to 18 digits \(row 6"),
         (change(good(), sample=None), r"sample is empty, but not .* \(row 6\); number"),
         (good()[:7], r"'q1' of quiz has 1 answers at checkpoint b of m1, others have 2"),
         (change(good(), answer=None), r"answer is missing \(row 6\); give an empty text"),
@@ -169,8 +169,8 @@ NO_LOGPROB = without(good(), "logprob")
         (change(good(), lable="x"), r"unknown column 'lable'"),
         (without(good(), "question_id"), r"column 'question_id' is missing"),
         (LABELLED, r"'oslo' .* 'q0' disagree \(row 1: 'correct', row 6: 'incorrect'\)"),
-        (SAME, r"1 questions .* under several ids.*\(row 1: 'q0', row 3: 'q1'\); keep one"),
-        (UNSAID, r"says nothing is labelled correct \(row 6\); where nothing was said"),
+        (SAME, r"1 questions .* have several ids.*\(row 1: 'q0', row 3: 'q1'\); keep one"),
+        (UNSAID, r"an empty answer is labelled correct \(row 6\); empty answers are not"),
         (every(token_logprobs=[-0.5, -0.5], logprob=-0.5), r"is not the sum of .* \(row 1"),
         (every(token_logprobs=[-0.5, 0.5]), r"token_logprobs is not valid \(row 1: \[.*list"),
         (every(token_logprobs="-0.5"), r"token_logprobs is not valid \(row 1: '-0.5', row 2"),
@@ -199,7 +199,7 @@ def test_what_estimators_and_the_strategy_lack(tmp_path, rows, how, message):
 def test_labels_of_answers_that_say_nothing_are_not_used(tmp_path, caplog):
     *_, labels = run(tmp_path, change(good(), answer=" . ", label="incorrect"))
     assert labels.empty
-    assert caplog.messages[0].startswith("1 labels of answers that say nothing are not used")
+    assert caplog.messages[0].startswith("1 labels of empty answers are not used")
 
 
 def test_rows_that_the_study_does_not_read_are_skipped_and_counted(tmp_path, caplog):
@@ -233,7 +233,7 @@ def test_a_column_beside_the_key_of_the_entry_is_refused(tmp_path, read):
     rows = every() if read is read_answers else [row | scored for row in good()]
     file = write_rows(tmp_path / "answers.jsonl", rows)
     with pytest.raises(
-        UserTableError, match=r"has a column 'dataset' and study\.answers gives"
+        UserTableError, match=r"has a column 'dataset', and study\.answers sets"
     ):
         read({"file": file, "dataset": "quiz"})
 

@@ -40,13 +40,13 @@ def import_answers(
     parts = [read_answers(entry, several=len(entries) > 1) for entry in entries]
     with name_files_in_errors(*files):
         every = pd.concat(parts, ignore_index=True)
-        rows = select_rows(every, known=known, wanted=wanted)
+        rows = select_rows(every, checkpoints=known, wanted=wanted)
         check_weights(rows, strategy)
         check_stated(rows, computed, set(wanted.needs) - set(computed))
         beams = beam_table(rows)
         for _, answers in beams.groupby(list(BEAMS.file_columns), sort=False):
             wanted.check_needs(answers)
-        check_answers(rows, known=known, needed=wanted.needed)
+        check_answers(rows, checkpoints=known, needed=wanted.needed)
         questions, labels = question_table(rows), label_table(rows)
     for dataset, part in rows.groupby("dataset", sort=False):
         n_questions, n_judged = part["question_id"].nunique(), (part["label"] == "").sum()
