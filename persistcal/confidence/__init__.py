@@ -3,12 +3,12 @@
 Modules
 -------
 calibration: post-hoc calibration maps, fitted on labelled answers
-column_needs: columns that an estimator's file says that it needs
+column_needs: the columns that an estimator's file declares as needed
 estimate: run an estimator, the project's or a user's, on all predictions
 estimators/: estimators without an adapter, one function per file
 evidence: the inputs of an estimator, and a check that they are present
 hidden_states: hidden states at the end of a prompt, per block
-probes: linear probes on hidden states, and the layer that they read
+probes: linear probes on hidden states, and the choice of their layer
 said: confidence in words: ask for it, and read probabilities, guesses and phrases
 uncertainty: measures of uncertainty over all answers to a question
 verbalised: verbalised confidence: the mean digit that a model with an adapter answers

@@ -15,8 +15,8 @@ from persistcal.evaluation.conditioning import CLAMP
 class Calibrator(NamedTuple):
     """A non-decreasing, piecewise linear map of [0, 1] to itself, by its knots in order.
 
-    The first is at confidence 0 and the last at 1. Where several are at one confidence, the
-    map jumps to the last of them.
+    The first knot is at confidence 0 and the last at 1. If several knots have the same
+    confidence, the map jumps to the last of them.
     """
 
     confidence: NDArray[np.float64]
@@ -39,14 +39,14 @@ def fit_isotonic(confidence: ArrayLike, correct: ArrayLike) -> Calibrator:
 
     Notes
     -----
-    Answers are blocks of their own, in ascending order of confidence and, where that
-    is equal, in the order in which they are given: by checkpoint and question
-    throughout this project. (The released code leaves ties to NumPy's default sort,
-    whose order is not the same on all processors, and compares running means, whose
-    rounding may pool two equal shares.) A block with a *strictly* larger share than the
-    next is pooled with it, from left to right. So neighbouring blocks of equal share,
-    and answers of equal confidence, remain knots of their own, and the map has plateaus,
-    on which different confidences are tied. `fit_isotonic_merged` has none of these.
+    Each answer starts as a separate block. Blocks are in ascending order of confidence, and
+    ties keep the input order: by checkpoint and question throughout this project. (The
+    released code leaves ties to NumPy's default sort, which differs between processors, and
+    compares running means, which can pool equal shares by rounding.) A block with a
+    *strictly* larger share than the next is pooled with it, from left to right. So
+    neighbouring blocks of equal share and answers of equal confidence remain separate knots,
+    and the map has plateaus on which different confidences are tied.
+    `fit_isotonic_merged` avoids both.
 
     Examples
     --------
@@ -112,12 +112,14 @@ def _checked(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     stated, label = np.asarray(confidence, float), np.asarray(correct, float)
     if len(stated) == 0:
-        raise ValueError("A calibrator needs answers to be fitted to, and there are none.")
+        raise ValueError(
+            "A calibrator is fitted on labelled answers, but no answers were given."
+        )
     return stated, label
 
 
 def _with_ends(x: NDArray[np.float64], y: NDArray[np.float64]) -> Calibrator:
-    """Add knots at (0, 0) and (1, 1) where there is none at 0 or 1."""
+    """Add knots at (0, 0) and (1, 1) if there are no knots at 0 or 1."""
     if x[0] > 0:
         x, y = np.insert(x, 0, 0.0), np.insert(y, 0, 0.0)
     if x[-1] < 1:
@@ -175,8 +177,8 @@ def fit_platt(confidence: ArrayLike, correct: ArrayLike) -> LogOdds:
     Notes
     -----
     Platt, "Probabilistic Outputs for Support Vector Machines", 1999, on log-odds and
-    without his smoothing of the labels. Where surer answers are right less often, `a` is
-    0: calibration does not turn an order round.
+    without his smoothing of the labels. If more confident answers are right less often, `a`
+    is 0: calibration does not reverse an order.
     """
     logit = _log_sides(confidence).sum(axis=1, keepdims=True)
     [a], c = _fit_logistic(logit, correct, intercept=True)
@@ -204,7 +206,7 @@ def fit_beta(confidence: ArrayLike, correct: ArrayLike) -> LogOdds:
     Notes
     -----
     Kull, Silva Filho and Flach, "Beyond Sigmoids", Electronic Journal of Statistics
-    2017. As there, a side with a negative weight gets 0, and the other is fitted anew.
+    2017. As in the paper, a negative weight is set to 0, and the other one is fitted again.
     """
     sides = _log_sides(confidence)
     (a, b), c = _fit_logistic(sides, correct, intercept=True)
@@ -237,7 +239,7 @@ def calibrate(
 ) -> NDArray[np.float64]:
     """Fit one of `METHODS` to labelled answers, and apply it to other confidences.
 
-    Isotonic regression depends on the order of answers of equal confidence, see
+    Isotonic regression depends on the order of answers with equal confidence, see
     `fit_isotonic`.
     """
     return METHODS[method](stated, correct)(confidence)

@@ -15,7 +15,7 @@ KNOWN = (SEVERAL, "logprob", "n_tokens", *OF_TOKENS, "unconditional", "stated")
 
 
 def declared_needs(source: str) -> tuple[str, ...]:
-    """Return what the estimator whose file holds `source` needs, refused if it is unknown."""
+    """Return the needs that an estimator's `source` declares; refuse unknown ones."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
             try:

@@ -28,7 +28,7 @@ FUNCTIONS = "persistcal.confidence.estimators"
 
 ABOUT = ["model", "dataset"]  # the same for all rows
 
-NEITHER = 0.5  # the confidence of an answer about which nothing was said that can be read
+NEITHER = 0.5  # the confidence of an answer without a readable stated confidence
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Estimation:
     function: str
     dataset: str
     read: Sequence[str]  # checkpoints whose answers the estimator reads
-    earlier: Sequence[str]  # checkpoints of the model that it may learn from
-    evaluation: Sequence[str]  # those that it rates
-    equivalence: Mapping[str, Any]  # the config's section, for one that compares answers
-    split: str = "test"  # of the answers that it rates
+    earlier: Sequence[str]  # training checkpoints of the model
+    evaluation: Sequence[str]  # checkpoints that it rates
+    equivalence: Mapping[str, Any]  # the config's section, for estimators that compare answers
+    split: str = "test"  # with the rated answers
     posthoc: str | None = None  # calibration on the earlier checkpoints' train answers
     compares_answers: bool = False
     sampled: bool = False  # this and those below: see `persistcal.confidence.evidence.Evidence`
@@ -61,9 +61,9 @@ class Estimation:
 class AnswerTables:
     """Tables of one model and dataset that an estimation reads.
 
-    QUESTIONS are followed by CONTEXTS, where the estimator asks a checkpoint that has one;
-    BEAMS and CLUSTERS are those of the checkpoints that it reads; ANSWERS those of the
-    evaluated ones, after the earlier ones if the estimator is fitted.
+    QUESTIONS are followed by CONTEXTS if the estimator asks a checkpoint with contexts. BEAMS
+    and CLUSTERS belong to the checkpoints that it reads. ANSWERS belong to the evaluated
+    checkpoints, after the earlier checkpoints if the estimator is fitted.
     """
 
     questions: artifacts.Questions
@@ -95,11 +95,11 @@ def estimate(
     entailment_model: str = "",
     threads: int = 1,
 ) -> pd.DataFrame:
-    """Return the predictions that `settings` is about, with the estimator's confidences.
+    """Return the predictions that `settings` selects, with the estimator's confidences.
 
-    An answer about which nothing was said that can be read has the confidence `NEITHER`, and
-    is `unsaid`. `records` are those of the checkpoints read, for an estimator that reads
-    weights; `entailment_model` is that of the model that compares answers.
+    An answer without a readable stated confidence has the confidence `NEITHER` and is marked as
+    `unsaid`. `records` are the records of the checkpoints for estimators that read weights, and
+    `entailment_model` the record of the model that compares answers.
     """
     function, needs = find_estimator(settings.function)
     beams, clusters = (t.drop(columns=ABOUT) for t in (tables.beams, tables.clusters))
@@ -168,7 +168,7 @@ def estimate(
 
 
 def _check_said(estimator: str, checkpoints: pd.Series, unsaid: NDArray[np.bool_]) -> None:
-    """Refuse a checkpoint that said nothing; the log counts the answers of the others."""
+    """Refuse a checkpoint without any stated confidence; log the counts of the others."""
     counts = pd.Series(unsaid).groupby(checkpoints.to_numpy(), sort=False)
     for checkpoint, n, answers in counts.agg(["sum", "size"]).itertuples():
         if n == answers:
@@ -185,7 +185,7 @@ def _check_said(estimator: str, checkpoints: pd.Series, unsaid: NDArray[np.bool_
 
 
 def find_estimator(function: str) -> tuple[Estimator, tuple[str, ...]]:
-    """Return the function that the config names, and what it needs of the answers."""
+    """Return the function that the config names, and the columns that it needs."""
     name = function.rpartition("/")[2].removesuffix(".py")
     if function.endswith(".py"):
         module = _own_module(name, function)
@@ -205,7 +205,7 @@ def _own_module(name: str, file: str) -> ModuleType:
 
 
 def _with_weights(settings: Estimation) -> list[str]:
-    """Return the checkpoints whose weights the estimator reads, in the order of its rule."""
+    """Return the checkpoints with weights that the estimator reads, in the rule's order."""
     return list(dict.fromkeys([*settings.read, *([settings.rater] if settings.rater else [])]))
 
 
@@ -233,9 +233,9 @@ RATED = ["checkpoint", "question_id", *RUN, "confidence"]
 
 
 def gather_scores(scores: pd.DataFrame, uses: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    """Return columns `RATED` of SCORES: an adapter estimator's confidences at each checkpoint.
+    """Return the columns `RATED` of SCORES: an adapter's confidences at each checkpoint.
 
-    `uses` say where they are, with keys checkpoint, scored_at, answers and answers_of.
+    Each of `uses` selects rows by the keys checkpoint, scored_at, answers and answers_of.
     """
     parts = []
     for use in uses:
@@ -273,10 +273,10 @@ def join_predictions(
     *,
     copies: bool = False,
 ) -> pd.DataFrame:
-    """Return table PREDICTIONS: every answer with the `RATED` confidences of `estimator`.
+    """Return the table PREDICTIONS: every answer with the `RATED` confidences of `estimator`.
 
-    Whether they are `copies`, another checkpoint's in its own answers: where that one had no
-    answer, the confidence is 0. Other estimators must rate every answer.
+    `copies` are confidences of another checkpoint in its own answers, 0 for questions without
+    an answer. Other estimators must rate every answer.
     """
     runs = confidences[["checkpoint", *RUN]].drop_duplicates()
     wanted = answers[["checkpoint", "question_id", "correct"]].merge(runs, on="checkpoint")

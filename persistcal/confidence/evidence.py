@@ -1,4 +1,4 @@
-"""What an estimator can use about each answer, and which of it an estimator needs."""
+"""The inputs of an estimator for each answer, and a check that they are present."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -> None:
-    """Refuse `beams`, of one or several checkpoints, that lack what `estimator` needs."""
+    """Refuse `beams`, of one or several checkpoints, without the columns `estimator` needs."""
     place = [name for name in ("checkpoint", "question_id") if name in beams]
     for need in needs:
         if need == SEVERAL:
@@ -42,13 +42,13 @@ def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -
 
 @dataclass(frozen=True)
 class Evidence:
-    """Data for an estimator beside the answers that it rates; tables have a column checkpoint.
+    """Inputs of an estimator besides the rated answers; tables have a column checkpoint.
 
-    What is None is there only where the estimator's entry in the config asks for it.
+    Optional inputs are None unless the estimator's entry in the config requests them.
     """
 
-    earlier: tuple[str, ...]  # checkpoints of the model that may be learnt from, in order
-    evaluation: tuple[str, ...]  # those that are evaluated, in order
+    earlier: tuple[str, ...]  # training checkpoints of the model, in order
+    evaluation: tuple[str, ...]  # evaluated checkpoints, in order
     # Predictions of the earlier ones on the train split, with columns as in those to rate, and
     # correct; empty unless the estimator is `fitted`.
     labelled: pd.DataFrame
@@ -59,21 +59,25 @@ class Evidence:
     equivalent: PairTest | None = None
     load: "Callable[[str], tuple[PreTrainedModel, PreTrainedTokenizerBase]] | None" = None
     sampled: bool = False  # whether answers are samples, which weigh equally, or beams
-    options: bool = False  # of multiple choice, which weigh as their clusters do
+    options: bool = False  # multiple choice, with the weights of the clusters
     prompt: str = ""  # about an answer: the estimator's, or else the study's
     estimator: str = ""  # its name in the config
-    words: tuple[str, str] | None = None  # after the prompt: of a right and of a wrong answer
-    replies: pd.DataFrame | None = None  # REPLIES of what it `asks`
+    words: tuple[str, str] | None = (
+        None  # that follow the prompt for a right and for a wrong answer
+    )
+    replies: pd.DataFrame | None = None  # REPLIES to the estimator's prompt
     scale: Mapping[str, float] | None = None  # the probability of each expression
     layer: int | Literal["best"] | None = None  # that a probe reads, from 1; the middle one
-    fit_at: str = ""  # where a probe without labels is fitted: "training" or "each"
+    fit_at: str = (
+        ""  # checkpoints on which a probe without labels is fitted: "training" or "each"
+    )
     train: pd.DataFrame | None = None  # answers to train questions, if it is fitted at each
     rater: str = ""  # the checkpoint that rates answers, and its few-shot prompts of questions
     few_shot: "FewShot | None" = None
     questions: pd.DataFrame | None = None
 
 
-KEY = ["checkpoint", "question_id"]  # of an answer
+KEY = ["checkpoint", "question_id"]  # identifies an answer
 
 Estimator = Callable[[pd.DataFrame, Evidence], Any]
 
@@ -81,7 +85,7 @@ Ask = Callable[[pd.DataFrame, Any, Any], ArrayLike]  # answers, model, tokenizer
 
 
 def rate_by_checkpoint(answers: pd.DataFrame, evidence: Evidence, ask: Ask) -> pd.Series:
-    """Return what `ask` says of the answers of each checkpoint, which is loaded for it."""
+    """Return the ratings by `ask` of each checkpoint's answers, with the checkpoint loaded."""
     assert evidence.load is not None
     rated = pd.Series(np.nan, answers.index)
     for checkpoint, rows in answers.groupby("checkpoint", sort=False):
@@ -97,11 +101,12 @@ def rate(
     *,
     may_lack: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the confidences of an estimator in `answers`, one each and in [0, 1].
+    """Return an estimator's confidences in `answers`, one per answer and in [0, 1].
 
-    Where it `may_lack` some, NaN stands for one that is missing in a Series of pandas'
-    Float64: nothing was said that can be read. The estimator gets copies, and answers whose
-    index shares no label with row numbers: of a Series, it says which confidence is whose.
+    With `may_lack` an estimator can return missing values in a Series of pandas' Float64, for
+    answers without a readable stated confidence; they become NaN. The estimator receives
+    copies. The index of its answers shares no label with row numbers, so that the index of a
+    returned Series identifies the answers.
     """
     n = len(answers)
     index = pd.RangeIndex(n, 2 * n)
@@ -128,9 +133,9 @@ def _in_order(
     index: pd.RangeIndex,
     name: str,
 ) -> NDArray[np.float64]:
-    """Return what an estimator returned in the order of its answers, by their `index`.
+    """Return an estimator's result in the order of its answers, by their `index`.
 
-    `left` is the index that it left its answers with.
+    `left` is the index of the answers after the call.
     """
     if np.ma.isMaskedArray(rated):
         raise ValueError(

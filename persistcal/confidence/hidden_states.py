@@ -23,7 +23,7 @@ def blocks(model: PreTrainedModel) -> nn.ModuleList:
 
 @contextmanager
 def _last_outputs(model: PreTrainedModel, packed: Packed) -> Iterator[list[Tensor]]:
-    """Collect the output of each block at the last tokens alone, on the model's device."""
+    """Collect the output of each block at the last tokens only, on the model's device."""
     outputs: list[Tensor] = []
 
     def keep(_block: nn.Module, _inputs: tuple, output: Tensor | tuple) -> None:

@@ -24,23 +24,23 @@ PENALTY = 100.0
 HELD_OUT = 5  # one question in five chooses the layer
 
 Floats = NDArray[np.float64]
-States = NDArray[np.float32]  # of shape (n_layers, n_answers, n_units)
+States = NDArray[np.float32]  # shape (n_layers, n_answers, n_units)
 Layer = int | Literal["best"] | None
-Texts = Callable[[pd.DataFrame], list[str]]  # what the probe reads of each answer
+Texts = Callable[[pd.DataFrame], list[str]]  # the text per answer that the probe reads
 
 
 class Probe(NamedTuple):
     """A logistic regression on hidden states."""
 
-    weights: Floats  # of shape (n_units,), of the hidden units as they are
+    weights: Floats  # shape (n_units,), for hidden units that are not standardised
     bias: float  # infinite where all answers that the probe was fitted to had one label
 
 
 def fit_probe(states: ArrayLike, correct: ArrayLike) -> Probe:
     """Fit a logistic regression with a ridge penalty on standardised hidden states.
 
-    The sum of the answers' losses plus `PENALTY` / 2 times the sum of squared
-    weights of the standardised units is minimised. `states` has shape
+    The fit minimises the sum of the answers' losses plus `PENALTY` / 2 times the sum of squared
+    weights of the standardised units. `states` has shape
     (n_answers, n_units), `correct` (n_answers,).
 
     After Azaria and Mitchell, "The Internal State of an LLM Knows When It's
@@ -79,16 +79,16 @@ def with_answer(rows: pd.DataFrame) -> list[str]:
 
 
 def choose_layer(states: States, label: ArrayLike, questions: ArrayLike) -> int:
-    """Return the position of the layer whose probe predicts held-out questions best.
+    """Return the position of the layer with the best probe on held-out questions.
 
-    Every fifth question is held out, with its answers at all checkpoints. The layer with the
-    least Brier score is chosen; the first of several.
+    Every fifth question is held out, with its answers at all checkpoints. The first layer with
+    the lowest Brier score is chosen.
 
     Parameters
     ----------
     states : ndarray of shape (n_layers, n_answers, n_units)
     label, questions : array-like of shape (n_answers,)
-        What the probe predicts, and the id of each answer's question.
+        The label that the probe predicts, and the question id, for each answer.
     """
     ids, target = np.asarray(questions), np.asarray(label, float)
     held = np.isin(ids, pd.unique(ids)[HELD_OUT - 1 :: HELD_OUT])
@@ -123,7 +123,7 @@ def rate_with_probe(
 ) -> pd.Series:
     """Return the probability of a label for each answer, by one probe for all checkpoints.
 
-    The probe is fitted to `evidence.labelled`, whose rows have `label`.
+    The probe is fitted on `evidence.labelled`; `label` has a value per row.
     """
     labelled, layer = evidence.labelled, evidence.layer
     train = _read_each(labelled, evidence, texts, layer)
@@ -181,7 +181,7 @@ def read_states(
     layer: Layer,
     estimator: str,
 ) -> States:
-    """Return the hidden states at the end of each text: those of one layer, or of all.
+    """Return the hidden states at the end of each text, of one layer or of all layers.
 
     Parameters
     ----------

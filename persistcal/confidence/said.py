@@ -1,6 +1,6 @@
-"""Read a confidence from a reply in words: a probability, guesses with theirs, an expression.
+"""Ask for a confidence in words, and read it from replies: probabilities, guesses, phrases.
 
-Each reader returns None where a reply can be read in no way or in several: nothing is guessed.
+Each reader returns None if a reply can be read in no way or in several ways.
 """
 
 import os
@@ -74,7 +74,7 @@ _MARKUP = str.maketrans("", "", "*_`")
 
 
 def answer_part(reply: str) -> str:
-    """Return a reply without what was thought before it, and without Markdown's emphasis.
+    """Return a reply without the reasoning before it, and without Markdown emphasis.
 
     >>> answer_part("<think>0.9?</think> **0.7**"), answer_part("<think>0.9")
     ('0.7', '')
@@ -84,11 +84,11 @@ def answer_part(reply: str) -> str:
 
 
 def probability(reply: str) -> float | None:
-    """Return the probability that the first line with a number states; None where none does.
+    """Return the probability in the first line with a number, or None.
 
-    It is a number from 0 to 1, a percentage or a fraction. A line with several numbers that
-    differ states none, and so does one with a number above 1, whose unit nobody knows. A line
-    that may speak against the answer or give a bound is not read.
+    A probability is a number from 0 to 1, a percentage or a fraction. A line with several
+    different numbers is not read, nor a number above 1 without a unit, nor a line that might
+    contradict the answer or give a bound.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def probability(reply: str) -> float | None:
     rest = _NUMBER.sub("#", line)
     if len(set(values)) != 1 or _DIGIT.search(rest) or not 0 <= values[0] <= 1:
         return None
-    # A heading before the number, and a sentence that goes on after it, belong to it.
+    # A heading before the number and a continued sentence after it belong to the number.
     heading = next((text for text in reversed(lines[:place]) if text), "")
     following = lines[place + 1] if lines[place + 1 :] else ""
     statement = f"{heading.lower()} {rest}" if heading.endswith(":") else rest
@@ -121,13 +121,13 @@ def probability(reply: str) -> float | None:
 
 
 def _is_neutral(text: str) -> bool:
-    """Return whether each word of a text leaves what is beside it as it is."""
+    """Return whether no word of a text changes the meaning of its neighbours."""
     return set(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*|\w+-|-\w+", text)) <= _NEUTRAL
 
 
 def _value(number: str, percent: str | None, parts: str | None) -> float:
-    """Return a number, of a hundred or of so many parts; NaN where these are none."""
-    if parts and (not float(parts) or number == parts == "50"):  # fifty-fifty is no 1
+    """Return a number, divided by 100 or by `parts`; NaN if it is not a share."""
+    if parts and (not float(parts) or number == parts == "50"):  # fifty-fifty is not 1
         return np.nan
     return float(number) / (float(parts) if parts else 100 if percent else 1)
 
@@ -135,7 +135,7 @@ def _value(number: str, percent: str | None, parts: str | None) -> float:
 def guesses(reply: str) -> list[tuple[str, float | None]]:
     r"""Return the guesses of a reply such as ``G1: Paris P1: 0.8``, with their probabilities.
 
-    A number that comes again is left out, as where a base model goes on after its answer.
+    Repeated guess numbers are left out; base models often continue after their answer.
 
     Examples
     --------
@@ -159,8 +159,9 @@ def guesses(reply: str) -> list[tuple[str, float | None]]:
 def on_scale(reply: str, scale: Mapping[str, float]) -> float | None:
     """Return the probability of the one expression of `scale` in a reply's first line.
 
-    None where there is none, or several of different probabilities; where its clause has other
-    words than "it is", "I would say" and the like; and where the line may deny the expression.
+    The result is None without an expression, with several expressions of different
+    probabilities, if the clause has words other than "it is", "I would say" and similar ones,
+    or if the line might negate the expression.
 
     Examples
     --------
@@ -190,9 +191,9 @@ def rate_replies(
     evidence: Evidence,
     read: Callable[[str, "pd.Series"], float | None],
 ) -> pd.Series:
-    """Return the mean of what `read` finds in the replies about each answer, given its row.
+    """Return the mean of the values that `read` finds in the replies about each answer.
 
-    Those that cannot be read are left out; where no reply can be, the confidence is missing.
+    Unreadable replies are left out. The confidence is missing if all replies are unreadable.
     """
     assert evidence.replies is not None
     texts = evidence.replies.groupby(KEY, sort=False)["text"].agg(list)
@@ -205,7 +206,7 @@ def rate_replies(
     return pd.Series(means, answers.index, dtype="Float64")
 
 
-GREEDY = 1e-6  # temperature at which the likeliest token is drawn
+GREEDY = 1e-6  # a temperature that draws the most probable token
 
 Asks = Callable[[Sequence[str], "Asking"], list[list[str]]]  # the replies to each prompt
 
@@ -214,12 +215,12 @@ Asks = Callable[[Sequence[str], "Asking"], list[list[str]]]  # the replies to ea
 class Asking:
     """How an estimator asks about an answer."""
 
-    prompt: str  # with ``{question}``, and ``{answer}`` and ``{scale}`` as far as it needs them
+    prompt: str  # with ``{question}`` and, if needed, ``{answer}`` and ``{scale}``
     n_samples: int  # replies to each prompt
     temperature: float  # 0 takes the likeliest token
-    max_new_tokens: int  # of a reply, which may have several lines
+    max_new_tokens: int  # per reply; a reply can have several lines
     seed: int
-    chat: str = ""  # whether a prompt is a user's message; empty where it is text that goes on
+    chat: str = ""  # template of a user's message; empty if the model continues the text
     scale: Sequence[str] = field(default_factory=list)  # expressions that the prompt names
     batch_size: Any = "auto"  # and memory_gb: see `persistcal.answers.decode.Search`
     memory_gb: float = 16.0
@@ -227,7 +228,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class AskedWeights:
-    """A checkpoint whose weights are loaded."""
+    """A checkpoint with loaded weights."""
 
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
@@ -291,9 +292,9 @@ class AskedServer:
 def ask_about_answers(
     questions: pd.DataFrame, clusters: pd.DataFrame, asks: Asks, settings: Asking, split: str
 ) -> pd.DataFrame:
-    """Return table REPLIES: what a checkpoint says about its predictions on a split.
+    """Return the table REPLIES: a checkpoint's replies about its predictions on a split.
 
-    `questions` are QUESTIONS as the checkpoint is asked them.
+    `questions` are the QUESTIONS as this checkpoint receives them.
     """
     optional = ["answer", "scale"] if settings.scale else ["answer"]
     check_fields(settings.prompt, "The estimator's prompt", ["question"], optional)

@@ -1,8 +1,8 @@
-"""All that was answered to a question, and measures of its uncertainty.
+"""All answers to a question, and measures of their uncertainty.
 
-Weights sum to 1. Where they are equal, as those of samples, each measure gives what
-lm-polygraph 0.7 does; unequal ones, as those of beams, stand for answers that occur so
-often: an answer of twice the weight counts as the same answer drawn twice.
+Weights sum to 1. With equal weights, as for samples, each measure equals lm-polygraph 0.7. With
+unequal weights, as for beams, an answer of twice the weight counts like the same answer drawn
+twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ def rate_candidates(
 
 
 def own_beams(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
-    """Return the best beam that says what each answer says, in the order of `answers`."""
+    """Return the best beam with the text of each answer, in the order of `answers`."""
     key = [*KEY, "answer"]
     beams = evidence.beams.assign(answer=evidence.beams["text"].str.strip())
     best = beams.sort_values("logprob", ascending=False, kind="stable").drop_duplicates(key)
@@ -125,7 +125,7 @@ def jaccard(texts: Sequence[str]) -> Matrix:
 
 
 def mean_distance(similar: Matrix, weights: ArrayLike) -> float:
-    """Return one minus the mean similarity of two answers: that of the degree matrix.
+    """Return one minus the mean similarity of two answers, from the degree matrix.
 
     >>> mean_distance(np.array([[1.0, 0.5], [0.5, 1.0]]), [0.5, 0.5])
     0.25
@@ -137,8 +137,8 @@ def mean_distance(similar: Matrix, weights: ArrayLike) -> float:
 def _affinities(similar: Matrix, weights: ArrayLike) -> tuple[Matrix, Matrix]:
     """Return eigenvalues and eigenvectors of one minus the symmetric normalised Laplacian.
 
-    Of the graph in which each answer stands as often as its weight says; the
-    eigenvalues of that many equal nodes that are not among these are 0.
+    In the graph each answer occurs in proportion to its weight. The eigenvalues that come from
+    repeated equal nodes are 0 and are left out.
     """
     root = np.sqrt(np.asarray(weights, float))
     scale = root / np.sqrt(similar @ root**2)
@@ -157,7 +157,7 @@ def laplacian_sum(similar: Matrix, weights: ArrayLike) -> float:
 
 
 def eccentricity(similar: Matrix, weights: ArrayLike) -> float:
-    """Return how far answers lie from their centre, as the Laplacian embeds them.
+    """Return the distance of answers from their centre in the Laplacian embedding.
 
     >>> round(abs(eccentricity(np.ones((3, 3)), [1 / 3] * 3)), 6)
     0.0

@@ -18,15 +18,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from persistcal.models.batches import Work
 from persistcal.models.packing import check_logits, over_prompts, pack
 
-PIECES_PER_GPU = 2  # of a batch, where a model is split over several
+PIECES_PER_GPU = 2  # pieces of a batch, for a model that is split over several GPUs
 
 MARGIN = 1e-6  # confidences stay this far from 0 and 1
 
-Head = Literal["float32", "model"]  # in which the digits' logits are computed
+Head = Literal["float32", "model"]  # precision of the digits' logits
 
 
 def digit_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Return the token ids of the digits 0 to 9, each of which must be one token."""
+    """Return the token ids of the digits 0 to 9; each digit must be one token."""
     digits = []
     for digit in "0123456789":
         ids = tokenizer.encode(digit, add_special_tokens=False)
@@ -68,18 +68,18 @@ def digit_logits(
     Parameters
     ----------
     prompts : sequence of sequence of int
-        Token ids. What prompts have in common at their start is encoded once.
+        Token ids. A common start of prompts is encoded once.
     digits : sequence of int
         Token ids of `digit_tokens`.
     head : {"float32", "model"}
-        Whether the last layer's weights are applied in float32, or in the dtype in which
-        the model computes, to whose precision its own logits are rounded.
+        The dtype of the last layer: float32, or the model's own dtype, in which its logits
+        are rounded.
 
     Returns
     -------
     Tensor of float32, shape (n_prompts, 10)
-        Equal to those of the full forward pass of each prompt alone, which
-        `check_digit_logits` verifies for a model.
+        Equal to the logits of a separate full forward pass of each prompt;
+        `check_digit_logits` verifies this for a model.
     """
     # Of a model that is split, one GPU computes a piece while another has the next: nothing
     # here waits for the last one. Four pieces on two GPUs take 5 / 8 of the time of one.
@@ -121,7 +121,7 @@ def clamp_straight_through(confidence: Tensor) -> Tensor:
 def check_digit_logits(
     model: PreTrainedModel, prompts: Sequence[Sequence[int]], digits: Sequence[int]
 ) -> None:
-    """Refuse a model whose full forward pass gives other logits than `digit_logits`."""
+    """Refuse a model if its full forward pass differs from `digit_logits`."""
     check_logits(model, prompts, digit_logits(model, prompts, digits), list(digits))
 
 
@@ -155,7 +155,7 @@ def score_answers(
     batch_size : int
         Prompts in a forward pass; results do not depend on it beyond rounding.
     work : Work, optional
-        Which batches are scored, all by default, and what keeps their scores.
+        The batches to score, all by default, and the storage of their scores.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Ask a verifier, a model of its own, whether answers are right.
+"""Ask a verifier, a separate model, whether answers are right.
 
 The confidence is the probability of one word, such as "yes", among the whole
-vocabulary: what the verifier gives to other words, "no" and "Yes" included, is
-lost to it. So do the authors of generalized correctness models (Xiao et al.,
+vocabulary. The probabilities of other words, "no" and "Yes" included, do not
+count. This follows the authors of generalized correctness models (Xiao et al.,
 "Generalized Correctness Models: Learning Calibrated and Model-Agnostic
 Correctness Predictors from Historical Patterns", 2025, arXiv:2509.24988).
 """
@@ -26,7 +26,7 @@ class VerifierPrompt:
 
     template: str  # with ``{question}`` and ``{answer}``
     chat_template: bool  # `chat` of `verifier_prompt`
-    word: str  # that the verifier says of right answers
+    word: str  # the verifier's word for right answers
 
 
 def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
@@ -46,8 +46,8 @@ def verifier_prompt(
 ) -> list[int]:
     """Return the token ids of the request for a verdict.
 
-    In a `chat` it is a user's message, in the tokenizer's chat template without thinking;
-    otherwise plain text that the verifier goes on with.
+    With `chat` it is a user's message in the tokenizer's chat template, without thinking;
+    otherwise it is plain text that the verifier continues.
     """
     text = confidence_prompt(template, question, answer)
     if not chat:
@@ -59,7 +59,7 @@ def verifier_prompt(
 def next_logits(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> Tensor:
     """Return the model's own logits after each prompt: shape (n_prompts, vocab_size).
 
-    What prompts have in common at their start is encoded once.
+    A common start of prompts is encoded once.
     """
     packed = pack(model, prompts)
 
@@ -67,7 +67,7 @@ def next_logits(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[i
         [hidden] = inputs
         return (packed.last_tokens(hidden)[None],)
 
-    # Before the head, whose logits at all places would take more memory than all else.
+    # Select positions before the head: logits at all positions would need the most memory.
     hook = model.get_output_embeddings().register_forward_pre_hook(last_tokens)
     try:
         return model(**packed.inputs).logits[0]
@@ -83,7 +83,7 @@ def word_probability(
     *,
     batch_size: int,
 ) -> np.ndarray:
-    """Return the probability that each prompt goes on with `token`.
+    """Return the probability that `token` follows each prompt.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def word_probability(
     Raises
     ------
     ValueError
-        When the model does not compute packed prompts as it does each alone.
+        If the model's results for packed prompts and for single prompts differ.
     """
 
     def probabilities(batch: list[Sequence[int]]) -> Tensor:

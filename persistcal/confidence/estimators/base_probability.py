@@ -1,4 +1,4 @@
-"""Confidence of an answer: its probability at another checkpoint, the rater."""
+"""Confidence: the answer's probability at another checkpoint, the rater."""
 
 from collections.abc import Sequence
 
@@ -24,8 +24,8 @@ BATCH = 16  # answers
 def base_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the geometric mean of the probabilities that the rater gives the answer's tokens.
 
-    The rater is asked the question as it is in the study. The token that ends the answer
-    counts, and is the likeliest of those that can. So a checkpoint that rates its own answers
+    The rater receives the question as in the study. The token that ends the answer counts: the
+    most probable one of the possible end tokens. So a checkpoint that rates its own answers
     gives `perplexity`.
 
     Tan et al., "BaseCal: Unsupervised Confidence Calibration via Base Model Signals", 2026,
@@ -68,9 +68,9 @@ def continuation_logprobs(
 ) -> list[list[float]]:
     """Return the log-probability of each token of each text, and of the token that ends it.
 
-    Prompt and text are encoded together; the text's tokens are those after as many as the
-    prompt alone has. The token that ends a text is the likeliest of those that end an answer.
-    A text that has `n_tokens` tokens without such a token was cut off, and is not ended here.
+    Prompt and text are encoded together, and the first tokens, as many as the prompt has, are
+    the prompt's. A text ends with the most probable end token. A text with `n_tokens` tokens
+    was cut off and gets no end token.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def continuation_logprobs(
             batch = order[start : start + BATCH]
             for i in batch:
                 by_row[i] = []
-            # Each token follows a prompt of its own; trees hold what they share once.
+            # Each token follows a separate prompt; trees encode shared parts once.
             steps = [
                 (i, prompt_tokens[i] + wholes[i][len(prompt_tokens[i]) : place], token)
                 for i in batch
@@ -107,7 +107,7 @@ def continuation_logprobs(
 
 
 def _steps(context: list[int], whole: list[int], n: int) -> list[tuple[int, int | None]]:
-    """Return the place of each token of a text, and the token; None ends the text."""
+    """Return the position of each token of a text with the token; None ends the text."""
     steps: list[tuple[int, int | None]] = list(enumerate(whole))
     steps = steps[len(context) :]
     return steps if len(steps) >= n else [*steps, (len(whole), None)]

@@ -1,4 +1,4 @@
-"""Confidence of an answer: its probability, and how many other answers agree with it."""
+"""Confidence: the answer's probability times its agreement with other answers."""
 
 import numpy as np
 import pandas as pd

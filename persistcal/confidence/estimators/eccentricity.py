@@ -1,4 +1,4 @@
-"""Confidence in a question: how far the answers lie from their centre."""
+"""Confidence: distance of the answers from their centre."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Confidence that knows only how late a checkpoint is."""
+"""Confidence: the position of the checkpoint, whatever the answer."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Confidence of an answer: how sure the model was of each of its tokens."""
+"""Confidence: mean entropy of the model over the answer's tokens."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Confidence of an answer: the probability of its least probable token."""
+"""Confidence: probability of the least probable token."""
 
 import numpy as np
 import pandas as pd

@@ -10,10 +10,9 @@ NEEDS = ("several_answers",)
 
 
 def option_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
-    """Return one minus the entropy of the options, as a share of its greatest value.
+    """Return one minus the options' entropy divided by the logarithm of their number.
 
-    That is the logarithm of their number, so that questions with few options can be compared
-    with others.
+    The division makes questions with different numbers of options comparable.
     """
     shares = evidence.clusters[[*KEY, "probability"]]
     shares = shares.assign(entropy=entr(shares["probability"]))

@@ -1,4 +1,4 @@
-"""Confidence of an option: by how much its probability exceeds that of the next one."""
+"""Confidence: probability of the chosen option minus the next one's."""
 
 import pandas as pd
 

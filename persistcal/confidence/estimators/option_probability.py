@@ -1,4 +1,4 @@
-"""Confidence of an option: its share of the options' probability."""
+"""Confidence: probability of the chosen option."""
 
 import pandas as pd
 
@@ -6,6 +6,6 @@ from persistcal.confidence.evidence import Evidence
 
 
 def option_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
-    """Return the softmax of the chosen option's score over those of its question."""
-    # Summed floats may pass 1 by a rounding error.
+    """Return the softmax of the chosen option's score over the options of its question."""
+    # Summed floats can exceed 1 by a rounding error.
     return answers["probability"].clip(upper=1)

@@ -1,4 +1,4 @@
-"""Confidence of an answer: the probability with which the checkpoint calls it true."""
+"""Confidence: probability that the checkpoint calls the answer true."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def p_true(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Ser
 
     Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
     arXiv:2207.05221, zero-shot. lm-polygraph's PTrue has the same prompt, another default
-    word, and leaves the end of the sequence out (docs/estimators.md).
+    word, and no end of the sequence (docs/estimators.md).
     """
     assert evidence.prompt and evidence.words
     right, _ = evidence.words

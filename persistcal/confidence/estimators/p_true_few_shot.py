@@ -14,7 +14,7 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the estimator's first word after examples and its prompt.
 
     The examples are answers of the last earlier checkpoint to train questions: the first
-    right and the first wrong ones in turn, each with the word that is so.
+    right and the first wrong ones in turn, each with its word.
 
     Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
     arXiv:2207.05221, few-shot.

@@ -1,4 +1,4 @@
-"""Confidence of an answer: the geometric mean of its tokens' probabilities."""
+"""Confidence: geometric mean of the tokens' probabilities."""
 
 import numpy as np
 import pandas as pd
@@ -16,5 +16,5 @@ def perplexity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Translation", TACL 2020. lm-polygraph: Perplexity.
     """
     best = own_beams(answers, evidence)
-    # Summed log-probabilities may pass 0 by a rounding error.
+    # Summed log-probabilities can exceed 0 by a rounding error.
     return pd.Series(np.exp(best["logprob"] / best["n_tokens"])).clip(upper=1)

@@ -11,7 +11,7 @@ NEEDS = ("logprob", "margin")
 def probability_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean difference between the two greatest probabilities, over tokens.
 
-    The tokens are those of the best beam.
+    The mean is over the tokens of the best beam.
 
     Farr et al., "RED-CT: A Systems Design Methodology for Using LLM-labeled Data to Train and
     Deploy Edge Classifiers for Computational Social Science", 2024, arXiv:2408.08217. uqlm:

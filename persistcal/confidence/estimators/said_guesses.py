@@ -8,14 +8,13 @@ from persistcal.questions.labels import normalise_answer
 
 
 def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
-    """Return the probability of the first guess that matches each answer, 0 where none does.
+    """Return the probability of the first guess that matches each answer, 0 without a match.
 
-    A guess matches where it equals, after normalisation, the answer or another member of
-    its cluster. A reply without a guess, or whose matching guess has no probability, cannot
-    be read.
+    A guess matches if it equals, after normalisation, the answer or another member of its
+    cluster. A reply is unreadable without a guess, or if the matching guess has no probability.
 
     Tian et al., "Just Ask for Calibration", EMNLP 2023, arXiv:2305.14975: the numeric
-    top-k of one stage. There the first guess is the answer; here it is what decoding found.
+    top-k of one stage. In the paper the first guess is the answer; here the decoded answer is.
     """
     first = evidence.clusters[evidence.clusters["cluster"] == 0].set_index(KEY)["members"]
 

@@ -10,6 +10,6 @@ def said_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean of the probabilities in the replies about each answer.
 
     Tian et al., "Just Ask for Calibration", EMNLP 2023, arXiv:2305.14975: the numeric
-    top-1 of two stages, as the answer is the one that decoding found.
+    top-1 of two stages, because the answer is decoded first.
     """
     return rate_replies(answers, evidence, lambda reply, _: probability(reply))

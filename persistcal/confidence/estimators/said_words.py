@@ -9,8 +9,8 @@ from persistcal.confidence.said import on_scale, rate_replies
 def said_words(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean probability, on the estimator's scale, of the replies about each answer.
 
-    With the scale ``{"True": 1, "False": 0}`` that is the share of "True" among the replies
-    that say either.
+    With the scale ``{"True": 1, "False": 0}`` the result is the share of "True" among the
+    replies with "True" or "False".
 
     Tian et al., "Just Ask for Calibration", EMNLP 2023, arXiv:2305.14975: linguistic, with
     probabilities from people. Kadavath et al., "Language Models (Mostly) Know What They

@@ -1,4 +1,4 @@
-"""Confidence of an answer: how far the distributions of its tokens are from uniform."""
+"""Confidence: distance of the tokens' distributions from uniform."""
 
 import pandas as pd
 

@@ -12,5 +12,5 @@ def self_consistency(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 
     Paper, section 3.1, and appendix "Self-Consistency Implementation".
     """
-    # Summed floats may pass 1 by a rounding error.
+    # Summed floats can exceed 1 by a rounding error.
     return answers["probability"].clip(upper=1)

@@ -1,4 +1,4 @@
-"""Confidence of an answer: that of the last earlier checkpoint in its own answer."""
+"""Confidence: the last earlier checkpoint's confidence in its own answer."""
 
 import pandas as pd
 

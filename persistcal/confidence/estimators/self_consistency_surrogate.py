@@ -16,7 +16,7 @@ def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.
     Paper, appendix "Self-Consistency Implementation".
     """
     last = evidence.clusters["checkpoint"] == evidence.earlier[-1]
-    if evidence.options:  # of which none means what another one does
+    if evidence.options:  # options have different meanings
         key = ["question_id", "answer"]
         shares = evidence.clusters[last].set_index(key)["probability"]
         asked = pd.MultiIndex.from_frame(answers[key])
@@ -34,13 +34,13 @@ def surrogate_confidences(
 ) -> pd.Series:
     """Return the probability that another checkpoint gives to each prediction.
 
-    That is the mass of those of its clusters of which any member is the prediction or
-    means the same; several add up, and none gives 0.
+    It is the summed probability of the clusters with a member that equals the prediction or has
+    the same meaning, and 0 without such a cluster.
 
     Parameters
     ----------
     predictions : DataFrame
-        Columns question_id, question and answer. Their index is that of the result.
+        Columns question_id, question and answer; the result has the same index.
     candidates : DataFrame
         Table CLUSTERS of the other checkpoint.
     equivalent : callable
@@ -69,10 +69,10 @@ def surrogate_confidences(
         index=rows.index,
         dtype=bool,
     )
-    # Members already said to be equivalent to each other need not all be to a new answer.
+    # Members of a cluster need not all be equivalent to a new answer.
     rest = rows.loc[~matches, ["question", "answer", "members"]].explode("members")
     same = equivalent(list(map(Pair, rest["question"], rest["answer"], rest["members"])))
     matches[rest.index[np.asarray(same, dtype=bool)]] = True
     mass = rows[matches].groupby("row")["probability"].sum()
-    # Summed floats may pass 1 by a rounding error.
+    # Summed floats can exceed 1 by a rounding error.
     return mass.reindex(predictions.index, fill_value=0.0).clip(upper=1)

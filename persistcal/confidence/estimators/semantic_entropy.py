@@ -12,11 +12,11 @@ NEEDS = ("several_answers",)
 def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the entropy of the clusters' probabilities.
 
-    No answer at all is a meaning of its own.
+    An empty answer is a separate meaning.
 
     Farquhar, Kossen, Kuhn and Gal, "Detecting Hallucinations in Large Language
-    Models Using Semantic Entropy", Nature 2024: of samples the discrete variant
-    (lm-polygraph: SemanticEntropyEmpirical), of beams the one by probability.
+    Models Using Semantic Entropy", Nature 2024: the discrete variant for samples
+    (lm-polygraph: SemanticEntropyEmpirical), the variant by probability for beams.
     """
     return rate_candidates(
         answers, evidence, lambda c: np.exp(-group_entropy(c.groups, c.weights))

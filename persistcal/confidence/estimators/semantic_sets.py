@@ -10,7 +10,7 @@ NEEDS = ("several_answers",)
 
 
 def semantic_sets(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
-    """Return one over the number of clusters; no answer at all is one of them.
+    """Return one over the number of clusters; empty answers are one cluster.
 
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     NumSemSets, which joins answers that entail more than they contradict each other.

@@ -1,4 +1,4 @@
-"""Confidence of an answer: the probability of its best beam as a sequence of tokens."""
+"""Confidence: probability of the best beam with the answer."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ NEEDS = ("logprob",)
 
 
 def sequence_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
-    """Return the probability of the best beam that says what the prediction says."""
+    """Return the probability of the best beam with the prediction's text."""
     logprob = own_beams(answers, evidence)["logprob"]
-    # Summed log-probabilities may pass 0 by a rounding error.
+    # Summed log-probabilities can exceed 0 by a rounding error.
     return np.exp(logprob).clip(upper=1)

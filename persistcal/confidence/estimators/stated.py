@@ -1,4 +1,4 @@
-"""Confidence of an answer: the one that came with it in a user's file."""
+"""Confidence: the value in a user's file."""
 
 import json
 
@@ -11,8 +11,8 @@ from persistcal.confidence.uncertainty import grouped
 def stated(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean of the confidences that were stated with each prediction.
 
-    Those of all samples or beams in the prediction's cluster count, missing ones left out;
-    where all are missing the confidence is missing.
+    The mean is over all samples or beams in the prediction's cluster, without missing values.
+    If all are missing, the confidence is missing.
     """
     rows = grouped(answers, evidence)
     stated = rows["stated"].map(json.loads, na_action="ignore")

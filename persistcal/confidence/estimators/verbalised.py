@@ -1,4 +1,4 @@
-"""Confidence of an answer: what the checkpoint itself says, without an adapter."""
+"""Confidence: the checkpoint's verbalised digit, without an adapter."""
 
 from typing import Any
 

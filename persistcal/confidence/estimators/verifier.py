@@ -1,4 +1,4 @@
-"""Confidence of an external verifier, which knows nothing of the checkpoints."""
+"""Confidence: the verdict of an external verifier."""
 
 import pandas as pd
 
