@@ -99,7 +99,7 @@ def check_splits(
         if split not in splits:
             raise UserTableError(
                 f"{user} needs {subject} the {split} split of {dataset}, and no row has that "
-                "split; add such rows, or drop the use of this split"
+                f"split; add such rows, or remove {user}"
             )
 
 
@@ -216,7 +216,7 @@ def check_weights(rows: pd.DataFrame, strategy: str) -> None:
     """Refuse answers that cannot be beams, if `strategy` is beams.
 
     Beams have log-probabilities and are all different, and their probabilities sum to at most
-    1. Samples often break these rules.
+    1. The probabilities of samples often sum to more.
     """
     if strategy != "beams":
         return

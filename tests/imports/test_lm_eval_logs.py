@@ -134,7 +134,11 @@ SCORED, TWICE = (
         ([line(0, arguments=[["prompt", " a"]])], {}, "row 1 is of a task without free text"),
         ([line(0, arguments=TWICE)], {}, "row 1 is of a task without free text"),
         ([line(0, arguments="x")], {}, "row 1 is of a task without free text"),
-        ([line(0), line(0)], {}, "rows 1 and 2 are both of document 0; give each"),
+        (
+            [line(0), line(0)],
+            {},
+            "rows 1 and 2 are both of document 0; give each run's log as a separate file",
+        ),
         ([line(0, "a"), line(0, "b", resps=[[" c"]])], {}, "rows 1 and 2 are both of document"),
         ([line(0), line(1, "strict")], STRICT, "has 1 documents without a line of the"),
         ([line(0)], STRICT, "has no filter 'strict'; it has none"),

@@ -158,7 +158,10 @@ NO_LOGPROB = without(good(), "logprob")
         (change(good(), logprob=None), r"logprob is missing, but not in every row \(row 6"),
         (change(good(), sample=0), r"sample 0 of question 'q0' .* there twice .*row 5, row 6"),
         (change(good(), sample="x"), r"sample is not a whole number of .* \(row 6: 'x'\)"),
-        (change(good(), sample=2**63), r"not a whole number of up to 18 digits \(row 6"),
+        (
+            change(good(), sample=2**63),
+            r"sample is not a whole number of up to 18 digits \(row 6",
+        ),
         (change(good(), sample=None), r"sample is empty, but not .* \(row 6\); number"),
         (good()[:7], r"'q1' of quiz has 1 answers at checkpoint b of m1, others have 2"),
         (change(good(), answer=None), r"answer is missing \(row 6\); give an empty text"),
@@ -170,7 +173,10 @@ NO_LOGPROB = without(good(), "logprob")
         (without(good(), "question_id"), r"column 'question_id' is missing"),
         (LABELLED, r"'oslo' .* 'q0' disagree \(row 1: 'correct', row 6: 'incorrect'\)"),
         (SAME, r"1 questions .* have several ids.*\(row 1: 'q0', row 3: 'q1'\); keep one"),
-        (UNSAID, r"an empty answer is labelled correct \(row 6\); empty answers are not"),
+        (
+            UNSAID,
+            r"an empty answer is labelled correct \(row 6\); empty answers are not evaluated",
+        ),
         (every(token_logprobs=[-0.5, -0.5], logprob=-0.5), r"is not the sum of .* \(row 1"),
         (every(token_logprobs=[-0.5, 0.5]), r"token_logprobs is not valid \(row 1: \[.*list"),
         (every(token_logprobs="-0.5"), r"token_logprobs is not valid \(row 1: '-0.5', row 2"),
