@@ -248,7 +248,7 @@ def check_stated(
 def label_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the labels in tidy answers as the table GIVEN_LABELS of all datasets.
 
-    Answers that differ only in case and full stops share one label. Decimal points are part of an answer.
+    Answers that differ only in case and full stops share one label; 3.5 and 35 differ.
     """
     given = rows[rows["label"] != ""]
     given = given.assign(answer=given["answer"].map(normalise))
