@@ -49,10 +49,10 @@ def mutual_entailment(entails: PairTest) -> PairTest:
 
     def equivalent(pairs: Sequence[Pair]) -> list[bool]:
         different = [not same for same in identical(pairs)]
-        there = [Pair(p.question, *sorted((p.one, p.other))) for p in pairs]
-        back = [Pair(p.question, p.other, p.one) for p in there]
-        both = _ask_some(entails, back, _ask_some(entails, there, different))
-        return [yes or not asked for yes, asked in zip(both, different, strict=True)]
+        forward = [Pair(p.question, *sorted((p.one, p.other))) for p in pairs]
+        back = [Pair(p.question, p.other, p.one) for p in forward]
+        mutual = _ask_some(entails, back, _ask_some(entails, forward, different))
+        return [yes or not asked for yes, asked in zip(mutual, different, strict=True)]
 
     return equivalent
 
@@ -267,7 +267,7 @@ def cluster_answers(
     [('Paris', 0.7), ('Lyon', 0.2)]
     """
     ranked = [_rank(beams, weighting) for beams in answered]
-    distinct = [list(dict.fromkeys(one.text for one in beams)) for beams in ranked]
+    distinct = [list(dict.fromkeys(beam.text for beam in beams)) for beams in ranked]
     asked = [(beams.question, texts) for beams, texts in zip(answered, distinct, strict=True)]
     return [
         _gather(beams, dict(zip(texts, groups, strict=True)))
@@ -327,7 +327,7 @@ def _rank(beams: QuestionBeams, weighting: str) -> list[Ranked]:
         Ranked(texts[beam], float(weights[beam]), place)
         for beam, place in zip(order, places, strict=True)
     ]
-    return [one for one in ranked if normalise(one.text)]
+    return [beam for beam in ranked if normalise(beam.text)]
 
 
 def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
@@ -370,11 +370,11 @@ def label_predictions(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.Dat
     return joined.assign(correct=joined["label"] == CORRECT).drop(columns="label")
 
 
-def warn_if_none_is_correct(correct: pd.Series, what: str) -> None:
-    """Log a warning where there are labels of `what` and none is that an answer is correct."""
+def warn_if_none_is_correct(correct: pd.Series, name: str) -> None:
+    """Log a warning where there are labels of `name` and none is that an answer is correct."""
     if len(correct) and not correct.any():
         log.warning(
             "None of %d %s is correct; see whether answers and references have the same form",
             len(correct),
-            what,
+            name,
         )

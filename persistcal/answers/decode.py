@@ -82,7 +82,7 @@ def beams_of(
     lengths = (tokens >= 0).sum(dim=2)
     summary[..., :3] /= lengths[..., None]
     columns = (part.tolist() for part in (tokens, score, lengths, summary))
-    for sequences, *about in zip(*columns, strict=True):
+    for sequences, *fields in zip(*columns, strict=True):
         texts = tokenizer.batch_decode(
             [[token for token in sequence if token not in skipped] for sequence in sequences],
             skip_special_tokens=True,
@@ -93,7 +93,7 @@ def beams_of(
                     text.split("\n", 1)[0] if one_line else text,
                     *(logprob, n, *(None if isnan(value) else value for value in values)),
                 )
-                for text, logprob, n, values in zip(texts, *about, strict=True)
+                for text, logprob, n, values in zip(texts, *fields, strict=True)
                 if logprob > -torch.inf
             ]
         )
@@ -253,10 +253,10 @@ def _answering(
         def begin_some(numbers: range) -> Continuations:
             return begin([part[number] for number in numbers])
 
-        own = [prompts[i][n_shared:] for i in part]
+        suffixes = [prompts[i][n_shared:] for i in part]
         n = min(at_once, len(part))
         while True:
-            run = partial(answer_queue, model, shared, own, begin_some, n)
+            run = partial(answer_queue, model, shared, suffixes, begin_some, n)
             if (answered := unless_full(run, n)) is not None:
                 return answered
             n = (n + 1) // 2

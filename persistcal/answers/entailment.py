@@ -187,7 +187,9 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
             asked = unknown[begin : begin + PART_ROWS]
             answers = [bool(answer) for answer in self._entails(asked)]
             self._known.update(zip(asked, answers, strict=True))
-            self._new += [(*pair, said) for pair, said in zip(asked, answers, strict=True)]
+            self._new += [
+                (*pair, is_entailed) for pair, is_entailed in zip(asked, answers, strict=True)
+            ]
             if len(self._new) >= PART_ROWS:
                 self._save()
         return [self._known[pair] for pair in pairs]
@@ -197,7 +199,7 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
         self._save()
 
     def _recall(self, questions: set[str], answers: set[str]) -> dict[CachedPair, bool]:
-        known: dict[CachedPair, bool] = {}
+        entailed_pairs: dict[CachedPair, bool] = {}
         # In the order of the names, so that a part always wins over the same others.
         for name in names_in(self._folder, "*.parquet"):
             try:
@@ -211,9 +213,9 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
                 & part["other"].isin(answers)
             )
             for *pair, entailed in part[wanted].itertuples(index=False, name=None):
-                known[tuple(pair)] = entailed
-        log.info("%d answers of the entailment model are known", len(known))
-        return known
+                entailed_pairs[tuple(pair)] = entailed
+        log.info("%d answers of the entailment model are known", len(entailed_pairs))
+        return entailed_pairs
 
     def _save(self) -> None:
         if not self._new:

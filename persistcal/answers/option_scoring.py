@@ -54,10 +54,10 @@ def encode_choice(
     asked = context.rstrip()
     between = context[len(asked) :] + ("" if chat else " ")
     texts = [asked, *(asked + between + option for option in options)]
-    known, *wholes = tokenizer(texts, add_special_tokens=not chat)["input_ids"]
-    choice = Choice(known, [whole[len(known) :] for whole in wholes])
-    if not known or not all(choice.options):
-        empty = options[choice.options.index([])] if known else ""
+    context_tokens, *wholes = tokenizer(texts, add_special_tokens=not chat)["input_ids"]
+    choice = Choice(context_tokens, [whole[len(context_tokens) :] for whole in wholes])
+    if not context_tokens or not all(choice.options):
+        empty = options[choice.options.index([])] if context_tokens else ""
         raise ValueError(
             f"option {empty!r} of the question that ends in {asked[-60:]!r} adds no token to "
             "it, so that it has no log-probability; reword it or the question"
@@ -109,10 +109,12 @@ def score_options(
     if not contexts:
         return []
     asked = [
-        encode_choice(tokenizer, context, some, chat=chat)
-        for context, some in zip(contexts, options, strict=True)
+        encode_choice(tokenizer, context, choices_of, chat=chat)
+        for context, choices_of in zip(contexts, options, strict=True)
     ]
-    alone = [_without_question(tokenizer, some, chat=chat) for some in options]
+    unconditional = [
+        _without_question(tokenizer, choices_of, chat=chat) for choices_of in options
+    ]
     n_shared = n_common([choice.context[:-1] for choice in asked])
     longest = max(len(c.context) - n_shared + sum(map(len, c.options)) for c in asked)
     rows = 1 + max(sum(map(len, choice.options)) for choice in asked)
@@ -123,21 +125,24 @@ def score_options(
 
         def compute(part: list[int]) -> list[list[list]]:
             scored = _score(model, shared, n_shared, [asked[i] for i in part])
-            without = [choice for i in part if (choice := alone[i])]
-            if not without:  # the tokenizer has no token that texts begin with
-                return [[[*one, None] for one in some] for some in scored]
-            pairs = zip(scored, _score(model, [], 0, without), strict=True)
+            without_context = [choice for i in part if (choice := unconditional[i])]
+            if not without_context:  # the tokenizer has no token that texts begin with
+                return [[[*one, None] for one in choices_of] for choices_of in scored]
+            pairs = zip(scored, _score(model, [], 0, without_context), strict=True)
             return [
                 [[*one, other[0]] for one, other in zip(*pair, strict=True)] for pair in pairs
             ]
 
         order = sorted(range(len(asked)), key=lambda i: len(asked[i].context))
-        found = in_batches(compute, order, batch_size=size, work=work, progress=progress)
+        scored_texts = in_batches(compute, order, batch_size=size, work=work, progress=progress)
     return [
-        [ScoredOption(*one) for one in zip(some, *zip(*found[i], strict=True), strict=True)]
-        if i in found
+        [
+            ScoredOption(*one)
+            for one in zip(choices_of, *zip(*scored_texts[i], strict=True), strict=True)
+        ]
+        if i in scored_texts
         else []
-        for i, some in enumerate(options)
+        for i, choices_of in enumerate(options)
     ]
 
 
@@ -149,22 +154,22 @@ def _score(
         [(*choice.context[n_shared:], *option) for option in choice.options]
         for choice in choices
     ]
-    trees = [make_tree(sorted(some)) for some in prompts]
+    trees = [make_tree(sorted(choices_of)) for choices_of in prompts]
     lengths = [len(tree.token_ids) for tree in trees]
     starts = [0, *accumulate(lengths)]
     seen = np.zeros((starts[-1], max(lengths)), dtype=bool)
     steps: list[tuple[int, int]] = []  # a row, and the token that follows it in an option
     owners: list[list[slice]] = []
-    for tree, start, some, choice in zip(trees, starts, prompts, choices, strict=False):
+    for tree, start, choices_of, choice in zip(trees, starts, prompts, choices, strict=False):
         place = np.arange(len(tree.token_ids))
         path = (place <= place[:, None]) & (np.array(tree.until) > place[:, None])
         seen[start : start + len(place), : len(place)] = path
-        ends = dict(zip(sorted(some), tree.ends, strict=True))
+        ends = dict(zip(sorted(choices_of), tree.ends, strict=True))
         slices = []
-        for prompt, option in zip(some, choice.options, strict=True):
-            before = start + np.flatnonzero(path[ends[prompt]])[-len(option) - 1 : -1]
+        for prompt, option in zip(choices_of, choice.options, strict=True):
+            predecessors = start + np.flatnonzero(path[ends[prompt]])[-len(option) - 1 : -1]
             first = len(steps)
-            steps += zip(before.tolist(), option, strict=True)
+            steps += zip(predecessors.tolist(), option, strict=True)
             slices.append(slice(first, len(steps)))
         owners.append(slices)
 

@@ -103,8 +103,10 @@ def scored_clusters(beams: pd.DataFrame, score: NDArray[np.float64]) -> pd.DataF
 
 def option_labels(questions: pd.DataFrame, clusters: pd.DataFrame) -> list[tuple[str, str]]:
     """Return label and source of each cluster of options, by the options that are right."""
-    known = zip(questions["question_id"], questions["options"], questions["gold"], strict=True)
-    right = {question_id: options[int(gold)] for question_id, options, gold in known}
+    entries = zip(
+        questions["question_id"], questions["options"], questions["gold"], strict=True
+    )
+    right = {question_id: options[int(gold)] for question_id, options, gold in entries}
     answers = zip(clusters["question_id"].tolist(), clusters["answer"].tolist(), strict=True)
     return [(CORRECT if right[q] == answer else INCORRECT, "gold") for q, answer in answers]
 

@@ -94,10 +94,12 @@ class Continuations:
         other.begun = other.begun + later
         self.question = torch.cat([self.question, other.question + len(self.left)])
         for name in (*self.OF_ROWS, *self.OF_QUESTIONS):
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if ours.shape[1:] != theirs.shape[1:]:  # tokens, one column a step
-                theirs = pad(theirs, (ours.shape[-1] - theirs.shape[-1], 0), value=-1)
-            setattr(self, name, torch.cat([ours, theirs]))
+            own_values, other_values = getattr(self, name), getattr(other, name)
+            if own_values.shape[1:] != other_values.shape[1:]:  # tokens, one column a step
+                other_values = pad(
+                    other_values, (own_values.shape[-1] - other_values.shape[-1], 0), value=-1
+                )
+            setattr(self, name, torch.cat([own_values, other_values]))
         self._begun += [begun + later for begun in other._begun]
         self.left += other.left
 

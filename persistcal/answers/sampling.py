@@ -168,11 +168,11 @@ class Sampling(Continuations):
         if (at_the_limit := self.ends_at(self.max_new_tokens)) is not None:
             ended = ended | at_the_limit[self.question]
         self.n_steps += 1
-        at = self.question, self.sample
+        address = self.question, self.sample
         goes_on = ~ended
-        self.finished_score[at] = self.score.masked_fill(goes_on, -torch.inf)
-        self.finished_summary[at] = self.summary.masked_fill(goes_on[:, None], 0)
-        self.finished_tokens[(*at, step)] = self.token
+        self.finished_score[address] = self.score.masked_fill(goes_on, -torch.inf)
+        self.finished_summary[address] = self.summary.masked_fill(goes_on[:, None], 0)
+        self.finished_tokens[(*address, step)] = self.token
         counts = self.question.new_zeros(len(self._keys) + 1)
         counts.index_add_(0, self.question, goes_on.long())
         counts[-1:] += (self.score > -torch.inf).sum()
@@ -273,6 +273,6 @@ def nucleus(chance: Tensor, top_p: float) -> Tensor:
     if top_p == 1:
         return chance
     ranked, order = chance.sort(dim=1, descending=True, stable=True)
-    before = ranked.cumsum(dim=1) - ranked
-    cut = torch.zeros_like(chance, dtype=torch.bool).scatter(1, order, before >= top_p)
+    mass_above = ranked.cumsum(dim=1) - ranked
+    cut = torch.zeros_like(chance, dtype=torch.bool).scatter(1, order, mass_above >= top_p)
     return chance.masked_fill(cut, 0.0)

@@ -136,11 +136,11 @@ def read_samples(said: Any, body: Body, served: Served, section: str) -> SampleR
         raise BadReplyError("a model or system_fingerprint that is no text")
     if len(choices) < n_given:
         raise BadReplyError("two choices with the same index")
-    few = 0 < len(choices) < n
-    if sorted(choices) != list(range(len(choices) if few else n)):
+    too_few = 0 < len(choices) < n
+    if sorted(choices) != list(range(len(choices) if too_few else n)):
         raise BadReplyError(f"{len(choices)} samples instead of {n}")
     samples = [choices[i] for i in sorted(choices)]
-    if few:
+    if too_few:
         raise ServerError(
             f"config: {section}.samples_per_request is {served.samples_per_request}, but the "
             f"server gave {len(choices)} of {n} samples of one request; set it to 1."
@@ -172,8 +172,8 @@ def _read(choice: Any, one_line: bool) -> Sample:  # noqa: ANN401
     finish = choice.get("finish_reason") or ""
     if message and message.get("refusal"):
         finish = "refusal"
-    for said in (text, thought, finish):
-        said.encode()  # refuses what is no text, or cannot be written
+    for part in (text, thought, finish):
+        part.encode()  # refuses what is no text, or cannot be written
     if aloud := THOUGHTS.match(text):
         thought, text = thought + aloud[0], text[aloud.end() :]
     elif text.lstrip().startswith(OPEN):  # it never came to an answer
@@ -257,30 +257,30 @@ class SampleReplies:
 
     def _note(self, reply: SampleReply) -> None:
         """Write down who has answered, where that is new."""
-        known = [
+        listed = [
             fields[2:]
             for _, fields in parse_rows(read_lines(self._list), columns=len(ANSWERED_BY))
             if fields and len(fields) == len(ANSWERED_BY) and fields[1] == self._asked
         ]
         said = [reply.model, reply.fingerprint]
-        if not any(said) or said in known:
+        if not any(said) or said in listed:
             return
-        if known and reply.model != known[0][0]:
+        if listed and reply.model != listed[0][0]:
             raise ServerError(
-                f"{self._section}: {self._asked} has answered as {known[0][0]!r} so far and "
+                f"{self._section}: {self._asked} has answered as {listed[0][0]!r} so far and "
                 f"now answers as {reply.model!r}, which is another model. Name a dated one, or "
                 f"describe the new one as a checkpoint of its own; delete {self.folder} to "
                 "have it asked everything anew."
             )
-        if known:
+        if listed:
             log.warning(
                 "%s: %s, which answers as %r, has changed behind its name: its "
                 "system_fingerprint is %r and was %s. Its answers so far are kept.",
                 *(self._section, self._asked, *said),
-                ", ".join(repr(fingerprint) for _, fingerprint in known),
+                ", ".join(repr(fingerprint) for _, fingerprint in listed),
             )
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        row = [now, self._asked, *said]
+        timestamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        row = [timestamp, self._asked, *said]
         append_rows(self._list, [row] if exists(self._list) else [ANSWERED_BY, row])
 
 
@@ -302,19 +302,19 @@ def ask_for_samples(
     kept = SampleReplies(replies, served, reach.section)
 
     def look_up() -> dict[str, list[Sample]]:
-        found = {key: kept.get(key, body.get("n", 1)) for key, body in requests.items()}
-        return {key: samples for key, samples in found.items() if samples is not None}
+        kept_samples = {key: kept.get(key, body.get("n", 1)) for key, body in requests.items()}
+        return {key: samples for key, samples in kept_samples.items() if samples is not None}
 
-    found = look_up()
-    log.info("%d requests, %d of them new", len(requests), len(requests) - len(found))
-    if len(found) < len(requests):
+    kept_samples = look_up()
+    log.info("%d requests, %d of them new", len(requests), len(requests) - len(kept_samples))
+    if len(kept_samples) < len(requests):
         with hold_lock(f"{folder}/lock", waiting="Waiting for another job that asks an API."):
-            found = look_up()
-            missing = {key: body for key, body in requests.items() if key not in found}
+            kept_samples = look_up()
+            missing = {key: body for key, body in requests.items() if key not in kept_samples}
             _ask(missing, kept, served, reach, Ledger(f"{folder}/spending.csv"), api_key)
-        found = look_up()
-    _report([sample for samples in found.values() for sample in samples])
-    return found
+        kept_samples = look_up()
+    _report([sample for samples in kept_samples.values() for sample in samples])
+    return kept_samples
 
 
 def _ask(
@@ -371,10 +371,10 @@ def _without(api_key: str, reply: SampleReply) -> SampleReply:
 
 def _report(samples: list[Sample]) -> None:
     """Log how many answers are not whole."""
-    for n, what in (
+    for n, problem in (
         (sum(sample.finish == "length" for sample in samples), "were cut as too long"),
         (sum(sample.refused for sample in samples), "were refused"),
         (sum(not sample.text.strip() for sample in samples), "are empty"),
     ):
         if n:
-            log.warning("%d of %d answers %s", n, len(samples), what)
+            log.warning("%d of %d answers %s", n, len(samples), problem)

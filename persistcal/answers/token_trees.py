@@ -71,8 +71,8 @@ class Trees:
         if self.width + most > self.capacity or 2 * n_alive <= len(self.questions):
             self._prune(question, n_alive, STEPS * most)
         self._append(question, self.position + 1, most)
-        own = self.column[:, None] == self._numbers_to(self.width)
-        self.seen = pad(self.seen, (0, most)) | own
+        is_own = self.column[:, None] == self._numbers_to(self.width)
+        self.seen = pad(self.seen, (0, most)) | is_own
 
     def join(self, question: Tensor, left: Sequence[int], other: "Trees", most: int) -> None:
         """Drop the trees of questions without rows, and take in those of `other`.
@@ -122,8 +122,8 @@ class Trees:
         self.capacity = self.width + room
 
         def kept(full: Tensor, new: Tensor | None) -> Tensor:
-            there = former.to(full.device)[:, None], order.to(full.device)
-            part = full[:, *there]
+            places = former.to(full.device)[:, None], order.to(full.device)
+            part = full[:, *places]
             shape = len(part), n_alive + n_new, self.capacity, part.shape[-1]
             pruned = full.new_zeros(shape)
             pruned[:, :n_alive, :n_kept] = part
@@ -176,9 +176,9 @@ class Trees:
         if (*key, 0) not in self._of_forward:
             n_trees, n_ranks = self.grid.shape
             head = self._numbers_to(n_kv)
-            there = self.grid * n_kv + head[:, None, None]
+            places = self.grid * n_kv + head[:, None, None]
             back = (head * n_trees + self.tree[:, None]) * n_ranks + self.rank[:, None]
-            self._of_forward[*key, 0] = there.flatten().to(device)
+            self._of_forward[*key, 0] = places.flatten().to(device)
             self._of_forward[*key, 1] = back.flatten().to(device)
         return self._of_forward[*key, 0], self._of_forward[*key, 1]
 
@@ -188,9 +188,9 @@ class Trees:
         n_rows, n_heads, head_dim = query.shape
         n_trees, n_ranks = self.grid.shape
         n_kv = len(keys) // n_trees
-        there, back = self.places(n_kv, query.device)
+        places, back = self.places(n_kv, query.device)
         # Of all heads that share keys: (n_kv, n_trees, n_ranks * group, head_dim).
-        query = query.reshape(n_rows * n_kv, -1)[there]
+        query = query.reshape(n_rows * n_kv, -1)[places]
         scores = query.view(len(keys), -1, head_dim) @ keys.transpose(1, 2)
         if prefix is not None:
             of_prefix = query.view(n_kv, -1, head_dim) @ prefix[0].transpose(1, 2)
@@ -301,7 +301,7 @@ def _attend(
 @contextmanager
 def shared_prefix_attention(model: PreTrainedModel) -> Iterator[None]:
     """Let `model` attend through a `PrefixCache`, and restore it afterwards."""
-    before = model.config._attn_implementation
+    original = model.config._attn_implementation
     AttentionInterface.register("shared_prefix", _attend)
     model.set_attn_implementation("shared_prefix")
     if model.config._attn_implementation != "shared_prefix":
@@ -312,4 +312,4 @@ def shared_prefix_attention(model: PreTrainedModel) -> Iterator[None]:
     try:
         yield
     finally:
-        model.set_attn_implementation(before)
+        model.set_attn_implementation(original)

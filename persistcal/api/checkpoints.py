@@ -172,17 +172,17 @@ def train_adapter(
     """
     check_fields(prompt, "prompt", ["question", "answer"])
     rows = _training_rows(answers, checkpoints)
-    first, *others = checkpoints.values()
+    first, *rest = checkpoints.values()
     words = first.tokenizer.get_vocab()
-    if any(other.tokenizer.get_vocab() != words for other in others):
+    if any(checkpoint.tokenizer.get_vocab() != words for checkpoint in rest):
         raise ValueError("The tokenizers differ; train together checkpoints of one tokenizer.")
     data: dict[str, dict[str, TrainingQuestion]] = {name: {} for name in checkpoints}
-    for (name, question_id), some in rows.groupby(["checkpoint", "question_id"]):
-        texts = zip(some["question"], some["answer"], strict=True)
+    for (name, question_id), rows_of in rows.groupby(["checkpoint", "question_id"]):
+        texts = zip(rows_of["question"], rows_of["answer"], strict=True)
         data[str(name)][str(question_id)] = TrainingQuestion(
             tuple(confidence_prompt(prompt, *text) for text in texts),
-            tuple((some["weight"] / some["weight"].sum()).tolist()),
-            tuple(some["correct"].astype(float).tolist()),
+            tuple((rows_of["weight"] / rows_of["weight"].sum()).tolist()),
+            tuple(rows_of["correct"].astype(float).tolist()),
         )
     models = {name: checkpoint.model for name, checkpoint in checkpoints.items()}
     trainee = train.prepare(models, first.tokenizer, data.values(), rank=RANK, alpha=ALPHA)

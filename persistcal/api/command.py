@@ -127,10 +127,10 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
     """Return the options of a command as `Reading`."""
     columns = {}
     for word in options.pop("columns") or []:
-        ours, is_pair, theirs = word.partition("=")
-        if not (ours and is_pair and theirs):
+        ours, is_pair, column = word.partition("=")
+        if not (ours and is_pair and column):
             raise typer.BadParameter(f"--columns is {word!r}; write it as confidence=conf.")
-        columns[ours] = theirs
+        columns[ours] = column
     if options["deployed"] not in (None, "first"):
         raise typer.BadParameter(f"--deployed is {options['deployed']!r}, and can be 'first'.")
     for name in ("estimators", "names"):
@@ -162,15 +162,15 @@ def compare(
     """
     _check_out(out, out)
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)
-    found, page = _compare(files, reading, settings)
+    comparison, page = _compare(files, reading, settings)
     make_folder(out)
     paths = []
-    for name, rows in found.tables.items():
+    for name, rows in comparison.tables.items():
         paths.append(inside(out, f"{name}.csv"))
         artifacts.write_csv(rows, paths[-1], getattr(artifacts, name.upper()))
     report = inside(make_folder(inside(out, "report")), "index.html")
     write_whole(report, page)
-    typer.echo(f"{found.summary()}\nPage: {report}\nTables: {', '.join(paths)}")
+    typer.echo(f"{comparison.summary()}\nPage: {report}\nTables: {', '.join(paths)}")
 
 
 @app.command(
@@ -182,10 +182,10 @@ def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONT
     settings = Settings(min_contrast)
     inputs = _read(files, reading)
     with _bar(len(inputs.predictions)) as step:
-        found = compute_metrics(inputs, settings, step)
-    for line in Comparison(inputs, settings, {}, found).assumptions():
+        metrics = compute_metrics(inputs, settings, step)
+    for line in Comparison(inputs, settings, {}, metrics).assumptions():
         typer.echo(line, err=True)
-    typer.echo(found.to_csv(index=False), nl=False)
+    typer.echo(metrics.to_csv(index=False), nl=False)
 
 
 @app.command(
@@ -204,9 +204,9 @@ def page(
     """Write the page alone: findings, charts, and every answer behind them."""
     _check_out(out, folder_of(out))
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)
-    found, text = _compare(files, reading, settings)
+    comparison, text = _compare(files, reading, settings)
     write_whole(out, text)
-    typer.echo("\n".join([*found.assumptions(), f"Page: {out}"]))
+    typer.echo("\n".join([*comparison.assumptions(), f"Page: {out}"]))
 
 
 @app.command(
@@ -247,8 +247,8 @@ def plan(
         gained, lost = changed or 2 * (max(1, questions // 10),)
         guess = Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
         lines = planning.plan_lines(guess, difference)
-    found = "\n".join(lines)
-    typer.echo(f"Found with 80 % power at 5 %, two-sided, by {questions:,} questions:\n{found}")
+    text = "\n".join(lines)
+    typer.echo(f"Found with 80 % power at 5 %, two-sided, by {questions:,} questions:\n{text}")
 
 
 @app.command(
@@ -306,15 +306,15 @@ def threshold(
         write_whole(path, drawn)
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
         return
-    found = check_inputs(inputs, Settings(), precision=precision, delta=delta)
+    checked = check_inputs(inputs, Settings(), precision=precision, delta=delta)
     make_folder(out)
     paths = []
-    for name, table in found.tables.items():
+    for name, table in checked.tables.items():
         paths.append(inside(out, f"{name}.csv"))
         artifacts.write_csv(table, paths[-1], getattr(artifacts, name.upper()))
-    typer.echo("\n".join([found.summary(ESTIMATORS), *inputs.notes]))
+    typer.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     typer.echo(f"Tables: {', '.join(paths)}")
-    if code := exit_code(found.tables["thresholds"], fail_if):
+    if code := exit_code(checked.tables["thresholds"], fail_if):
         raise typer.Exit(code)
 
 
@@ -337,10 +337,10 @@ def _compare(files: list[str], reading: Reading, settings: Settings) -> tuple[Co
     inputs = _read(files, reading)
     n_steps = 2 * len(inputs.predictions) + 2  # metrics and bootstrap of each; states, page
     with _bar(n_steps) as step:
-        found = compare_inputs(inputs, settings, step)
-        text = found.to_html()
+        comparison = compare_inputs(inputs, settings, step)
+        text = comparison.to_html()
         step("page")
-    return found, text
+    return comparison, text
 
 
 @contextmanager

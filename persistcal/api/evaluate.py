@@ -164,8 +164,8 @@ def compute_metrics(
     """Return the table METRICS of all predictions."""
     parts = []
     for (model, dataset, name), rows in inputs.predictions.items():
-        found = evaluate_one(rows, inputs.checkpoints[model], **settings.sets)
-        parts.append((found, {"model": model, "dataset": dataset}))
+        metrics = evaluate_one(rows, inputs.checkpoints[model], **settings.sets)
+        parts.append((metrics, {"model": model, "dataset": dataset}))
         step(name or dataset)
     return stack(parts, artifacts.METRICS)
 
@@ -178,8 +178,8 @@ def count_contrast_sets(inputs: PredictionTables, settings: Settings) -> pd.Data
         answers, clusters = (select_rows(t, place) for t in (inputs.answers, inputs.clusters))
         by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in names}
         correct, _ = contrast.arrange_answers(by_checkpoint)
-        how = {**settings.sets, "pairs": contrast.choose_pairs(settings.pairs, names)}
-        sets = contrast.describe_sets(contrast.contrast_sets(correct, **how), names)
+        settings_of = {**settings.sets, "pairs": contrast.choose_pairs(settings.pairs, names)}
+        sets = contrast.describe_sets(contrast.contrast_sets(correct, **settings_of), names)
         same = count_same_answers(sets, answers, clusters)
         parts.append((sets.assign(same_answers=pd.array(same, "Int64")), place))
     return stack(parts, artifacts.CONTRAST_SETS)
@@ -193,9 +193,9 @@ def compare_inputs(
     drawn, ends = [], []
     for (model, dataset, name), rows in inputs.predictions.items():
         names, place = inputs.checkpoints[model], {"model": model, "dataset": dataset}
-        how = settings.sets | settings.bootstrap | {"min_direction": settings.min_direction}
-        found = replicate_metrics(rows, names, **how)
-        drawn.append((to_table(found, digest_of_draws(rows, names, **how)), place))
+        options = settings.sets | settings.bootstrap | {"min_direction": settings.min_direction}
+        found = replicate_metrics(rows, names, **options)
+        drawn.append((to_table(found, digest_of_draws(rows, names, **options)), place))
         floors = noise_floors(rows, names, **settings.sets, seed=settings.seed)
         ends.append((add_noise_floors(significance.intervals(found), floors), place))
         step(f"bootstrap, {name or dataset}")

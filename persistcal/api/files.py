@@ -113,10 +113,10 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
     """Read files of answers or of predictions; their columns tell which."""
     _check_files(files, reading)
     is_prediction, unnamed = {}, []
-    known = {*KNOWN, *reading.columns.values()}
+    columns_known = {*KNOWN, *reading.columns.values()}
     for file in files:
         with name_files_in_errors(file):
-            columns = [] if kind_of(file) == ".eval" else columns_of(file, known=known)
+            columns = [] if kind_of(file) == ".eval" else columns_of(file, known=columns_known)
         renamed = {theirs: ours for ours, theirs in reading.columns.items()}
         ours = {renamed.get(name, name) for name in columns}
         # Predictions can have their answers' texts; without labels answers are matched.
@@ -126,7 +126,7 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
         is_log = kind_of(file) == ".eval" or "doc_id" in ours
         if not is_log and not {"confidence", "answer", "option_logprobs"} & ours:
             lacking = [name for name in OTHER_NAMES if name not in ours]
-            spare = [name for name in columns if name not in known]
+            spare = [name for name in columns if name not in columns_known]
             raise ValueError(
                 f"{file}: has neither the column 'confidence' of predictions nor the column "
                 f"'answer' of answers; {_remedy(lacking, spare)}."
@@ -140,10 +140,10 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
     if not any(is_prediction.values()):
         return _read_answers(named, unnamed, reading)
     if not all(is_prediction.values()):
-        other = next(file for file, is_one in is_prediction.items() if not is_one)
+        answers_file = next(file for file, is_one in is_prediction.items() if not is_one)
         raise ValueError(
-            f"{other}: contains answers and another file predictions; give only answers or "
-            "only predictions."
+            f"{answers_file}: contains answers and another file predictions; give only answers "
+            "or only predictions."
         )
     unused = {**reading.from_logs, "--deployed": reading.deployed, "beams": reading.beams}
     if useless := [name for name, value in unused.items() if value is not None]:
@@ -234,8 +234,10 @@ def choose_columns(
     for ours, theirs in given.items():
         option = f"--columns {ours}={theirs}"
         if ours not in needed and ours not in optional:
-            known = ", ".join([*needed, *optional])
-            raise UserTableError(f"{option}: there is no column {ours!r} to give; give {known}")
+            expected = ", ".join([*needed, *optional])
+            raise UserTableError(
+                f"{option}: there is no column {ours!r} to give; give {expected}"
+            )
         if theirs not in present:
             raise UserTableError(f"{option}: it has no {theirs!r}, but {', '.join(present)}")
         if ours in present and ours != theirs:
@@ -257,12 +259,12 @@ def choose_columns(
 
 def _remedy(lacking: Sequence[str], spare: Sequence[str]) -> str:
     """Return the option with the user's own columns, if any can be meant."""
-    known = {name.lower(): name for name in reversed(spare)}
+    by_lower = {name.lower(): name for name in reversed(spare)}
     guesses = {
-        name: known[other]
+        name: by_lower[synonym]
         for name in lacking
-        for other in reversed(OTHER_NAMES.get(name, ()))
-        if other in known
+        for synonym in reversed(OTHER_NAMES.get(name, ()))
+        if synonym in by_lower
     }
     if guesses:
         words = " ".join(f"{ours}={theirs}" for ours, theirs in guesses.items())
@@ -285,12 +287,12 @@ def _check_names(
 ) -> None:
     """Refuse a file without a column checkpoint whose name another file has in its column."""
     for file, rows in zip(names, frames, strict=True):
-        known = set() if file in unnamed else set(rows["checkpoint"].astype(str))
-        for other in unnamed:
-            if names[other] in known:
+        stated = set() if file in unnamed else set(rows["checkpoint"].astype(str))
+        for file_of in unnamed:
+            if names[file_of] in stated:
                 raise ValueError(
-                    f"{other}: has no column 'checkpoint', so its checkpoint is called "
-                    f"{names[other]!r}, and {file} has another checkpoint of this name; add "
+                    f"{file_of}: has no column 'checkpoint', so its checkpoint is called "
+                    f"{names[file_of]!r}, and {file} has another checkpoint of this name; add "
                     "the column, or rename the file."
                 )
 
@@ -352,8 +354,8 @@ def _prediction_batches(
         ignored.extend(name for name in present if name not in chosen)
         return chosen
 
-    known = {*own_predictions.KNOWN, *columns.values()}
-    for batch in read_batches(file, known=known, choose=choose):
+    columns_known = {*own_predictions.KNOWN, *columns.values()}
+    for batch in read_batches(file, known=columns_known, choose=choose):
         for name, value in defaults.items():
             if name not in batch.schema.names:
                 batch = batch.append_column(name, pa.array([value] * len(batch)))
@@ -373,15 +375,15 @@ def _read_answers(
             read_answers(entry, several=len(files) > 1, defaults=defaults, prepare=prepare)
         )
     _check_names(files, unnamed, parts)
-    every = pd.concat(parts, ignore_index=True)
-    rows = every[every["split"] == "test"]
+    all_rows = pd.concat(parts, ignore_index=True)
+    rows = all_rows[all_rows["split"] == "test"]
     with name_files_in_errors(*files):
         if rows.empty:
             raise UserTableError("no row has the split test; only these are evaluated")
         inputs = _rate_answers(rows, reading)
-    if others := len(every) - len(rows):
+    if n_skipped := len(all_rows) - len(rows):
         inputs.notes.append(
-            f"Left out: {others:,} answers of the split train, which is not evaluated."
+            f"Left out: {n_skipped:,} answers of the split train, which is not evaluated."
         )
     inputs.notes += _note_ignored(ignored)
     return inputs
@@ -392,7 +394,7 @@ def _prepare_answers(
 ) -> pd.DataFrame:
     """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`."""
     stated = [str(name) for name in rows if name_stated(str(name)) and name not in columns]
-    named = [ours for ours in columns if name_stated(ours)]
+    named = [name for name in columns if name_stated(name)]
     needed = [name for name in own_answers.NEEDED if name not in own_answers.NAMES[:3]]
     optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
     given = {"correct", "label"} & {columns.get(str(name), str(name)) for name in rows}
@@ -401,19 +403,19 @@ def _prepare_answers(
         optional.append("references")
     chosen = choose_columns([*map(str, rows)], needed, optional, columns)
     ignored.extend(str(name) for name in rows if name not in chosen)
-    found = rows[list(chosen)].rename(columns=chosen)
-    if "references" not in found:
-        found["references"] = "(labels are given)"
-    if "correct" not in found:
-        return found
-    if "label" in found:
+    renamed = rows[list(chosen)].rename(columns=chosen)
+    if "references" not in renamed:
+        renamed["references"] = "(labels are given)"
+    if "correct" not in renamed:
+        return renamed
+    if "label" in renamed:
         raise UserTableError("has the columns 'label' and 'correct'; keep one")
     meaning = {"1": "correct", "true": "correct", "0": "incorrect", "false": "incorrect"}
-    words = [str(value).strip().lower().removesuffix(".0") for value in found.pop("correct")]
+    words = [str(value).strip().lower().removesuffix(".0") for value in renamed.pop("correct")]
     for row, word in enumerate(words, start=1):
         if word not in meaning:
             raise UserTableError(f"row {row} has {word!r} in the column correct; give 1 or 0")
-    return found.assign(label=[meaning[word] for word in words])
+    return renamed.assign(label=[meaning[word] for word in words])
 
 
 def _rate_answers(rows: pd.DataFrame, reading: Reading) -> PredictionTables:
@@ -421,9 +423,13 @@ def _rate_answers(rows: pd.DataFrame, reading: Reading) -> PredictionTables:
     checkpoints = _checkpoints_by_model(rows)
     weighting = _weighting(rows, reading)
     beams = beam_table(rows)
-    known = {model: dict.fromkeys(names, False) for model, names in checkpoints.items()}
-    needed = {m: {c: {"test": "evaluation"} for c in names} for m, names in known.items()}
-    answer_checks.check_answers(rows, checkpoints=known, needed=needed)
+    checkpoints_of = {
+        model: dict.fromkeys(names, False) for model, names in checkpoints.items()
+    }
+    needed = {
+        m: {c: {"test": "evaluation"} for c in names} for m, names in checkpoints_of.items()
+    }
+    answer_checks.check_answers(rows, checkpoints=checkpoints_of, needed=needed)
     questions, given = question_table(rows), label_table(rows)
     own_answers.check_stated(rows, ESTIMATORS)
     stated = own_answers.stated_names(rows)
@@ -534,14 +540,14 @@ def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFra
     """
     first = _is_first(beams)
     deployed = beams[first].set_index("question_id")["text"].str.strip()
-    others = beams[~first].assign(text=beams["text"].map(normalise))
+    samples = beams[~first].assign(text=beams["text"].map(normalise))
     rows = []
     for question, group in clusters.groupby("question_id", sort=False):
         answer = str(deployed[question])
-        texts = others.loc[others["question_id"] == question, "text"]
+        texts = samples.loc[samples["question_id"] == question, "text"]
         if not normalise(answer):
             continue
-        found = []
+        entries = []
         for cluster in group.to_dict("records"):
             meanings = {normalise(text) for text in cluster["members"]}
             is_own = normalise(answer) in meanings
@@ -549,9 +555,9 @@ def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFra
             members = [answer, *(m for m in cluster["members"] if m != answer)]
             changed = {"answer": answer, "members": members} if is_own else {}
             new = {str(name): value for name, value in cluster.items()} | changed
-            found.append((not is_own, -share, new | {"probability": share}))
-        found.sort(key=lambda one: one[:2])
-        rows += [new | {"cluster": number} for number, (*_, new) in enumerate(found)]
+            entries.append((not is_own, -share, new | {"probability": share}))
+        entries.sort(key=lambda entry: entry[:2])
+        rows += [new | {"cluster": number} for number, (*_, new) in enumerate(entries)]
     return pd.DataFrame(rows, columns=clusters.columns)
 
 
@@ -575,13 +581,13 @@ def _label(
     }
     for place, rows in beams.groupby(list(artifacts.BEAMS.file_columns), sort=False):
         subject = dict(zip(artifacts.BEAMS.file_columns, map(str, place), strict=True))
-        here = asked[subject["dataset"]]
-        grouped = cluster_table(here, rows, identical, weighting=weighting)
+        questions_of = asked[subject["dataset"]]
+        grouped = cluster_table(questions_of, rows, identical, weighting=weighting)
         if is_deployed:
             grouped = _cluster_deployed(grouped, rows)
         clusters = stack([(grouped, subject)], artifacts.CLUSTERS)
-        known = given[given["dataset"] == subject["dataset"]]
-        labels, answers = label_answers(here, clusters, known, lexical_labels)
+        labels_of = given[given["dataset"] == subject["dataset"]]
+        labels, answers = label_answers(questions_of, clusters, labels_of, lexical_labels)
         for name, table in (("clusters", grouped), ("labels", labels), ("answers", answers)):
             made[name].append((table, subject))
     return {
@@ -611,7 +617,7 @@ def _rate(
         select_rows(inputs.clusters, place),
         select_rows(inputs.answers, place),
     )
-    how = Estimation(
+    settings = Estimation(
         *estimator,
         place["dataset"],
         read=names,
@@ -620,7 +626,7 @@ def _rate(
         equivalence={"backend": "lexical"},
         sampled=weighting == "equal",
     )
-    rated = estimate(how, tables)
+    rated = estimate(settings, tables)
     lacking = rated[rated["unsaid"]].groupby("checkpoint", sort=False).size()
     inputs.notes += [
         f"{estimator[0]}: {n:,} answers of {place['model']}, {name} to {place['dataset']} "
@@ -632,12 +638,12 @@ def _rate(
 
 def _checkpoints_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
     """Return the checkpoints of each model in the order of the rows."""
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for model, checkpoint in _distinct(rows, ["model", "checkpoint"]):
-        found.setdefault(model, []).append(checkpoint)
-    return found
+        names_of.setdefault(model, []).append(checkpoint)
+    return names_of
 
 
 def _distinct(rows: pd.DataFrame, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    found = rows[list(columns)].astype(str).drop_duplicates()
-    return list(found.itertuples(index=False, name=None))
+    pairs = rows[list(columns)].astype(str).drop_duplicates()
+    return list(pairs.itertuples(index=False, name=None))

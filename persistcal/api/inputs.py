@@ -141,15 +141,15 @@ def read_predictions(
     names = None if checkpoints is None else checkpoint_names(checkpoints)
     if names:
         settings.check_checkpoints(names)
-    found = {(p["model"], p["dataset"]): rows for p, rows in _by_place(predictions, names)}
+    by_place = {(p["model"], p["dataset"]): rows for p, rows in _by_place(predictions, names)}
     by_model: dict[str, list[str]] = {}
-    for (model, _), rows in found.items():
-        known = by_model.setdefault(model, list(names or []))
-        known += [name for name in rows["checkpoint"].unique() if name not in known]
-    for known in by_model.values():
-        settings.check_checkpoints(known)
-    answers = [_answers(rows, by_model[model]) for (model, _), rows in found.items()]
-    by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in found.items()}
+    for (model, _), rows in by_place.items():
+        names_of = by_model.setdefault(model, list(names or []))
+        names_of += [name for name in rows["checkpoint"].unique() if name not in names_of]
+    for names_of in by_model.values():
+        settings.check_checkpoints(names_of)
+    answers = [_answers(rows, by_model[model]) for (model, _), rows in by_place.items()]
+    by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in by_place.items()}
     return PredictionTables(by_model, by_key, pd.concat(answers, ignore_index=True))
 
 

@@ -76,12 +76,12 @@ def plan(
 
 def plan_lines(guess: Guess, difference: float | None) -> Iterator[str]:
     """Yield a line per smallest difference, and one per number of questions for another."""
-    found = findable(guess, difference)
-    for measure, smallest, _ in found:
+    result = findable(guess, difference)
+    for measure, smallest, _ in result:
         yield f"{measure}: {'none' if isnan(smallest) else f'{smallest:.3f}'}"
     if difference is None:
         return
-    for measure, _, questions in found[1:]:
+    for measure, _, questions in result[1:]:
         name = measure.removesuffix(" of two estimators")
         needed = f"{questions:,}" if questions else "impossible by this guess"
         yield f"questions for a {name} of {difference:g}: {needed}"

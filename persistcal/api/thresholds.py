@@ -114,7 +114,7 @@ def check_inputs(
                 f"model {model} has only the checkpoint {names[0]!r}; give a later one, on "
                 "which its threshold is checked."
             )
-    found = check_thresholds(
+    checked = check_thresholds(
         inputs.predictions.values(),
         inputs.checkpoints,
         inputs.answers,
@@ -123,7 +123,7 @@ def check_inputs(
         pairs=settings.pairs,
         **settings.bootstrap,
     )
-    return ThresholdCheck(found._asdict())
+    return ThresholdCheck(checked._asdict())
 
 
 class Relabelling:
@@ -144,10 +144,12 @@ class Relabelling:
                 f"a sheet is for two checkpoints, and the files have {', '.join(self.names)}."
             )
         self.inputs, self.answers = inputs, arrange(rows, self.names)
-        known = {series.estimator: series for series in reversed(self.answers.confidence)}
-        chosen = [series for name, series in known.items() if name in (estimators or known)]
+        series_of = {series.estimator: series for series in reversed(self.answers.confidence)}
+        chosen = [
+            series for name, series in series_of.items() if name in (estimators or series_of)
+        ]
         if len(chosen) != 1:
-            listed = ", ".join(sorted(known))
+            listed = ", ".join(sorted(series_of))
             raise ValueError(f"a sheet is for one estimator; choose one of {listed}.")
         self.series: Series = chosen[0]  # of several seeds the first
         self.questions = np.flatnonzero((self.answers.correct != ABSENT).all(axis=0))
@@ -185,13 +187,13 @@ class Relabelling:
             index="question_id", columns="checkpoint", values="answer"
         )
         asked = select_rows(self.inputs.questions, {"dataset": self.place["dataset"]})
-        known = asked.set_index("question_id")
+        by_question = asked.set_index("question_id")
         columns: dict[str, Any] = {
             "question_id": ids,
-            "question": known["question"].reindex(ids).to_numpy(),
+            "question": by_question["question"].reindex(ids).to_numpy(),
             "references": [
                 " | ".join(r) if isinstance(r, list | np.ndarray) else ""
-                for r in known["references"].reindex(ids)
+                for r in by_question["references"].reindex(ids)
             ],
             "earlier_answer": texts[self.names[0]].reindex(ids).to_numpy(),
             "later_answer": texts[self.names[1]].reindex(ids).to_numpy(),
@@ -214,18 +216,18 @@ class Relabelling:
                 "these files; give the files and the estimator with which it was drawn."
             )
         drawn[TO_FILL] = labels.loc[self.ids[drawn["position"]]].to_numpy()
-        found = certify_threshold(answers, drawn, precision=precision, delta=delta)
+        certified = certify_threshold(answers, drawn, precision=precision, delta=delta)
         n_carried = int((~np.isnan(answers.carried)).sum())
-        known = f"{len(labels):,} labels and {n_carried:,} carried ones"
-        if found is None:
+        labelled = f"{len(labels):,} labels and {n_carried:,} carried ones"
+        if certified is None:
             return (
-                f"{known} certify no threshold with {percent(precision)} precision on "
+                f"{labelled} certify no threshold with {percent(precision)} precision on "
                 f"{self.names[1]}; draw a larger sheet with --sheet."
             )
-        coverage = answer_above(found, answers.confidence, answers.confidence >= 0).coverage
+        coverage = answer_above(certified, answers.confidence, answers.confidence >= 0).coverage
         return (
-            f"{known} certify {percent(precision)} precision on the {len(self.ids):,} answers "
-            f"of {self.names[1]} at the threshold {found:.2f}, with a coverage of "
+            f"{labelled} certify {percent(precision)} precision on the {len(self.ids):,} "
+            f"answers of {self.names[1]} at the threshold {certified:.2f}, with a coverage of "
             f"{percent(coverage)} (error probability {percent(delta)})."
         )
 

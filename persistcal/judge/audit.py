@@ -55,9 +55,9 @@ def draw_sheet(
 
     Returns columns `GIVEN` and, empty, `TO_FILL`; refuses fewer of a kind than asked for.
     """
-    both = _both(earlier, later)
-    order = _draw(both, draws, seed)
-    shown = both.set_index("question_id").loc[order]
+    joined = _both(earlier, later)
+    order = _draw(joined, draws, seed)
+    shown = joined.set_index("question_id").loc[order]
     asked = questions.set_index("question_id").loc[order]
     return pd.DataFrame(
         {
@@ -76,8 +76,12 @@ def draw_sheet(
 
 def _elsewhere(truths: str | None) -> list[str]:
     """Return the references of states that have their own, each with the state's name."""
-    of = json.loads(truths) if isinstance(truths, str) else {}
-    return [f"{text} ({checkpoint})" for checkpoint, texts in of.items() for text in texts]
+    by_checkpoint = json.loads(truths) if isinstance(truths, str) else {}
+    return [
+        f"{text} ({checkpoint})"
+        for checkpoint, texts in by_checkpoint.items()
+        for text in texts
+    ]
 
 
 def has_entries(sheet: pd.DataFrame) -> bool:
@@ -109,12 +113,12 @@ def summarise_sheet(
         `reference_correct` and `reference_incomplete` over questions.
     """
     filled = _read_entries(sheet)
-    both = _both(earlier, later).set_index("question_id")
-    _check_answers(sheet, both)
-    judged = both.loc[filled["question_id"]].reset_index()
+    joined = _both(earlier, later).set_index("question_id")
+    _check_answers(sheet, joined)
+    judged = joined.loc[filled["question_id"]].reset_index()
     contrast = (judged["correct_earlier"] != judged["correct_later"]).to_numpy()
-    everything = np.ones(len(filled), bool)
-    groups = {"contrast": contrast, "non_contrast": ~contrast, "all": everything}
+    all_rows = np.ones(len(filled), bool)
+    groups = {"contrast": contrast, "non_contrast": ~contrast, "all": all_rows}
     rows = [
         {"group": group, **measure, **share_of(measure["count"], measure["n"])}
         for group, members in groups.items()
@@ -137,23 +141,25 @@ def states_of_sheet(
     correct + the later one is, see `persistcal.judge.correction`.
     """
     filled = _read_entries(sheet)
-    both = _both(earlier, later)
-    _check_answers(sheet, both.set_index("question_id"))
+    joined = _both(earlier, later)
+    _check_answers(sheet, joined.set_index("question_id"))
     names = filled["question_id"]
-    if (again := names.duplicated()).any():
-        raise AuditError(f"Question {names[again].iloc[0]!r} is on the sheet twice; keep one.")
-    if (other := ~names.isin(_draw(both, draws, seed))).any():
+    if (repeated := names.duplicated()).any():
         raise AuditError(
-            f"Question {names[other].iloc[0]!r} is not on the sheet that analyses.audit would "
-            "draw now, so its chance of being drawn is unknown: the judge's labels, the sizes "
+            f"Question {names[repeated].iloc[0]!r} is on the sheet twice; keep one."
+        )
+    if (foreign := ~names.isin(_draw(joined, draws, seed))).any():
+        raise AuditError(
+            f"Question {names[foreign].iloc[0]!r} is not on the sheet that analyses.audit "
+            "would draw now, so its chance of being drawn is unknown: the judge's labels, the sizes "
             "or the seed have changed. Set them back, or draw and fill in a new sheet."
         )
-    judged = 2 * both["correct_earlier"].astype(int) + both["correct_later"].astype(int)
+    judged = 2 * joined["correct_earlier"].astype(int) + joined["correct_later"].astype(int)
     entries = filled.set_index("question_id")
     labelled = 2 * entries["earlier_correct"] + entries["later_correct"]
-    person = labelled.reindex(both["question_id"]).fillna(-1).astype(int)
+    person = labelled.reindex(joined["question_id"]).fillna(-1).astype(int)
     return pd.DataFrame(
-        {"question_id": both["question_id"], "judged": judged, "person": person.to_numpy()}
+        {"question_id": joined["question_id"], "judged": judged, "person": person.to_numpy()}
     )
 
 
@@ -161,14 +167,14 @@ def _both(earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
     return earlier.merge(later, on="question_id", suffixes=("_earlier", "_later"))
 
 
-def _draw(both: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
+def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
     """Return the questions of a sheet, in its order."""
-    right = both["correct_earlier"].astype(int) + both["correct_later"]
+    right = joined["correct_earlier"].astype(int) + joined["correct_later"]
     generator = np.random.default_rng(seed)
     chosen: list[str] = []
     kinds = zip(("contrast", "correct", "incorrect"), (1, 2, 0), draws, strict=True)
     for kind, n_right, n in kinds:
-        ids = both.loc[right == n_right, "question_id"].to_numpy()
+        ids = joined.loc[right == n_right, "question_id"].to_numpy()
         if len(ids) < n:
             raise AuditError(
                 f"An audit needs {n} {kind} questions, and these checkpoints have {len(ids)}; "
@@ -198,23 +204,23 @@ def _read_entries(sheet: pd.DataFrame) -> pd.DataFrame:
     return entries
 
 
-def _check_answers(sheet: pd.DataFrame, both: pd.DataFrame) -> None:
+def _check_answers(sheet: pd.DataFrame, joined: pd.DataFrame) -> None:
     for of in ANSWERS:
-        now = sheet["question_id"].map(both[f"answer_{of}"])
-        if (changed := sheet[f"{of}_answer"] != now).any():
+        current = sheet["question_id"].map(joined[f"answer_{of}"])
+        if (changed := sheet[f"{of}_answer"] != current).any():
             row = sheet[changed].iloc[0]
             raise AuditError(
                 f"Question {row['question_id']!r}: the {of} answer on the sheet is "
-                f"{row[f'{of}_answer']!r}, and now it is {now[changed].iloc[0]!r}; draw and "
-                "fill in a new sheet."
+                f"{row[f'{of}_answer']!r}, and now it is {current[changed].iloc[0]!r}; draw "
+                "and fill in a new sheet."
             )
 
 
 def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield measure, count, n and kappa of some questions of the sheet."""
     complete = (filled["reference_incomplete"] != 1).to_numpy()
-    every = np.ones(len(filled), bool)
-    for name, chosen in (("agreement", every), ("agreement_complete", complete)):
+    all_rows = np.ones(len(filled), bool)
+    for name, chosen in (("agreement", all_rows), ("agreement_complete", complete)):
         person = np.concatenate([filled.loc[chosen, f"{of}_correct"] for of in ANSWERS])
         judge = np.concatenate([judged.loc[chosen, f"correct_{of}"] for of in ANSWERS])
         answered = ~np.isnan(person)
@@ -239,7 +245,7 @@ def share_of(count: int, n: int) -> dict[str, float]:
     return {"share": count / n, "lower": float(lower), "upper": float(upper)}
 
 
-def kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+def kappa(one: NDArray[np.bool_], foreign: NDArray[np.bool_]) -> float:
     """Return Cohen's kappa of two raters; NaN unless both labels occur.
 
     References
@@ -247,6 +253,6 @@ def kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
     .. [1] Cohen, "A Coefficient of Agreement for Nominal Scales", Educational
        and Psychological Measurement 1960.
     """
-    if len(np.union1d(one, other)) < 2:
+    if len(np.union1d(one, foreign)) < 2:
         return float("nan")
-    return float(cohen_kappa_score(one, other))
+    return float(cohen_kappa_score(one, foreign))

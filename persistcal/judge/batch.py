@@ -87,7 +87,7 @@ def _search(server: ModelServer, token: str) -> ServerBatch | None:
 
 def _read_page(server: ModelServer, said: Any) -> tuple[list[ServerBatch], bool]:  # noqa: ANN401
     try:
-        batches = [_public_batch(server, one) for one in said["data"]]
+        batches = [_public_batch(server, entry) for entry in said["data"]]
         return batches, said.get("has_more") is True
     except (AttributeError, KeyError, TypeError):
         raise BadReplyError("not a list of batches") from None
@@ -186,7 +186,7 @@ def _submit(server: ModelServer, record: BatchRecord) -> None:
         options={"headers": {"Content-Type": "multipart/form-data"}},
     )
     file_id = server.call(upload, longest_s=LONGEST_TRANSFER_S)
-    about = {
+    fields = {
         "input_file_id": file_id,
         "endpoint": record.lines()[0]["url"],
         "completion_window": "24h",
@@ -199,7 +199,7 @@ def _submit(server: ModelServer, record: BatchRecord) -> None:
         if next(tries) and (batch := _search(server, record.token)):
             return batch
         return server.send(
-            "post", "/batches", in_json(partial(_public_batch, server)), body=about
+            "post", "/batches", in_json(partial(_public_batch, server)), body=fields
         )
 
     batch = server.call(create)
@@ -219,8 +219,8 @@ def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
 def _wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> ServerBatch | None:
     """Return the batch of `record` when it is over; None when another job collected it."""
     batch_id = record.state()[0]
-    where = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
-    fetch = partial(server.send, "get", where, in_json(partial(_public_batch, server)))
+    path = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
+    fetch = partial(server.send, "get", path, in_json(partial(_public_batch, server)))
     for _ in range(int(LONGEST_WAIT_S / poll_s) + 1):
         if batch_id is None or not record.exists():
             return None
@@ -270,7 +270,7 @@ def _collect(
 
 def _lines(server: ModelServer, batch: ServerBatch) -> Iterator[str]:
     for file_id in batch.files:
-        where = f"/files/{urllib.parse.quote(file_id, safe='')}/content"
-        fetch = partial(server.send, "get", where, bytes)
+        path = f"/files/{urllib.parse.quote(file_id, safe='')}/content"
+        fetch = partial(server.send, "get", path, bytes)
         for line in io.BytesIO(server.call(fetch, longest_s=LONGEST_TRANSFER_S)):
             yield line.decode("utf-8", errors="replace")

@@ -26,21 +26,22 @@ def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None
         {normalise(text) for text in (answer, *members)}
         for answer, members in zip(first["answer"], first["members"], strict=True)
     ]
-    own = first["answer"].map(normalise)
-    said: dict[str, dict[str, tuple[str, set[str]]]] = {}
+    first_answers = first["answer"].map(normalise)
+    by_checkpoint: dict[str, dict[str, tuple[str, set[str]]]] = {}
     for checkpoint, question, answer, texts in zip(
-        first["checkpoint"], first["question_id"], own, meant, strict=True
+        first["checkpoint"], first["question_id"], first_answers, meant, strict=True
     ):
-        said.setdefault(str(checkpoint), {})[question] = answer, texts
+        by_checkpoint.setdefault(str(checkpoint), {})[question] = answer, texts
 
     def same(earlier: str, later: str) -> set[str] | None:
-        if not {earlier, later} <= said.keys():
+        if not {earlier, later} <= by_checkpoint.keys():
             return None
-        one, other = said[earlier], said[later]
+        first_said, second_said = by_checkpoint[earlier], by_checkpoint[later]
         return {
             question
-            for question in one.keys() & other.keys()
-            if one[question][0] in other[question][1] or other[question][0] in one[question][1]
+            for question in first_said.keys() & second_said.keys()
+            if first_said[question][0] in second_said[question][1]
+            or second_said[question][0] in first_said[question][1]
         }
 
     return same
@@ -53,13 +54,13 @@ def count_same_answers(
 
     `sets` has columns earlier and later; None stands for a checkpoint without clusters.
     """
-    alike = same_answers(clusters)
+    find_same = same_answers(clusters)
     correct = answers.pivot(index="question_id", columns="checkpoint", values="correct")
 
     def count(earlier: str, later: str) -> int | None:
-        if (questions := alike(earlier, later)) is None:
+        if (questions := find_same(earlier, later)) is None:
             return None
-        both = correct.loc[correct.index.isin(questions), [earlier, later]].dropna()
-        return int((both[earlier] != both[later]).sum())
+        labels = correct.loc[correct.index.isin(questions), [earlier, later]].dropna()
+        return int((labels[earlier] != labels[later]).sum())
 
     return [count(str(a), str(b)) for a, b in zip(sets["earlier"], sets["later"], strict=True)]

@@ -93,9 +93,9 @@ def correct_results(
     """
     audited = Audited(*(states[name].to_numpy() for name in Audited._fields))
     made = {("", ""): correct_counts(audited)}
-    here = predictions[predictions["checkpoint"].isin(checkpoints)]
-    if len(here):
-        answers = arrange(here, checkpoints)
+    chosen = predictions[predictions["checkpoint"].isin(checkpoints)]
+    if len(chosen):
+        answers = arrange(chosen, checkpoints)
         asked = states["question_id"]
         places = pd.Index(answers.questions).get_indexer(pd.Index(asked))
         lacking = (places < 0) | (answers.correct[:, places] == ABSENT).any(axis=0)
@@ -108,9 +108,9 @@ def correct_results(
         for member, runs in answers.estimators.items():
             made[member] = correct_metrics(audited, [run[:, places] for run in runs])
     rows = [
-        (*checkpoints, *member, metric, *one, len(states), int((audited.person >= 0).sum()))
-        for member, of in made.items()
-        for metric, one in of.items()
+        (*checkpoints, *member, metric, *values, len(states), int((audited.person >= 0).sum()))
+        for member, by_metric in made.items()
+        for metric, values in by_metric.items()
     ]
     return pd.DataFrame(rows, columns=CORRECTIONS.but("model", "dataset"))
 
@@ -132,16 +132,17 @@ def correct_counts(audited: Audited) -> dict[str, Correction]:
     corrected = {}
     for name, states in COUNTED.items():
         judged, value = (
-            float(of.sum(axis=0) @ states) / n for of in (np.eye(4)[audited.judged], weights)
+            float(weight.sum(axis=0) @ states) / n
+            for weight in (np.eye(4)[audited.judged], weights)
         )
         influence = np.tile((np.array(states) - value) / n, (n, 1))
         reach = _reach(audited, weights, influence)
         made = (
             judged,
-            *(min(max(0.0, of), 1.0) for of in (value, value - reach, value + reach)),
+            *(min(max(0.0, bound), 1.0) for bound in (value, value - reach, value + reach)),
         )
         scale = 1 if name.startswith("accuracy") else n
-        corrected[name] = Correction(*(scale * of for of in made))
+        corrected[name] = Correction(*(scale * value for value in made))
     return corrected
 
 
@@ -162,7 +163,7 @@ def correct_metrics(audited: Audited, runs: Sequence[Array]) -> dict[str, Correc
     """
     weights = _weights(audited)
     judged = _values(np.eye(4)[audited.judged], runs)
-    made = {name: Correction(of, np.nan, np.nan, np.nan) for name, of in judged.items()}
+    made = {name: Correction(value, np.nan, np.nan, np.nan) for name, value in judged.items()}
     counts = correct_counts(audited)
     if min(counts[name].lower for name in ("improvement", "regression")) <= 0:
         return made
@@ -182,7 +183,7 @@ def _weights(audited: Audited) -> Array:
     """How much each question counts in each state: (n_questions, 4)."""
     by_judge, seen = np.eye(4)[audited.judged], audited.person != UNAUDITED
     kinds = _kinds(audited)
-    n_all, n_seen = (np.bincount(of, minlength=4) for of in (kinds, kinds[seen]))
+    n_all, n_seen = (np.bincount(kind, minlength=4) for kind in (kinds, kinds[seen]))
     change = (np.eye(4)[audited.person] - by_judge) * seen[:, None]
     return by_judge + (n_all / np.maximum(n_seen, 1))[kinds, None] * change
 
@@ -246,7 +247,7 @@ def _values(weights: Array, runs: Sequence[Array]) -> dict[str, float]:
         change = later[rows] - earlier[rows]
         on_set.append(OnContrastSet(*conditioned, change, improvement))
     values = compute(METRICS, on_set, weight[:, None])
-    return {name: float(of[:, 0].mean()) for name, of in values.items()}
+    return {name: float(draws[:, 0].mean()) for name, draws in values.items()}
 
 
 def _influence_on_delta0(weights: Array, runs: Sequence[Array]) -> Array:

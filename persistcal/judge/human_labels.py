@@ -73,12 +73,12 @@ def read_human_labels(path: str) -> dict[str, str]:
     """Return the labels that a person gave, by the id of the candidate; refuse unclear ones."""
     labels: dict[str, str] = {}
     for number, row in _read(path).rows:
-        if not (said := row["label"].strip()):
+        if not (given := row["label"].strip()):
             continue
-        label = parse_label(said)
+        label = parse_label(given)
         if label is None:
             raise JudgeError(
-                f"{path}: row {number} has the label {said!r}; it must be one of "
+                f"{path}: row {number} has the label {given!r}; it must be one of "
                 f"{', '.join(LABELS)}, or empty."
             )
         if labels.setdefault(row["id"], label) != label:
@@ -115,15 +115,18 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     file of `note_consulted`. A job that has to `stop` while one of its candidates waits
     for a person has another digest than one that went on.
     """
-    before = _noted(noted)
-    if not before:
+    noted_before = _noted(noted)
+    if not noted_before:
         return ""
-    said = {row["id"]: row["label"].strip() for _, row in _read(path).rows}
-    now = {
-        number: parse_label(said.get(number, "")) or said.get(number, "") for number in before
+    given = {row["id"]: row["label"].strip() for _, row in _read(path).rows}
+    current = {
+        number: parse_label(given.get(number, "")) or given.get(number, "")
+        for number in noted_before
     }
     changed = sorted(
-        pair for pair in now.items() if pair[1] != before[pair[0]] or (stop and not pair[1])
+        pair
+        for pair in current.items()
+        if pair[1] != noted_before[pair[0]] or (stop and not pair[1])
     )
     return hashlib.sha256(repr(changed).encode()).hexdigest()[:16] if changed else ""
 
@@ -143,9 +146,9 @@ def append_unresolved(path: str, waiting: Iterable[Unresolved]) -> int:
         delimiter, columns, rows = _read(path)
         lines = [] if columns else [list(COLUMNS)]
         columns = columns or list(COLUMNS)
-        known = {row["id"] for _, row in rows}
+        listed = {row["id"] for _, row in rows}
         fresh = {candidate_id(row.candidate): row for row in waiting}
-        fresh = {number: row for number, row in fresh.items() if number not in known}
+        fresh = {number: row for number, row in fresh.items() if number not in listed}
         if not fresh:
             return 0
         for number, (candidate, reason, reply) in fresh.items():

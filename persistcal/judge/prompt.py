@@ -159,9 +159,9 @@ def split_prompt(prompt: str, above: Sequence[str], place: str = ONE) -> tuple[s
     if not line:
         raise JudgeError("The judge's prompt has no line '---' between its two parts; add it.")
     try:
-        for text, where, fields in ((first, "above", above), (second, "below", PLACES)):
+        for text, side, fields in ((first, "above", above), (second, "below", PLACES)):
             needed = [name.strip("{}") for name in (*fields, *([place] if fields else ()))]
-            check_fields(text, f"The judge's prompt {where} its line '---'", needed)
+            check_fields(text, f"The judge's prompt {side} its line '---'", needed)
     except ValueError as error:
         raise JudgeError(f"{error}.") from error
     return first.strip(), second.strip()
@@ -170,14 +170,14 @@ def split_prompt(prompt: str, above: Sequence[str], place: str = ONE) -> tuple[s
 def _released_message(
     prompt: str, question: str, references: Sequence[str], listed: str
 ) -> dict[str, str]:
-    one, several = split_prompt(prompt, PLACES, TOGETHER)
-    many = len(references) > 1
+    first, several = split_prompt(prompt, PLACES, TOGETHER)
+    is_several = len(references) > 1
     values = {
         "{question}": question,
-        "{references}": str(list(references)) if many else references[0],
+        "{references}": str(list(references)) if is_several else references[0],
         TOGETHER: listed,
     }
-    return {"role": "user", "content": _fill(several if many else one, values)}
+    return {"role": "user", "content": _fill(several if is_several else first, values)}
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:

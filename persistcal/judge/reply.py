@@ -49,7 +49,7 @@ def read_reply(said: Any, together: int | None = None) -> Reply:  # noqa: ANN401
         text, refusal, finish = _of_completion(said) if in_chat else _of_response(said)
     except (AttributeError, IndexError, KeyError, TypeError):
         raise BadReplyError("not a chat completion or response") from None
-    words = next((said for said in (refusal, text) if said and isinstance(said, str)), "")
+    words = next((part for part in (refusal, text) if part and isinstance(part, str)), "")
     if refusal or finish == "content_filter":
         return no_labels(together, "refusal", words)
     if not isinstance(text, str):
@@ -125,10 +125,10 @@ def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
             reply = no_labels(together, "malformed", f"{bad}: {line}")
         if reply is None:
             continue
-        before = results.replies.setdefault(key, reply)
-        if before.labels != reply.labels:
-            both = f"two replies: {before.text} and {reply.text}"
-            results.replies[key] = no_labels(together, "malformed", both)
+        earlier = results.replies.setdefault(key, reply)
+        if earlier.labels != reply.labels:
+            conflict = f"two replies: {earlier.text} and {reply.text}"
+            results.replies[key] = no_labels(together, "malformed", conflict)
     return results
 
 
@@ -140,11 +140,11 @@ def _read_row(row: dict[str, Any], together: int | None, results: Results) -> Re
         return read_reply(body, together)
     error = row.get("error") or body.get("error") or {}
     error = error if isinstance(error, dict) else {"message": error}
-    code, said = error.get("code"), f"{error.get('code')}: {error.get('message')}"
+    code, message = error.get("code"), f"{error.get('code')}: {error.get('message')}"
     if isinstance(code, str) and code in REFUSAL_CODES:
-        return no_labels(together, "refusal", said)
+        return no_labels(together, "refusal", message)
     passes = status in (0, 408, 409, 429) or status >= 500
-    (results.unanswered if passes else results.refused).append(said)
+    (results.unanswered if passes else results.refused).append(message)
     return None
 
 
@@ -167,8 +167,8 @@ class Replies:
             reply = Reply(labels, str(entry["reason"]), str(entry["reply"]))
         except (ValueError, KeyError, TypeError):
             reply = Reply(("damaged",), "", "")
-        known = all(label is None or label in LABELS for label in reply.labels)
-        if known and len(reply.labels) == (asked_together(key) or 1):
+        is_known = all(label is None or label in LABELS for label in reply.labels)
+        if is_known and len(reply.labels) == (asked_together(key) or 1):
             return reply
         path = self._cache.path(key)
         log.warning("%s is damaged; its candidates are judged again.", path)
@@ -184,10 +184,10 @@ class Replies:
         for key, reply in replies.items():
             several = asked_together(key)
             labels = {"labels": reply.labels} if several else {"label": reply.labels[0]}
-            said = {"reason": reply.reason, "reply": reply.text}
+            content = {"reason": reply.reason, "reply": reply.text}
             try:
                 asked = {"asked": messages_of(bodies[key])[-1]["content"]}
-                self._cache.put(key, {**labels, **said, **asked})
+                self._cache.put(key, {**labels, **content, **asked})
             except Exception as error:
                 failures.append(error)
         if failures and isinstance(failures[0], OSError):

@@ -113,10 +113,10 @@ def label_answers(
     if has_options(questions):
         sourced = option_labels(questions, clusters)
     else:
-        known = given_labels(clusters, given)
-        unknown = [row for row, label in zip(rows, known, strict=True) if label is None]
+        given_before = given_labels(clusters, given)
+        unknown = [row for row, label in zip(rows, given_before, strict=True) if label is None]
         replies = iter(ask(unknown))
-        sourced = [(label, "given") if label else next(replies) for label in known]
+        sourced = [(label, "given") if label else next(replies) for label in given_before]
     labels = clusters[["question_id", "cluster"]].assign(
         label=[label for label, _ in sourced], source=[source for _, source in sourced]
     )
@@ -141,23 +141,23 @@ def lexical_labels(
 
 
 def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:
-    what = f"{n} answers wait for a person" if n > 1 else "1 answer waits for a person"
-    how = (
+    message = f"{n} answers wait for a person" if n > 1 else "1 answer waits for a person"
+    remedy = (
         f"fill in the column label of {queue} (correct, incorrect or not_attempted) and run "
         "again"
     )
     if settings.undecided == "stop":
         raise JudgeError(
-            f"{what}: {how}; all that the judge has replied is kept and not paid again. "
+            f"{message}: {remedy}; all that the judge has replied is kept and not paid again. "
             "To go on without them as not attempted, set judge.undecided to not_attempted."
         )
-    log.warning("%s and count as not attempted until then: %s.", what, how)
+    log.warning("%s and count as not attempted until then: %s.", message, remedy)
 
 
 def _look_up(folder: str, keys: Iterable[str]) -> dict[str, Reply]:
     kept = Replies(folder)
-    found = {key: kept.get(key) for key in keys}
-    return {key: reply for key, reply in found.items() if reply}
+    kept_replies = {key: kept.get(key) for key in keys}
+    return {key: reply for key, reply in kept_replies.items() if reply}
 
 
 def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:

@@ -150,14 +150,14 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
             **how,
         )
     files = [inside(source, name) for name in (WEIGHTS, INDEX)]
-    where = next((path for path in files if exists(path)), source)
+    location = next((path for path in files if exists(path)), source)
     checks.check_keys(
-        where,
+        location,
         missing=info["missing_keys"],
         unexpected=info["unexpected_keys"],
         mismatched=[name for name, *_ in info["mismatched_keys"]],
     )
-    checks.check_finite(model.state_dict().items(), where)
+    checks.check_finite(model.state_dict().items(), location)
     return model
 
 

@@ -74,7 +74,7 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
     ``2 width`` more for each token of its row, seen or not. Of all divisions into trees of
     equally many prompts the one is taken that costs least, padding included.
     """
-    own = np.array(
+    own_columns = np.array(
         [
             len(prompt) - _n_common(former, prompt)
             for former, prompt in zip([[], *prompts], prompts, strict=False)
@@ -84,7 +84,9 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
     cheapest, best = np.inf, np.zeros(1, dtype=np.int64)
     for n_trees in range(1, len(prompts) + 1):
         starts = np.arange(n_trees) * len(prompts) // n_trees
-        length = (np.add.reduceat(own, starts) + whole[starts] - own[starts]).max()
+        length = (
+            np.add.reduceat(own_columns, starts) + whole[starts] - own_columns[starts]
+        ).max()
         cost = n_trees * length * (6 * width + length)
         if cost < cheapest:
             cheapest, best = cost, starts

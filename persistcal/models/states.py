@@ -56,7 +56,7 @@ def average_weights(
 
     Computed in float32, one tensor after the other; each share belongs to one model.
     """
-    parameters_of = [(each, dict(other.named_parameters())) for each, other in others]
+    parameters_of = [(weight, dict(other.named_parameters())) for weight, other in others]
     for name, parameter in model.named_parameters():
         total = share * parameter.float()
         for weight, parameters in parameters_of:

@@ -50,14 +50,14 @@ def tidy_questions(
     >>> tidy[["question_id", "split", "references"]].values.tolist()
     [['1', 'few_shot', ['2']], ['2', 'test', ['4', 'four']]]
     """
-    known, missing = f"known are {', '.join(KNOWN)}", "a file of questions needs it"
+    message, missing = f"known are {', '.join(KNOWN)}", "a file of questions needs it"
     unknown = dict.fromkeys(("options", "gold", "truths"))
     tidy = pd.DataFrame(unknown, index=range(len(rows)), dtype=object)
     if choice := bool({"options", "gold"} & set(rows.columns)):
-        known = f"questions with options have {', '.join(OF_CHOICE)} and no answers"
+        message = f"questions with options have {', '.join(OF_CHOICE)} and no answers"
         missing = "options come with gold, the place of the right one, counted from 0"
     needed = OF_CHOICE if choice else NEEDED
-    check_columns(list(rows.columns), needed, OPTIONAL, unknown=known, missing=missing)
+    check_columns(list(rows.columns), needed, OPTIONAL, unknown=message, missing=missing)
     tidy = tidy.assign(**{name: texts(rows, name) for name in ("question", *OPTIONAL)})
     if choice:
         tidy["options"], tidy["gold"] = options_and_gold(rows)
@@ -102,7 +102,7 @@ def tidy_questions(
 
 def options_and_gold(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Return the options of each row as texts, and which is right; refuse what is unclear."""
-    every, gold = [], []
+    all_references, gold = [], []
     for row, (value, place) in enumerate(
         zip(rows["options"], texts(rows, "gold"), strict=True), 1
     ):
@@ -122,9 +122,9 @@ def options_and_gold(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
                 f"column 'gold' of row {row} is {place!r}; give the place of the right option, "
                 f"counted from 0: 0 to {len(options) - 1}"
             )
-        every.append(options)
+        all_references.append(options)
         gold.append(int(place))
-    return pd.Series(every, dtype=object), pd.Series(gold, dtype=object)
+    return pd.Series(all_references, dtype=object), pd.Series(gold, dtype=object)
 
 
 def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int) -> np.ndarray:
@@ -145,9 +145,9 @@ def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int
 def check_splits(splits: pd.Series, least: Mapping[str, int]) -> None:
     """Refuse questions with fewer in a split than a study needs."""
     for split, needed in least.items():
-        if (there := int((splits == split).sum())) < needed:
+        if (n_rows := int((splits == split).sum())) < needed:
             raise ValueError(
-                f"{there} questions are of the split {split}, but the study needs at least "
+                f"{n_rows} questions are of the split {split}, but the study needs at least "
                 f"{needed}; name more in a column 'split' or raise the dataset's n_{split}"
             )
 

@@ -133,9 +133,9 @@ def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
 
 def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
     """Return `questions` with the references that hold at a checkpoint."""
-    own = truths_of(questions)
+    truths = truths_of(questions)
     pairs = zip(questions["question_id"], questions["references"], strict=True)
-    references = [own.get(question, {}).get(checkpoint, usual) for question, usual in pairs]
+    references = [truths.get(question, {}).get(checkpoint, usual) for question, usual in pairs]
     return questions.assign(references=pd.Series(references, questions.index, dtype=object))
 
 
@@ -146,8 +146,8 @@ def asked_by(questions: pd.DataFrame, checkpoint: str | None) -> pd.DataFrame:
     """
     if "checkpoint" not in questions:
         return questions
-    own = questions["checkpoint"] == checkpoint
-    return questions[own if own.any() else questions["checkpoint"].isna()]
+    is_asked = questions["checkpoint"] == checkpoint
+    return questions[is_asked if is_asked.any() else questions["checkpoint"].isna()]
 
 
 NEEDED = ("question_id", "passage")

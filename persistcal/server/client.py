@@ -54,13 +54,13 @@ def retry_after_s(error: BaseException | None) -> float | None:
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
-    after = headers.get("retry-after", "")
-    for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (after, 1)):
+    delay = headers.get("retry-after", "")
+    for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (delay, 1)):
         with contextlib.suppress(ValueError):
             if math.isfinite(wait := float(text) * unit_s):
                 return max(0.0, wait)
     with contextlib.suppress(ValueError, TypeError, IndexError, OverflowError):
-        return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(delay).timestamp() - time.time())
     return None
 
 
@@ -237,8 +237,8 @@ class ModelServer:
         return readable[:LONGEST_QUOTE]
 
     def _wait(self, state: RetryCallState) -> float:
-        after = retry_after_s(state.outcome.exception()) if state.outcome else None
-        return self._backoff(state) if after is None else after
+        delay = retry_after_s(state.outcome.exception()) if state.outcome else None
+        return self._backoff(state) if delay is None else delay
 
     def _sleep(self, seconds: float) -> None:
         if self._stop.wait(seconds):

@@ -35,12 +35,12 @@ def questions_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
 
 def of_categories(questions: pd.DataFrame, categories: Sequence[str], key: str) -> pd.DataFrame:
     """Return the questions of `categories`, each of which some question must have."""
-    there = questions["category"].unique()
-    if unknown := [name for name in categories if name not in there]:
+    present = questions["category"].unique()
+    if unknown := [name for name in categories if name not in present]:
         datasets = ", ".join(questions["dataset"].unique())
         raise ValueError(
             f"config: {key} names {unknown[0]!r}, but no question of {datasets} is of that "
-            f"category; there are {', '.join(sorted(map(repr, there)))}."
+            f"category; there are {', '.join(sorted(map(repr, present)))}."
         )
     return questions[questions["category"].isin(categories)]
 
@@ -159,13 +159,17 @@ def _train(
     }
     main = documents["learn"] or documents["forget"]
     compared = documents["forget"] if how.method == "npo" else []
-    before = _logprobs(model, compared, how.batch_size)
+    start_logprobs = _logprobs(model, compared, how.batch_size)
     n_steps = how.epochs * ceil(len(main) / how.batch_size)
     losses = []
     for step in Pace(range(n_steps), how.method, unit=" steps"):
         rows = {name: next(draws) for name, draws in drawn.items()}
-        now = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
-        loss = _loss(how, now, before[rows["forget"]] if len(before) else before)
+        current = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
+        loss = _loss(
+            how,
+            current,
+            start_logprobs[rows["forget"]] if len(start_logprobs) else start_logprobs,
+        )
         loss.backward()
         clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
         for group in optimizer.param_groups:

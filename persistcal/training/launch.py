@@ -103,10 +103,10 @@ def launch(program: Sequence[str], *, n_ranks: int, n_nodes: int = 1) -> None:
     else:
         calls = {}
         for n in range(n_ranks):
-            own = {"RANK": str(n), "LOCAL_RANK": str(n), "WORLD_SIZE": str(n_ranks)}
+            of_rank = {"RANK": str(n), "LOCAL_RANK": str(n), "WORLD_SIZE": str(n_ranks)}
             if gpus:
-                own["CUDA_VISIBLE_DEVICES"] = ",".join(split_gpus(gpus, n, n_ranks))
-            calls[f"rank {n}"] = (command, shared | own)
+                of_rank["CUDA_VISIBLE_DEVICES"] = ",".join(split_gpus(gpus, n, n_ranks))
+            calls[f"rank {n}"] = (command, shared | of_rank)
     processes: dict[str, subprocess.Popen] = {}
     reader, writer = os.pipe()
     complaints: list[str] = []  # of srun, which itself ends with another status
