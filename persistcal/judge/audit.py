@@ -151,8 +151,8 @@ def states_of_sheet(
     if (foreign := ~names.isin(_draw(joined, draws, seed))).any():
         raise AuditError(
             f"Question {names[foreign].iloc[0]!r} is not on the sheet that analyses.audit "
-            "would draw now, so its chance of being drawn is unknown: the judge's labels, the sizes "
-            "or the seed have changed. Set them back, or draw and fill in a new sheet."
+            "would draw now, so its chance of being drawn is unknown: the judge's labels, the "
+            "sizes or the seed have changed. Set them back, or draw and fill in a new sheet."
         )
     judged = 2 * joined["correct_earlier"].astype(int) + joined["correct_later"].astype(int)
     entries = filled.set_index("question_id")

@@ -40,7 +40,8 @@ def questions():
 
 
 def scored():
-    return pd.DataFrame(SCORED, columns=artifacts.BEAMS.schema.names[:7])
+    names = ["question_id", "beam", "text", "logprob", "n_tokens", "entropy", "unconditional"]
+    return pd.DataFrame(SCORED, columns=names)
 
 
 def clustered(normalisation):
