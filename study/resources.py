@@ -223,8 +223,10 @@ class JobResources:
 
     def judge_requests(self, rule: str, job: Wildcards) -> int:
         """Return the largest number of requests of a job to a paid judge."""
+        if self.row(rule, job) != "judge_answers":
+            return 0
         judge, decoding = self.config["judge"], self.config["decoding"]
-        if self.row(rule, job) != "judge_answers" or judge["backend"] == "lexical":
+        if judge["backend"] == "lexical":
             return 0
         splits = self.study.splits_asked(job["model"], job["checkpoint"])
         questions = self.n_questions(job["dataset"], *splits)

@@ -8,7 +8,7 @@ from peft import PeftModel
 from transformers import PreTrainedModel
 
 from persistcal.confidence.hidden_states import blocks, last_hidden_states
-from persistcal.store.jobs import Pace
+from persistcal.store.pace import Pace
 
 
 def variances_over_adapters(

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from persistcal.models.batches import Work, in_batches
-from persistcal.store.jobs import Pace
+from persistcal.store.pace import Pace
 
 
 class PromptTree(NamedTuple):

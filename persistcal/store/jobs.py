@@ -15,7 +15,6 @@ from types import NoneType, TracebackType
 from typing import Any, Protocol, Self, get_args, get_origin, get_type_hints
 
 import pandas as pd
-from tqdm import tqdm
 
 from persistcal.store import artifacts
 from persistcal.store.files import FilePath, files_below, folder_beside, inside, write_whole
@@ -305,24 +304,3 @@ def explain(error: BaseException) -> str:
             f"({'; '.join(dict.fromkeys([lines[0], lines[-1]]))})."
         )
     return str(error)
-
-
-SECONDS = 10.0  # between lines, and before the first
-
-LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
-
-
-class Pace(tqdm):
-    """Progress bar of tqdm that logs whole lines.
-
-    A bar that redraws itself is overwritten by other jobs on the same terminal, and it becomes
-    one endless line in a cluster's log files.
-    """
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        intervals = {"mininterval": SECONDS, "maxinterval": SECONDS, "delay": SECONDS}
-        super().__init__(*args, **kwargs, **intervals, bar_format=LINE, gui=True)
-
-    def display(self, *_: object, **__: object) -> None:
-        """Log the progress of the job."""
-        log.info("%s", str(self))

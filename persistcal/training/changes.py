@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.questions.question_list import true_at
-from persistcal.store.jobs import Pace
+from persistcal.store.pace import Pace
 from persistcal.training.data import learning_rate
 
 

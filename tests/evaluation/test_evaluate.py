@@ -186,7 +186,7 @@ other = BY_HAND.assign(estimator="f")
             pd.concat([BY_HAND, other.assign(correct=1 - other["correct"])]),
             r"correct differs from another row.* in 8 row\(s\)",
         ),
-        (BY_HAND[:0], "There are no predictions"),
+        (BY_HAND[:0], "The table of predictions is empty"),
     ],
 )
 def test_bad_predictions_are_one_sentence_with_the_first_rows(predictions, message):

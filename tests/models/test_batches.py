@@ -23,7 +23,7 @@ JOBS = {"BEAMS": beams_job, "SCORES": scores_job}
 MERGES = {"BEAMS": merge_beams, "SCORES": merge_scores}
 WORK = {  # what computes, and the items that it computes together
     "BEAMS": (decode, "answer_queue", lambda *arguments: arguments[4]),
-    "SCORES": (verbalised, "digit_logits", lambda *arguments: len(arguments[1])),
+    "SCORES": (verbalised, "confidence_of", len),
 }
 
 

@@ -22,7 +22,7 @@ TESTS = [
     "tests/confidence/test_scoring.py::test_scores_equal_the_full_forward_pass_of_each_prompt",
     "tests/confidence/test_verbalised.py",
     "tests/confidence/test_verifier.py::test_probability_is_that_of_each_prompt_alone",
-    "tests/confidence/test_estimators.py::test_linear_probe",
+    "tests/confidence/test_probes.py::test_linear_probe",
     "tests/training/test_train.py::test_gradient_is_the_sum_of_the_checkpoints_gradients",
     "tests/training/test_train.py::test_two_runs_give_the_same_files_and_seeds_differ",
 ]

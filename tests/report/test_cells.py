@@ -219,13 +219,13 @@ def test_a_cell_says_how_many_pairs_define_it():
     columns = {"contrast": ["delta0_balanced", "delta0"], "full": ["auc"]}
     table = {"layout": "models_as_blocks", "columns": columns, "blocks": [{}]}
     place = {"models": ["model"], "datasets": {"dataset": []}}
-    filled = fill_cells(metrics, tested.tests, table, **place)
+    filled = fill_cells(metrics, tested.tables["significance"], table, **place)
     assert dict(zip(filled["metric"], filled["pairs"], strict=True)) == {
         "delta0_balanced": "1 of 3",
         "delta0": "",
         "auc": "",
     }
-    [grid] = lay_out(filled, table, labels={}, intervals=tested.intervals)
+    [grid] = lay_out(filled, table, labels={}, intervals=tested.tables["intervals"])
     tex = results_table([grid], caption="All.", label="t")
     assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex
     balanced, signs, full = next(grid.rows()).cells

@@ -7,7 +7,7 @@ import sys
 import pytest
 from workflow_runs import ROOT
 
-from persistcal.store.jobs import Pace
+from persistcal.store.pace import Pace
 
 CONFIG = """
 results: out

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 def test_hooks_before_a_commit_are_the_linters_of_make_check():
     makefile = (ROOT / "Makefile").read_text()
     recipes = dict(re.findall(r"^(\w+):.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE))
-    assert recipes["check"].endswith(" types lint\n")
+    assert " types lint\n" in recipes["check"]
     both = recipes["types"] + recipes["lint"]
     linters = {line.removeprefix("\t@$(RUN)/") for line in both.splitlines()}
     [local] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]

@@ -15,7 +15,7 @@ from persistcal.confidence.verifier import next_logits
 from persistcal.models.packing import check_logits
 from persistcal.models.prompts import few_shot_prompts
 from persistcal.questions.question_list import asked_by
-from persistcal.store.jobs import Pace
+from persistcal.store.pace import Pace
 
 NEEDS = ("logprob", "n_tokens")
 BATCH = 16  # answers

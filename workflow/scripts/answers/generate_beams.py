@@ -15,7 +15,8 @@ from persistcal.models.prompts import FewShot, few_shot_prompts
 from persistcal.models.vllm import open_vllm
 from persistcal.store import artifacts
 from persistcal.store.artifacts import Beams, Questions
-from persistcal.store.jobs import Pace, run
+from persistcal.store.jobs import run
+from persistcal.store.pace import Pace
 
 
 def generate_beams(
