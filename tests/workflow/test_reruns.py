@@ -216,7 +216,7 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
     }
 
 
-# Thresholds do not depend on SmoothECE. Tables and figures share modules, so all are made again.
+# Thresholds do not depend on SmoothECE, but all tables and figures share modules with it.
 WITHOUT_THRESHOLDS = {**evaluated(5), "make_plain_table": 9, "draw_figure": 3}
 del WITHOUT_THRESHOLDS["check_thresholds"]
 
