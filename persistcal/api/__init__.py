@@ -6,11 +6,11 @@ package, so an edit here reruns nothing.
 Modules
 -------
 checkpoints: checkpoints in memory: their answers, their confidence, and adapters for them
-command: the command `persistcal`: its options and help, and how it ends
+command: the command `persistcal`: options, help and exit codes
 display: the result of a comparison: sentences, tables, figures and the page
 evaluate: evaluate predictions: metrics, bootstrap, tests and states
-files: users' files as the tables that an evaluation reads
-inputs: settings and tables that an evaluation reads, from the predictions of a notebook
+files: users' files as tables for an evaluation
+inputs: settings and tables of an evaluation, from the predictions of a notebook
 planning: the differences that a study could find, before it is run
 thresholds: thresholds selected on one checkpoint, checked or certified on a later one
 """

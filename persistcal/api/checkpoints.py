@@ -41,8 +41,8 @@ def load(
     Parameters
     ----------
     source, revision : str
-        Hub id, and its branch, tag or commit; or a local folder. Weights are read from
-        safetensors files only, and no code that comes with them is run.
+        Hub id with branch, tag or commit, or a local folder. Weights are read from
+        safetensors files only, and no code from the repository is run.
     dtype : str, optional
         By default bfloat16 on GPUs that compute in it, else float32.
     device : str, optional
@@ -75,8 +75,8 @@ def generate_beams(
     Returns
     -------
     DataFrame
-        question_id, beam (0 is the best), text, logprob (summed), n_tokens (with the one
-        that ended it), entropy, self_certainty and margin (means over its tokens) and
+        question_id, beam (0 is the best), text, logprob (summed), n_tokens (including the
+        end token), entropy, self_certainty and margin (means over its tokens) and
         min_logprob (of its least probable token).
     """
     decoded = decode(
@@ -150,13 +150,13 @@ def train_adapter(
     Parameters
     ----------
     checkpoints : mapping of str to LoadedCheckpoint
-        Of one architecture and one tokenizer. Their models hold the adapter afterwards:
-        load them anew to use them without it.
+        Checkpoints of one architecture and one tokenizer. Their models contain the adapter
+        afterwards: load them again to use them without it.
     answers : DataFrame
         Columns checkpoint, question_id, question, answer and correct; optionally weight,
         an answer's share in the loss of its question at its checkpoint.
     folder : str
-        Where the adapter is written, for `score_answers` and `peft`.
+        Folder for the adapter, which `score_answers` and `peft` can load.
     prompt : str
         As for `score_answers`.
     seed : int, default=17
@@ -201,7 +201,7 @@ def train_adapter(
 
 
 def _training_rows(answers: pd.DataFrame, checkpoints: Mapping[str, object]) -> pd.DataFrame:
-    """Return `answers` with weights, or one sentence that says what is wrong with them."""
+    """Return `answers` with weights; refuse invalid ones in one sentence."""
     needed = ["checkpoint", "question_id", "question", "answer", "correct"]
     rows = answers if "weight" in answers else answers.assign(weight=1.0)
     if rows[needed].isna().any(axis=None):

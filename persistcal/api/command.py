@@ -1,4 +1,4 @@
-"""The command `persistcal`: its options and help, and how it ends.
+"""The command `persistcal`: options, help and exit codes.
 
 Exit codes: 0 for a result, 1 for invalid files or numbers, with one sentence, and 2 for an
 invalid command.
@@ -178,7 +178,7 @@ def compare(
 )
 @reads_files
 def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONTRAST) -> None:
-    """Print every metric as CSV: what `compare` writes to metrics.csv, without its tests."""
+    """Print every metric as CSV, as in `metrics.csv` of `compare`, without tests."""
     settings = Settings(min_contrast)
     inputs = _read(files, reading)
     with _bar(len(inputs.predictions)) as step:
@@ -201,7 +201,7 @@ def page(
     replicates: Replicates = 10_000,
     seed: Seed = 17,
 ) -> None:
-    """Write the page alone: findings, charts, and every answer behind them."""
+    """Write only the page: findings, charts, and all answers."""
     _check_out(out, folder_of(out))
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)
     comparison, text = _compare(files, reading, settings)
@@ -376,7 +376,7 @@ def _bar(length: int) -> Iterator[Step]:
 
 
 def _repeat_options(words: Sequence[str]) -> list[str]:
-    """Return the words of a command with an option of `SEVERAL` before each of its values.
+    """Return the words of a command with options of `SEVERAL` repeated before each value.
 
     >>> _repeat_options(["compare", "a", "b", "--names", "v1", "v2", "--seed", "1"])
     ['compare', 'a', 'b', '--names', 'v1', '--names', 'v2', '--seed', '1']

@@ -74,7 +74,7 @@ class Comparison:
     Attributes
     ----------
     inputs, settings
-        What was compared.
+        The compared tables, and the settings of the comparison.
     tables : dict of str to DataFrame
         "metrics", "significance", "intervals", "contrast_sets", "states" and "trends": the
         tables of the same names that the workflow writes.
@@ -88,7 +88,7 @@ class Comparison:
     replicates: pd.DataFrame
 
     def summary(self) -> str:
-        """Return the findings in sentences, a table of all metrics, and what was assumed."""
+        """Return the findings in sentences, a table of all metrics, and the assumptions."""
         return "\n".join([summary(self._contents), *self.assumptions()])
 
     def assumptions(self) -> list[str]:
@@ -262,7 +262,7 @@ class Comparison:
 
     @property
     def _config(self) -> dict[str, Any]:
-        """What the page reads of a config."""
+        """The parts of a config that the page shows."""
         given = IMPORTED in {name for _, _, name in self.inputs.predictions}
         judge = {"backend": "none", "model": "labels of the files"}
         settings, labels = self.settings, self.labels

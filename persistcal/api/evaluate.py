@@ -1,6 +1,6 @@
 """Evaluate predictions: metrics, bootstrap, tests and states, in the order of the workflow.
 
-`compare_inputs` is what `persistcal.compare` and the command `persistcal compare` call.
+`persistcal.compare` and the command `persistcal compare` both call `compare_inputs`.
 """
 
 from collections.abc import Callable, Sequence
@@ -96,9 +96,9 @@ def contrast_sets(
     min_contrast: int = 20,
     pairs: Pairs = "all",
 ) -> pd.DataFrame:
-    """Count the questions that one checkpoint of a pair answers correctly and the other not.
+    """Count the questions that exactly one checkpoint of a pair answers correctly.
 
-    Parameters are those of `evaluate`.
+    The parameters are described in `evaluate`.
 
     Returns
     -------
@@ -124,8 +124,8 @@ def compare(
 
     The best estimator is tested against each other one that was trained on the same dataset,
     metric by metric. Accuracies of checkpoints are compared by McNemar's exact test, and AUC
-    and Brier score of each estimator by the bootstrap. The numbers are those of the workflow
-    and of the command `persistcal compare` with the same settings.
+    and Brier score of each estimator by the bootstrap. The workflow and the command
+    `persistcal compare` give the same numbers with the same settings.
 
     Parameters
     ----------

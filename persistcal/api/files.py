@@ -62,7 +62,7 @@ OTHER_NAMES = {
     "question": ("prompt", "input", "query"),
     "checkpoint": ("version", "revision"),
 }
-# The time at which lm-evaluation-harness or Inspect wrote a log, in its name
+# The time in the name of a log of lm-evaluation-harness or Inspect
 STAMP = re.compile(
     r"[_-]?\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d[-:]?\d\d)?(?=_|$)_?"
 )
@@ -70,17 +70,17 @@ STAMP = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read from files.
+    """Options for reading files.
 
     Attributes
     ----------
     labels : str
         "log" takes the score of a log as the label; otherwise answers are matched lexically.
     filter : str, optional
-        Filter of lm-evaluation-harness whose output is the answer.
+        Filter of lm-evaluation-harness; its output is the answer.
     estimators : sequence of str
-        Those that rate the answers. By default the `USUAL` ones and all stated confidences, or
-        all estimators of predictions.
+        Estimators that rate the answers. By default the `USUAL` ones and all stated
+        confidences, or all estimators in predictions.
     beams : bool, optional
         Whether several answers to a question are beams or samples.
     columns : mapping of str to str
@@ -110,7 +110,7 @@ class Reading:
 
 
 def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
-    """Read files of answers or of predictions; their columns tell which."""
+    """Read files of answers or of predictions, depending on their columns."""
     _check_files(files, reading)
     is_prediction, unnamed = {}, []
     columns_known = {*KNOWN, *reading.columns.values()}
@@ -285,7 +285,7 @@ def _note_ignored(ignored: Iterable[str]) -> list[str]:
 def _check_names(
     names: Mapping[str, str], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
 ) -> None:
-    """Refuse a file without a column checkpoint whose name another file has in its column."""
+    """Refuse a file named like a checkpoint in the column of another file."""
     for file, rows in zip(names, frames, strict=True):
         stated = set() if file in unnamed else set(rows["checkpoint"].astype(str))
         for file_of in unnamed:
@@ -399,7 +399,7 @@ def _prepare_answers(
     optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
     given = {"correct", "label"} & {columns.get(str(name), str(name)) for name in rows}
     if given or "correct" in columns or "label" in columns:
-        needed.remove("references")  # nothing is matched
+        needed.remove("references")  # labels are given
         optional.append("references")
     chosen = choose_columns([*map(str, rows)], needed, optional, columns)
     ignored.extend(str(name) for name in rows if name not in chosen)
@@ -515,7 +515,7 @@ def _is_first(beams: pd.DataFrame) -> pd.Series:
 
 
 def _check_deployed(beams: pd.DataFrame, weighting: str) -> None:
-    """Refuse answers of which the first cannot be rated by the others."""
+    """Refuse answers if the others cannot rate the first one."""
     if weighting != "equal":
         raise UserTableError("--deployed first needs samples; leave out --beams")
     counts = beams.groupby([*artifacts.BEAMS.file_columns, "question_id"], sort=False).size()

@@ -1,4 +1,4 @@
-"""What an evaluation reads: settings and tables, from the predictions of a notebook."""
+"""Settings and tables of an evaluation, from the predictions of a notebook."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,11 +80,11 @@ class Settings:
 
 @dataclass
 class PredictionTables:
-    """The tables that an evaluation reads, as the workflow has them.
+    """The tables of an evaluation, with the workflow's columns.
 
-    `checkpoints` are by model, earliest first. `predictions` are rows of the table PREDICTIONS
-    by model, dataset and estimator. The tables of texts are empty if predictions were given
-    instead of answers. `notes` are sentences on what was assumed.
+    `checkpoints` maps models to checkpoints, earliest first. `predictions` maps model, dataset
+    and estimator to rows of the table PREDICTIONS. The tables of texts are empty for given
+    predictions. `notes` are sentences about assumptions.
     """
 
     checkpoints: dict[str, list[str]]
@@ -120,7 +120,7 @@ def stack(
 
 
 def select_rows(table: pd.DataFrame, subject: dict[str, str]) -> pd.DataFrame:
-    """Return the rows of a table whose columns have the values of `subject`."""
+    """Return the rows of a table with the values of `subject`."""
     return table[(table[list(subject)] == list(subject.values())).all(axis=1)]
 
 
@@ -217,7 +217,7 @@ def _by_place(
 
 
 def _check_columns(predictions: pd.DataFrame) -> None:
-    """Refuse predictions that are no table of the right columns."""
+    """Refuse predictions without the right columns."""
     one_row = "one row per answer that an estimator judged"
     if not isinstance(predictions, pd.DataFrame):
         kind = type(predictions).__name__

@@ -40,12 +40,13 @@ def plan(
     questions : int
         Number of questions that the study asks.
     gained, lost : int
-        How many of them the later checkpoint alone and the earlier one alone answers correctly.
+        Numbers of questions that only the later and only the earlier checkpoint answers
+        correctly.
     accuracy : float, default=0.5
         Accuracy of the earlier checkpoint.
     agreement : float, default=0.7
-        Share of the gained and lost questions on which two estimators' confidences change in
-        the same direction.
+        Share of gained and lost questions with a confidence change in the same direction for
+        two estimators.
     auc : float, default=0.65
         Approximate contrast AUC of the estimators.
     correlation : float, default=0.5
@@ -62,7 +63,8 @@ def plan(
     Raises
     ------
     ValueError
-        If a count is no whole number from 1 to `questions`, or a share is not between 0 and 1.
+        If a count is not a whole number from 1 to `questions`, or a share is not between 0 and
+        1.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from persistcal.report.threshold_views import percent, threshold_sentences
 from persistcal.store.files import exists, read_text
 
 TO_FILL = "correct"
-SEED = 17  # of the draw of a sheet
+SEED = 17  # for drawing a sheet
 TEXTS = ["question_id", "question", "references", "earlier_answer", "later_answer"]
 SHEET = [*TEXTS, "inclusion_probability", TO_FILL]
 
@@ -37,13 +37,13 @@ class ThresholdCheck:
     Attributes
     ----------
     tables : dict of str to DataFrame
-        "thresholds": a row per model, dataset, pair, estimator and seed with the threshold,
-        the precision and coverage at both checkpoints with intervals, and the verdict "kept",
-        "broken", "undecided", or empty if no threshold reaches the target.
-        "threshold_cells": the questions by who answers them above the threshold and whose
-        answer is correct. "confident_regressions": questions that both checkpoints answer
-        above the threshold, the earlier one correctly and the later one not. "selective":
-        AURC, AUGRC and PRR.
+        "thresholds": a row per model, dataset, pair, estimator and seed with the threshold, the
+        precision and coverage at both checkpoints with intervals, and the verdict "kept",
+        "broken", "undecided", or empty if no threshold reaches the target. "threshold_cells":
+        counts of questions by the checkpoints that answer them above the threshold, and by
+        correctness. "confident_regressions": questions that both checkpoints answer above the
+        threshold, the earlier one correctly and the later one not. "selective": AURC, AUGRC and
+        PRR.
     """
 
     tables: dict[str, pd.DataFrame]
@@ -151,7 +151,7 @@ class Relabelling:
         if len(chosen) != 1:
             listed = ", ".join(sorted(series_of))
             raise ValueError(f"a sheet is for one estimator; choose one of {listed}.")
-        self.series: Series = chosen[0]  # of several seeds the first
+        self.series: Series = chosen[0]  # the first seed
         self.questions = np.flatnonzero((self.answers.correct != ABSENT).all(axis=0))
 
     @property
@@ -205,7 +205,7 @@ class Relabelling:
     def certify(
         self, filled: pd.DataFrame, path: str, *, precision: float, delta: float
     ) -> str:
-        """Return what a filled sheet certifies, in one sentence."""
+        """Return the threshold that a filled sheet certifies, in one sentence."""
         check_target(precision, delta)
         labels = _read_labels(filled, path, self.ids)
         answers = self.with_carried()

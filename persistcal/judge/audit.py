@@ -1,7 +1,7 @@
 """An audit of the judge: a sheet for a person to fill in, and its summary.
 
-The sheet hides the judge's labels and is in random order, so that neither tells
-which questions are from the contrast set.
+The sheet hides the judge's labels and is in random order, so that a person cannot
+see which questions are from the contrast set.
 """
 
 import json
@@ -15,7 +15,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from persistcal.evaluation.proportions import wilson
 
-ANSWERS = ("earlier", "later")  # whose answers a question of the sheet shows
+ANSWERS = ("earlier", "later")  # the checkpoints with answers on the sheet
 GIVEN = ["question_id", "question", "references", "earlier_answer", "later_answer"]
 TO_FILL = [
     "earlier_correct",
@@ -36,7 +36,7 @@ class AuditError(ValueError):
 
 
 class Draws(NamedTuple):
-    """Numbers of questions that one of two checkpoints answers correctly, both, and neither."""
+    """Numbers of questions that one of two checkpoints, both, or neither answers correctly."""
 
     n_contrast: int
     n_correct: int
@@ -85,7 +85,7 @@ def _elsewhere(truths: str | None) -> list[str]:
 
 
 def has_entries(sheet: pd.DataFrame) -> bool:
-    """Return whether someone has written into a sheet, all of whose cells are text."""
+    """Return whether a person has filled in any cell of a sheet of texts."""
     if not set(sheet.columns) >= {*GIVEN, *TO_FILL}:
         return True  # not as drawn, so someone's work
     return bool((sheet[TO_FILL] != "").any(axis=None))
@@ -99,10 +99,10 @@ def summarise_sheet(
     Parameters
     ----------
     sheet : DataFrame
-        As from `draw_sheet`, all cells text; entries are yes or no. What is not filled
-        in does not count, but an empty `reference_incomplete` says no.
+        From `draw_sheet`, with text in all cells; entries are yes or no. Empty cells do not
+        count, except that an empty `reference_incomplete` means no.
     earlier, later : DataFrame
-        As for `draw_sheet`.
+        The same as for `draw_sheet`.
 
     Returns
     -------
@@ -135,10 +135,10 @@ def states_of_sheet(
     draws: Draws,
     seed: int,
 ) -> pd.DataFrame:
-    """Return question_id, and its state by the judge and by a person (-1: not labelled).
+    """Return question_id, with its state by the judge and by a person (-1: not labelled).
 
-    Of all questions that both checkpoints answered; a state is 2 × the earlier answer is
-    correct + the later one is, see `persistcal.judge.correction`.
+    There is a row for each question that both checkpoints answered. The state is 2 × (earlier
+    answer correct) + (later answer correct), see `persistcal.judge.correction`.
     """
     filled = _read_entries(sheet)
     joined = _both(earlier, later)

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def ask(bodies: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
-    """Have `bodies`, requests by key, judged, and what came back kept in `folder`."""
+    """Send `bodies`, requests by key, to the judge, and keep the replies in `folder`."""
     server = ModelServer(settings.base_url, api_key, settings, section="judge", kept="Labels")
     if settings.backend == "openai":
         _ask_one_by_one(server, bodies, folder, settings)
@@ -54,7 +54,7 @@ def _ask_one_by_one(
 
 
 def _ask_one(server: ModelServer, key: str, body: Body) -> Reply:
-    """Return the reply to the request `body`; one without a label is left to a person."""
+    """Return the reply to the request `body`; a person decides if it has no label."""
     together = asked_together(key)
     read = in_json(partial(read_reply, together=together))
     try:
@@ -69,9 +69,9 @@ def _ask_one(server: ModelServer, key: str, body: Body) -> Reply:
 
 
 class _Incoming:
-    """Replies as they come, from several threads.
+    """Replies from several threads, in order of arrival.
 
-    They are kept at once, but for those before the first label: perhaps all are rubbish.
+    Replies are written at once, except before the first label, because all might be useless.
     """
 
     def __init__(self, replies: Replies, bodies: Mapping[str, Body]) -> None:
@@ -97,6 +97,6 @@ class _Incoming:
                     raise
 
     def keep_held(self) -> None:
-        """Keep the replies that are held: one has a label, or none will come any more."""
+        """Write the waiting replies, once one has a label or all have arrived."""
         held, self._held = self._held, {}
         self._replies.put(held, self._bodies)

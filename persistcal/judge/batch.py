@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 BATCH_ROUNDS = 3
 LARGEST_UPLOAD = 150_000_000  # bytes; servers take 200 MB
 WAITING = "Waiting for another job that is asking the judge."
-LABEL = "persistcal"  # of a batch, with the token of its record
+LABEL = "persistcal"  # labels a batch, with the token of its record
 OVER = {"completed", "failed", "expired", "cancelled"}
 LONGEST_WAIT_S = 48 * 3600
-SEARCHED_PAGES = 10  # of 100 batches, newest first, for one whose submission was cut short
+SEARCHED_PAGES = 10  # of 100 batches, newest first, when a submission was interrupted
 
 
 class ServerBatch(NamedTuple):
@@ -64,7 +64,7 @@ def read_batch(said: Any) -> ServerBatch:  # noqa: ANN401
 
 
 def _public_batch(server: ModelServer, said: Any) -> ServerBatch:  # noqa: ANN401
-    """Read a batch, whose name is going to be written down and logged."""
+    """Read a batch; its name is stored and logged."""
     batch = read_batch(said)
     if server.quote(batch.id + batch.status) != batch.id + batch.status:
         raise BadReplyError("a batch whose name cannot be told")
@@ -102,7 +102,7 @@ def _read_file(said: Any) -> str:  # noqa: ANN401
 def ask_in_batches(
     server: ModelServer, bodies: dict[str, Body], folder: str, settings: JudgeSettings
 ) -> None:
-    """Submit what no batch holds yet, wait for all batches that matter, and repeat.
+    """Submit requests that are in no batch, wait for all relevant batches, and repeat.
 
     The lock is held while submitting and collecting, not while waiting, so
     batches of several jobs run side by side.
@@ -195,7 +195,7 @@ def _submit(server: ModelServer, record: BatchRecord) -> None:
     tries = itertools.count()
 
     def create() -> ServerBatch:
-        # a try whose reply was lost may have made the batch; a second one is paid twice
+        # An attempt with a lost reply can have created the batch; a second batch costs twice.
         if next(tries) and (batch := _search(server, record.token)):
             return batch
         return server.send(
@@ -208,7 +208,7 @@ def _submit(server: ModelServer, record: BatchRecord) -> None:
 
 
 def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
-    """Return whether `record`, whose submission was cut short, did reach the server."""
+    """Return whether the interrupted submission of `record` reached the server."""
     batch = server.call(partial(_search, server, record.token))
     if batch:
         record.save(batch.id, record.state()[1])
@@ -217,7 +217,7 @@ def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
 
 
 def _wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> ServerBatch | None:
-    """Return the batch of `record` when it is over; None when another job collected it."""
+    """Return the batch of `record` when it is finished; None if another job collected it."""
     batch_id = record.state()[0]
     path = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
     fetch = partial(server.send, "get", path, in_json(partial(_public_batch, server)))
@@ -239,9 +239,9 @@ def _collect(
     replies: Replies,
     ledger: Ledger,
 ) -> None:
-    """Keep the replies of a batch that is over; it stays known if one cannot be kept.
+    """Write the replies of a finished batch; its record stays if one cannot be written.
 
-    What the server refused for good is raised after the others are kept.
+    Final refusals of the server are raised after the other replies are written.
     """
     if not record.exists():
         return  # another job was faster

@@ -1,4 +1,4 @@
-"""Questions on which a judge contradicts itself: equal answers, one correct and one not."""
+"""Questions for which a judge contradicts itself: equal answers, one correct, one not."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,12 @@ from persistcal.questions.labels import normalise
 
 
 def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None]:
-    """Return a function that finds the questions which two checkpoints answer alike.
+    """Return a function that finds questions with the same answer at two checkpoints.
 
-    They do where either checkpoint gave both answers: in the cluster of its own, by the
-    equivalence model, is the other's. So nothing is compared anew, and there may be more.
-    It returns None for a checkpoint without `clusters`, which are of one model and dataset.
+    Answers are the same if one checkpoint's cluster, made by the equivalence model, contains
+    the other's answer. No new comparisons are made, so some equal answers can be missed. The
+    function returns None for a checkpoint without `clusters`, which belong to one model and
+    dataset.
 
     Examples
     --------
@@ -50,9 +51,9 @@ def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None
 def count_same_answers(
     sets: pd.DataFrame, answers: pd.DataFrame, clusters: pd.DataFrame
 ) -> list[int | None]:
-    """Count, of each contrast set, the questions whose two answers mean the same.
+    """Count the questions of each contrast set with two answers of the same meaning.
 
-    `sets` has columns earlier and later; None stands for a checkpoint without clusters.
+    `sets` has columns earlier and later. The count is None for a checkpoint without clusters.
     """
     find_same = same_answers(clusters)
     correct = answers.pivot(index="question_id", columns="checkpoint", values="correct")

@@ -1,22 +1,21 @@
-r"""What a study would have measured had a person judged: corrected by an audit of some answers.
+r"""Results of a study as if a person had judged, estimated from an audit of some answers.
 
-Every question is in one of four states: neither answer is correct, the later one alone, the
-earlier one alone, or both. The judge gives each its state :math:`j`, a person that of some,
-:math:`t`, drawn within three kinds of the judge's. Prediction-powered inference takes the
-judge's numbers and adds what the person changes: with N questions of a kind, n of them
-audited, question i counts in state s
+Every question is in one of four states: no answer is correct, only the later one, only the
+earlier one, or both. The judge gives the state :math:`j` of each question, and a person the
+state :math:`t` of some, drawn within three kinds of the judge's states. Prediction-powered
+inference adds the person's corrections to the judge's numbers: with N questions of a kind, n of
+them audited, question i counts in state s
 
 .. math:: w_{is} = [j_i = s] + \frac{N}{n} \left([t_i = s] - [j_i = s]\right),
 
-the second part only where it is audited. Kinds are the judge's states; gained and lost ones
-are one, as they are drawn, where too few of either are audited. So errors may be of any form
-and go with a confidence; an audit without an error gives the judge's numbers.
+with the second term for audited questions only. Kinds are the judge's states; gained and lost
+questions are one kind if too few of either are audited. Errors can have any form and can depend
+on a confidence. An audit without errors gives the judge's numbers.
 
-An interval is about both samples, the questions and those audited: the variance is that of each
-question's influence on the number. As an audit without an error is not a judge without one, a
-quarter of an error of each kind is added to those seen, of an average influence, and two of
-them for the degrees of freedom. `docs/validation.md` has how often such intervals hold
-the truth.
+An interval includes the sampling of questions and of audited questions: its variance is the
+variance of each question's influence on the number. An audit without errors does not prove a
+perfect judge, so a quarter of an error of each kind, with average influence, is added to the
+observed errors, and two for the degrees of freedom. `docs/validation.md` shows the coverage.
 
 References
 ----------
@@ -42,11 +41,11 @@ from persistcal.store.artifacts import CORRECTIONS
 
 NEITHER, GAINED, LOST, BOTH = range(4)  # 2 × earlier is correct + later is correct
 KINDS = ("contrast", "correct", "incorrect")
-KIND = np.array([2, 0, 0, 1])  # of a state
+KIND = np.array([2, 0, 0, 1])  # the kind of each state
 UNAUDITED = -1
 FEWEST = 10  # audited questions of a kind
 UNSEEN, UNSEEN_FREEDOM = 0.25, 2
-COUNTED = {  # states whose share of all questions is a number
+COUNTED = {  # numbers that are shares of states
     "accuracy_earlier": [0, 0, 1, 1],
     "accuracy_later": [0, 1, 0, 1],
     "contrast_size": [0, 1, 1, 0],
@@ -75,7 +74,7 @@ class Correction(NamedTuple):
 def correct_results(
     states: pd.DataFrame, predictions: pd.DataFrame, checkpoints: Sequence[str]
 ) -> pd.DataFrame:
-    """Correct what an audit can of two checkpoints, and of each estimator there.
+    """Correct the numbers of two checkpoints, and of each estimator there.
 
     Parameters
     ----------
@@ -116,13 +115,13 @@ def correct_results(
 
 
 def correct_counts(audited: Audited) -> dict[str, Correction]:
-    """Correct both accuracies, and how many questions changed: in all, gained and lost.
+    """Correct both accuracies, and the numbers of changed, gained and lost questions.
 
-    Too few audited questions of a kind are refused.
+    An audit with too few questions of a kind is refused.
 
     Examples
     --------
-    Of 40 questions answered correctly twice a person finds one of 20 lost, so 2 of 40:
+    The judge calls 40 questions correct at both. A person finds 1 of 20 lost, so 2 of 40:
 
     >>> person = np.repeat([LOST, BOTH, UNAUDITED], [1, 19, 20])
     >>> correct_counts(Audited(np.repeat(BOTH, 40), person))["regression"].corrected
@@ -152,14 +151,14 @@ def correct_metrics(audited: Audited, runs: Sequence[Array]) -> dict[str, Correc
     Parameters
     ----------
     audited : Audited
-        As for `correct_counts`.
+        The same as for `correct_counts`.
     runs : sequence of ndarray of shape (2, n_questions)
-        Of each seed, the confidences in the earlier and in the later answers.
+        Confidences in the earlier and in the later answers, per seed.
 
     Returns
     -------
     dict of str to Correction
-        Undefined where the corrected numbers of questions may be zero.
+        Undefined if the corrected numbers of questions can be zero.
     """
     weights = _weights(audited)
     judged = _values(np.eye(4)[audited.judged], runs)
@@ -189,7 +188,7 @@ def _weights(audited: Audited) -> Array:
 
 
 def _kinds(audited: Audited) -> NDArray[np.intp]:
-    """Of which kind each question is, a number below 4; refuse an audit of too few of one."""
+    """Return the kind of each question, below 4; refuse an audit with too few of one."""
     drawn = KIND[audited.judged]
     for number, name in enumerate(KINDS):
         seen = audited.person[drawn == number] != UNAUDITED

@@ -28,15 +28,15 @@ class Unresolved(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The file as it stands: spreadsheets change delimiters and the order of columns."""
+    """The file after edits: spreadsheets change delimiters and the order of columns."""
 
     delimiter: str
-    columns: list[str]  # empty as long as there is no file
+    columns: list[str]  # empty without a file
     rows: list[tuple[int, dict[str, str]]]
 
 
 def _header(line: str) -> tuple[str, list[str]]:
-    """Return the delimiter and the columns that `line` names, none if it is no header."""
+    """Return the delimiter and the columns in `line`; no columns if it is not a header."""
     delimiter = max(",;\t", key=line.count)
     rows = parse_rows([line], delimiter=delimiter, columns=len(line))
     columns = next((fields for _, fields in rows), None) or []
@@ -90,10 +90,9 @@ def read_human_labels(path: str) -> dict[str, str]:
 
 
 def note_consulted(path: str, labels: Mapping[str, str]) -> None:
-    """Add to a job's file at `path` the candidates for which it looked for a person's label.
+    """Add candidates to the file of consulted labels of a job, at `path`.
 
-    `labels` are those that it found by the candidate's id, empty where there was none.
-    Earlier entries stay.
+    `labels` contains the label by candidate id, empty without a label. Earlier entries stay.
     """
     noted = _noted(path)
     fresh = [(number, label) for number, label in labels.items() if number not in noted]
@@ -109,11 +108,11 @@ def _noted(path: str) -> dict[str, str]:
 def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     """Return a digest of a person's decisions for a job since it first ran.
 
-    It is the same before and after the job runs, empty when nothing has changed, and
-    changes when, and only when, a person labels a candidate of this job: as a parameter
-    of its rule it reruns this job and no other. `path` is the queue, `noted` the job's
-    file of `note_consulted`. A job that has to `stop` while one of its candidates waits
-    for a person has another digest than one that went on.
+    The digest is the same before and after the job runs, and empty without changes. It changes
+    only if a person labels a candidate of this job, so as a parameter of its rule it reruns
+    only this job. `path` is the queue, and `noted` the job's file from `note_consulted`. A job
+    that must `stop` while a candidate waits for a person has another digest than a job that
+    continued.
     """
     noted_before = _noted(noted)
     if not noted_before:
@@ -138,7 +137,7 @@ def _cell(text: str) -> str:
 
 
 def append_unresolved(path: str, waiting: Iterable[Unresolved]) -> int:
-    """Append those of `waiting` that the file at `path` does not hold yet; return how many.
+    """Append the new candidates in `waiting` to the file at `path`; return their number.
 
     Existing rows are never rewritten, so nothing that a person typed is lost.
     """

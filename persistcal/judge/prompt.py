@@ -28,8 +28,8 @@ class JudgeSettings:
     max_cost: float
     price_input: float
     price_output: float
-    api_key_env: str = "OPENAI_API_KEY"  # the environment variable that holds the key
-    request: Mapping[str, Any] = field(default_factory=dict)  # None leaves a field out
+    api_key_env: str = "OPENAI_API_KEY"  # the environment variable with the key
+    request: Mapping[str, Any] = field(default_factory=dict)  # a field with None is left out
     concurrency: int = 16  # requests on their way at once, over all jobs
     timeout_s: float = 60
     retries: int = 8
@@ -71,16 +71,16 @@ def candidate_id(candidate: Candidate) -> str:
 
 
 def request_key(body: Body, together: int | None = None) -> str:
-    """Identify a request by all that it says: model, prompt, candidates and options.
+    """Return the key of a request, from model, prompt, candidates and options.
 
-    The key of a request about several candidates `together` ends in their number, so
-    that any job that collects its reply knows how many labels to read.
+    The key of a request about several candidates `together` ends with their number, so
+    that each job that reads its reply expects the right number of labels.
     """
     return _digest(body) if together is None else f"{_digest(body)}-{together}"
 
 
 def asked_together(key: str) -> int | None:
-    """Return the number of candidates of the request under `key`; None for a single one."""
+    """Return the number of candidates in the request with `key`; None for a single one."""
     _, _, number = key.partition("-")
     return int(number) if number else None
 
@@ -107,8 +107,8 @@ def requests_about(
 def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Body:
     """Return the request that asks for the labels of `candidates`, answers to one question.
 
-    There is one, or if `settings.together` several, listed as ``1. …``, a line each.
-    References are listed one per line; a match with any of them counts. Limits of the
+    There is one candidate or, with `settings.together`, a numbered list of several.
+    References are listed one per line; a match with any reference counts. Limits of the
     reply's length hold per candidate.
 
     The `form` "released" makes a request as in the paper's release: a single message to
@@ -181,6 +181,6 @@ def _released_message(
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Put each of `values` in its place in one pass: a value may hold the name of a place."""
+    """Fill in `values` in one pass, because a value can contain the name of a field."""
     places = re.compile("|".join(map(re.escape, values)))
     return places.sub(lambda match: values[match[0]], text)

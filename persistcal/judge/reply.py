@@ -28,13 +28,13 @@ ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none
 class Reply(NamedTuple):
     """A judge's reply to one request, in its own words: a label per candidate, in order."""
 
-    labels: tuple[str | None, ...]  # None where a person has to decide
+    labels: tuple[str | None, ...]  # None if a person must decide
     reason: str  # why a label is missing: "refusal" or "malformed"
     text: str
 
 
 def no_labels(together: int | None, reason: str, text: str) -> Reply:
-    """Return the reply that leaves every candidate of its request to a person."""
+    """Return a reply without labels, so that a person labels all its candidates."""
     return Reply((None,) * (together or 1), reason, text)
 
 
@@ -62,7 +62,7 @@ def read_reply(said: Any, together: int | None = None) -> Reply:  # noqa: ANN401
 
 
 def _of_completion(said: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
-    """Return the words of a chat completion, those of a refusal, and why it ended."""
+    """Return the text of a chat completion, the text of a refusal, and the end reason."""
     choice = said["choices"][0]
     message = choice["message"]
     return message.get("content"), message.get("refusal"), choice.get("finish_reason")
@@ -94,7 +94,7 @@ def check_labelled(replies: Collection[Reply]) -> None:
 
 
 class Results(NamedTuple):
-    """Replies of a batch by key, failures that may pass, and refusals."""
+    """Replies of a batch by key, temporary failures, and refusals."""
 
     replies: dict[str, Reply]
     unanswered: list[str]
@@ -102,10 +102,10 @@ class Results(NamedTuple):
 
 
 def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
-    """Read the output and error lines of a batch, in whatever order they come.
+    """Read the output and error lines of a batch, in any order.
 
-    Two replies with different labels under one key are left to a person. Lines
-    that are no JSON, or about no request that was `wanted`, do not count.
+    If two replies with one key have different labels, a person decides. Lines that are not
+    JSON, or that belong to no `wanted` request, are ignored.
     """
     results = Results({}, [], [])
     for line in filter(str.strip, lines):
@@ -159,7 +159,7 @@ class Replies:
         return ReplyCache(f"{self.folder}/cache")
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply under `key`; None, with a warning, when it is damaged."""
+        """Return the reply with `key`; None, with a warning, if it is damaged."""
         try:
             if (entry := self._cache.get(key)) is None:
                 return None
@@ -175,7 +175,7 @@ class Replies:
         return None
 
     def missing(self, bodies: Mapping[str, Body]) -> dict[str, Body]:
-        """Return those of `bodies` that have no reply yet."""
+        """Return the requests in `bodies` without a reply."""
         return {key: body for key, body in bodies.items() if self.get(key) is None}
 
     def put(self, replies: Mapping[str, Reply], bodies: Mapping[str, Body]) -> None:

@@ -44,12 +44,12 @@ def judge_candidates(
     noted: str,
     api_key: str,
 ) -> list[tuple[str, str]]:
-    """Return the label of each of `candidates`, all of one checkpoint, and who gave it.
+    """Return the label of each of `candidates`, all of one checkpoint, with its source.
 
-    That is "human", the judge's model, or "queue" for a candidate that waits for a person and
-    counts as "not_attempted", if the settings let a job go on with it. `folder` is that of the
-    judge, shared by all jobs of a study: replies, batches, the queue and the ledger; `noted`
-    this job's file for `note_consulted`. The key is needed only to ask something new.
+    The source is "human", the judge's model, or "queue" for a candidate that waits for a person
+    and counts as "not_attempted", if the settings allow a job to continue. `folder` contains
+    the replies, batches, queue and ledger of all jobs of a study. `noted` is this job's file
+    for `note_consulted`. The API key is needed only for new requests.
     """
     queue = f"{folder}/queue.csv"
     human = read_human_labels(queue)
@@ -92,7 +92,7 @@ def judge_candidates(
 
 
 def given_labels(clusters: pd.DataFrame, given: pd.DataFrame) -> list[str | None]:
-    """Return the label that each cluster's answer came with, None where it has none."""
+    """Return the given label of each cluster's answer, or None."""
     keys = zip(given["question_id"], given["answer"], strict=True)
     labels = dict(zip(keys, given["label"], strict=True))
     answers = zip(clusters["question_id"], map(normalise, clusters["answer"]), strict=True)
@@ -102,10 +102,10 @@ def given_labels(clusters: pd.DataFrame, given: pd.DataFrame) -> list[str | None
 def label_answers(
     questions: pd.DataFrame, clusters: pd.DataFrame, given: pd.DataFrame, ask: Judge
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the labels of candidate answers, and the predictions with theirs.
+    """Return the labels of candidate answers, and the predictions with their labels.
 
-    Answers without a label among those `given` are for `ask`, but for options of multiple
-    choice, of which one is known to be right.
+    `ask` labels the answers without a `given` label. Options of multiple choice need no judge,
+    because the right option is known.
     """
     table = questions.set_index("question_id")
     asked = table.loc[clusters["question_id"], ["question", "references"]]
