@@ -23,10 +23,10 @@ def compute_now(number: int, compute: Callable[[], list]) -> list:
 
 
 class Work(NamedTuple):
-    """The batches that are computed here, and what keeps their results.
+    """The batches of one shard, and the storage of their results.
 
-    Of every `n_shards` consecutive batches the one at `shard` is computed: whole batches, so
-    that their number changes no result. `remember` returns the results of a batch, given its
+    The shard computes every `n_shards`-th batch, from number `shard` on. Batches are whole, so
+    the number of shards changes no result. `remember` returns the results of a batch, given its
     number and a function that computes them.
     """
 
@@ -44,7 +44,7 @@ class Work(NamedTuple):
             yield cls(shard or 0, n_shards or 1, remember)
 
     def of(self, name: str) -> "Work":
-        """Return the work on one of several computations of a job."""
+        """Return the work for one of several computations of a job."""
         return self._replace(remember=partial(self.remember, name))
 
 
@@ -59,7 +59,7 @@ def unless_full(compute: Callable[[], list], n_together: int) -> list | None:
         if not is_full(error):
             raise
         message = str(error)
-    # Only here, after the exception, are the tensors of its frames free.
+    # The tensors of the failed frames are free only after the exception.
     free_memory()
     if n_together == 1:
         raise MemoryError(
@@ -75,10 +75,10 @@ def unless_full(compute: Callable[[], list], n_together: int) -> list | None:
 
 
 def in_halves(compute: Callable[[list[int]], list], items: list[int]) -> list:
-    """Return the results of `items`, computed together or, where they do not fit, in halves.
+    """Return the results of `items`, computed together, or in halves if memory is too small.
 
-    The next batch is tried whole again, so that what is computed together with an item
-    does not depend on the batches that the same job computed before.
+    The next batch is tried whole again, so that the items computed together do not depend on
+    earlier batches of the same job.
     """
     results = unless_full(partial(compute, items), len(items))
     if results is not None:
@@ -88,7 +88,7 @@ def in_halves(compute: Callable[[list[int]], list], items: list[int]) -> list:
 
 
 def free_memory() -> None:
-    """Give memory that no tensor holds back to the GPU."""
+    """Free unused GPU memory."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
@@ -118,11 +118,10 @@ def in_batches(
 ) -> dict[int, Any]:
     """Return the results of the items that `work` computes.
 
-    `compute` goes from the items of a batch, or of a half of it where it does not fit into a
-    GPU's memory, to a list with a result for each. The batch size must not depend on the
-    machine: in bfloat16 what is computed together shows in the last bits. `progress` is called
-    with the number of items of each batch that is done. The second of two shards of four
-    batches:
+    `compute` maps the items of a batch, or of half a batch if GPU memory is too small, to a
+    list of results. The batch size must not depend on the machine, because in bfloat16 the last
+    bits depend on the items computed together. `progress` is called with the number of items of
+    each finished batch. The second of two shards of four batches:
 
     >>> work = Work(shard=1, n_shards=2)
     >>> in_batches(lambda batch: [i * i for i in batch], range(8), batch_size=2, work=work)
@@ -143,7 +142,7 @@ def in_batches(
 def in_order(frame: pd.DataFrame, table: Table, question_ids: Sequence[str]) -> pd.DataFrame:
     """Sort `frame` by the key of `table`, questions in the order of `question_ids`.
 
-    The order is the same whether the rows came from one shard or from several.
+    The order does not depend on the number of shards.
 
     >>> from persistcal.store.artifacts import BEAMS
     >>> rows = [("b", 1, "x"), ("a", 0, "y"), ("b", 0, "z")]

@@ -1,4 +1,4 @@
-"""A checkpoint's record: where its files are and what is in them."""
+"""The record of a checkpoint: its files and their digests."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_FILES = [ADAPTER_CONFIG, ADAPTER]
-# One of these says how texts become tokens; the others of a tokenizer go with it.
+# A tokenizer needs one of these; its other files are optional.
 VOCABULARIES = ["tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json"]
 TOKENIZER_FILES = [
     *VOCABULARIES,
@@ -40,7 +40,7 @@ TOKENIZER_FILES = [
     "added_tokens.json",
     "merges.txt",
 ]
-# What else decides on how weights and texts are read.
+# Further files that determine how weights and texts are read.
 SMALL_FILES = [
     "config.json",
     "generation_config.json",
@@ -60,14 +60,13 @@ ALWAYS_READ = 2**31  # bytes: their digests take about 1.5 s
 class Checkpoint:
     """A revision of a repository: of a model, an adapter or an entailment model.
 
-    `repo` is a Hub id, or the local folder that holds the files and has no `commit`; `revision`
-    is a branch, tag or commit, or the folder's name, and None where the workflow made it. Of
-    `weights` and `files`, the `SMALL_FILES`, it has the digests; `dtype` is the computation's,
-    None for the device's; `record` is the JSON file that all of this was read from.
+    `repo` is a Hub id, or a local folder with the files and without a `commit`. `revision` is a
+    branch, tag or commit, or the folder's name, and None for a checkpoint made by the workflow.
+    `weights` and `files` (the `SMALL_FILES`) map file names to digests. `dtype` is the dtype of
+    the computation, None for the device's default. `record` is the JSON file of this record.
 
-    `changes` are what is done to the weights when they are loaded: `merge`, a list of a share
-    and a record each, of which this one has the first's files; `adapter`, a record;
-    `quantization`.
+    `changes` are applied to the weights after loading: `merge`, a list of shares with records
+    (this record has the files of the first one); `adapter`, a record; `quantization`.
     """
 
     repo: str
@@ -92,7 +91,7 @@ class Checkpoint:
 
     @property
     def name(self) -> str:
-        """The checkpoint's key in the config, by which the file of its record is called."""
+        """The checkpoint's key in the config, which is also the name of its record."""
         if self.record is None:
             raise DamagedFileError(f"The record of {self.repo} was not read from a file.")
         return last_part(self.record).removesuffix(".json")
@@ -108,7 +107,7 @@ class Checkpoint:
 
     @property
     def merged(self) -> "list[tuple[float, Checkpoint]]":
-        """Checkpoints whose weights are averaged, each with its share."""
+        """The checkpoints of a weight average, each with its share."""
         parts = self.changes.get("merge", [])
         return [(part["share"], Checkpoint(**part["checkpoint"])) for part in parts]
 
@@ -121,8 +120,8 @@ class Checkpoint:
     def check(self, folder: str, listed: Mapping[str, str]) -> None:
         """Refuse a file in `folder` that is missing or differs from its digest.
 
-        Files of more than `ALWAYS_READ` bytes together are read once per version of
-        them, as their size and times tell; smaller ones every time.
+        Files of more than `ALWAYS_READ` bytes in total are read once per version, by size and
+        times; smaller files are read every time.
         """
         paths = {inside(folder, name): digest for name, digest in listed.items()}
         for path in paths:
@@ -157,10 +156,10 @@ def files_that_matter(
     fetch: Callable[[str], str],
     patterns: Sequence[str] = SMALL_FILES,
 ) -> tuple[list[str], list[str]]:
-    """Return the files of weights of a model or an adapter, and those that go with them.
+    """Return the weight files of a model or an adapter, and its further files.
 
-    Of the checkpoint `where`, which messages name, `names` are all files; `fetch` gives the
-    path of one. The files beside the weights of a model match `patterns`.
+    `names` are all files of the checkpoint, which messages call `where`; `fetch` returns the
+    path of a file. The further files of a model match `patterns`.
     """
     names = {name for name in names if "/" not in name}
     weights = weight_files(where, names, fetch)
@@ -181,7 +180,7 @@ def files_that_matter(
 
 
 def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) -> list[str]:
-    """Return the files that hold the weights: one, an adapter's, or the shards of an index."""
+    """Return the weight files: a single file, an adapter's, or the shards of an index."""
     names = set(names)
     for name in (WEIGHTS, ADAPTER):
         if name in names:
@@ -210,7 +209,7 @@ def local_checkpoint(
     digest: Callable[[str], str] = sha256,
     patterns: Sequence[str] = SMALL_FILES,
 ) -> Checkpoint:
-    """Return the record of the checkpoint in a local folder, whose name is its revision."""
+    """Return the record of the checkpoint in a local folder; its name is the revision."""
     present = files_that_matter(
         str(folder), names_in(folder), lambda name: inside(folder, name), patterns
     )
@@ -270,19 +269,19 @@ def save_checkpoint(
 
 
 def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
-    """Return the digest of each file of a local checkpoint; none where it is not whole.
+    """Return the digest of each file of a local checkpoint, or {} if it is incomplete.
 
-    They are kept beside `record`, so that only new versions of large files are read.
+    Digests are stored next to `record`, so that only new versions of large files are read.
     """
     try:
         current = local_checkpoint(folder, Digests.next_to(record).sha256)
-    except (OSError, DamagedFileError):  # the job that resolves it says what is wrong
+    except (OSError, DamagedFileError):  # the job that resolves it reports the error
         return {}
     return current.weights | current.files
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return in order those of `names` that match one of `patterns`.
+    """Return the `names` that match one of `patterns`, sorted.
 
     >>> matching(["vocab.txt", "README.md", "config.json"], ["config.json", "vocab.*"])
     ['config.json', 'vocab.txt']

@@ -46,7 +46,7 @@ def read_json(path: FilePath) -> dict[str, Any]:
 
 
 def count_stored(folder: FilePath) -> int:
-    """Return how many numbers the safetensors files in `folder` hold, by their headers."""
+    """Return the number of weights in the safetensors files in `folder`, by their headers."""
     total = 0
     for name in names_in(folder, "*.safetensors"):
         path = inside(folder, name)
@@ -74,7 +74,7 @@ def check_layers(config: Mapping[str, Any], path: str) -> None:
 
 
 def check_size(empty: nn.Module, folder: str) -> None:
-    """Refuse a config whose model, on the device "meta", is far larger than its files."""
+    """Refuse a config that describes a far larger model than the files contain."""
     stored = count_stored(folder)
     described = sum(t.numel() for t in [*empty.parameters(), *empty.buffers()])
     if stored and described > 2 * stored + 10**8:
@@ -91,7 +91,7 @@ def check_keys(
     unexpected: Iterable[str] = (),
     mismatched: Iterable[str] = (),
 ) -> None:
-    """Refuse weights that are not those of the model, by the names that differ."""
+    """Refuse missing and unexpected weights, by their names."""
     problems = {
         "lacks weights of the model": missing,
         "holds weights that the model does not have": unexpected,

@@ -1,9 +1,8 @@
 """Checkpoints of a Hub repository, or of a local folder with a sub-folder per revision.
 
-Weights are safetensors files; code that comes with a checkpoint is neither fetched nor run. The
-Hub's own cache (`HF_HOME`) is shared by all jobs and studies: its locks make concurrent jobs
-fetch a file once, and without locks it stays whole, because a download is renamed when
-complete.
+Weights are safetensors files. Code in a repository is neither fetched nor run. All jobs and
+studies share the Hub's cache (`HF_HOME`). Its locks make concurrent jobs fetch a file once, and
+it stays consistent without locks, because downloads are renamed when complete.
 """
 
 import difflib
@@ -55,8 +54,8 @@ def resolve_revision(
 ) -> Checkpoint:
     """Return the record of `revision` of `repo`, without downloading weights.
 
-    `patterns` are those of files that matter beside the weights; `digests` those of local files
-    that are known, without which all are read.
+    `patterns` select the files besides the weights. `digests` contains known digests of local
+    files; without it all files are read.
     """
     if is_folder(repo):
         folder = inside(repo, revision)
@@ -90,7 +89,7 @@ def _folders_in(folder: str) -> list[str]:
 
 
 def _meant_folder(repo: str) -> str:
-    """Name the folder that is most like `repo` beside the one that it would be."""
+    """Return a suggestion: the most similar folder next to the missing `repo`."""
     parent = folder_of(repo)
     siblings = (
         [inside(parent, name) for name in _folders_in(parent)] if last_part(parent) else []
@@ -165,11 +164,11 @@ def fetch_checked(checkpoint: Checkpoint) -> str:
 
 @dataclass(frozen=True)
 class Revision(Checkpoint):
-    """A checkpoint that was looked up, and whether others may hold the same weights.
+    """A resolved checkpoint, and whether other checkpoints can have the same weights.
 
-    They may where it says so, or where what the config says `beside_weights` (how the
-    checkpoint is asked, for one) makes two states of the same weights. Its record lies in the
-    model's folder, beside those of the other checkpoints.
+    Equal weights are allowed explicitly, or if the settings `beside_weights` (such as few-shot
+    examples) make two states of the same weights. The records of all checkpoints of a model
+    are in one folder.
     """
 
     allow_identical_weights: bool = False
@@ -183,7 +182,7 @@ class Revision(Checkpoint):
 
 
 def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Return in order the files whose digests differ, or that only one of both has.
+    """Return the files with different digests or in only one of both, sorted.
 
     >>> changed_files({"a": "1", "b": "1"}, {"a": "1", "b": "2", "c": "3"})
     ['b', 'c']
@@ -196,9 +195,8 @@ def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]
 def check_siblings(revision: Revision) -> None:
     """Refuse a checkpoint with weights of another; warn of one with another tokenizer.
 
-    Repositories have served the same weights, or a shard of another checkpoint, under several
-    names. Training changes every file. Of two checkpoints the later one finds the earlier, in
-    whatever order jobs run.
+    Some repositories have the same weights, or a shard of another checkpoint, under several
+    names, but training changes every file. The later job compares, in any order of jobs.
     """
     folder = folder_of(str(revision.record))
     model, own_name = last_part(folder), revision.name
@@ -232,7 +230,7 @@ def check_siblings(revision: Revision) -> None:
 
 
 def check_unchanged(found: Checkpoint, record: str) -> None:
-    """Refuse a revision that has changed since results were made from the one in `record`."""
+    """Refuse a revision that has changed since results were made from `record`."""
     if not exists(record):
         return
     used = Checkpoint.read(record)
@@ -242,7 +240,7 @@ def check_unchanged(found: Checkpoint, record: str) -> None:
 
 
 def _check_same(used: Checkpoint, found: Checkpoint, record: str) -> None:
-    """Refuse `found` where it is called as what was `used`, and holds something else."""
+    """Refuse `found` if it has the name of the `used` checkpoint but other files."""
     changed = changed_files(used.weights, found.weights)
     if used.files:  # records of older versions do not have them
         changed += changed_files(used.files, found.files)

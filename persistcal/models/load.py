@@ -55,7 +55,7 @@ def default_dtype(device: torch.device) -> str:
 
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
-    """Keep transformers from drawing a bar for each file, and a table of what was missing."""
+    """Hide transformers' progress bars and its table of missing weights."""
     shown = transformers_logging.is_progress_bar_enabled()
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.disable_progress_bar()
@@ -69,11 +69,11 @@ def without_progress_bars() -> Iterator[None]:
 
 
 def split_model(model: torch.nn.Module, gpu_bytes: Sequence[int]) -> dict[str, int] | None:
-    """Return the GPU of each part of a model; None when one GPU, of `gpu_bytes`, holds it all.
+    """Return the GPU of each part of a model; None if it fits on one GPU of `gpu_bytes`.
 
-    A causal language model whose weights take more than half of a GPU, where activations
-    would hardly fit, is cut into equally many layers for each. Checkpoints of one
-    architecture are cut alike, so that they can share an adapter.
+    A causal language model with weights larger than half a GPU leaves too little room for
+    activations, so its layers are divided equally among GPUs. Checkpoints of one architecture
+    are divided in the same way, so that they can share an adapter.
     """
     size = sum(parameter.nbytes for parameter in model.parameters())
     if len(gpu_bytes) < 2 or size <= min(gpu_bytes) / 2:
@@ -95,7 +95,7 @@ def split_model(model: torch.nn.Module, gpu_bytes: Sequence[int]) -> dict[str, i
 def _places(
     source: str, empty: torch.nn.Module, device: torch.device
 ) -> dict[str, int] | dict[str, torch.device]:
-    """Return the device map of a model: one device, or all GPUs that the process sees."""
+    """Return the device map of a model: one device, or all visible GPUs."""
     if device.type == "cuda" and device.index is None and torch.cuda.device_count() > 1:
         gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
         if split := split_model(empty, [gpu.total_memory for gpu in gpus]):
@@ -113,7 +113,7 @@ def build_empty(
 ) -> torch.nn.Module:
     """Return the model of a config without weights, on the device "meta".
 
-    A local folder must hold a whole model of a possible size.
+    A local folder must contain a complete model of a plausible size.
     """
     if is_folder(source):
         if exists(inside(source, ADAPTER_CONFIG)):
@@ -134,10 +134,10 @@ def build_empty(
 
 
 def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: ANN401
-    """Load a model from safetensors files that hold all of its weights, and nothing else.
+    """Load a model from safetensors files that contain exactly its weights.
 
-    `kind` is a class of transformers, whose `from_pretrained` gets `how`. Weights that are
-    missing, unknown, of another shape or not finite are refused.
+    `kind` is a class of transformers; its `from_pretrained` receives `how`. Missing, unknown
+    and non-finite weights and wrong shapes are refused.
     """
     with without_progress_bars():
         model, info = kind.from_pretrained(
@@ -145,7 +145,7 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
-            # Named below, like what is missing.
+            # refused below, like missing weights
             ignore_mismatched_sizes=True,
             **how,
         )
@@ -162,10 +162,10 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
 
 
 def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrainedModel:
-    """Load the model of a checkpoint, whose files are those of its record, with its changes.
+    """Load the model of a checkpoint with its changes, after a check against its record.
 
-    Of an average all but the first are read into main memory. With the `precision` "float32"
-    the model computes in float32, whatever its weights' dtype.
+    All models of an average except the first are read into main memory. With `precision`
+    "float32" the model computes in float32 for every dtype of the weights.
     """
     model = _load_changed(checkpoint)
     return compute_in_float32(model) if precision == "float32" else model
@@ -174,7 +174,7 @@ def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrain
 def _load_changed(
     checkpoint: Checkpoint, device: torch.device | str | None = None
 ) -> PreTrainedModel:
-    """Return the model of a checkpoint with the changes of its weights, in their order."""
+    """Return the model of a checkpoint after the changes of its weights, in order."""
     dtype = checkpoint.dtype
     if checkpoint.merged:
         (share, first), *further = checkpoint.merged
@@ -192,7 +192,7 @@ def _load_changed(
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a checkpoint, whose files are those of its record."""
+    """Load the tokenizer of a checkpoint, after a check against its record."""
     return load_tokenizer(hub.fetch_small_checked(checkpoint))
 
 
@@ -205,9 +205,9 @@ def load_model(
 ) -> PreTrainedModel:
     """Load a causal language model for inference: in evaluation mode, without gradients.
 
-    `source` is a Hub id or a local folder, of which only safetensors files are read, and no
-    code is run. By default it gets `default_dtype` and goes to `pick_device()`: on GPUs a model
-    that hardly fits on one is split over all that the process sees.
+    `source` is a Hub id or a local folder. Only safetensors files are read, and no code is run.
+    The defaults are `default_dtype` and `pick_device()`; a model that is too large for one GPU
+    is split over all visible GPUs.
     """
     device = pick_device() if device is None else torch.device(device)
     name = dtype or default_dtype(device)
@@ -222,7 +222,7 @@ def load_model(
         source,
         revision=revision or "main",
         dtype=kind,
-        # Weights go to a GPU one by one, so that main memory need not hold the model.
+        # Weights are moved to the GPU one by one, to save main memory.
         device_map=places if device.type == "cuda" else None,
     )
     if device.type != "cuda":
@@ -244,10 +244,9 @@ def _linear_in_float32(layer: nn.Linear, x: Tensor) -> Tensor:
 def compute_in_float32(model: PreTrainedModel) -> PreTrainedModel:
     """Return `model`, changed in place before it gets adapters, with activations in float32.
 
-    The matrices of all linear layers but the last keep their dtype and are converted
-    whenever they are multiplied: a model in bfloat16 takes little more memory, and
-    computes what it would if all of it were converted. On GPUs products round what they
-    read to TF32, which holds bfloat16 exactly.
+    All linear layers but the last keep their dtype, and weights are converted for each
+    multiplication. So a model in bfloat16 needs little more memory, and gives the results of a
+    fully converted model. On GPUs, products use TF32, which represents bfloat16 exactly.
     """
     torch.backends.cuda.matmul.allow_tf32 = True
     linears = [module for module in model.modules() if isinstance(module, nn.Linear)]
@@ -262,10 +261,10 @@ def compute_in_float32(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str]) -> None:
-    """Refuse checkpoints whose layers differ, or that read `prompts` as other tokens.
+    """Refuse checkpoints with different layers, or with different tokens for `prompts`.
 
-    Those of one architecture and vocabulary share an adapter, whatever tokens one of them
-    has on top that no prompt is made of.
+    Checkpoints of one architecture and vocabulary can share an adapter, even if one has
+    additional tokens that occur in no prompt.
     """
     last, reference = list(checkpoints.items())[-1]
     for name, checkpoint in checkpoints.items():

@@ -1,4 +1,4 @@
-"""Prompts that begin alike are computed together: packed into rows, their prefix once."""
+"""Pack prompts with common beginnings into rows, and compute each beginning once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ class PromptTree(NamedTuple):
 
     token_ids: list[int]  # every beginning that prompts share once
     positions: list[int]  # place of each token in its own prompts
-    until: list[int]  # where in the row the descendants of each token end
-    ends: list[int]  # where in the row the last token of each prompt is
+    until: list[int]  # end of each token's descendants in the row
+    ends: list[int]  # position of each prompt's last token in the row
 
 
 def _n_common(one: Sequence[int], other: Sequence[int]) -> int:
@@ -38,7 +38,7 @@ def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:
     ([6, 6, 4, 4, 6, 6], [3, 4, 5])
     """
     tree = PromptTree([], [], [], [])
-    path: list[int] = []  # where in the row the tokens of the former prompt are
+    path: list[int] = []  # positions of the previous prompt's tokens in the row
     former: Sequence[int] = []
     for prompt in prompts:
         shared = _n_common(former, prompt)
@@ -58,10 +58,10 @@ def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:
 class Batch(NamedTuple):
     """Trees padded on the right to one length; all arrays are of int64."""
 
-    token_ids: np.ndarray  # of shape (n_rows, length), as are the next two
+    token_ids: np.ndarray  # shape (n_rows, length), like the next two
     positions: np.ndarray
-    until: np.ndarray  # where in its row the descendants of each token end, which alone see it
-    row: np.ndarray  # of shape (n_prompts,): where the last token of each prompt is,
+    until: np.ndarray  # end of each token's descendants in its row; only these attend to it
+    row: np.ndarray  # shape (n_prompts,): position of the last token of each prompt,
     column: np.ndarray  # in the order that they were given in
     branches: bool  # whether some token does not see all tokens before it
 
@@ -69,10 +69,10 @@ class Batch(NamedTuple):
 def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
     """Return which of the sorted `prompts` go into one tree, for each tree.
 
-    One long tree shares most, but attention to a row costs its length squared. A token of
-    a decoder of `width` units takes about ``12 width**2`` products in each layer, and
-    ``2 width`` more for each token of its row, seen or not. Of all divisions into trees of
-    equally many prompts the one is taken that costs least, padding included.
+    One long tree shares most, but the cost of attention grows with the squared length of a
+    row. In a decoder of `width` units a token costs about ``12 width**2`` products per layer,
+    plus ``2 width`` per token of its row, masked or not. Among divisions into trees of equally
+    many prompts, the cheapest one is chosen, padding included.
     """
     own_columns = np.array(
         [
@@ -96,8 +96,8 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
 def pack_prompts(prompts: Sequence[Sequence[int]], width: int) -> Batch:
     """Pack the token ids of `prompts` into trees for a decoder of `width` units.
 
-    Prompts may be equal, or the beginning of another, but not empty. Padding is seen by no
-    token of a prompt.
+    Prompts can be equal, or the beginning of another, but not empty. No token of a prompt
+    attends to padding.
     """
     if not all(prompts):
         raise ValueError("A prompt has no tokens; check the prompt template and the tokenizer.")
@@ -127,7 +127,7 @@ class Packed(NamedTuple):
     ends_there: Tensor  # the same on the model's device
 
     def last_tokens(self, hidden: Tensor) -> Tensor:
-        """Return what `hidden` has, on any device, at the last token of each prompt."""
+        """Return the entries of `hidden`, on any device, at the last token of each prompt."""
         reachable = hidden.device.type == self.ends_there.device.type
         row, column = self.ends_there.to(hidden.device) if reachable else self.ends
         return hidden[row, column]
@@ -165,7 +165,7 @@ def pack(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -
     # At once, because each copy to a GPU waits for it.
     sent = torch.from_numpy(np.concatenate([rows.ravel(), ends.ravel()])).to(model.device)
     token_ids, positions, until = sent[: rows.size].view(rows.shape)
-    mask = None  # plain causal attention, for which there are faster kernels
+    mask = None  # plain causal attention has faster kernels
     if batch.branches:
         mask = _attention_mask(model.config, until, positions, model.dtype)
     inputs = {
@@ -185,11 +185,11 @@ def over_prompts(
     desc: str,
     work: Work = Work(),  # noqa: B008 - immutable
 ) -> np.ndarray:
-    """Return the number that `compute` gives for each prompt, given those of a batch.
+    """Return one number per prompt; `compute` maps the prompts of a batch to numbers.
 
-    Prompts that begin alike go into one batch, whose halves are computed one after the other
-    where it does not fit into memory. NaN stands for a prompt whose batch is not in `work`; one
-    that is computed is a `FloatingPointError`.
+    Prompts with a common beginning are in one batch. If memory is too small, a batch is
+    computed in halves. The number is NaN for prompts of batches outside `work`; a computed NaN
+    raises a `FloatingPointError`.
     """
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     with Pace(total=len(order), desc=desc, unit=" answers") as bar:
@@ -217,10 +217,10 @@ def check_logits(
     ours: Tensor,
     tokens: Sequence[int] | slice = slice(None),
 ) -> None:
-    """Refuse logits of packed prompts that are not those of a forward pass of each alone.
+    """Refuse a model if packed prompts and separate forward passes give different logits.
 
-    An architecture that scales or caps its logits, or treats attention masks in its own
-    way, would otherwise train and score something else. `ours` are of some `tokens`.
+    Architectures that scale or cap logits or change attention masks would otherwise train and
+    score other numbers. `ours` are the logits of some `tokens`.
     """
     separate = [
         model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]

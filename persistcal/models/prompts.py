@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
-    r"""Return the text that comes before every question: examples with their answers.
+    r"""Return the text before every question: examples with their answers.
 
     >>> few_shot_prefix([("Capital of Peru?", "Lima"), ("Capital of Mali?", "Bamako")])
     'Prompt: Capital of Peru?\nAnswer: Lima\n\nPrompt: Capital of Mali?\nAnswer: Bamako\n\n'
@@ -50,7 +50,7 @@ def few_shot_groups(
     by_category: bool,
     place: int = 0,
 ) -> list[tuple[list[tuple[str, str]], pd.DataFrame]]:
-    """Split questions into groups, each with the examples that it is shown.
+    """Split questions into groups with the same few-shot examples.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ def few_shot_groups(
         Rows of the table QUESTIONS, in order. An example is answered with its
         first reference.
     n_examples : int
-        So many examples are shown; fewer are refused.
+        Number of examples per question; a split with fewer is refused.
     by_category : bool
-        Whether a question is shown examples of its own category only.
+        Whether examples are from the question's category only.
     place : int, default=0
-        How often so many examples are passed over first.
+        Number of groups of `n_examples` examples to skip.
     """
     groups = [("any", examples, asked)]
     if by_category:
@@ -98,9 +98,9 @@ def question_suffix(question: str) -> str:
 
 
 def confidence_prompt(template: str, question: str, answer: str) -> str:
-    """Fill ``{question}`` and ``{answer}`` in `template`; other braces stay as they are.
+    """Fill ``{question}`` and ``{answer}`` in `template`; other braces stay unchanged.
 
-    Both are replaced in one pass, so a question that itself holds "{answer}" is kept.
+    Both are replaced in one pass, so a question with the text "{answer}" stays unchanged.
 
     >>> confidence_prompt("{question} -> {answer} {%}", "What is {answer}?", "42")
     'What is {answer}? -> 42 {%}'
@@ -128,8 +128,8 @@ def chat_prompt(
 ) -> str:
     """Return the text after which a chat model answers `question`, without thinking aloud.
 
-    It holds the special tokens of the tokenizer's chat template, so none are added to it. The
-    error message names the config's `key`.
+    The text contains the special tokens of the tokenizer's chat template, so the tokenizer must
+    not add any. The error message names the config's `key`.
     """
     if not tokenizer.chat_template:
         raise ValueError(
@@ -146,12 +146,12 @@ def chat_prompt(
 
 
 class FewShot(NamedTuple):
-    """Settings of few-shot prompts: which questions of the split few_shot are shown, and how.
+    """Settings of few-shot prompts: the examples from the split few_shot, and their form.
 
-    At `place` 0 they are the first `n_examples`, at 1 the next ones, and so on, each with its
-    first reference; `by_category`, of those of the question's own category. With an empty
-    `chat` they are text before the question, with "turns" earlier turns of a conversation, and
-    with "one_message" in the user's message with the question.
+    The examples are the first `n_examples` at `place` 0, the next ones at 1, and so on, each
+    with its first reference; with `by_category` they are from the question's category. With an
+    empty `chat` they are text before the question, with "turns" earlier turns of a
+    conversation, and with "one_message" part of the user's message.
     """
 
     n_examples: int

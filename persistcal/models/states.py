@@ -26,7 +26,7 @@ def merge_adapter(model: PreTrainedModel, folder: FilePath) -> PreTrainedModel:
 
 
 def check_adapter_fits(folder: FilePath, empty: nn.Module) -> None:
-    """Refuse an adapter whose matrices are not for the layers of a model without weights."""
+    """Refuse an adapter if its matrices do not fit the layers of an empty model."""
     path = inside(folder, ADAPTER)
     config = checks.check_adapter_config(folder)
     layers = dict(empty.named_modules())
@@ -52,9 +52,9 @@ def check_adapter_fits(folder: FilePath, empty: nn.Module) -> None:
 def average_weights(
     model: PreTrainedModel, share: float, others: Sequence[tuple[float, PreTrainedModel]]
 ) -> PreTrainedModel:
-    r"""Return `model`, whose weights are now :math:`\sum_i s_i w_i` of it and `others`.
+    r"""Return `model` with the weights :math:`\sum_i s_i w_i` of itself and `others`.
 
-    Computed in float32, one tensor after the other; each share belongs to one model.
+    The sum is computed in float32, tensor by tensor. `share` belongs to `model`.
     """
     parameters_of = [(weight, dict(other.named_parameters())) for weight, other in others]
     for name, parameter in model.named_parameters():
@@ -66,7 +66,7 @@ def average_weights(
 
 
 def check_same_shapes(empty: Mapping[str, nn.Module], key: str) -> None:
-    """Refuse to merge models, without weights and by name, whose weights differ in shape."""
+    """Refuse to merge models with different shapes; `empty` maps names to empty models."""
     first, *others = empty
     shapes = {
         model: {name: tuple(p.shape) for name, p in empty[model].named_parameters()}
@@ -106,16 +106,16 @@ def check_rounding(empty: nn.Module, kind: str, where: str) -> None:
 def round_weights(model: PreTrainedModel, kind: str) -> PreTrainedModel:
     r"""Return `model` with the weights of its linear layers, but the head, on a coarse grid.
 
-    Symmetric weight-only quantization, after which the model computes in its own dtype, on
-    any device: a weight becomes :math:`s \cdot \operatorname{round}(w / s)`, at most
+    This is symmetric weight-only quantization; the model computes in its own dtype, on any
+    device. A weight becomes :math:`s \cdot \operatorname{round}(w / s)`, at most
     :math:`2^{b-1} - 1` and at least :math:`-2^{b-1}` steps, with the scale
     :math:`s = \max |w| / (2^{b-1} - \tfrac12)` over a layer's output in int8, and over each
     32 of its inputs in int4.
 
     Notes
     -----
-    The grids of torchao's `Int8WeightOnlyConfig` and of its `IntxWeightOnlyConfig` with int4
-    and groups of 32. No memory is saved: the numbers are what is studied.
+    The grids equal torchao's `Int8WeightOnlyConfig` and `IntxWeightOnlyConfig` with int4 and
+    groups of 32. Memory is not saved, because only the numbers matter here.
     """
     most = 2 ** (BITS[kind] - 1)
     for layer in linear_layers(model).values():
@@ -134,8 +134,8 @@ def load_adapter(
 ) -> PeftModel:
     """Put the adapter in `folder` into `model`, in place, for inference.
 
-    A PeftModel holds others already. An adapter is refused that is damaged, or holds other
-    weights than it needs for this model, or some that are not finite.
+    A PeftModel already contains other adapters. Damaged adapters, missing or unexpected
+    weights, and non-finite weights are refused.
     """
     checks.check_adapter_config(folder)
     path = inside(folder, ADAPTER)
@@ -144,12 +144,12 @@ def load_adapter(
     with warnings.catch_warnings():
         # peft asks transformers for an attribute under the name that it had before
         warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
-        # what is missing is refused below
+        # missing weights are refused below
         warnings.filterwarnings("ignore", "Found missing adapter keys")
         try:
             if not isinstance(model, PeftModel):
                 model = PeftModel.from_pretrained(model, folder, adapter_name=name)
-            # Once more where it is the first, because only this says what was loaded.
+            # Repeated for the first adapter, because only this call reports the loaded weights.
             loaded = model.load_adapter(folder, adapter_name=name)
         except (RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[-1].strip()

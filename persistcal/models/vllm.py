@@ -51,7 +51,7 @@ class VllmModel:
             enable_prefix_caching=True,
             logprobs_mode="raw_logprobs",
             max_logprobs=-1,  # no limit below the vocabulary
-            max_model_len=-1,  # what fits; the model's own limit can need too much memory
+            max_model_len=-1,  # the longest that fits in memory
             enforce_eager=True,  # CUDA graphs do not cover steps with many new tokens
         )
 
@@ -87,5 +87,5 @@ class VllmModel:
 
 
 def open_vllm(checkpoint: Checkpoint) -> VllmModel:
-    """Load the model of a checkpoint, after a check of its files against its record."""
+    """Load the model of a checkpoint, after a check against its record."""
     return VllmModel(str(fetch_checked(checkpoint)), dtype=checkpoint.dtype)
