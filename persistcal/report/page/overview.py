@@ -252,9 +252,10 @@ def lede(study: Contents) -> str:
     stages = [stage for of_model in study.stages.values() for stage in of_model.values()]
     kind = "checkpoints" if any(s.tokens is None for s in stages) else "training checkpoints"
     return (
-        f"Several {kind} of {owner} answered the same questions, and what they know differs. "
-        "A good confidence differs with it. One that only tells hard questions from easy ones "
-        "may look as good on all questions together, and is at chance where knowledge changed."
+        f"Several {kind} of {owner} answered the same questions, and their knowledge differs. "
+        "A good confidence changes with the knowledge. A confidence that only separates hard "
+        "from easy questions can look as good on all questions, but it is at chance on "
+        "questions with changed knowledge."
     )
 
 
