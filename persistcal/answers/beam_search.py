@@ -8,29 +8,28 @@ from persistcal.answers.sampling import N_MEASURES, measure_distributions, summa
 
 
 class BeamSearch(Continuations):
-    """Beam search without length penalty, where some tokens end a beam.
+    """Beam search without length penalty, in which some tokens end a beam.
 
-    At each step, of all continuations of a question's live beams the best
-    `n_candidates` are looked at. Those that end are finished if they are among the best
-    `n_beams` candidates, and lost otherwise; the best `n_beams` that do not end live on.
-    The best `n_beams` finished ones of all steps are the result. All candidates end at
-    step `max_new_tokens`.
+    Each step considers the best `n_candidates` continuations of a question's live beams. A
+    candidate that ends is finished if it is among the best `n_beams` candidates, and lost
+    otherwise. The best `n_beams` candidates that do not end stay alive. The result is the best
+    `n_beams` finished beams of all steps. All candidates end at step `max_new_tokens`.
 
-    A live beam is dropped once `n_beams` beams are finished and it is not better than
-    the worst of them. It may go on, but never gets better: log-probabilities only add
-    up to less. Neither it nor what ranks below it can change the result.
+    A live beam is dropped once `n_beams` beams are finished and it is not better than the
+    worst of them. Log-probabilities only decrease, so neither this beam nor lower ones can
+    change the result.
 
-    This is what `generate` of transformers does with ``length_penalty=0.0`` and
+    The result equals `generate` of transformers with ``length_penalty=0.0`` and
     ``early_stopping=False``. Its stopping heuristic compares the best live beam, as if
-    finished at its current length, with the worst finished one; without a length
-    penalty that is no heuristic but a bound, so ``early_stopping="never"`` gives the
-    same, and only ``early_stopping=True``, which stops at the `n_beams`-th finished
-    beam, gives something else. Two things do set `generate` apart from textbook beam
-    search, and are kept here because published numbers come from it: ending candidates
-    that rank after `n_beams` are lost, and live beams come from the best `n_candidates`
-    only. The latter counts once tokens with a newline are many: when more than
-    ``n_candidates - n_beams`` candidates end, fewer than `n_beams` live on, even where
-    further continuations exist; when all end, the search stops.
+    finished at its current length, with the worst finished one. Without a length penalty this
+    is an exact bound, so ``early_stopping="never"`` gives the same result; only
+    ``early_stopping=True``, which stops at the `n_beams`-th finished beam, differs. Two
+    differences between `generate` and textbook beam search are kept, because published
+    numbers come from `generate`: ending candidates that rank after `n_beams` are lost, and
+    live beams come from the best `n_candidates` only. The second one matters if many tokens
+    contain a newline: if more than ``n_candidates - n_beams`` candidates end, fewer than
+    `n_beams` beams stay alive, even if further continuations exist. If all end, the search
+    stops.
 
     Parameters
     ----------
@@ -88,7 +87,7 @@ class BeamSearch(Continuations):
         return self.extend(logprob.gather(1, token), token, measure_distributions(logprob))
 
     def extend(self, logprob: Tensor, token: Tensor, measured: Tensor | None = None) -> Tensor:
-        """Continue every live beam by one of its likeliest next tokens.
+        """Continue every live beam with one of its most probable next tokens.
 
         Parameters
         ----------
@@ -155,7 +154,7 @@ class BeamSearch(Continuations):
         return finished
 
     def _finish(self, score: Tensor, summary: Tensor, tokens: Tensor) -> None:
-        """Merge newly finished beams, -inf for those that are not, into the finished ones."""
+        """Merge new beams into the finished ones; unfinished beams have the score -inf."""
         former = torch.nn.functional.pad(self.finished_tokens, (0, 1), value=-1)
         merged = torch.cat([former, tokens], dim=1)
         self.finished_score, index = torch.cat([self.finished_score, score], dim=1).topk(

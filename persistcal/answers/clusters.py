@@ -16,7 +16,7 @@ from persistcal.store import artifacts
 
 
 class Pair(NamedTuple):
-    """Two answers to a question; where order matters, whether `one` entails `other`."""
+    """Two answers to a question; if order matters, whether `one` entails `other`."""
 
     question: str
     one: str
@@ -27,16 +27,15 @@ PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
 
 
 def identical(pairs: Sequence[Pair]) -> list[bool]:
-    """Say of each pair whether its answers are the same after normalisation."""
+    """Return for each pair whether its answers are equal after normalisation."""
     return [normalise(pair.one) == normalise(pair.other) for pair in pairs]
 
 
 def mutual_entailment(entails: PairTest) -> PairTest:
-    """Make an equivalence of `entails`: identical, or each entails the other.
+    """Return the equivalence of `entails`: identical, or each answer entails the other.
 
-    The first direction goes from the answer that sorts first, so that another
-    checkpoint's comparison of the same answers begins with the same one; the
-    second is asked only where the first is entailment.
+    The first test starts from the answer that sorts first, so that all checkpoints share
+    it. The second direction is tested only if the first one is entailment.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def mutual_entailment(entails: PairTest) -> PairTest:
 
 
 def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[bool]:
-    """Compare the pairs that are wanted; of the others the answer is no."""
+    """Compare the wanted pairs; the result for others is False."""
     answers = iter(compare([pair for pair, ask in zip(pairs, wanted, strict=True) if ask]))
     return [ask and bool(next(answers)) for ask in wanted]
 
@@ -68,8 +67,8 @@ def group_answers(
 ) -> list[list[int]]:
     """Group each question's answers: the connected components of `equivalent`.
 
-    Answers that are already connected are not compared. Each round compares one
-    answer of each question with one of every other group.
+    Connected answers are not compared again. Each round compares one answer of each
+    question with one answer of every other group.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def _identical_groups(answers: Sequence[str]) -> list[int]:
 
 
 def _next_pairs(group: list[int], compared: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Pair the first answer that is not compared with all yet with one of each other group."""
+    """Pair the first incompletely compared answer with one answer of each other group."""
     for i in range(len(group)):
         pairs: dict[int, tuple[int, int]] = {}
         for j in range(i + 1, len(group)):
@@ -122,7 +121,7 @@ def _next_pairs(group: list[int], compared: set[tuple[int, int]]) -> list[tuple[
     return []
 
 
-# What an entailment model needs beside its weights.
+# The files of an entailment model besides its weights.
 MODEL_FILES = ["*.json", "*.txt", "*.model"]
 
 
@@ -136,10 +135,10 @@ def open_equivalence(
     answers: Iterable[str],
     threads: int,
 ) -> Iterator[PairTest]:
-    """Give the equivalence that the config's section describes, within a ``with`` block.
+    """Yield the equivalence that the config's section describes.
 
-    `model_path` is the record of the entailment model, beside which its answers about `dataset`
-    are kept; `questions` and `answers` are all that may be compared. "lexical" reads neither.
+    `model_path` is the record of the entailment model; its answers about `dataset` are stored
+    next to it. Only `questions` and `answers` can be compared. "lexical" ignores all of these.
     """
     if settings["backend"] == "lexical":
         yield identical
@@ -201,10 +200,10 @@ def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
     Parameters
     ----------
     weighting : {"softmax", "probability", "equal"}
-        "softmax" normalises over the beams, as the published numbers do;
-        "probability" is the sequence probability itself, as the paper's prose
-        says (appendix, Self-Consistency Implementation); "equal" is for samples,
-        which are as frequent as they are probable.
+        "softmax" normalises over the beams, like the published numbers;
+        "probability" is the sequence probability, as in the paper's text
+        (appendix, Self-Consistency Implementation); "equal" is for samples,
+        because their frequency reflects their probability.
 
     Returns
     -------
@@ -234,7 +233,7 @@ def cluster_answers(
 ) -> list[list[Cluster]]:
     """Group the beams of each question by meaning.
 
-    Clusters are the connected components of `equivalent`, so two answers may
+    Clusters are the connected components of `equivalent`, so two answers can
     share a cluster through a third. Beams without an answer belong to no
     cluster but keep their share of the probability.
 
@@ -249,8 +248,8 @@ def cluster_answers(
     Returns
     -------
     list of list of Cluster
-        The clusters of each question by probability, the highest first; of two
-        equal ones the one with the better beam, or with the first drawn sample,
+        The clusters of each question in descending order of probability. If two are
+        equal, the cluster with the better beam, or with the first drawn sample, is
         first. Empty if no beam contains an answer.
 
     Notes
@@ -331,9 +330,9 @@ def _rank(beams: QuestionBeams, weighting: str) -> list[Ranked]:
 
 
 def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
-    """Return the clusters by probability; of equal ones, the one with the first place first.
+    """Return the clusters by probability; equal ones are in order of their first position.
 
-    The spelling of samples moves texts within a cluster, and not clusters.
+    The spelling of samples changes the order of texts within a cluster, not of clusters.
     """
     groups: dict[int, list[Ranked]] = {}
     for beam in beams:
@@ -361,9 +360,9 @@ def take_predictions(
 
 
 def label_predictions(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Add whether each prediction is correct; one that is not labelled is left out.
+    """Add whether each prediction is correct, and drop predictions without a label.
 
-    An answer that was not attempted is not correct. `labels` is a table LABELS.
+    The label not_attempted counts as incorrect. `labels` is a table LABELS.
     """
     first = labels.loc[labels["cluster"] == 0, ["question_id", "label"]]
     joined = predictions.merge(first, on="question_id", validate="one_to_one")

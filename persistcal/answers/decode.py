@@ -26,12 +26,12 @@ from persistcal.models.vllm import VllmModel
 
 
 class Beam(NamedTuple):
-    """One answer, with the summed log-probability of its tokens, that which ended it included.
+    """One answer with the summed log-probability of its tokens, including the end token.
 
-    The text is what comes before the first newline or end-of-sequence token, as it is: often
-    with a space in front, and possibly empty. Entropy, self-certainty and margin are means over
-    its tokens' distributions, see `measure_distributions`; vLLM leaves the first two None. The
-    last number is the least log-probability of a token.
+    The text ends before the first newline or end-of-sequence token. It is unchanged: it often
+    starts with a space, and it can be empty. Entropy, self-certainty and margin are means over
+    the tokens' distributions, see `measure_distributions`; with vLLM the first two are None.
+    `min_logprob` is the lowest log-probability of a token.
     """
 
     text: str
@@ -102,7 +102,7 @@ def beams_of(
 
 MOST = 128  # questions that are decoded together
 QUEUE = 4  # times as many are given to a shard, and remembered, together
-TYPICAL = 30  # tokens of an answer for which there is room; longer ones may need halving
+TYPICAL = 30  # expected tokens of an answer; longer ones can require smaller batches
 
 
 @dataclass(frozen=True)
@@ -121,17 +121,17 @@ class Search:
     Attributes
     ----------
     n_beams : int, default=10
-        Beams per question; fewer are found only if the vocabulary is smaller than twice
-        as many.
+        Beams per question; fewer result only if the vocabulary has fewer than twice as
+        many tokens.
     draw : Draw, optional
-        Draws `n_beams` samples of each answer instead of searching for beams; what a
-        sample is depends on the suffix, not on the batch.
+        Draws `n_beams` samples of each answer instead of searching for beams. A sample
+        depends on the suffix, not on the batch.
     batch_size : int or "auto"
-        Questions decoded together; "auto" takes as many as should fit into `memory_gb`,
-        128 at most.
+        Questions decoded together; "auto" uses as many as fit into `memory_gb`, at most
+        128.
     memory_gb : float, default=16.0
-        For keys, values and logits. It is a setting, not what happens to be free, because in
-        bfloat16 what is decoded together shows in the last bits.
+        Memory for keys, values and logits. It is a fixed setting and not the free memory,
+        because in bfloat16 the last bits depend on the questions decoded together.
     one_line : bool, default=True
         Whether a newline ends a beam.
     """
@@ -161,34 +161,34 @@ def generate_beams(
     Texts and scores are those of transformers'
     ``generate(num_beams=n_beams, num_return_sequences=n_beams, length_penalty=0.0,
     early_stopping=False, do_sample=False, stop_strings=["\n"])`` on one prompt at a
-    time [1]_, whatever the batch size; see `BeamSearch` for what that means. The tokens
-    that all prompts have in common at their start are encoded once.
+    time [1]_, for every batch size; `BeamSearch` describes the algorithm. The common
+    first tokens of all prompts are encoded once.
 
     Parameters
     ----------
     model : transformers.PreTrainedModel or VllmModel
-        A causal language model: of transformers, one that takes attention functions of
-        others, such as Olmo-3, Llama and Qwen3; or any that vLLM runs.
+        A causal language model of transformers that accepts custom attention functions,
+        such as Olmo-3, Llama and Qwen3, or any model that vLLM runs.
     add_special_tokens : bool, default=True
         Whether the tokenizer adds its first token, if it has one; false for prompts of a
-        chat template, which hold it.
+        chat template, which contain it.
     progress : callable, optional
-        Called with the number of questions of each part of the work that is done.
+        Called with the number of questions of each finished part of the work.
     work : Work, optional
-        Which parts are decoded, all by default, and what keeps their beams.
+        The parts to decode, all by default, and the storage of their beams.
 
     Returns
     -------
     list of list of Beam
-        For each suffix its beams, best first, or its samples as they were drawn; none for one
-        that is not part of `work`. Different tokens may spell the same text: these stay
-        separate beams.
+        The beams of each suffix, best first, or its samples in the drawn order; empty for a
+        suffix that is not part of `work`. Beams with the same text but different tokens stay
+        separate.
 
     Raises
     ------
     MemoryError
-        When a single question does not fit into the GPU's memory; where a batch does not,
-        half as many questions are decoded together.
+        If a single question does not fit into GPU memory. A batch that does not fit is
+        halved.
 
     References
     ----------
@@ -272,7 +272,7 @@ def _answer_with_vllm(
     begin: Callable[[Sequence[int]], Continuations],
     part: list[int],
 ) -> list[Answered]:
-    """Answer prompts; vLLM's own cache of prefixes finds what was encoded at former steps."""
+    """Answer prompts; vLLM's prefix cache contains the tokens of earlier steps."""
     search = begin(part)
     assert isinstance(search, BeamSearch)
     while len(search.question):
@@ -298,8 +298,8 @@ def n_at_once(
 def bytes_of_a_question(model: PreTrainedModel, n_tokens: int, n_beams: int) -> int:
     """Return the memory that a question takes.
 
-    Its tree has the keys and values of `n_tokens` tokens, and each beam the logits of its next
-    token: as the model gives them, in float32 before and after their sum, and for their
+    It includes the keys and values of `n_tokens` tokens and, per beam, the logits of the next
+    token: as the model returns them, in float32 before and after normalisation, and for the
     entropy.
     """
     config = model.config

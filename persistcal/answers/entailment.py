@@ -46,11 +46,11 @@ def entailment_index(id2label: Mapping[int, str], source: str) -> int:
 
 
 class EntailmentModel:
-    """A cross-encoder that says whether one answer to a question entails another.
+    """A cross-encoder that tests whether one answer to a question entails another.
 
-    Of `source`, a folder or Hub id, only safetensors files are read, and no code is run. Pairs
-    of similar length are compared together, `batch_size` of them. Should "float16" overflow,
-    the model goes on in float32.
+    `source` is a folder or Hub id; only safetensors files are read, and no code is run. Pairs
+    of similar length are compared in batches of `batch_size`. If "float16" overflows, the model
+    continues in float32.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class EntailmentModel:
         dtype: str = "float32",
     ) -> None:
         device = torch.device(device or pick_device())
-        # Loaded once for its faults alone, which a cross-encoder would run with.
+        # Loaded once only to find faults, which a cross-encoder would ignore.
         kind = AutoModelForSequenceClassification
         build_empty(source, kind=kind)
         load_whole(kind, source)
@@ -80,7 +80,7 @@ class EntailmentModel:
         self._batch_size = batch_size
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Say of each pair whether entailment is the likeliest class from `one` to `other`."""
+        """Return for each pair whether entailment is the most probable class."""
         return (self.logits(pairs).argmax(axis=1) == self._entailment).tolist()
 
     def logits(self, pairs: Sequence[Pair]) -> np.ndarray:
@@ -105,11 +105,11 @@ class EntailmentModel:
         )
 
     def texts(self, pair: Pair) -> tuple[str, str]:
-        """Return premise and hypothesis, shortened to what the model can read.
+        """Return premise and hypothesis, shortened to the model's maximum length.
 
-        The question loses its end first, and the answers only when there is no
-        room for both even without it: cut off at the premise's end, as a tokenizer
-        does, two answers that differ would look the same.
+        The question is cut first, and the answers only if both do not fit without a
+        question. A tokenizer would cut the end of the premise, so that two different
+        answers could look the same.
         """
         question, *answers = pair
         room = self._model.tokenizer.model_max_length
@@ -149,20 +149,20 @@ CachedPair = tuple[str, str, str]  # a question, and two answers to it
 
 
 def folder_of(record: str, asked: str, dataset: str) -> str:
-    """Return the cache of a model's answers about a dataset, beside the model's record.
+    """Return the folder of a model's answers about a dataset, next to the model's record.
 
-    `asked` is a digest of the model and of how it is asked.
+    `asked` is a digest of the model and its prompt.
     """
     return inside(inside(folder_of_file(record), asked), dataset)
 
 
 class EntailmentCache(AbstractContextManager["EntailmentCache"]):
-    """Ask an entailment model only what no job has asked it before; a folder for each model.
+    """Cache the answers of an entailment model in a folder that all jobs share.
 
-    Each job adds parquet files of its own, named by their content, and reads those that are
-    there when it begins; so jobs need no locks, on network file systems either, and a crash
-    loses at most the last `PART_ROWS` answers. A file that cannot be read counts as missing.
-    Only `questions` and `answers` may be asked about: the rest is not kept in memory.
+    Each job reads the parquet files that exist at its start and adds new ones, named by their
+    content. So jobs need no locks, even on network file systems, and a crash loses at most the
+    last `PART_ROWS` answers. Unreadable files count as missing. Only pairs of `questions` and
+    `answers` are loaded into memory and can be asked.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
         self._new: list[tuple[str, str, str, bool]] = []
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Say of each pair what `entails` says; equal pairs are asked once."""
+        """Return the result of `entails` for each pair; equal pairs are tested once."""
         unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if unknown:
             log.info("Asking about %d of %d pairs", len(unknown), len(pairs))
@@ -195,7 +195,7 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
         return [self._known[pair] for pair in pairs]
 
     def __exit__(self, *_: object) -> None:
-        """Save what is not saved yet, however the ``with`` block ends."""
+        """Save new answers, also after an exception."""
         self._save()
 
     def _recall(self, questions: set[str], answers: set[str]) -> dict[CachedPair, bool]:

@@ -1,7 +1,7 @@
 """Log-probabilities of options after their question, all options of a question in one tree.
 
-The few-shot prefix is encoded once for all questions, and of a question's options what they
-have in common at their start once, so that a question takes one forward pass.
+The few-shot prefix is encoded once for all questions, and the common start of a question's
+options once, so that a question takes one forward pass.
 """
 
 import math
@@ -23,7 +23,7 @@ from persistcal.models.packing import make_tree
 
 
 class Choice(NamedTuple):
-    """Token ids of what comes before the options of a question, and of each option."""
+    """Token ids of the prompt of a question, and of each option."""
 
     context: list[int]
     options: list[list[int]]
@@ -47,9 +47,10 @@ def encode_choice(
 ) -> Choice:
     """Return the tokens of a question and its options as lm-evaluation-harness splits them.
 
-    Context and option are encoded together, and the option's tokens are those after as many
-    as the context alone has. White space at the context's end goes to the options. A `chat`'s
-    prompt holds the special tokens, and its answer has no space before it.
+    Context and option are encoded together. The first tokens, as many as the context has, are
+    the context's, and the others the option's. White space at the context's end belongs to the
+    options. A prompt of a `chat` contains the special tokens, and its answer has no space in
+    front.
     """
     asked = context.rstrip()
     between = context[len(asked) :] + ("" if chat else " ")
@@ -68,7 +69,7 @@ def encode_choice(
 def _without_question(
     tokenizer: PreTrainedTokenizerBase, options: Sequence[str], *, chat: bool
 ) -> Choice | None:
-    """Return options after the token that begins texts, or else ends them; None without one."""
+    """Return options after the token that begins (or ends) texts; None without such a token."""
     begin = tokenizer.bos_token_id
     begin = tokenizer.eos_token_id if begin is None else begin
     texts = [option if chat else f" {option}" for option in options]
@@ -93,11 +94,11 @@ def score_options(
     Parameters
     ----------
     model, progress, work
-        As for `persistcal.answers.decode.generate_beams`.
+        The same as for `persistcal.answers.decode.generate_beams`.
     contexts : sequence of str
-        The whole prompt of each question.
+        The complete prompt of each question.
     search : Search
-        Its `batch_size` and `memory_gb` say how many questions are computed together.
+        Its `batch_size` and `memory_gb` determine the number of questions per batch.
     chat : bool, default=False
         See `encode_choice`.
 

@@ -1,7 +1,6 @@
-"""Multiple choice: options as candidate answers, each a cluster of its own.
+"""Multiple choice: options as candidate answers, each in a separate cluster.
 
-Nothing compares options or judges them: which is which is known, and the question says which
-is right.
+Options need no comparison and no judge, because the question contains the right option.
 """
 
 import numpy as np
@@ -27,7 +26,7 @@ def normalised(
     unconditional: ArrayLike,
     how: str,
 ) -> NDArray[np.float64]:
-    """Return the scores by which options are compared.
+    """Return the scores that rank the options.
 
     Parameters
     ----------
@@ -85,7 +84,7 @@ def option_clusters(beams: pd.DataFrame, how: str) -> pd.DataFrame:
 def scored_clusters(beams: pd.DataFrame, score: NDArray[np.float64]) -> pd.DataFrame:
     """Return the table CLUSTERS of options by the score of each, see `normalised`.
 
-    Of options with equal scores the first one is first, as `numpy.argmax` takes it.
+    Options with equal scores keep their order, like `numpy.argmax`.
     """
     options = beams.assign(score=score, place=beams.groupby("question_id", sort=False).ngroup())
     options = options.sort_values(["place", "score", "beam"], ascending=[True, False, True])

@@ -1,4 +1,4 @@
-"""Answers to a queue of questions, some at a time: where some are done, others begin."""
+"""Answers to a queue of questions: finished questions make room for new ones."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -15,10 +15,10 @@ from persistcal.answers.token_trees import Layer, PrefixCache, Trees
 class Finished(NamedTuple):
     """Answers of some questions, by question and beam or sample.
 
-    The score is the summed log-probability of an answer's tokens, -inf where there is no
-    answer. The last axis of `summary` has the sums of entropy, self-certainty and margin of
-    the tokens' distributions, and the least log-probability of a token; NaN is unknown.
-    `tokens`, of shape (n_questions, n_beams, n_steps), has -1 before and after.
+    The score is the summed log-probability of an answer's tokens, -inf for a missing answer.
+    The last axis of `summary` has the sums of entropy, self-certainty and margin of the tokens'
+    distributions, and the lowest log-probability of a token; unknown values are NaN. `tokens`,
+    of shape (n_questions, n_beams, n_steps), is padded with -1.
     """
 
     score: Tensor
@@ -27,16 +27,16 @@ class Finished(NamedTuple):
 
 
 class Continuations:
-    """State of beam search and sampling, by question and by row that goes on.
+    """State of beam search and sampling, by question and by active row.
 
     Attributes
     ----------
     question : Tensor of int, shape (n_rows,)
-        Of each row, ascending.
+        The question of each row, ascending.
     token : Tensor of int, shape (n_rows,)
-        The last one of each row.
+        The last token of each row.
     left : list of int
-        How many rows each question has, where the program can see it at once.
+        Number of rows of each question, without waiting for the device.
     n_steps : int
         Number of the next step.
     begun : Tensor of int, shape (n_questions,)
@@ -68,12 +68,12 @@ class Continuations:
         raise NotImplementedError
 
     def ends_at(self, max_new_tokens: int) -> Tensor | None:
-        """Return the questions whose answers end with the step that begins; None for none."""
+        """Return the questions with answers that end at this step, or None."""
         first = self.n_steps + 1 - max_new_tokens
         return self.begun == first if first in self._begun else None
 
     def leave(self) -> Finished:
-        """Drop the questions without rows, number the others anew, and return their answers."""
+        """Drop the questions without rows, renumber the others, and return the answers."""
         n_done = self.left.count(0)
         has_rows = torch.zeros_like(self.begun).index_fill_(0, self.question, 1)
         order = has_rows.argsort(stable=True)
@@ -127,9 +127,9 @@ def answer_queue(
 ) -> list[Answered]:
     """Answer questions, `at_once` at most together, inside `shared_prefix_attention`.
 
-    As soon as half of the places are free, further questions are encoded, and go on in the
-    same forward passes as those that were begun before. What is computed together follows
-    from the questions and the model alone.
+    As soon as half of the places are free, further questions are encoded and share the forward
+    passes of earlier questions. The composition of batches depends only on the questions and
+    the model.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def answer_queue(
     Returns
     -------
     list of (list of int, Finished)
-        Questions by number, in the order in which they were done, and their answers.
+        Numbers of questions in the order of completion, and their answers.
     """
     tokens = _Tokens(suffixes, model.device)
     batch = _Batch(model, prefix, tokens, range(min(at_once, len(suffixes))), search)
@@ -225,7 +225,7 @@ class _Batch:
         return done, self.search.leave()
 
     def join(self, other: "_Batch") -> Answered:
-        """Drop the questions that are done, and take in those of `other`."""
+        """Drop the finished questions, and add the questions of `other`."""
         most = max(self.search.left + other.search.left)
         self.trees.join(self.search.question, self.search.left, other.trees, most)
         done = self.leave()

@@ -1,6 +1,6 @@
-"""Samples of a model's answers, whose randomness has an address: question, sample and step.
+"""Samples of a model's answers, with random numbers by question, sample and step.
 
-Random numbers are torch's integers, so the same bits on any device.
+Random numbers are integers of torch, so their bits are the same on all devices.
 """
 
 import hashlib
@@ -20,9 +20,8 @@ ROUNDS = 10
 def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return four words of 32 random bits for each counter.
 
-    Philox4x32-10 is a counter-based generator: a hash of an address (the counter, four words)
-    under a key (two words), with no state to be carried from one number to the next [1]_. Words
-    are tensors of int64, which broadcast.
+    Philox4x32-10 is a counter-based generator: a hash of the counter (four words) with a key
+    (two words), without a state [1]_. Words are tensors of int64, which broadcast.
 
     References
     ----------
@@ -35,7 +34,7 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, ..
         for word, step in zip(key, KEY_STEPS, strict=True)
     )
     for first, second in zip(*keys, strict=True):
-        # int64 keeps the lower 64 bits of a product; its sign is masked off.
+        # int64 keeps the lower 64 bits of a product; the sign is masked.
         left, right = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
         a, c = (right >> 32 & WORD) ^ b ^ first, (left >> 32 & WORD) ^ d ^ second
         b, d = right & WORD, left & WORD
@@ -48,16 +47,16 @@ def gumbel(keys: Tensor, samples: Tensor, steps: Tensor, size: int) -> Tensor:
     Parameters
     ----------
     keys : Tensor of int64, shape (n, 2)
-        Of each sample's question.
+        The key of each sample's question.
     samples, steps : Tensor of int64, shape (n,)
         Numbers of the samples and of their next tokens.
     size : int
-        More numbers go on where fewer end.
+        Number of random numbers; a longer sequence extends a shorter one.
 
     Notes
     -----
-    The numbers are made of 23 bits each, which float32 holds exactly. So they lie between
-    -2.8 and 16.6; a Gumbel number is beyond 16.6 once in 17 million times.
+    Each number is made of 23 bits, which float32 represents exactly. So the numbers are between
+    -2.8 and 16.6; a Gumbel number exceeds 16.6 once in 17 million times.
     """
     first, second = keys[:, :1], keys[:, 1:]
     place = torch.arange(-(-size // 4), device=keys.device)
@@ -67,22 +66,22 @@ def gumbel(keys: Tensor, samples: Tensor, steps: Tensor, size: int) -> Tensor:
     return uniform.log().neg().log().neg()
 
 
-BLOCK = 256  # tokens, of which one block is drawn and then one token
+BLOCK = 256  # tokens; a block is drawn, and then a token in it
 
 
 class Sampling(Continuations):
-    r"""Draw answers token by token, each until a token that ends it.
+    r"""Draw answers token by token, until an end token.
 
     At temperature :math:`T` a token has the probability softmax(logits / T), cut to the
-    nucleus of `top_p`. Of several outcomes :math:`i` the one with the highest
-    :math:`\log p_i + g_i` is taken, with independent standard Gumbel :math:`g_i`: that is
-    a draw from :math:`p` [1]_. So a block of 256 neighbouring tokens is drawn by the
-    blocks' probabilities, and then a token of the block: together a draw of a token, for
-    which some 600 numbers of a vocabulary of 100,000 are enough. The :math:`g` depend on
-    the seed, the question's text, the number of the sample and the step alone
-    (`gumbel`), so batch sizes and shards change nothing. Rounding may,
-    between two outcomes whose sums are equal to about six digits. Checkpoints share the
-    :math:`g` of a question: their samples differ only as far as their probabilities do.
+    nucleus of `top_p`. The outcome :math:`i` with the highest :math:`\log p_i + g_i` is
+    chosen, with independent standard Gumbel :math:`g_i`, which is a draw from :math:`p`
+    [1]_. First a block of 256 neighbouring tokens is drawn by the blocks' probabilities, and
+    then a token of the block, so that about 600 random numbers suffice for a vocabulary of
+    100,000. The :math:`g` depend only on the seed, the question's text, the number of the
+    sample and the step (`gumbel`), so batch sizes and shards change no result. Rounding can
+    change the choice between two outcomes with sums that are equal to about six digits.
+    Checkpoints share the :math:`g` of a question, so their samples differ only because of
+    their probabilities.
 
     Parameters
     ----------
@@ -99,17 +98,17 @@ class Sampling(Continuations):
     Attributes
     ----------
     question, sample, score : Tensor of shape (n_rows,)
-        Of each answer that goes on. The score is the summed log-probability of its
-        tokens, of the model as it is: at temperature 1, nothing cut. Before the first
-        step each question has one row.
+        State of each unfinished answer. The score is the summed log-probability of its
+        tokens at temperature 1 without a nucleus. Before the first step each question has
+        one row.
     summary : Tensor of shape (n_rows, 4)
-        See `persistcal.answers.question_queue.Finished`; of the same distributions.
+        See `persistcal.answers.question_queue.Finished`; for the same distributions.
     finished_score : Tensor of shape (n_questions, n_samples)
-        Of the answers that have ended, by number of the sample; -inf before.
+        Scores of finished answers, by number of the sample; -inf before.
     finished_summary : Tensor of shape (n_questions, n_samples, 4)
-        Likewise; 0 before.
+        Summaries of finished answers; 0 before.
     finished_tokens : Tensor of shape (n_questions, n_samples, max_new_tokens)
-        Of all answers; filled up with -1.
+        Tokens of all answers, padded with -1.
 
     References
     ----------
@@ -187,7 +186,7 @@ class Sampling(Continuations):
         return parent[rows]
 
     def _draw(self, chance: Tensor, parent: Tensor, step: Tensor) -> Tensor:
-        """Return a token for each row, by the probabilities of its parent."""
+        """Return a token for each row, drawn by its parent's probabilities."""
         n_rows, size = chance.shape
         whole = size - size % BLOCK
         of_blocks = chance[:, :whole].view(n_rows, -1, BLOCK).sum(dim=2)

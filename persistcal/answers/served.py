@@ -25,21 +25,21 @@ from persistcal.store.replies import (
     read_lines,
 )
 
-THOUGHTS = re.compile(r"\A.*</think>", re.DOTALL)  # templates may open them in the prompt
+THOUGHTS = re.compile(r"\A.*</think>", re.DOTALL)  # templates can open them in the prompt
 
 OPEN = "<think>"
 
-ROUNDING = 1e-3  # by which a server's log-probability may be above 0
+ROUNDING = 1e-3  # a server's log-probability can exceed 0 by this
 
 
 @dataclass(frozen=True)
 class Served:
-    """A model behind an API, as far as its answers depend on it.
+    """A model behind an API, with the settings that its answers depend on.
 
-    `request` has further fields of each request, of which None leaves a field out; with
-    `logprobs` replies without are refused; `reasoning` ("none", "drop" or "keep") is for what
-    the model thinks aloud before its answer, which with `one_line` ends at its first line
-    break.
+    `request` contains further fields of each request; None leaves a field out. With `logprobs`,
+    replies without log-probabilities are refused. `reasoning` ("none", "drop" or "keep")
+    determines the treatment of reasoning before the answer. With `one_line` an answer ends at
+    its first line break.
     """
 
     base_url: str
@@ -62,9 +62,9 @@ class SampleDraws(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One answer, whole or to its first line break; numbers are None where they are not known.
+    """One answer, complete or up to its first line break; unknown numbers are None.
 
-    The log-probability is summed over the answer's tokens, as the server lists them.
+    The log-probability is the sum over the answer's tokens in the server's list.
     """
 
     text: str
@@ -80,7 +80,7 @@ class Sample(NamedTuple):
 
 
 class SampleReply(NamedTuple):
-    """A server's reply: samples, and the model that it says has answered."""
+    """A server's reply: samples, and the name of the model that answered."""
 
     samples: list[Sample]
     model: str
@@ -90,9 +90,9 @@ class SampleReply(NamedTuple):
 def sample_requests(said: Body, served: Served, draws: SampleDraws) -> dict[str, Body]:
     """Return the requests for the samples of a question, by key.
 
-    Each has a seed that depends on `draws.seed`, the question and the number of its first
-    sample alone, and a key that stands for all that it says and to whom. `said` is the
-    question: the field prompt of a completion, or messages of a chat.
+    The seed of a request depends only on `draws.seed`, the question and the number of its first
+    sample. Its key is a digest of its content and of the model. `said` is the question: the
+    field prompt of a completion, or messages of a chat.
     """
     chat = "messages" in said
     fields = {
@@ -120,10 +120,10 @@ def _digest(value: object) -> str:
 
 
 def read_samples(said: Any, body: Body, served: Served, section: str) -> SampleReply:  # noqa: ANN401
-    """Read the samples of a completion or chat completion, in their order.
+    """Read the samples of a completion or chat completion, in order.
 
-    What is neither, or says what cannot be, is a `BadReplyError`; that of a server that does
-    not do what the config's `section` says is a `ServerError`.
+    Other replies and impossible values raise a `BadReplyError`. A server that ignores the
+    settings in the config's `section` raises a `ServerError`.
     """
     n = body.get("n", 1)
     try:
@@ -173,10 +173,10 @@ def _read(choice: Any, one_line: bool) -> Sample:  # noqa: ANN401
     if message and message.get("refusal"):
         finish = "refusal"
     for part in (text, thought, finish):
-        part.encode()  # refuses what is no text, or cannot be written
+        part.encode()  # refuses values that are not text or cannot be written
     if aloud := THOUGHTS.match(text):
         thought, text = thought + aloud[0], text[aloud.end() :]
-    elif text.lstrip().startswith(OPEN):  # it never came to an answer
+    elif text.lstrip().startswith(OPEN):  # reasoning without an answer
         thought, text = thought + text, ""
     text = text.lstrip() if thought else text
     text = text.split("\n", 1)[0] if one_line else text
@@ -186,7 +186,7 @@ def _read(choice: Any, one_line: bool) -> Sample:  # noqa: ANN401
 
 
 def _logprob(listed: Any) -> tuple[float | None, int | None]:  # noqa: ANN401
-    """Return sum and number of the log-probabilities of a choice; None where it has none."""
+    """Return sum and number of the log-probabilities of a choice, or None."""
     tokens = listed.get("content")
     values = listed.get("token_logprobs") if tokens is None else [t["logprob"] for t in tokens]
     if not values:
@@ -205,10 +205,10 @@ ANSWERED_BY = ("time", "asked", "model", "system_fingerprint")
 
 @dataclass(frozen=True)
 class Reach:
-    """How a model behind an API is reached, and what it may cost.
+    """The address of a model behind an API, and the limits of its cost.
 
-    `section` is the config's part that describes the model, prices are per million tokens, and
-    `concurrency` and the ceilings count over all jobs of the study.
+    `section` is the model's section in the config. Prices are per million tokens.
+    `concurrency` and the ceilings apply to all jobs of the study together.
     """
 
     section: str
@@ -235,7 +235,7 @@ class SampleReplies:
         self._list = f"{folder}/answered_by.csv"
 
     def get(self, key: str, n: int) -> list[Sample] | None:
-        """Return the `n` samples under `key`; None, with a warning, when they are damaged."""
+        """Return the `n` samples with `key`; None, with a warning, if they are damaged."""
         try:
             if (entry := self._cache.get(key)) is None:
                 return None
@@ -248,7 +248,7 @@ class SampleReplies:
         return None
 
     def keep(self, key: str, reply: SampleReply, body: Body) -> None:
-        """Keep the reply to a request; that of another model than before is refused."""
+        """Write the reply to a request; refuse a reply of another model than before."""
         with self._lock:
             self._note(reply)
         asked = messages_of(body)[-1]["content"]
@@ -293,11 +293,11 @@ def ask_for_samples(
     replies: str,
     api_key: str,
 ) -> dict[str, list[Sample]]:
-    """Return the samples that each of `requests` (`sample_requests`) asks for, by key.
+    """Return the samples for each of `requests` (from `sample_requests`), by key.
 
-    `folder` is of all jobs that ask for answers, with their ledger, and `replies` of the
-    checkpoint's own. The key is needed only when something has to be asked; where a ceiling,
-    the key or the server stands in the way, what was answered is kept.
+    `folder` belongs to all jobs that ask for answers and contains their ledger; `replies` is
+    the checkpoint's folder. The API key is needed only for new requests. If a ceiling, the key
+    or the server stops the job, received answers are kept.
     """
     kept = SampleReplies(replies, served, reach.section)
 
@@ -359,7 +359,7 @@ def _ask(
 
 
 def _without(api_key: str, reply: SampleReply) -> SampleReply:
-    """Return `reply` without the key, should a server say it; short ones are usual words."""
+    """Return `reply` without the API key; short keys are usual words and stay."""
 
     def hide(said: Any) -> Any:  # noqa: ANN401
         secret = isinstance(said, str) and len(api_key) >= PIECE

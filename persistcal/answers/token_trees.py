@@ -1,9 +1,9 @@
 """Keys and values of each question's tokens, in a tree that its beams or samples share.
 
-A question's beams share its tokens and, up to where they part, what was generated: so a
-question has one tree, to which every step appends a token for each beam, and no beam's keys
-and values are ever copied. All beams of a question attend to its whole tree in one matrix
-product, and a mask hides what is not on a beam's own path.
+The beams of a question share its tokens and their common generated tokens. So a question has
+one tree, each step appends one token per beam, and keys and values are never copied. All beams
+of a question attend to its whole tree in one matrix product, and a mask hides tokens outside a
+beam's path.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,23 +15,23 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers import AttentionInterface, Cache, PreTrainedModel
 
-STEPS = 8  # for which a tree has room when it is made or pruned
+STEPS = 8  # free steps of a tree after it is made or pruned
 
 Layer = tuple[Tensor, Tensor]
 
 
 class Trees:
-    """Trees of tokens, one for each question of a search, all appended to step by step.
+    """Trees of tokens, one per question of a search, which grow step by step.
 
     Attributes
     ----------
     layers : list of (Tensor, Tensor)
-        For each layer the keys and values, each of shape (n_kv_heads, n_questions,
-        capacity, head_dim), of which the first `width` places of each tree are in use.
+        Keys and values per layer, each of shape (n_kv_heads, n_questions, capacity,
+        head_dim). The first `width` places of each tree are in use.
     questions : Tensor of shape (n_trees,)
-        Numbers of the questions that have a tree, ascending.
+        Numbers of the questions with a tree, ascending.
     seen : Tensor of bool, shape (n_rows, width)
-        The places of its tree that each row sees, which are those on its path.
+        The places of its tree that are on each row's path.
     """
 
     def __init__(self, n_questions: int, device: torch.device) -> None:
@@ -59,13 +59,14 @@ class Trees:
         self.seen = self._numbers_to(self.width) <= self.rank[:, None]
 
     def follow(self, parent: Tensor) -> None:
-        """Make the rows those that continue the given ones of the last forward."""
+        """Set the rows that continue the given rows of the last forward pass."""
         self.seen, self.position = self.seen[parent], self.position[parent]
 
     def grow(self, question: Tensor, left: Sequence[int]) -> None:
         """Make the rows of the next forward the children of the rows.
 
-        `question` is that of each row, ascending, and `left` how many rows each question has.
+        `question` contains the question of each row, ascending, and `left` the number of rows
+        of each question.
         """
         n_alive, most = sum(map(bool, left)), max(left)
         if self.width + most > self.capacity or 2 * n_alive <= len(self.questions):
@@ -75,10 +76,10 @@ class Trees:
         self.seen = pad(self.seen, (0, most)) | is_own
 
     def join(self, question: Tensor, left: Sequence[int], other: "Trees", most: int) -> None:
-        """Drop the trees of questions without rows, and take in those of `other`.
+        """Drop the trees of questions without rows, and add the trees of `other`.
 
-        All are numbered anew, those of `other` last, and its rows follow the others.
-        `most` rows of a question will grow.
+        All trees are renumbered, with the trees and rows of `other` last. At most `most` rows
+        of a question will grow.
         """
         n_alive = sum(map(bool, left))
         self._prune(question, n_alive, STEPS * most, other)
@@ -107,7 +108,7 @@ class Trees:
     def _prune(
         self, question: Tensor, n_alive: int, room: int, other: "Trees | None" = None
     ) -> None:
-        """Keep the trees of questions that have rows, what these see of them, and `other`."""
+        """Keep the trees of questions with rows, the visible places of these, and `other`."""
         row = self._numbers_to(len(question))
         is_first = torch.searchsorted(question, question) == row
         alive = question[is_first.nonzero_static(size=n_alive)[:, 0]]
@@ -143,7 +144,7 @@ class Trees:
         """Write the rows' keys and values, of shape (n_kv_heads, n_rows, head_dim)."""
         n_kv, _, head_dim = keys.shape
         if layer == len(self.layers):
-            # Zeros, because what is hidden is multiplied by a weight of 0.
+            # Zeros, because hidden values are multiplied by a weight of 0.
             shape = (n_kv, len(self.questions), self.capacity, head_dim)
             self.layers.append((keys.new_zeros(shape), values.new_zeros(shape)))
         tree, column = self.tree.to(keys.device), self.column.to(keys.device)
@@ -151,9 +152,9 @@ class Trees:
             stored[:, tree, column] = new
 
     def bias(self, like: Tensor, first: int, n_prefix: int, window: int | None) -> Tensor:
-        """Return what is added to the grid's scores of the tree and of the prefix: 0 or -inf.
+        """Return the mask of the grid's scores for the tree and the prefix: 0 or -inf.
 
-        Of shape (n_trees, n_ranks, 1, width + n_prefix - first).
+        The shape is (n_trees, n_ranks, 1, width + n_prefix - first).
         """
         key = "bias", first, window, like.device
         if key not in self._of_forward:
@@ -189,7 +190,7 @@ class Trees:
         n_trees, n_ranks = self.grid.shape
         n_kv = len(keys) // n_trees
         places, back = self.places(n_kv, query.device)
-        # Of all heads that share keys: (n_kv, n_trees, n_ranks * group, head_dim).
+        # Heads that share keys: (n_kv, n_trees, n_ranks * group, head_dim).
         query = query.reshape(n_rows * n_kv, -1)[places]
         scores = query.view(len(keys), -1, head_dim) @ keys.transpose(1, 2)
         if prefix is not None:
@@ -233,8 +234,8 @@ class PrefixCache(Cache):
         """Run `model` on the next token of each row of the trees, and remember them.
 
         Inside `shared_prefix_attention`, it returns logits of shape (n_rows, vocab_size), or
-        those of the given `rows` only. These are no tensor: accelerate would move it to the
-        first GPU of several, and the last layer, whose rows are meant, is on the last one.
+        only the logits of `rows`. `rows` is not a tensor, because accelerate would move a
+        tensor to the first GPU, and the last layer is on the last one.
         """
         output = model(
             input_ids=tokens[None],
