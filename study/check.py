@@ -104,7 +104,7 @@ def _check_control(
 
 
 def listed_pairs(config: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return each pair of checkpoints that `study.pairs` lists, and the key of its list."""
+    """Return each pair of checkpoints in `study.pairs` with the key of its list."""
     pairs = config["study"]["pairs"]
     lists = (
         {f"study.pairs.{name}": members for name, members in pairs.items()}
@@ -211,7 +211,7 @@ def _check_model(study: Study, name: str) -> None:
             "pretraining (how to make them)."
         )
     named, parts = [*earlier, *evaluation], set()
-    for checkpoint in named:  # which grows by what its own are made of
+    for checkpoint in named:  # which grows by the origins of its members
         of = [part for part in study.parts(name, checkpoint) if part in described]
         named += [part for part in of if part not in named]
         parts.update(of)
@@ -273,7 +273,7 @@ def _check_dataset(study: Study, name: str) -> None:
         )
     asked = study.examples_needed
     available = dataset.get("n_few_shot", _KEPT_FOR_PROMPTS.get(dataset["source"]))
-    # A file may say itself which of its questions are for prompts.
+    # A file can mark its questions for prompts.
     if available is not None and available < asked:
         raise ConfigError(
             f"config: prompts.few_shot and the checkpoints' examples ask for {asked} questions "

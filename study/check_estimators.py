@@ -1,4 +1,4 @@
-"""Check the estimators of a study: what each of them needs must be there."""
+"""Check that the needs of a study's estimators are satisfied."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError, check_names
 from study.study import Study
 
-LONGEST_NAME = 240  # of a file that ends in .log; a disk takes 255
+LONGEST_NAME = 240  # characters before .log; file systems allow 255
 _ASKS_FOR_WORDS = ("p_true", "p_true_few_shot")
 _ASKS_IN_WORDS = ("said_probability", "said_guesses", "said_words")
 _ASKING = {
@@ -29,7 +29,7 @@ _NOT_BY_ASKING = ("reads_weights", "by_checkpoint", "compares_answers", "verifie
 
 
 def check_estimator(study: Study, name: str) -> None:
-    """Refuse an estimator whose description is not whole, or is not certain."""
+    """Refuse an estimator with an incomplete or ambiguous description."""
     estimator = study.config["estimators"][name]
     if ("recipe" in estimator) == ("function" in estimator):
         raise ConfigError(
@@ -65,7 +65,7 @@ def check_estimator(study: Study, name: str) -> None:
 
 
 def _check_own_keys(estimator: dict[str, Any], key: str) -> None:
-    """Refuse a key that the function does not read, and the lack of one that it needs."""
+    """Refuse a key that the function does not read, and a missing key that it needs."""
     function = estimator.get("function", "")
     for name, functions in _OWN_KEYS.items():
         if name in estimator and not function.endswith(".py") and function not in functions:
@@ -87,7 +87,7 @@ def _check_own_keys(estimator: dict[str, Any], key: str) -> None:
 
 
 def _check_asking(estimator: dict[str, Any], key: str) -> None:
-    """Refuse an estimator whose questions to a checkpoint are not whole, or more than that."""
+    """Refuse an estimator with incomplete or additional settings for asking a checkpoint."""
     function = estimator["function"]
     needed = ["asks", "prompt"] if function in _ASKS_IN_WORDS or "asks" in estimator else []
     needed += ["scale"] if function == "said_words" else []
@@ -101,7 +101,7 @@ def _check_asking(estimator: dict[str, Any], key: str) -> None:
 
 
 def _check_folders(study: Study, name: str, recipe: str) -> None:
-    """Refuse adapters whose folder no disk takes: it is named after all that they train on."""
+    """Refuse adapters with too many training checkpoints for the name of a folder."""
     for model in study.chosen["models"] if study.runs_models else []:
         longest = max(map(len, study.training_sets(model, recipe)), default=0)
         if longest > LONGEST_NAME:
@@ -123,7 +123,7 @@ def _check_function(function: str, key: str) -> None:
 
 
 def _check_one_adapter(study: Study, name: str) -> None:
-    """Refuse to use adapters where it is not said which of several."""
+    """Refuse an ambiguous choice among several adapters."""
     estimator = study.config["estimators"][name]
     elsewhere = [key for key in ("weights_of", "posthoc") if estimator.get(key)]
     if not (study.runs_models and elsewhere):
@@ -138,7 +138,7 @@ def _check_one_adapter(study: Study, name: str) -> None:
 
 
 def check_chosen(study: Study, name: str) -> None:
-    """Refuse an estimator of the study's own that needs what the study does not have."""
+    """Refuse a user's estimator with needs that the study does not satisfy."""
     entry = study.config["estimators"][name]
     runs_a_model = any(entry.get(k) for k in ("recipe", "reads_weights", "verifier", "asks"))
     if study.has_own_answers and runs_a_model:
@@ -165,7 +165,7 @@ def check_chosen(study: Study, name: str) -> None:
 
 
 def check_decoding(study: Study, estimators: Iterable[str]) -> None:
-    """Refuse answers that cannot be made, or that lack what `estimators` need."""
+    """Refuse answers that cannot be made or do not satisfy the needs of `estimators`."""
     decoding = study.config["decoding"]
     if decoding["strategy"] == "options":
         raise ConfigError(

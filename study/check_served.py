@@ -1,4 +1,4 @@
-"""Check what a config says of checkpoints behind an API, before anything is paid."""
+"""Check the config of checkpoints behind an API before any request costs money."""
 
 from persistcal.confidence.column_needs import OF_TOKENS
 from study.needs import needs_of
@@ -11,7 +11,7 @@ _OF_WEIGHTS = ("transfer", "hidden_state_variance", "gcm_headroom", "weight_simi
 
 
 def check_served(study: Study) -> None:
-    """Refuse checkpoints behind an API that cannot be asked, paid or rated as is said."""
+    """Refuse checkpoints behind an API that cannot be asked, paid or rated as configured."""
     for model, names in study.served.items():
         first: dict[str, str] = {}
         for name in names:
@@ -76,7 +76,7 @@ def _check_api(study: Study, model: str, name: str) -> None:
 
 
 def check_estimator_of_served(study: Study, estimator: str) -> None:
-    """Refuse an estimator that needs of a server what it does not give."""
+    """Refuse an estimator with needs that a server does not satisfy."""
     entry = study.config["estimators"][estimator]
     needs = needs_of(entry["function"]) if "function" in entry else ()
     for model, names in study.served.items():

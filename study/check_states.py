@@ -1,11 +1,11 @@
-"""Check the states of a model: where each has its weights, what changes them or makes them."""
+"""Check the states of a model: the source of their weights, and changes of them."""
 
 from typing import Any
 
 from study.schema import ConfigError, check_names
 from study.study import IN_MEMORY, Study
 
-# What else of a checkpoint says where its weights are
+# Further keys that determine the weights of a checkpoint
 _MADE = ("repo", "revision", "dtype", "adapter", "quantization")
 _ELSEWHERE = {
     "merge": ("repo", "revision", "step", "change"),
@@ -15,7 +15,7 @@ _ELSEWHERE = {
 }
 _TRAINED = ("of", "epochs", "learning_rate", "batch_size")
 _MAY = ("datasets", "seed")
-# Keys that each method needs, and those that it may have
+# Keys that each method requires, and optional keys
 METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fine_tuning": (
         (*_TRAINED, "learn"),
@@ -28,7 +28,7 @@ METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def check_state(study: Study, model: str, checkpoint: str) -> None:
-    """Refuse a checkpoint whose keys do not say together what its weights are."""
+    """Refuse a checkpoint with keys that do not determine its weights."""
     entry = study.config["models"][model]["checkpoints"][checkpoint]
     state, key = study.state(model, checkpoint), f"models.{model}.checkpoints.{checkpoint}"
     made = study.made_by(model, checkpoint)
@@ -83,7 +83,7 @@ def _check_merge(study: Study, model: str, checkpoint: str, state: dict[str, Any
 
 
 def _check_change(study: Study, model: str, checkpoint: str) -> None:
-    """Refuse a change whose keys do not fit together, or that starts nowhere."""
+    """Refuse a change with inconsistent keys or without a start."""
     entry = study.config["models"][model]
     change = entry["checkpoints"][checkpoint]["change"]
     key = f"models.{model}.checkpoints.{checkpoint}.change"
@@ -140,7 +140,7 @@ def _check_start(study: Study, model: str, checkpoint: str) -> None:
 
 
 def check_pretraining(config: dict[str, Any], name: str) -> None:
-    """Refuse a pre-training whose parts do not fit together."""
+    """Refuse a pre-training with inconsistent parts."""
     model, key = config["models"][name], f"models.{name}.pretraining"
     pretraining = model["pretraining"]
     steps = [entry["step"] for entry in model["checkpoints"].values() if "step" in entry]

@@ -22,10 +22,9 @@ _ODD_NUMBER = re.compile(r"[-+]?(?:0[0-7_]+|[1-9][\d_]*(?::[0-5]?\d)+(?:\.[\d_]*
 def over_defaults(config: Config, project: Path) -> Config:
     """Return `config` laid over the defaults of the `project`, key by key.
 
-    An estimator of the study that is none of the catalogue is `stated` in the user's answers. A
-    dataset without `min_contrast` has that of `evaluation`.
-    Snakemake's `configfile:` does the same, but not in a module that is given a config:
-    there it reads no file.
+    An estimator of the study that is not in the catalogue is `stated` in the user's answers. A
+    dataset without `min_contrast` uses `evaluation.min_contrast`. Snakemake's `configfile:`
+    merges files in the same way, but reads no file in a module with a config.
     """
     # In Snakemake's order, so that no parameter of a job changes with the way in.
     merged = copy.deepcopy(config)
@@ -73,10 +72,10 @@ def _add_stated(config: Config) -> None:
 
 
 def refuse_misread(paths: Iterable[str | Path]) -> None:
-    """Raise `ConfigError` for the first thing in a file that does not mean what it looks like.
+    """Raise `ConfigError` for the first misleading entry of a file.
 
-    That is a key that stands twice in a mapping, of which the last one would count, and
-    numbers that are read as other ones.
+    Misleading entries are keys that occur twice in a mapping, because only the last one would
+    count, and numbers that YAML reads as other numbers.
     """
     for path in paths:
         root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=LOADER)

@@ -1,6 +1,6 @@
 """Path patterns of the files that several rules name."""
 
-# Files that belong to a checkpoint which is made here, beside its weights
+# Files of a checkpoint made by the workflow, besides its weights
 MODEL_FILES = "config.json generation_config.json tokenizer.json tokenizer_config.json".split()
 
 

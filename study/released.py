@@ -12,9 +12,9 @@ OVERLAY = "config/as_released.yaml"
 
 
 def settings_compared(config: Mapping[str, Any], project: Path) -> str:
-    """Return what `config` says of each choice that `config/as_released.yaml` makes.
+    """Return the settings of `config` for each choice in `config/as_released.yaml`.
 
-    Of results that were made elsewhere it is those choices that are made here.
+    For imported results only the choices that are still open are returned.
     """
     chosen = {}
     for place in _places(load_configfile(project / OVERLAY)):

@@ -19,7 +19,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, whe
 
 
 _OWN_EDIT = "edit with a tool of your own and name its folder as repo"
-# Keys and values of earlier versions, and what took their place; `*` stands for any names.
+# Keys and values of earlier versions with their replacements; `*` matches any name.
 REMOVED = {
     "training.random_streams": "draws depend on no library's defaults",
     "recipes.*.random_streams": "draws depend on no library's defaults",
@@ -38,7 +38,7 @@ class ConfigError(ValueError):
 
 
 def _nearest(word: str, names: Iterable[str]) -> str:
-    """Say which of `names` was meant by `word`."""
+    """Return a hint with the name most similar to `word`."""
     names = list(names)
     close = difflib.get_close_matches(word, names, n=1)
     return (
@@ -54,7 +54,7 @@ def check_names(key: str, named: Iterable[str], known: Iterable[str]) -> None:
 
 
 def metric_names(scope: str) -> list[str]:
-    """Return the metrics of a scope, read from their file: its packages can be missing here.
+    """Return the metrics of a scope, read from the source file without importing it.
 
     >>> metric_names("full")
     ['auc', 'brier', 'smece']
@@ -74,7 +74,7 @@ def metric_names(scope: str) -> list[str]:
 
 @functools.cache
 def load_schema() -> dict[str, Any]:
-    """Return the schema of the config; tables may ask for every known metric."""
+    """Return the schema of the config; tables can have columns for every metric."""
     schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
     columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, described in columns["properties"].items():
@@ -96,7 +96,7 @@ def check_schema(config: dict[str, Any]) -> None:
 
 
 def _instead(key: str) -> str:
-    """Return what took the place of a removed key or value; empty if there was none."""
+    """Return the replacement of a removed key or value, or ""."""
     return next((REMOVED[old] for old in REMOVED if fnmatch(key, old)), "")
 
 
@@ -131,7 +131,7 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     if error.validator == "pattern" and (remedy := schema.get("$comment")):
         return f"config: {key} is {error.instance!r}, but {remedy}"
     meaning = schema.get("description")
-    if schema.get("writeOnly"):  # it may hold a password
+    if schema.get("writeOnly"):  # it can contain a password
         return f"config: {key} is not as it should be. It means: {meaning}"
     misread = error.validator == "type" and "string" in str(error.validator_value)
     if misread and isinstance(error.instance, bool | int | float | date):

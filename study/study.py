@@ -47,8 +47,7 @@ class Scores(NamedTuple):
     """A file of scores, made by the adapters of one recipe at one checkpoint.
 
     Answers are "own" (the checkpoint's, on the test split), "train" (on the train split),
-    "transfer" (own, scored by every adapter of the recipe and not only by the one that is used
-    at the checkpoint), or a group of checkpoints.
+    "transfer" (own, scored by every adapter of the recipe), or a group of checkpoints.
     """
 
     checkpoint: str  # that scores
@@ -430,7 +429,7 @@ class Study:
         judge = self.config["judge"]
         if judge["backend"] == "lexical" or judge["clusters"] == "all":
             return None
-        if self.has_own_answers:  # on which nothing is trained
+        if self.has_own_answers:  # which no adapter is trained on
             return 1
         return max([1, *(self.recipe(recipe)["answers"] for recipe in self.recipes)])
 
@@ -450,7 +449,7 @@ class Study:
     def controls(self) -> dict[str, str]:
         """The control of each named kind of change that has one."""
         control = self.chosen["control"] or {}
-        if isinstance(control, str):  # one control of all other kinds
+        if isinstance(control, str):  # one control for all other kinds
             return {kind: control for kind in self.chosen["pairs"] if kind != control}
         return dict(control)
 

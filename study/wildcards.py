@@ -11,7 +11,7 @@ Function = Callable[..., Any]
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Return a regular expression that matches exactly `names`; nothing without any."""
+    """Return a regular expression that matches exactly `names`."""
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
@@ -26,7 +26,7 @@ def per_job(function: Function) -> Function:
 
 
 def uncompared(value: Any) -> Function:  # noqa: ANN401
-    """Pass a value, or a function `per_job`, as a parameter whose change reruns nothing.
+    """Pass a value, or a function `per_job`, as a parameter that never triggers a rerun.
 
     Snakemake does not compare parameters that are functions of `input`.
     """

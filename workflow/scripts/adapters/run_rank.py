@@ -1,7 +1,7 @@
 """Run the function of a script as one rank of several.
 
 ``python run_rank.py SCRIPT JOB`` executes the function of SCRIPT that is named like it;
-`persistcal.training.launch.execute_on_ranks` starts it and says what JOB is.
+`persistcal.training.launch.execute_on_ranks` starts it and describes JOB.
 """
 
 import importlib.util

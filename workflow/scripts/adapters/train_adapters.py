@@ -30,9 +30,9 @@ def train_adapters(
 ) -> tuple[list[bytes], list[bytes], Training]:
     """Return weights, config and history of one adapter per seed, trained jointly.
 
-    `checkpoints` are the records of those that the plan names. Each is asked its own
-    questions, after a passage if it has a context, about the answers that it learns from.
-    Of several ranks each loads some of them.
+    `checkpoints` are the records of the checkpoints in the plan. Each checkpoint receives its
+    questions, after a passage if it has a context, with the answers to learn from. Several
+    ranks divide the checkpoints.
     """
     tokenizer = load.open_tokenizer(checkpoints[-1])
     digit_tokens(tokenizer)  # stops here, before any weights are loaded

@@ -1,4 +1,4 @@
-"""Measure how far states agree in which answers are gone."""
+"""Measure the agreement of states on lost answers."""
 
 from collections.abc import Mapping, Sequence
 

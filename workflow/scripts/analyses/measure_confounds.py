@@ -1,4 +1,4 @@
-"""Measure the scores of baselines that know groups of questions, or the answer, only."""
+"""Measure the scores of baselines that use only groups of questions, or the answer."""
 
 from collections.abc import Mapping
 
@@ -24,9 +24,9 @@ def measure_confounds(
 ) -> tuple[str, Confounds]:
     """Return the scores of each attribute of a question and answer, as LaTeX and as rows.
 
-    `min_contrast` is by dataset; `bootstrap` are settings of
-    `persistcal.analyses.confounds.measure_confounds`; the `facts` are those that questions ask
-    for, if any.
+    `min_contrast` maps datasets to sizes. `bootstrap` contains settings of
+    `persistcal.analyses.confounds.measure_confounds`, and `facts` the facts behind the
+    questions, if any.
     """
     parts = []
     for place, given in answers.groupby(["model", "dataset"], sort=False):

@@ -26,9 +26,9 @@ def measure_variance(
 ) -> Variances:
     """Return the variance of each block's output at the end of each confidence prompt.
 
-    The prompts are about the checkpoint's predictions on the test questions. Its weights
-    are loaded once, and the adapters (one `adapter_model.safetensors` per seed) are all
-    held at once. `last_layer` is as in `last_hidden_states`.
+    The prompts are about the checkpoint's predictions on the test questions. Its weights and
+    all adapters (one `adapter_model.safetensors` per seed) are loaded together. `last_layer` is
+    described in `last_hidden_states`.
     """
     answers = take_predictions(questions[~questions["excluded"]], clusters)
     tokenizer = load.open_tokenizer(checkpoint)

@@ -12,8 +12,8 @@ from persistcal.store.jobs import log, run
 def fetch_entailment_model(*, repo: str, revision: str) -> Checkpoint:
     """Download an entailment model, unless it is in the cache, and return its record.
 
-    One that does not say which of its classes is entailment is refused before its weights
-    are downloaded. `repo` and `revision` are of the Hub, or a local folder and one in it.
+    A model without a class for entailment is refused before its weights are downloaded. `repo`
+    and `revision` are on the Hub, or a local folder with a sub-folder.
     """
     checkpoint = hub.resolve_revision(repo, revision, patterns=MODEL_FILES)
     config = AutoConfig.from_pretrained(

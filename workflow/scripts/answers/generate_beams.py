@@ -31,7 +31,7 @@ def generate_beams(
 ) -> Beams:
     """Return the beams of the questions of `splits` that are in `work` and not excluded.
 
-    Of questions with options, each option is a beam.
+    For questions with options, each option is a beam.
     """
     questions = questions.sort_values("index")
     asked = questions[questions["split"].isin(splits) & ~questions["excluded"]]
@@ -60,7 +60,7 @@ def generate_beams(
             for question_id, beams in zip(question_ids, answered, strict=True):
                 rows += [(question_id, place, *beam) for place, beam in enumerate(beams)]
     names = artifacts.BEAMS.schema.names
-    # What options have besides is missing of generated answers.
+    # Columns of options are missing for generated answers.
     frame = pd.DataFrame(rows, columns=names[: 9 if options is None else 10])
     frame = frame.reindex(columns=names)
     return in_order(frame, artifacts.BEAMS, list(asked["question_id"]))

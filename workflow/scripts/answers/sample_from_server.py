@@ -30,7 +30,7 @@ def sample_from_server(
 ) -> Beams:
     """Return samples of the answers to the questions of `splits`, except excluded ones.
 
-    `folder` is that of all jobs that ask for answers, and `replies` that of this checkpoint's.
+    `folder` is shared by all jobs that ask for answers; `replies` belongs to this checkpoint.
     """
     if has_options(questions):
         raise ValueError(

@@ -19,8 +19,8 @@ def ask_server(
 ) -> Replies:
     """Return the replies about the predictions on a split.
 
-    `folder` and `kept` are the folder of all jobs that ask servers, and that of what this
-    checkpoint's has replied.
+    `folder` is shared by all jobs that ask servers; `kept` has the replies of this checkpoint's
+    server.
     """
     asks = AskedServer(served, reach, folder, kept)
     return ask_about_answers(questions, clusters, asks, asking, split)

@@ -23,8 +23,8 @@ def estimate_confidences(
 ) -> Predictions:
     """Return the test predictions with the confidences of an estimator.
 
-    `checkpoints` are the records of the checkpoints that it reads, and `entailment_model`
-    is that of the model that compares answers.
+    `checkpoints` are the records of the checkpoints that the estimator reads, and
+    `entailment_model` is the record of the model that compares answers.
     """
     confidences = estimate(
         estimation,

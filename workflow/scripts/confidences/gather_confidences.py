@@ -19,9 +19,8 @@ def gather_confidences(
 ) -> Predictions:
     """Return the predictions of `evaluation` checkpoints with the confidences of `estimator`.
 
-    `uses` says which of the scores are the confidences at which checkpoint, and `copies`
-    whether they are another checkpoint's in its own answers. Answers of other checkpoints
-    are those that `posthoc` is fitted on.
+    `uses` selects the scores for each checkpoint. `copies` is True for confidences of another
+    checkpoint in its own answers. `posthoc` is fitted on the answers of other checkpoints.
     """
     confidences = gather_scores(scores, uses)
     if posthoc:

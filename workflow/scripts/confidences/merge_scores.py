@@ -1,4 +1,4 @@
-"""Put the shards of scores together: what one job would have written."""
+"""Merge the shards of scores into the file that a single job would write."""
 
 from persistcal.models.batches import in_order
 from persistcal.store import artifacts

@@ -17,8 +17,8 @@ def rate_at_checkpoint(
 ) -> Scores:
     """Return the predictions of a split with the confidences of an estimator.
 
-    `checkpoints` are the records of the checkpoints that it reads, and `entailment_model`
-    is that of the model that compares answers.
+    `checkpoints` are the records of the checkpoints that the estimator reads, and
+    `entailment_model` is the record of the model that compares answers.
     """
     scores = estimate(
         estimation,

@@ -1,4 +1,4 @@
-"""Read the confidences that were said in words about the predictions of all checkpoints."""
+"""Read stated confidences in the predictions of all checkpoints from replies in words."""
 
 from persistcal.confidence.estimate import (
     RATED,
@@ -14,10 +14,10 @@ from persistcal.store.jobs import run
 def read_confidences(
     tables: AnswerTables, replies: Replies | None = None, *, estimation: Estimation
 ) -> tuple[Predictions, Unsaid]:
-    """Return the test predictions with these confidences, and how many have none.
+    """Return the test predictions with these confidences, and counts of missing ones.
 
-    `replies` are those of the checkpoints that the estimator asks; confidences may also have
-    come with the answers.
+    `replies` come from the checkpoints that the estimator asks. Confidences can also come with
+    the answers.
     """
     confidences = estimate(estimation, tables, replies=replies)
     asked = tables.predictions(estimation.evaluation, "test")

@@ -30,9 +30,9 @@ def score_answers(
 ) -> Scores:
     """Return the confidence of each adapter in the predictions on a split.
 
-    The weights of `checkpoint` score, and are loaded once. Each of `adapters` belongs to one
-    of `scorings`: the checkpoint whose answers it scores, and the key of its rows. `work` is
-    the part of the answers that is scored here.
+    The weights of `checkpoint` compute the scores and are loaded once. Each of `adapters`
+    belongs to one of `scorings`: the checkpoint with the scored answers, and the key of the
+    rows. `work` is the part of the answers for this job.
     """
     tokenizer = load.open_tokenizer(checkpoint)
     digits = digit_tokens(tokenizer)

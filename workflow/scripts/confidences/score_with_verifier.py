@@ -32,8 +32,8 @@ def score_with_verifier(
 ) -> Verified:
     """Return the verifier's confidence in the predictions of checkpoints.
 
-    The verifier is loaded once, and an answer that several checkpoints give to a question is
-    scored once. `splits` says which split's answers of each checkpoint are scored.
+    The verifier is loaded once, and the same answer of several checkpoints is scored once.
+    `splits` contains the scored split of each checkpoint.
     """
     tokenizer = load.open_tokenizer(checkpoint)
     yes = word_token(tokenizer, asked.word)

@@ -8,10 +8,10 @@ from persistcal.store.jobs import run
 def collect_significance(
     significance: Significance, intervals: Intervals, *, holm: str
 ) -> tuple[Significance, Intervals]:
-    """Return both tables, each test once: two tables of results may share one.
+    """Return both tables with each test once, because tables of results can share tests.
 
-    Holm's method has adjusted for the tests of a block; where `holm` is "tables", it adjusts
-    for those of all tables instead.
+    The p-values are adjusted by Holm's method for the tests of a block, or for the tests of all
+    tables if `holm` is "tables".
     """
     tests = significance.drop_duplicates(list(SIGNIFICANCE.key))
     return holm_over_tables(tests) if holm == "tables" else tests, intervals

@@ -10,7 +10,7 @@ from persistcal.report.layout import named_blocks
 from persistcal.store.artifacts import SIGNIFICANCE, Replicates, Significance, empty
 from persistcal.store.jobs import log, run
 
-Block = Sequence[tuple[str, str]]  # of (train_dataset, estimator)
+Block = Sequence[tuple[str, str]]  # (train_dataset, estimator)
 
 
 def compare_estimators(
@@ -18,7 +18,7 @@ def compare_estimators(
 ) -> Significance:
     """Return the tests of all comparisons of a table: (model, dataset, blocks of estimators).
 
-    A block is tested without those that are not among the replicates.
+    Estimators without replicates are left out of a block.
     """
     parts = []
     for model, dataset, blocks in comparisons:

@@ -1,4 +1,4 @@
-"""Count the questions whose correctness changes between checkpoints."""
+"""Count the questions with a different correctness at two checkpoints."""
 
 from collections.abc import Sequence
 

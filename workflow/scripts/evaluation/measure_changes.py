@@ -21,7 +21,7 @@ def measure_changes(
 ) -> Changes:
     """Return the metrics of each kind of change, estimator by estimator.
 
-    The settings are those of `persistcal.evaluation.changes.metrics_of_changes`.
+    `persistcal.evaluation.changes.metrics_of_changes` describes the settings.
     """
     settings = {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
     tables = []

@@ -1,4 +1,4 @@
-"""Measure each pair of checkpoints, and the means for each smallest one that is kept."""
+"""Measure each pair of checkpoints, and the means for each value of min_contrast."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,9 +24,9 @@ def measure_pairs(
     min_contrast: Mapping[str, int],
     pairs: ChosenPairs,
 ) -> tuple[Pairs, MinContrast]:
-    """Return the metrics of each pair, and their means for each smallest contrast set.
+    """Return the metrics of each pair, and their means for each value of min_contrast.
 
-    `checkpoints` are by model those of the evaluation, and `min_contrast` is by dataset.
+    `checkpoints` maps models to evaluation checkpoints, and `min_contrast` datasets to sizes.
     """
     measured, swept = [], []
     for of_estimator in predictions:

@@ -31,10 +31,10 @@ def measure_subsets(
     pairs: Pairs,
     by_category: bool = False,
 ) -> Subsets:
-    """Return the metrics of one model on parts of the questions of one dataset.
+    """Return the metrics of one model on groups of the questions of one dataset.
 
-    `questions` are of this dataset and of those that its estimators train on. With
-    `by_category` each category of questions is a part.
+    `questions` belong to this dataset and to its training datasets. With `by_category` each
+    category of questions is a group.
     """
     if predictions.empty:
         log.warning("There are no predictions, so nothing to measure")
@@ -61,7 +61,7 @@ def measure_subsets(
 
 
 def _shared(asked: pd.DataFrame, trained: pd.DataFrame) -> dict[str, str]:
-    """Return whether a training question has one of a question's reference answers."""
+    """Return whether a training question shares a reference answer with each question."""
     met = set().union(*trained["said"])
     shared = [bool(references & met) for references in asked["said"]]
     log.info("%d of %d test questions share a reference answer", sum(shared), len(asked))

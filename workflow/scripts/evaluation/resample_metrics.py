@@ -32,7 +32,7 @@ def resample_metrics(
 ) -> tuple[Replicates, Intervals]:
     """Return the metrics of one model's predictions on one dataset, replicate by replicate.
 
-    The settings are those of `persistcal.evaluation.replicates.replicate_metrics`.
+    `persistcal.evaluation.replicates.replicate_metrics` describes the settings.
     """
     if predictions.empty:
         log.warning("There are no predictions, so nothing to resample")

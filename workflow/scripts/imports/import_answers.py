@@ -32,8 +32,8 @@ def import_answers(
 ) -> tuple[Questions, Beams, GivenLabels]:
     """Return the answers of users' files as the tables that the study's other rules read.
 
-    `known` are the checkpoints of each model that the config has, and whether each may be equal
-    to another one; `computed` the estimators of the config whose confidences are not stated.
+    `known` maps the config's models and checkpoints to whether a checkpoint can equal another
+    one. `computed` lists the estimators without stated confidences.
     """
     files = [entry["file"] for entry in entries]
     sources = digests_of(*files)

@@ -19,10 +19,10 @@ def import_options(
     known: Mapping[str, Mapping[str, bool]],
     wanted: Wanted,
 ) -> None:
-    """Write what the study's other rules read of users' files, which are read one by one.
+    """Write the tables of users' scored options; files are read one by one.
 
-    Neither a model nor a judge compares options: each is a candidate of its own, and whether
-    it is right follows from the gold option.
+    Options need no model and no judge: each option is a separate candidate, and the gold option
+    determines whether it is right.
     """
     files = [
         *dict.fromkeys(

@@ -21,7 +21,7 @@ def import_predictions(
 ) -> tuple[Predictions, Answers]:
     """Return the study's predictions, and the answers that they are about.
 
-    Of each checkpoint of a model, `checkpoints` says whether it may equal another one.
+    `checkpoints` maps models and checkpoints to whether a checkpoint can equal another one.
     """
     sources = digests_of(file)
     with name_files_in_errors(file):

@@ -19,7 +19,7 @@ def import_release(
     seeds: Sequence[int],
     posthoc: Mapping[str, str],
 ) -> None:
-    """Write all that the archive holds about `models` and `datasets`, see `release_tables`."""
+    """Write the archive's tables for `models` and `datasets`, see `release_tables`."""
     check_digest(archive, digest)
     asked: dict[str, Any] = {"models": models, "datasets": datasets, "recipes": recipes}
     with outputs.folder() as folder:

@@ -18,9 +18,9 @@ def correct_results(
     draws: Draws,
     seed: int,
 ) -> Corrections:
-    """Return what a person's labels make of two checkpoints; the file `sheet` is only read.
+    """Return results of two checkpoints corrected by a person's labels in `sheet`.
 
-    `answers` are those of the earlier and the later one, `draws` and `seed` drew the sheet.
+    `answers` belong to the earlier and the later checkpoint. `draws` and `seed` drew the sheet.
     """
     earlier, later = (rows[rows["split"] == "test"] for rows in answers)
     cells = read_cells(sheet)

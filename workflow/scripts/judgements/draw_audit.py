@@ -9,9 +9,9 @@ from persistcal.store.tables import read_cells
 def draw_audit(
     questions: Questions, answers: list[Answers], *, draws: Draws, seed: int, job: Job
 ) -> bytes:
-    """Return an audit sheet, a CSV file, unless someone has written into the present one.
+    """Return an audit sheet as CSV, unless a person has filled in the present one.
 
-    `answers` are those of an earlier and a later checkpoint.
+    `answers` belong to an earlier and a later checkpoint.
     """
     sheet = str(job.outputs["sheet"])
     present = read_cells(sheet)

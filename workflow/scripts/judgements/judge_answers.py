@@ -22,13 +22,12 @@ def judge_answers(
     folder: str,
     noted: str,
 ) -> tuple[Labels, Answers]:
-    """Return the labels of the candidate answers, and the predictions with theirs.
+    """Return the labels of the candidate answers, and the predictions with their labels.
 
-    The judge is not asked about `given` labels, nor about more than `judged_clusters` of the
-    likeliest clusters of a question. `judge` and `reached` are the config's section judge with
-    the prompt's text: what decides a label, a lexical match where nothing does, and how the
-    judge is reached. `folder` has its replies for all jobs, `noted` this job's questions to a
-    person.
+    The judge labels at most the `judged_clusters` most probable clusters of a question, without
+    those with `given` labels. `judge` contains the settings that determine a label, with the
+    prompt's text, and `reached` the settings of the connection. `folder` contains the replies
+    for all jobs, and `noted` this job's questions to a person.
     """
     if judged_clusters is not None:
         clusters = clusters[clusters["cluster"] < judged_clusters]

@@ -9,7 +9,7 @@ from persistcal.store.tables import read_cells
 def summarise_audit(sheet: str, answers: list[Answers]) -> AuditAgreements:
     """Return the agreement with the judge; the file `sheet` is only read.
 
-    `answers` are those of the earlier and the later checkpoint.
+    `answers` belong to the earlier and the later checkpoint.
     """
     earlier, later = (rows[rows["split"] == "test"] for rows in answers)
     cells = read_cells(sheet)

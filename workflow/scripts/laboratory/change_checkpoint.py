@@ -28,8 +28,8 @@ def change_checkpoint(
 ) -> None:
     """Write the changed model, its tokenizer and its record.
 
-    Of questions of all splits, with what is true at the new `checkpoint`. Trained in
-    float32; the record has the dtype of `before`.
+    The training questions are from all splits, with the references of the new `checkpoint`.
+    Training is in float32; the record has the dtype of `before`.
     """
     key = f"models.{model}.checkpoints.{checkpoint}.change"
     questions_there = questions_at(questions, checkpoint)

@@ -12,16 +12,16 @@ from persistcal.store.jobs import Job, log, paths, run
 def fetch_checkpoint(revision: Revision, *, dtype: str | None, job: Job) -> Checkpoint:
     """Download a checkpoint, unless it is in the cache, and return its record.
 
-    Before weights are downloaded, two checkpoints of a model with weights in common are
-    refused, and a tokenizer that does not have each digit as one token. `dtype` is that of
-    the computation; None for that of the device.
+    Two checkpoints of a model with common weight files, and a tokenizer with a digit of several
+    tokens, are refused before the download. `dtype` is the dtype of the computation; None
+    means the device's default.
     """
     check_siblings(revision)
     [record] = paths(job.outputs["checkpoint"])
     checkpoint = revision.resolved(dtype=dtype, record=record)
     digit_tokens(load_tokenizer(hub.fetch_small_checked(checkpoint)))
     folder = hub.fetch_checked(checkpoint)
-    empty = build_empty(folder)  # refuses what no job could load
+    empty = build_empty(folder)  # refuses models that no job can load
     if checkpoint.adapter:
         check_adapter_fits(hub.fetch_checked(checkpoint.adapter), empty)
     check_rounding(empty, checkpoint.changes.get("quantization", ""), folder)

@@ -1,4 +1,4 @@
-"""Make the record of a state whose weights are an average of other checkpoints'."""
+"""Make the record of a state that averages the weights of other checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,11 +19,10 @@ def merge_checkpoints(
     beside_weights: Mapping[str, Any],
     key: str,
 ) -> Checkpoint:
-    """Return the record of the average, whose weights are computed wherever they are loaded.
+    """Return the record of the average; each job that loads it computes the weights.
 
-    `merge` has the share of each of `parts` by name; `beside_weights` is what the config says
-    of the state, of which an adapter and a quantization change the average; `key` is the
-    config's.
+    `merge` maps the names of `parts` to shares. `beside_weights` contains the state's other
+    settings; an adapter and a quantization change the average. `key` is the config key.
     """
     empty = {part.name: build_empty(hub.fetch_small_checked(part)) for part in parts}
     check_same_shapes(empty, key)

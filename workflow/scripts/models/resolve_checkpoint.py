@@ -1,4 +1,4 @@
-"""Look up a checkpoint or an adapter: its commit and the digests of its files."""
+"""Resolve a checkpoint or an adapter: its commit and the digests of its files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,9 +18,9 @@ def resolve_checkpoint(
 ) -> Revision:
     """Return the record of `revision` of `repo`, without downloading weights.
 
-    `record` is that of the same checkpoint as results were made with it, if there are any. By
-    `beside_weights` it may differ from another one of the same weights; of this an adapter,
-    which is looked up too, and a quantization change its weights.
+    `record` is the record of the same checkpoint behind existing results, if any. Checkpoints
+    with the same weights can differ in `beside_weights`; of these settings an adapter, which is
+    resolved, too, and a quantization change the weights.
     """
     digests, further = Digests.next_to(record), dict(beside_weights or {})
     checkpoint = resolve_revision(repo, revision, digests=digests)

@@ -1,4 +1,4 @@
-"""Put a study's numbers and marks beside those printed in the paper."""
+"""Compare a study's numbers and marks with those in the paper."""
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ def compare_with_paper(
     labels: DisplayNames,
     settings: str,
 ) -> PaperComparison:
-    """Return every cell that the study shares with the paper; marks are those of `tables`."""
+    """Return every cell that the study shares with the paper, with marks from `tables`."""
     printed = paper.rows()
     comparison = compare(
         paper_cells(printed),

@@ -10,7 +10,7 @@ from persistcal.store.jobs import log, run
 
 
 def draw_figure(rows: list[str], *, figure: Mapping[str, Any]) -> Drawing:
-    """Return what `figure` says: its `function` of its `artifact`, with its `settings`."""
+    """Return the result of the `function` of `figure` for its `artifact` and `settings`."""
     frame = artifacts.read_files(rows, getattr(artifacts, figure["artifact"]), placed=True)
     log.info("Drew %d rows", len(frame))
     return getattr(figures, figure["function"])(frame, **figure["settings"])

@@ -1,4 +1,4 @@
-"""Make the page of a study: what it says, and every answer behind it."""
+"""Make the page of a study: results and all answers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,8 +25,8 @@ def make_page(
 ) -> tuple[str, str]:
     """Return the page of a study, and its summary in a few lines of text.
 
-    `weights` are names of the checkpoints of `made`, and `logs` is the folder of the benchmark
-    files. `config` is no parameter of the rule: any change would make the page anew.
+    `weights` names the checkpoints of `made`, and `logs` is the folder of the benchmark files.
+    `config` is not a parameter of the rule, because every change would rerun the page.
     """
     predictions = made.predictions
     estimators, datasets = predictions["estimator"].unique(), predictions["dataset"].unique()

@@ -9,7 +9,7 @@ from persistcal.store.jobs import log, run
 
 
 def make_plain_table(rows: list[str], *, table: Mapping[str, Any]) -> tuple[str, str]:
-    """Return LaTeX and CSV from the `function` of `table`, of its `artifact` and `settings`."""
+    """Return LaTeX and CSV from the `function` of `table` for its `artifact` and `settings`."""
     frame = artifacts.read_files(rows, getattr(artifacts, table["artifact"]), placed=True)
     try:
         made = getattr(tables, table["function"])(frame, **table["settings"])
