@@ -11,9 +11,9 @@ from persistcal.store.artifacts import ACCURACIES
 def accuracies(questions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy of each checkpoint on each dataset, in the order of the labels.
 
-    A question is right when its most probable answer is labelled correct; one without an
-    answer is wrong. Where no test question was asked (a checkpoint that only serves for
-    training), the training questions count.
+    A question is right if its most probable answer is labelled correct; a question without an
+    answer is wrong. If no test question was asked, at a checkpoint for training only, the
+    training questions count.
     """
     rows = []
     asked = questions[~questions["excluded"]]
@@ -42,12 +42,11 @@ def measure_agreement(
     reference: str,
     pairs: Sequence[tuple[str, str]],
 ) -> pd.DataFrame:
-    """Count the answers that are gone at each of two states, and at both: the table AGREEMENTS.
+    """Count the lost answers at each of two states, and at both: the table AGREEMENTS.
 
-    Of the test questions those count that are right at the checkpoint `reference`; one that is
-    not right at a state is gone. Each pair has a row for each category with a known answer, and
-    one for all questions, whose category is empty. Cohen's kappa is NaN unless answers are both
-    gone and kept.
+    Only test questions that are right at the checkpoint `reference` count. An answer is lost if
+    it is not right at a state. Each pair has a row per category, and a row with an empty
+    category for all questions. Cohen's kappa is NaN unless there are lost and kept answers.
     """
     tested = answers[answers["split"] == "test"]
     right = tested.pivot(index="question_id", columns="checkpoint", values="correct").dropna()

@@ -1,4 +1,4 @@
-"""Scores of baselines that know an attribute of a question, or the answer, and no more."""
+"""Scores of baselines that use only an attribute of a question, or only the answer."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ _NAME = re.compile(r"(?<=\s)[^\W\d_]", re.UNICODE)
 
 
 def first_letter(question: str) -> str:
-    """Return the first letter of the first name in a question, else that of the question.
+    """Return the first letter of the first name in a question, or of the question.
 
     A name is a word with a capital letter, other than the first word.
 
@@ -31,10 +31,10 @@ def first_letter(question: str) -> str:
 
 
 def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the attributes of each question that a baseline may know, by question_id.
+    """Return the attributes of each question for the baselines, by question_id.
 
-    A column of texts for each of `ATTRIBUTES` whose values differ between the questions of the
-    train and test split. Deciles are taken over the questions that are asked; those of
+    There is a column of texts for each of `ATTRIBUTES` that varies between the questions of the
+    train and test split. Deciles are computed over the asked questions; the deciles of
     popularity, a fact's weight, within its relation.
     """
     asked = questions[questions["split"].isin(["train", "test"]) & ~questions["excluded"]]
@@ -57,10 +57,10 @@ def _decile(rank: pd.Series) -> pd.Series:
 
 
 def group_means(train: pd.DataFrame, test: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
-    """Give each test answer its checkpoint's accuracy on the train questions of its group.
+    """Return each test answer with its checkpoint's accuracy on train questions of its group.
 
-    `train` and `test` have columns checkpoint, question_id and correct. Where the train split
-    has no question of a group, the `confidence` is the checkpoint's accuracy on all.
+    `train` and `test` have columns checkpoint, question_id and correct. If the train split has
+    no question of a group, the `confidence` is the checkpoint's accuracy on all questions.
 
     >>> train = pd.DataFrame({"checkpoint": "c", "question_id": list("abcd"),
     ...                       "correct": [True, True, False, False]})
@@ -89,13 +89,13 @@ def measure_confounds(
     n_replicates: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Evaluate baselines that know one attribute of a question each, and the checkpoint.
+    """Evaluate baselines that each use the checkpoint and one attribute of a question.
 
-    Δ₀ᵇ of a baseline is 0 if its attribute does not tell which questions a checkpoint gained
-    or lost. If it is far from 0, an estimator as good as the baseline need not have read
-    single facts. `grouping` is from `attributes`. The answers may have further columns, the
-    confidences of `persistcal.analyses.confounds`; `n_groups` counts their values. The
-    result is the table CONFOUNDS but for model and dataset.
+    A baseline has Δ₀ᵇ 0 if its attribute is unrelated to gained and lost questions. If Δ₀ᵇ is
+    far from 0, an estimator at the level of the baseline does not need to read single facts.
+    `grouping` is from `attributes`. The answers can have further columns with the confidences
+    of answer baselines; `n_groups` counts their values. The result is the table CONFOUNDS but
+    for model and dataset.
     """
     train, test = (answers[answers["split"] == split] for split in ("train", "test"))
     for checkpoint in checkpoints:

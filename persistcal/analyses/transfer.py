@@ -21,16 +21,16 @@ def transfer_matrix(
 ) -> pd.DataFrame:
     """Return the full-set AUC of every adapter at every checkpoint: the table TRANSFER.
 
-    The AUC is the mean over seeds; NaN where all answers are correct, or none.
+    The AUC is the mean over seeds, and NaN if all or no answers are correct.
 
     Parameters
     ----------
     answers : mapping of str to DataFrame
-        By checkpoint, in order, its predictions: columns question_id and correct.
+        Predictions by checkpoint, in order: columns question_id and correct.
     scores : DataFrame
         Table SCORES: confidences of each checkpoint, with an adapter, in its own answers.
     sets : mapping of str to sequence of str
-        For each recipe the names of the training sets whose adapters are used.
+        Names of the training sets of each recipe.
     """
     rows = []
     adapters = [(recipe, name) for recipe, names in sets.items() for name in names]
@@ -57,7 +57,7 @@ def transfer_matrix(
 
 
 class Headroom(NamedTuple):
-    """Contrast AUC of an oracle minus that of a verifier, and its 95 % interval."""
+    """Contrast AUC of an oracle minus a verifier's, with its 95 % interval."""
 
     headroom: float
     lower_2_5pct: float
@@ -65,10 +65,10 @@ class Headroom(NamedTuple):
 
 
 def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
-    """Return by how much an oracle's contrast AUC exceeds that of a verifier.
+    """Return an oracle's contrast AUC minus a verifier's.
 
     Both are trained on `dataset`, and `replicates` are paired. The interval is the 95 %
-    percentile interval; NaN where an AUC is undefined.
+    percentile interval, and NaN if an AUC is undefined.
     """
     key = ("odds", "contrast", "auc")
     better, worse = (
@@ -94,9 +94,9 @@ def contrast_questions(
 
 
 def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> float:
-    """Return the share of questions without a correct answer; NaN when there are none.
+    """Return the share of questions without a correct answer; NaN without questions.
 
-    Of a, b and c, b alone is right:
+    Only b among a, b and c is right:
 
     >>> answers = pd.DataFrame({"question_id": ["a", "b"], "correct": [False, True]})
     >>> round(error_rate(answers, ["a", "b", "c"]), 3)

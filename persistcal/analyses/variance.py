@@ -35,16 +35,16 @@ def order_correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     order = np.arange(float(len(values))).reshape(-1, *[1] * (values.ndim - 1))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantInputWarning)  # NaN says the same
+        warnings.simplefilter("ignore", ConstantInputWarning)  # NaN shows this, too
         return np.asarray(spearmanrho(order, values, axis=0).statistic)
 
 
 def correlations_by_layer(variances: pd.DataFrame) -> pd.DataFrame:
     """Correlate the variance of each layer with the order of checkpoints, over questions.
 
-    From the table VARIANCES, its checkpoints in order of training, to the table CORRELATIONS: n
-    counts the questions that have a correlation, which are those that every checkpoint
-    answered, unless their variance is the same everywhere.
+    The input is the table VARIANCES with checkpoints in order of training, the result the table
+    CORRELATIONS. n counts the questions with a correlation: questions that every checkpoint
+    answered and with a variance that is not constant.
     """
     parts = []
     for (model, dataset), rows in variances.groupby(["model", "dataset"], sort=False):

@@ -14,7 +14,7 @@ PIECE = 2**22  # weights of each checkpoint that are held at once: 32 MiB of flo
 
 
 class StoredTensor(NamedTuple):
-    """A tensor in an open file, of which ``rows[start:stop]`` are read when needed."""
+    """A tensor in an open file; ``rows[start:stop]`` are read when needed."""
 
     shape: tuple[int, ...]
     rows: Any

@@ -21,7 +21,7 @@ NEEDED = ("question", "answers")
 OF_CHOICE = ("question", "options", "gold")  # needed of multiple choice, instead of `NEEDED`
 OPTIONAL = ("category", "id", "split")
 KNOWN = sorted({*NEEDED, *OF_CHOICE, *OPTIONAL})
-LISTS = ("options",)  # what a CSV file gives as a JSON list
+LISTS = ("options",)  # columns that a CSV file gives as JSON lists
 DEFAULT = "default"  # the checkpoint of answers that are right at all others
 
 
@@ -36,11 +36,11 @@ def tidy_questions(
 ) -> pd.DataFrame:
     """Turn a user's rows into the table QUESTIONS, in the order of the file.
 
-    Columns are question and answers (a text or a list of texts), or of multiple choice
-    options (a list of texts) and gold (which is right, counted from 0) instead of answers;
-    optionally id, by default the row number, category and split. Without split, questions
-    are drawn at random: so many of each. Answers may be given for the checkpoints `states`.
-    What cannot be right is refused with its column and row, counted from 1.
+    Columns are question and answers (a text or a list of texts). For multiple choice they are
+    options (a list of texts) and gold (the number of the right one, from 0) instead of answers.
+    Optional columns are id (by default the row number), category and split. Without split,
+    questions are drawn at random, with the configured number per split. Answers can be given
+    for the checkpoints `states`. Errors name the column and the row, counted from 1.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def tidy_questions(
 
 
 def options_and_gold(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Return the options of each row as texts, and which is right; refuse what is unclear."""
+    """Return the options of each row as texts, and the number of the right one."""
     all_references, gold = [], []
     for row, (value, place) in enumerate(
         zip(rows["options"], texts(rows, "gold"), strict=True), 1
@@ -155,8 +155,8 @@ def check_splits(splits: pd.Series, least: Mapping[str, int]) -> None:
 def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
     """Return the columns references and truths of a user's column answers.
 
-    An answer is a text, a list of texts, or either of them by checkpoint, with those of all
-    others as ``default``. Truths are None, or a JSON object of lists by checkpoint.
+    An answer is a text, a list of texts, or a mapping of checkpoints to these, with ``default``
+    for all other checkpoints. Truths are None, or a JSON object of lists by checkpoint.
 
     Examples
     --------

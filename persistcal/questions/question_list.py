@@ -14,7 +14,7 @@ from persistcal.questions.templates import check_fields
 from persistcal.store.artifacts import QUESTIONS
 from persistcal.store.user_files import UserTableError, check_columns, texts
 
-SHUFFLE_SEED = 17  # of every list of the paper
+SHUFFLE_SEED = 17  # of the paper's lists
 
 N_FEW_SHOT = 10  # questions reserved for few-shot prompts; the first 5 are used
 
@@ -25,9 +25,9 @@ class Question(NamedTuple):
     question: str
     references: list[str]  # the first one is shown where the question is an example
     any_of: bool = False  # references are different answers, instead of names of one
-    category: str = ""  # few-shot examples may be chosen by it
+    category: str = ""  # few-shot examples can depend on it
     excluded: bool = False  # keeps its index, but is neither trained nor evaluated on
-    options: list[str] | None = None  # of multiple choice: what may be answered
+    options: list[str] | None = None  # of multiple choice
     gold: int | None = None  # which of the options is right, counted from 0
     truths: str | None = None  # references by checkpoint, as JSON
 
@@ -53,11 +53,11 @@ def number_questions(
     train: Sequence[int],
     test: Sequence[int],
 ) -> pd.DataFrame:
-    """Give the questions of the dataset `name` their index, id and split: the table QUESTIONS.
+    """Return the table QUESTIONS: the dataset's questions with index, id and split.
 
-    The `few_shot` examples, in the order of their use, have ids and indices of their own, so
-    that reserving them moves no canonical index. A split is the first canonical index and the
-    one after its last; canonical questions outside of both are `unused`.
+    The `few_shot` examples, in the order of their use, have separate ids and indices, so that
+    they do not change canonical indices. A split is a range of canonical indices, [first, end).
+    Canonical questions outside both splits are `unused`.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def count_questions(questions: pd.DataFrame) -> dict[str, int]:
 
 
 def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
-    """Refuse `questions` whose counts are not those that the data is known to have."""
+    """Refuse `questions` with other counts than the published data."""
     counts = count_questions(questions)
     wrong = [
         f"{name}: {counts.get(name, 0)} instead of {count}"
@@ -121,7 +121,7 @@ def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
 
 
 def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
-    """Return the references that some states have of their own, by question and checkpoint."""
+    """Return the references of single states, by question and checkpoint."""
     has_truths = questions["truths"].notna()
     rows = zip(
         questions.loc[has_truths, "question_id"],
@@ -132,7 +132,7 @@ def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
 
 
 def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
-    """Return `questions` with the references that hold at a checkpoint."""
+    """Return `questions` with the references of a checkpoint."""
     truths = truths_of(questions)
     pairs = zip(questions["question_id"], questions["references"], strict=True)
     references = [truths.get(question, {}).get(checkpoint, usual) for question, usual in pairs]
@@ -140,9 +140,9 @@ def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
 
 
 def asked_by(questions: pd.DataFrame, checkpoint: str | None) -> pd.DataFrame:
-    """Return the questions as a checkpoint is asked them, or without any context for None.
+    """Return the questions with the contexts of a checkpoint, or without contexts for None.
 
-    `questions` are the tables QUESTIONS and CONTEXTS, one below the other, or the former alone.
+    `questions` is the table QUESTIONS, with or without the rows of CONTEXTS below it.
     """
     if "checkpoint" not in questions:
         return questions
@@ -200,10 +200,10 @@ EDITED, NEIGHBOUR, RETAIN = "edited", "neighbour", "retain"
 def group_facts(facts: pd.DataFrame, shares: Mapping[str, float], *, seed: int) -> np.ndarray:
     """Return the group of each fact: one of `shares`, "neighbour", or else "retain".
 
-    For each fact of the group "edited" there is a neighbour of the same relation and answer,
-    as long as facts are left. Few-shot examples, which every prompt shows, are retained.
-    Shares are of all facts, in whole hundredths, dealt as by `deal`, whose sets with the same
-    seed are others.
+    Each fact of the group "edited" has a neighbour with the same relation and answer, as long
+    as facts are left. Few-shot examples, which are in every prompt, are retained. Shares refer
+    to all facts, in whole hundredths, and are dealt like in `deal`, with other draws for the
+    same seed.
     """
     hundredths = {name: round(100 * share) for name, share in shares.items()}
     step = gcd(100, *hundredths.values())
@@ -225,11 +225,10 @@ def group_facts(facts: pd.DataFrame, shares: Mapping[str, float], *, seed: int) 
 def edit_answers(
     facts: pd.DataFrame, references: pd.Series, states: Sequence[str], *, seed: int
 ) -> pd.Series:
-    """Return the truths of each fact: of the group "edited" another answer at `states`.
+    """Return the truths of each fact: another answer at `states` for the group "edited".
 
-    It is drawn from the answers to other questions of the relation, each as likely, that
-    share no reference with the fact's own.
-    The first of the `references` to each fact is its own answer.
+    The answer is drawn uniformly from the answers to other questions of the relation that share
+    no reference with the fact. The first of the `references` of a fact is its answer.
     """
     rng = np.random.default_rng([seed, 3])
     table = facts.assign(references=references, truths=None).sort_values("question_id")
@@ -251,8 +250,8 @@ def deal(facts: pd.DataFrame, n_sets: int, *, seed: int | Sequence[int]) -> np.n
     """Return the set of each fact, from 1, so that no attribute tells sets apart.
 
     Facts of a relation and group are sorted by weight and dealt from the top, `n_sets` at
-    a time, one to each set in random order. So of every relation, group and stretch of
-    weights each set has as many as another, give or take one.
+    a time, one to each set in random order. So for every relation, group and range of
+    weights, the numbers of facts in two sets differ by at most one.
     """
     rng = np.random.default_rng([*np.ravel(seed), n_sets])
     number = np.zeros(len(facts), dtype=np.int64)

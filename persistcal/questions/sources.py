@@ -73,8 +73,8 @@ def triviaqa_questions(
 ) -> pd.DataFrame:
     """Return the questions of TriviaQA's `rc.nocontext`, shuffled, without repetitions.
 
-    The split `training` gives the few-shot examples. The reference is the answer's value; its
-    aliases are left to the judge.
+    The few-shot examples are from the split `training`. The reference is the answer's value;
+    the judge decides about aliases.
     """
     return number_questions(
         "triviaqa",
@@ -103,10 +103,10 @@ def _is_broken(clue: str) -> bool:
 
 
 def factual_clues(rows: Iterable[dict[str, str]]) -> list[Question]:
-    """Keep the clues that can be asked as a question of fact.
+    """Keep the clues that are factual questions.
 
-    Clues that link to media and repetitions are left out; then those of categories with
-    fewer than 150 of the clues left. Clues that are broken in the source are excluded.
+    Clues with links to media and repetitions are left out, and then categories with fewer than
+    150 remaining clues. Clues that are damaged in the source are excluded.
     """
     read = (
         Question(

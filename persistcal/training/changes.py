@@ -22,19 +22,19 @@ from persistcal.training.data import learning_rate
 
 
 class Document(NamedTuple):
-    """Tokens of a question with its answer, the first `n_prompt` of which are not learnt."""
+    """Tokens of a question with its answer; the first `n_prompt` tokens are not learnt."""
 
     tokens: list[int]
     n_prompt: int
 
 
 def questions_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
-    """Return questions of several datasets with the references that hold at a checkpoint."""
+    """Return questions of several datasets with the references of a checkpoint."""
     return pd.concat([true_at(rows, checkpoint) for _, rows in questions.groupby("dataset")])
 
 
 def of_categories(questions: pd.DataFrame, categories: Sequence[str], key: str) -> pd.DataFrame:
-    """Return the questions of `categories`, each of which some question must have."""
+    """Return the questions of `categories`; refuse a category without questions."""
     present = questions["category"].unique()
     if unknown := [name for name in categories if name not in present]:
         datasets = ", ".join(questions["dataset"].unique())
@@ -48,9 +48,9 @@ def of_categories(questions: pd.DataFrame, categories: Sequence[str], key: str) 
 def write_documents(
     tokenizer: PreTrainedTokenizerBase, questions: pd.DataFrame
 ) -> list[Document]:
-    """Return each question with its first reference, as examples are shown in prompts.
+    """Return each question with its first reference, in the form of few-shot examples.
 
-    The tokens that are learnt are the answer's and those of the blank line that ends it.
+    Training learns the tokens of the answer and of the blank line that ends it.
     """
     prompts = [question_suffix(text) for text in questions["question"]]
     answers = [references[0] for references in questions["references"]]
@@ -116,13 +116,14 @@ def change_weights(
 ) -> PreTrainedModel:
     """Return `model`, trained further in place.
 
-    A step is one of AdamW without weight decay, with the gradient's norm clipped to 1 and
-    the rates of `persistcal.training.data.learning_rate`; no unit is dropped. The same
-    seed gives the same weights.
+    Each step is a step of AdamW without weight decay and without dropout, with the gradient
+    norm clipped to 1 and the rates of `persistcal.training.data.learning_rate`. The same seed
+    gives the same weights.
 
-    `documents` are those to `learn`, or to `forget`; and to `keep`. With `rank`, an adapter of
-    that rank on all linear layers, scaled by two, is trained and then added to the weights.
-    With `max_change` each weight is put back within so much of where it was, after each step.
+    `documents` contains documents to `learn` or to `forget`, and to `keep`. With `rank`, an
+    adapter of this rank on all linear layers, scaled by two, is trained and then added to the
+    weights. With `max_change` each weight is clipped to this distance from its start after each
+    step.
     """
     if not how.rank:
         _train(model.requires_grad_(True), documents, how)
@@ -136,9 +137,9 @@ def change_weights(
 
 
 def batches(n: int, size: int, *, seed: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield numbers below `n` without end, all of them in a new order in each pass.
+    """Yield batches of numbers below `n` without end, in a new order in each pass.
 
-    The last batch of a pass may be smaller.
+    The last batch of a pass can be smaller.
     """
     rng = np.random.default_rng(seed)
     while True:
@@ -210,18 +211,18 @@ def _put_back(parameters: Sequence[Tensor], start: Sequence[Tensor], most: float
 
 
 def gradient_difference(forget: Tensor, keep: Tensor, *, keep_weight: float) -> Tensor:
-    r"""Return the loss whose descent makes some answers less probable and others more.
+    r"""Return a loss that makes some answers less probable and others more probable.
 
     .. math:: \frac1F \sum_f \log p(y_f \mid x_f)
               - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
 
-    `forget` and `keep` are log-probabilities of answers of a step, `keep_weight` is
+    `forget` and `keep` are log-probabilities of a step's answers, and `keep_weight` is
     :math:`\lambda`.
 
     Liu, Liu and Stone (2022), Continual learning and private unlearning. The loss has no
-    lower bound, so how far it goes is a matter of steps and learning rate.
+    lower bound, so the number of steps and the learning rate limit the change.
 
-    Means of -3 and -1, so -3 + 2 x 1:
+    The means are -3 and -1, so the loss is -3 + 2 x 1:
 
     >>> forget, keep = Tensor([-2.0, -4.0]), Tensor([-1.0])
     >>> gradient_difference(forget, keep, keep_weight=2.0)
@@ -239,11 +240,11 @@ def npo(
               \frac{p(y_f \mid x_f)}{p_0(y_f \mid x_f)}\right)^\beta\right)
               - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
 
-    `before` are the log-probabilities of `forget` to the model as it was before the first step.
+    `before` contains the log-probabilities of `forget` before the first step.
     As :math:`\beta` approaches 0 the gradient is that of `gradient_difference`.
 
     Zhang, Lin, Bai and Mei (2024), Negative preference optimization: from catastrophic
-    collapse to effective unlearning. An answer that has become improbable weighs less.
+    collapse to effective unlearning. Answers that are already improbable weigh less.
 
     Before the first step it is 2 / beta log 2, without any to keep:
 

@@ -1,4 +1,4 @@
-"""Training data of adapters: which answers each step sees, and at which learning rate."""
+"""Training data of adapters: the answers and the learning rate of each step."""
 
 import math
 from collections.abc import Container, Mapping, Sequence
@@ -14,7 +14,7 @@ from persistcal.questions.question_list import asked_by
 
 
 def question_order(n: int, seed: int) -> NDArray[np.intp]:
-    """Return in which order an epoch visits `n` questions."""
+    """Return the order of `n` questions in an epoch."""
     return np.random.default_rng(seed).permutation(n)
 
 
@@ -27,10 +27,10 @@ def random_labels(n: int, checkpoint: str, seed: int) -> NDArray[np.float64]:
 def learning_rate(step: int, n_steps: int, peak: float) -> float:
     """Return the learning rate of step `step` of ``0 ... n_steps - 1``.
 
-    Constant for the first 80 % of steps, then half a cosine from the peak, on the first
-    of its steps, to 10 % of it, which would be that of a step after the last.
+    The rate is constant for the first 80 % of steps. Then it follows half a cosine, which
+    starts at the peak and would reach 10 % of the peak one step after the last.
 
-    Of ten steps the last two belong to the cosine, which is then at 1 and half way:
+    The last two of ten steps belong to the cosine, at its start and half way:
 
     >>> [round(learning_rate(step, 10, 1.0), 3) for step in (0, 7, 8, 9)]
     [1.0, 1.0, 1.0, 0.55]
@@ -52,10 +52,10 @@ def question_batches(
 ) -> list[list[str]]:
     """Return the questions of every step, epoch after epoch.
 
-    Epoch e visits all `question_ids`, in canonical order, in a shuffle that depends on
-    ``seed + e`` alone, so that recipes and checkpoint sets see the same questions in the
-    same order. Those that are not `answered` are left out after shuffling, which leaves the
-    order of the rest as it was. The last batch of an epoch may be smaller.
+    Epoch e shuffles all `question_ids`, in canonical order, with a permutation that depends
+    only on ``seed + e``, so recipes and checkpoint sets have the same order of questions.
+    Questions that are not `answered` are left out after shuffling, which keeps the order of the
+    others. The last batch of an epoch can be smaller.
 
     >>> ids = ["a", "b", "c", "d", "e"]
     >>> question_batches(ids, ids, seed=17, epochs=1, batch_size=2)
@@ -78,7 +78,7 @@ class Plan:
     """Training data of a recipe's adapters, and the training checkpoints they share."""
 
     checkpoints: list[str]  # trained on jointly, in order of training
-    sources: list[str]  # checkpoints whose answers are learnt from, in order of training
+    sources: list[str]  # checkpoints with the learnt answers, in order of training
     seeds: list[int]  # one adapter each
     data: str  # and labels: see `recipe_data`
     labels: str
@@ -88,10 +88,10 @@ class Plan:
     def read(
         self, questions: pd.DataFrame, clusters: pd.DataFrame, labels: pd.DataFrame
     ) -> list["AskedAlike"]:
-        """Return the data sources as the training checkpoints are asked them.
+        """Return the data sources with the questions of the training checkpoints.
 
-        `questions` are QUESTIONS and the CONTEXTS of those that have one; in tables of all
-        sources, CLUSTERS and LABELS say which each row is of.
+        `questions` contains QUESTIONS and CONTEXTS. The rows of CLUSTERS and LABELS name their
+        source.
         """
 
         def asked(name: str | None) -> dict[str, Questions]:
@@ -126,7 +126,7 @@ Questions = dict[str, TrainingQuestion]  # by question_id, in canonical order
 
 
 class AskedAlike(NamedTuple):
-    """Training checkpoints that are asked alike, and the data sources as they are asked."""
+    """Training checkpoints with the same questions, and their data sources."""
 
     checkpoints: list[str]
     sources: dict[str, Questions]
@@ -232,11 +232,11 @@ def recipe_data(
     checkpoints : sequence of str
         The checkpoints that the adapter is trained on, in order of training.
     data : {"own", "first", "pooled"}
-        Its own answers, those of the first source for all, or those of all sources.
+        The checkpoint's own answers, the first source's for all, or all sources' answers.
     labels : {"judged", "random_later"}
         "random_later" replaces the labels of the last checkpoint by coin flips.
     seed : int
-        Of the coin flips; see `persistcal.training.data`.
+        Seed of the coin flips; see `persistcal.training.data`.
     """
     if data == "own":
         if missing := [name for name in checkpoints if name not in sources]:

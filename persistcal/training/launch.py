@@ -1,8 +1,8 @@
-"""Start the ranks of a computation, log what they print, and end them together.
+"""Start the ranks of a computation, log their output, and end them together.
 
-CUDA reads CUDA_VISIBLE_DEVICES as soon as anything asks for GPUs. So it is set before the
-Python of a rank starts, and this module imports no torch in a rank. Ranks of `torchrun`
-outlive it when it is killed, and of one that dies it says no more than status 1.
+CUDA reads CUDA_VISIBLE_DEVICES at the first query for GPUs. So the variable is set before a
+rank's Python starts, and this module does not import torch. `torchrun` is not used, because its
+ranks survive if it is killed, and because it reports only status 1 for a dead rank.
 """
 
 import dataclasses
@@ -30,9 +30,9 @@ SRUN_SAYS = "srun: error: "
 def run_on_ranks(
     function: Callable[..., Any], script: str, rule_job: RuleJob, *, most: int
 ) -> None:
-    """Run `function` as `persistcal.store.jobs.run` does, on the ranks that the rule asks for.
+    """Run `function` like `persistcal.store.jobs.run`, on the rule's number of ranks.
 
-    There are no more than `most` of them, nor more than GPUs where there are any.
+    The number is at most `most` and, if there are GPUs, at most their number.
     """
     log_to(rule_job.log[0])
     asked = rule_job.resources
@@ -59,8 +59,8 @@ def execute_on_ranks(
 ) -> None:
     """Execute the function of a script here, or in each of several ranks.
 
-    The function is named like the `script`, which lies beside ``run_rank.py``; the settings
-    of the job are JSON values. The rest is as in `launch` and `ranks.join`.
+    The function has the name of the `script`, which is next to ``run_rank.py``. The settings of
+    the job are JSON values. See `launch` and `ranks.join` for the other parameters.
     """
     if n_ranks == 1:
         execute(function, job)
@@ -71,12 +71,12 @@ def execute_on_ranks(
 
 
 def launch(program: Sequence[str], *, n_ranks: int, n_nodes: int = 1) -> None:
-    """Run a Python program as `n_ranks` ranks; where one fails, end the others.
+    """Run a Python program as `n_ranks` ranks; if one fails, end the others.
 
-    On one machine the ranks are child processes; on several srun starts them, within
-    the allocation that this process runs in. Every node runs equally many ranks, and has as
-    many GPUs as this one. The program calls `end_with_parent`, `read_srun` before it imports
-    torch, and `persistcal.training.ranks.join`; it finds the package as this process does.
+    On one machine the ranks are child processes. On several machines srun starts them in the
+    allocation of this process. All nodes run the same number of ranks and have the same number
+    of GPUs. The program calls `end_with_parent`, then `read_srun` before it imports torch, and
+    `persistcal.training.ranks.join`. It finds the package on this process's path.
     """
     if n_ranks % n_nodes:
         raise ValueError(
@@ -109,7 +109,7 @@ def launch(program: Sequence[str], *, n_ranks: int, n_nodes: int = 1) -> None:
             calls[f"rank {n}"] = (command, shared | of_rank)
     processes: dict[str, subprocess.Popen] = {}
     reader, writer = os.pipe()
-    complaints: list[str] = []  # of srun, which itself ends with another status
+    complaints: list[str] = []  # messages of srun, which ends with another status
     output = os.fdopen(reader, errors="replace")
     printed = threading.Thread(target=_log_lines, args=(output, complaints))
     printed.start()
@@ -129,7 +129,7 @@ def launch(program: Sequence[str], *, n_ranks: int, n_nodes: int = 1) -> None:
 
 
 def visible_gpus() -> Sequence[str]:
-    """Return the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """Return the GPUs of this process, by their names in CUDA_VISIBLE_DEVICES."""
     import torch
 
     n_gpus = torch.cuda.device_count()  # asks the driver's monitor, which does not start CUDA
@@ -138,7 +138,7 @@ def visible_gpus() -> Sequence[str]:
 
 
 def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
-    """Return the GPUs of one of `n_ranks` ranks: equally many, next to each other.
+    """Return the GPUs of one of `n_ranks` ranks: an equal share of neighbouring GPUs.
 
     >>> split_gpus(["0", "1", "2", "3", "4"], rank=1, n_ranks=2)
     ['2', '3']
@@ -153,7 +153,7 @@ def split_gpus(gpus: Sequence[str], rank: int, n_ranks: int) -> Sequence[str]:
 
 
 def read_srun() -> None:
-    """Set a rank's variables, those of torchrun, and its GPUs where srun has started it."""
+    """Set a rank's variables, with torchrun's names, and its GPUs if srun started it."""
     if "RANK" in os.environ:
         return
     names = {"RANK": "PROCID", "WORLD_SIZE": "NTASKS", "LOCAL_RANK": "LOCALID"}
@@ -168,7 +168,7 @@ def read_srun() -> None:
 
 
 def end_with_parent() -> None:
-    """End this process as soon as the one that launched it has ended."""
+    """End this process as soon as its parent has ended."""
 
     def watch() -> None:
         while os.read(0, 1024):
@@ -194,7 +194,7 @@ def _log_lines(output: IO[str], complaints: list[str]) -> None:
 
 
 def _first_failure(processes: Mapping[str, subprocess.Popen]) -> str:
-    """Wait for all processes or for one that fails; return which did and how."""
+    """Wait for all processes or for a failure; return the failed rank and the reason."""
     while True:
         ended = {name: process.poll() for name, process in processes.items()}
         # A killed process makes others fail that wait for it, so it is looked for first.

@@ -1,8 +1,8 @@
 """One LoRA adapter in several models at once: the same parameters, not copies.
 
-The models are checkpoints of one architecture. Each gets peft's LoRA layers on
-all linear layers but the LM head, and then the very same tensors A and B, so
-that autograd adds up their gradients over the models. Nothing else is trained.
+The models are checkpoints of one architecture. Each has peft's LoRA layers on all
+linear layers except the LM head, and all share the same tensors A and B, so that
+autograd sums their gradients over the models. Nothing else is trained.
 """
 
 import json
@@ -24,8 +24,8 @@ from persistcal.store.weights_file import seal
 class Adapter(dict[str, nn.Parameter]):
     """Parameters by name within the model, such as "….q_proj.lora_A": zeros of float32.
 
-    Those of a device lie one after another in one tensor of `whole`, and so do their gradients:
-    the optimizer, norms and sums over ranks take as many kernels as for a single parameter.
+    The parameters of a device are views of one tensor in `whole`, and so are their gradients.
+    The optimizer, norms and sums over ranks need as few kernels as for a single parameter.
 
     >>> adapter = Adapter({"a": ((2, 2), "cpu"), "b": ((3,), "cpu")})
     >>> adapter.whole[0].grad[4:] = 1.0
@@ -50,7 +50,7 @@ class Adapter(dict[str, nn.Parameter]):
         self.clear_gradients()
 
     def parts(self, whole: Iterable[Tensor]) -> dict[str, Tensor]:
-        """Return views of tensors like those of `whole`, by the parameters' names."""
+        """Return views of tensors with the layout of `whole`, by the parameters' names."""
         views = {}
         for tensor, shapes in zip(whole, self._layout.values(), strict=True):
             pieces = tensor.split([shape.numel() for shape in shapes.values()])
@@ -110,8 +110,8 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
 def initialise(adapter: Mapping[str, nn.Parameter], seed: int) -> None:
     r"""Set A to draws from U(-1/√n, 1/√n), n the layer's inputs, and B to zero.
 
-    The distribution is peft's default. The draws depend on seed and parameter's name alone,
-    never on the models or torch's global generator.
+    The distribution is peft's default. The draws depend only on the seed and the parameter's
+    name, never on the models or torch's global generator.
     """
     for name, parameter in adapter.items():
         if name.endswith("lora_B"):

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 MAX_GRADIENT_NORM = 1.0
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of AdamW
-# Without cuDNN's attention, whose gradients were not finite on one generation of GPUs.
+# cuDNN's attention had gradients that were not finite on one generation of GPUs.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
@@ -90,22 +90,22 @@ def train_adapter(
     .. math:: \frac{1}{BM} \sum_{q} \sum_{c} \sum_{a} w_{qca}
               \mathrm{BCE}(p_{qca}, z_{qca})
 
-    over its questions q, the M checkpoints c and the candidates a of q that c
-    sees, whose weights w sum to one. B is `how.batch_size` for a smaller last batch
-    too, and M counts also checkpoints without an answer to q, so that a
-    question weighs the same at a checkpoint whatever the others lack.
+    over its questions q, the M checkpoints c and the candidates a of q at c, with
+    weights w that sum to one. B is `how.batch_size` also for a smaller last batch, and
+    M includes checkpoints without an answer to q, so the weight of a question at a
+    checkpoint does not depend on other checkpoints.
 
     Parameters
     ----------
     trainee : Trainee
-        From `prepare`; its adapter holds the result afterwards. Of several ranks each
-        has some of the checkpoints in it, and all end up with the same adapter.
+        From `prepare`; its adapter contains the result afterwards. Several ranks divide the
+        checkpoints, and all have the same adapter at the end.
     data : mapping of str to Questions
-        What each checkpoint sees, from `persistcal.training.data.recipe_data`.
+        The questions of each checkpoint, from `persistcal.training.data.recipe_data`.
     question_ids : sequence of str
         Every training question in canonical order, with or without answers.
     work : Progress, optional
-        Keeps the state; of several ranks only the first has it.
+        Stores the state; only the first of several ranks has it.
 
     Returns
     -------
