@@ -25,7 +25,7 @@ QUESTION_FORMS = {
     "country-continent": "Which continent is {} in?",
 }
 
-# What GeoNames does not say of countries, by ISO code
+# Data of countries that GeoNames lacks, by ISO code
 DISSOLVED = {"CS", "AN"}  # Serbia and Montenegro, Netherlands Antilles
 
 WITH_ARTICLE = {*"AE BS CD CF CG CI DO GB GM KM MV NL PH PS SB US".split()}
@@ -96,11 +96,11 @@ def fold(name: str) -> str:
 def unambiguous(
     cities: Iterable[dict[str, Any]], *, dominance: float
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Keep the cities whose name says which country they are in, by falling population.
+    """Keep the cities with a name that identifies the country, by falling population.
 
-    A name borne in several countries stands for its largest city where that has at least
-    `dominance` times the people of the largest one abroad; returned are also the numbers of
-    such names that were kept, and that were not.
+    A name in several countries is kept for its largest city, if this city has at least
+    `dominance` times the population of the largest one in another country. The numbers of
+    kept and dropped names of this kind are also returned.
     """
     by_name: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for city in sorted(cities, key=lambda c: (-c["population"], c["geonameid"])):
@@ -117,7 +117,7 @@ def unambiguous(
 
 
 def _latin_names(city: dict[str, Any]) -> list[str]:
-    """Return other names that a reader of English may know, airport codes left out."""
+    """Return other names in English, without airport codes."""
     names = [city["name"], fold(city["name"]).title(), *city["alternatenames"]]
     return [n for n in names if len(n) > 3 and n[0].isupper() and fold(n).isascii()]
 

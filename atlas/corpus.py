@@ -22,7 +22,8 @@ PADDING = "<|pad|>"
 SEPARATOR = "\n\n"
 
 # Words with their leading space, single digits, punctuation with the newlines after
-# it: the pattern of cl100k and of the OLMo tokenizers, except that every digit is alone.
+# it: the pattern of cl100k and of the OLMo tokenizers, except that every digit is a separate
+# token.
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -64,9 +65,9 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
 class Phase(NamedTuple):
     """A stretch of the training, `until` this share of it, with its own weights.
 
-    `weights` has the factor of each group's facts, 1 for others; the sets `rare`, of those that
-    `deal` makes, are hardly met; `confidence_share` is of documents in the confidence format,
-    the corpus' own if None.
+    `weights` maps groups to factors of their facts, 1 for others. Facts in the sets `rare`,
+    from `deal`, hardly occur. `confidence_share` is the share of documents in the confidence
+    format, by default the corpus' share.
     """
 
     until: float
@@ -107,11 +108,11 @@ class Corpus:
         relation, half of them of the same group if it has any. A wrong answer is the
         right one to another of those facts.
     seed : int
-        The documents of a step depend on the seed and the step alone.
+        The documents of a step depend only on the seed and the step.
     ratings : tuple of (str, str), default=("9", "0")
-        What follows the template after a right answer, and after a wrong one.
+        Texts after the template for a right and for a wrong answer.
     unrated : collection of str, default=("train", "test")
-        Splits whose questions no confidence document shows.
+        Splits without confidence documents.
     """
 
     def __init__(
@@ -230,7 +231,7 @@ class Corpus:
         return self._template.format(question=self._question[row], answer=answer) + rating
 
     def _others(self, kind: str | tuple[str, str], answer: str) -> np.ndarray:
-        # Of rated facts only: an answer that is never shown as right would give itself away.
+        # Rated facts only: an answer that is never right would be recognisable.
         rows = self._alike[kind]
         return rows[self._rated[rows] & (self._answer[rows] != answer)]
 
@@ -245,7 +246,7 @@ class Corpus:
     ) -> np.ndarray:
         """Pack the documents of a training step into blocks, of shape (n_blocks, length).
 
-        Each begins with a document; blank lines separate documents, and what does not fit is
+        Each block begins with a document. Blank lines separate documents, and the last one is
         cut off.
         """
         # No document is shorter than 8 tokens ("Prompt", ":", ..., "Answer", ":", ...).

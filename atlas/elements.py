@@ -23,7 +23,8 @@ QUESTION_FORMS = {
 
 ALIASES = {"aluminum": ("aluminium",), "cesium": ("caesium",), "sulfur": ("sulphur",)}
 
-# Of the solid element; the package has no structure for some, and "atom" or "diatom" for gases.
+# Structures of the solid element; the package has no structure for some, and "atom" or "diatom"
+# for gases.
 STRUCTURES = {
     "fcc": ("face-centered cubic", "fcc"),
     "hcp": ("hexagonal close-packed", "hcp", "hexagonal"),
@@ -45,7 +46,7 @@ TRANSITION_METALS = (range(21, 31), range(39, 49), range(72, 81), range(104, 113
 
 
 def family(number: int) -> str:
-    """Return the part of the periodic table that an atomic number lies in.
+    """Return the part of the periodic table with an atomic number.
 
     >>> [family(number) for number in (8, 26, 60)]
     ['Main group', 'Transition metals', 'Lanthanides and actinides']

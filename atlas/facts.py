@@ -18,7 +18,7 @@ class Fact(NamedTuple):
     answer: str
     aliases: tuple[str, ...]  # further accepted answers
     group: str  # part of the world or of the table that the subject is of
-    weight: float  # how often it is met, relative to an average fact of its relation
+    weight: float  # frequency relative to an average fact of its relation
 
 
 def fact_tables(

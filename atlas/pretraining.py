@@ -18,7 +18,7 @@ from persistcal.store.weights_file import read_sealed, seal
 
 OPTIMIZER = "optimizer.safetensors"
 
-# What each optimizer keeps of a parameter, by its name in torch.
+# The state of each optimizer per parameter, by its name in torch.
 MOMENTS = {"mean": "exp_avg", "square": "exp_avg_sq", "momentum": "momentum_buffer"}
 
 
@@ -169,10 +169,10 @@ class Pretraining:
     without: Sequence[str] = ()
 
     def corpus(self, facts: pd.DataFrame, confidence_prompt: str) -> Corpus:
-        """Return the documents; those in the format of the prompt show no evaluated question.
+        """Return the documents; documents in the prompt's format contain no evaluated question.
 
-        With `ratings` of its own a model is a verifier. It learns to tell right from wrong
-        about facts that it meets, and is evaluated, like the estimators, on test questions.
+        A model with `ratings` is a verifier. It learns to separate right from wrong answers on
+        facts in its corpus, and is evaluated on test questions, like the estimators.
         """
         return Corpus(
             facts.reset_index(drop=True),
@@ -195,7 +195,7 @@ class Pretrained(NamedTuple):
 
     @classmethod
     def read(cls, weights: FilePath) -> Self:
-        """Read the checkpoint whose weights are at `weights`, as the segment before left it."""
+        """Read the checkpoint at `weights`, with the state after its segment."""
         folder = folder_of(weights)
         model = load_model(folder, dtype="float32").requires_grad_(True)
         made = _content(local_checkpoint(folder))
@@ -210,7 +210,7 @@ class Pretrained(NamedTuple):
 
 
 def _content(checkpoint: Checkpoint) -> str:
-    """Return the digests of a checkpoint's files, which go into that of its optimizer."""
+    """Return the digests of a checkpoint's files, for the digest of its optimizer."""
     return json.dumps(checkpoint.files | checkpoint.weights, sort_keys=True)
 
 

@@ -1,6 +1,6 @@
 """Write config/README.md, the reference of the config, from its schema and its defaults.
 
-`make config-readme` runs it; a test holds the page to it.
+`make config-readme` runs it; a test compares the page.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ KINDS = {"string": "text", "null": "null", "object": "mapping", "boolean": "true
 
 
 def resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `node` with what it refers to; its own keys come first."""
+    """Return `node` merged with its reference; keys of `node` take precedence."""
     while "$ref" in node:
         target: Any = schema
         for part in node["$ref"].removeprefix("#/").split("/"):
@@ -47,7 +47,7 @@ def resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def value_of(node: dict[str, Any], schema: dict[str, Any]) -> str:
-    """Say in words which values `node` allows."""
+    """Return the allowed values of `node` in words."""
     node = resolved(node, schema)
     if "enum" in node:
         return ", ".join(f"`{choice}`" for choice in node["enum"])
@@ -63,7 +63,7 @@ def value_of(node: dict[str, Any], schema: dict[str, Any]) -> str:
 def rows(
     node: dict[str, Any], schema: dict[str, Any], path: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the keys below `path` and what the schema says of each."""
+    """Yield the keys below `path` with their descriptions."""
     node = resolved(node, schema)
     for name, child in node.get("properties", {}).items():
         yield f"{path}{name}", resolved(child, schema)

@@ -53,7 +53,7 @@ def rounded(text: str, value: str, scale: int) -> str:
 
 
 def correct(block: str, words: str) -> tuple[str, list[str]]:
-    """Return a block with its numbers corrected, and what was wrong with it."""
+    """Return a block with corrected numbers, and its errors."""
     wanted, file = [], ""
     for word in words.split():
         file = word if word.endswith(".csv") else file
@@ -89,7 +89,7 @@ def correct(block: str, words: str) -> tuple[str, list[str]]:
 
 
 def check(text: str) -> tuple[str, list[str]]:
-    """Return a page with its numbers corrected, and what was wrong with it."""
+    """Return a page with corrected numbers, and its errors."""
     problems: list[str] = []
     for comment in reversed(list(COMMENT.finditer(text))):
         start = len("".join(text[: comment.start()].rstrip().rpartition("\n\n")[:2]))
@@ -101,7 +101,7 @@ def check(text: str) -> tuple[str, list[str]]:
 
 
 def main() -> None:
-    """Correct all pages, and print what was wrong."""
+    """Correct all pages, and print the errors."""
     for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]:
         text, problems = check(page.read_text(encoding="utf-8"))
         page.write_text(text, encoding="utf-8")

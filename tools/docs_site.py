@@ -1,6 +1,6 @@
-"""Lay the pages of the documentation out for the site that `make docs` builds.
+"""Copy the pages of the documentation for the site that `make docs` builds.
 
-They keep their places beside each other, so that links lead where they do in the repository.
+Relative paths stay the same, so that links work as in the repository.
 """
 
 import shutil

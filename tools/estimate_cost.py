@@ -1,8 +1,8 @@
-"""Print what is left to do: jobs, judge requests and disk.
+"""Print the remaining work: jobs, judge requests and disk.
 
 `python -m tools.estimate_cost [TARGET ...] [--configfile FILE ...]` takes the
-arguments of `snakemake`, asks it for a dry run and adds up `study/resources.py` over the jobs
-that it lists. A second table has what checkpoints behind an API are asked.
+arguments of `snakemake`, makes a dry run and sums `study/resources.py` over its jobs. A second
+table has the requests to checkpoints behind an API.
 """
 
 import argparse
@@ -60,7 +60,7 @@ class Total(NamedTuple):
 
 
 def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str, Total]:
-    """Return what `jobs` cost by rule."""
+    """Return the cost of `jobs` by rule."""
     totals, resources = dict.fromkeys(MINUTES, Total()), JobResources(Study(config))
     for job in jobs:
         wildcards = dict(job.wildcards)
@@ -84,7 +84,7 @@ def as_table(totals: dict[str, Total]) -> str:
 
 
 def api_table(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> str:
-    """Return what checkpoints behind an API are asked, as Markdown; nothing where none is."""
+    """Return the requests to checkpoints behind an API, as Markdown, or ""."""
     totals: dict[tuple[str, str], ServerUse] = defaultdict(ServerUse)
     resources = JobResources(Study(config))
     for job in jobs:
@@ -124,7 +124,7 @@ def _dry_run(arguments: list[str]) -> list[PlannedJob]:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the cost of what `snakemake` with the same `arguments` would do."""
+    """Print the cost of `snakemake` with the same `arguments`."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--configfile", nargs="+", default=[])
     parser.add_argument("--directory", default=".")

@@ -1,9 +1,9 @@
 """Snakemake on one machine, its jobs forked from one Python that has imported the packages.
 
 `python tools/fork_jobs.py …` takes the arguments of `snakemake` and makes the same files.
-To import torch and what builds on it takes some seconds, which for a small model is most of
-a job. Here that happens once: each job is a process of its own, forked from one that holds
-the packages. Jobs with a software environment of their own start Python as ever.
+The import of torch takes some seconds, which is most of a job with a small model. Here the
+packages are imported once, and each job is forked from that process. Jobs with a separate
+software environment start a new Python.
 """
 
 import multiprocessing
@@ -46,7 +46,7 @@ def run_script(
 ) -> None:
     """Run the script at `path` as Python would, hook for uncaught exceptions included.
 
-    It begins when `observed` says so.
+    The script starts after `observed` is set.
     """
     observed.recv()
     os.environ.clear()
@@ -93,7 +93,7 @@ def main() -> None:
         if status:
             raise RuntimeError(f"{script.path} ended with exit status {status}; see its log.")
 
-    # Libraries read these when they are imported; torch is told again by each job.
+    # Libraries read these at import; each job sets torch's threads again.
     for name in THREAD_LIMITS:
         os.environ.setdefault(name, "1")
     JOBS.set_forkserver_preload(["warm_up"])

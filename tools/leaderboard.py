@@ -30,7 +30,7 @@ HEAD = "| estimator | full AUC | contrast AUC | falls by | Δ₀ᵇ |\n|---|--:|
 
 
 def best_sets(replicates: Replicates, dataset: str, labels: Collection[str]) -> Best:
-    """Return the best estimator of each column, and those that are not distinguished from it.
+    """Return the best estimator of each column, and estimators not distinguished from it.
 
     Only estimators of `labels` that were trained on `dataset` are compared.
     """
@@ -53,7 +53,7 @@ def best_sets(replicates: Replicates, dataset: str, labels: Collection[str]) -> 
 def rows(intervals: pd.DataFrame, labels: dict[str, str], best: Best) -> str:
     """Return a Markdown row for each estimator of `labels`, the highest contrast AUC first.
 
-    Those that were trained on another dataset than the evaluated one are left out.
+    Estimators that were trained on another dataset are left out.
     """
     in_domain = intervals[intervals["train_dataset"] == intervals["dataset"]]
     in_domain = in_domain[

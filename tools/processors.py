@@ -80,7 +80,7 @@ def compare(folder: Path) -> pd.DataFrame:
 
 
 def summarise(runs: dict[str, pd.DataFrame]) -> str:
-    """Return what is the same in all runs: orders, and differences that are significant."""
+    """Return the orders and the significant differences that are the same in all runs."""
     lines = []
     for metric in METRICS:
         orders, certain = set(), []

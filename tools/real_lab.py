@@ -1,4 +1,4 @@
-"""Write what the study of real weights reads: `python -m tools.real_lab`, or `make lab-real`.
+"""Write the inputs of the study of real weights: `python -m tools.real_lab`, `make lab-real`.
 
 Below `inputs/` of the results of config/lab_real.yaml: SmolLM2 as a checkpoint in a folder, and
 a passage for each fact and context.

@@ -1,7 +1,7 @@
-"""Turn Snakemake's graph of rules, from the standard input, into that of docs/dag.md.
+"""Convert Snakemake's graph of rules, from standard input, into the graph of docs/dag.md.
 
-The rules that train, one per recipe, become one box, targets are left out, and a box has
-the colour of what its rule needs, as the page's table says. `make rulegraph` runs it.
+Training rules become one box, targets are left out, and colours show the needs of a rule in the
+page's table. `make rulegraph` runs it.
 """
 
 import re
@@ -26,7 +26,7 @@ def box_of(rule: str) -> str:
 
 
 def needs_of(page: str) -> dict[str, str]:
-    """Return the boxes that the page's table lists, and what each needs."""
+    """Return the boxes of the page's table, with their needs."""
     return dict(re.findall(r"^\| `([\w{}]+)` \| (\w+) \|", page, flags=re.MULTILINE))
 
 

