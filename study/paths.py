@@ -16,9 +16,11 @@ class Paths:
         self.checkpoint = f"{results}/checkpoints/{{model}}/{{checkpoint}}.json"
         self.entailment_model = f"{results}/entailment/model.json"
 
-        made, changed = (f"{results}/{name}/{{model}}/{{checkpoint}}" for name in _MADE)
-        self.weights = f"{made}/model.safetensors"
-        self.beside_weights = [f"{made}/{name}" for name in _BESIDE_PRETRAINED]
+        pretrained = f"{results}/pretrained/{{model}}/{{checkpoint}}"
+        self.weights = f"{pretrained}/model.safetensors"
+        further = [*MODEL_FILES, "optimizer.safetensors"]
+        self.beside_weights = [f"{pretrained}/{name}" for name in further]
+        changed = f"{results}/changed/{{model}}/{{checkpoint}}"
         self.changed = f"{changed}/model.safetensors"
         self.beside_changed = [f"{changed}/{name}" for name in MODEL_FILES]
 
@@ -44,7 +46,3 @@ class Paths:
         self.replicates = f"{results}/replicates/{evaluated}"
         self.intervals = f"{results}/intervals/{evaluated}"
         self.contrast_sets = f"{results}/contrast_sets/{{model}}/{{dataset}}.parquet"
-
-
-_MADE = ("pretrained", "changed")
-_BESIDE_PRETRAINED = [*MODEL_FILES, "optimizer.safetensors"]

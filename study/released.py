@@ -14,7 +14,7 @@ OVERLAY = "config/as_released.yaml"
 def settings_compared(config: Mapping[str, Any], project: Path) -> str:
     """Return the settings of `config` for each choice in `config/as_released.yaml`.
 
-    For imported results only the choices that are still open are returned.
+    For imported results only the choices of steps that run here are returned.
     """
     chosen = {}
     for place in _places(load_configfile(project / OVERLAY)):

@@ -14,6 +14,8 @@ import pandas as pd
 from persistcal.questions.labels import CORRECT, normalise
 from persistcal.store import artifacts
 
+log = logging.getLogger(__name__)
+
 
 class Pair(NamedTuple):
     """Two answers to a question; if order matters, whether `one` entails `other`."""
@@ -170,9 +172,6 @@ def open_equivalence(
     )
     with cache as entails:
         yield mutual_entailment(entails)
-
-
-log = logging.getLogger(__name__)
 
 
 class QuestionBeams(NamedTuple):

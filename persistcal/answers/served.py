@@ -25,6 +25,9 @@ from persistcal.store.replies import (
     read_lines,
 )
 
+log = logging.getLogger(__name__)
+
+
 THOUGHTS = re.compile(r"\A.*</think>", re.DOTALL)  # templates can open them in the prompt
 
 OPEN = "<think>"
@@ -195,8 +198,6 @@ def _logprob(listed: Any) -> tuple[float | None, int | None]:  # noqa: ANN401
         raise ValueError
     return float(sum(min(value, 0.0) for value in values)), len(values)
 
-
-log = logging.getLogger(__name__)
 
 TOO_LONG = re.compile(r"context.{0,20}(length|size|window)", re.IGNORECASE)
 

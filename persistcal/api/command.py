@@ -8,11 +8,12 @@ import inspect
 import logging
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
+import pandas as pd
 import pyarrow as pa
 import typer
 
@@ -163,11 +164,7 @@ def compare(
     _check_out(out, out)
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)
     comparison, page = _compare(files, reading, settings)
-    make_folder(out)
-    paths = []
-    for name, rows in comparison.tables.items():
-        paths.append(inside(out, f"{name}.csv"))
-        artifacts.write_csv(rows, paths[-1], getattr(artifacts, name.upper()))
+    paths = _write_tables(comparison.tables, out)
     report = inside(make_folder(inside(out, "report")), "index.html")
     write_whole(report, page)
     typer.echo(f"{comparison.summary()}\nPage: {report}\nTables: {', '.join(paths)}")
@@ -183,7 +180,7 @@ def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONT
     inputs = _read(files, reading)
     with _bar(len(inputs.predictions)) as step:
         metrics = compute_metrics(inputs, settings, step)
-    for line in Comparison(inputs, settings, {}, metrics).assumptions():
+    for line in inputs.assumptions(settings):
         typer.echo(line, err=True)
     typer.echo(metrics.to_csv(index=False), nl=False)
 
@@ -206,7 +203,7 @@ def page(
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)
     comparison, text = _compare(files, reading, settings)
     write_whole(out, text)
-    typer.echo("\n".join([*comparison.assumptions(), f"Page: {out}"]))
+    typer.echo("\n".join([*comparison.inputs.assumptions(settings), f"Page: {out}"]))
 
 
 @app.command(
@@ -307,15 +304,20 @@ def threshold(
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
         return
     checked = check_inputs(inputs, Settings(), precision=precision, delta=delta)
-    make_folder(out)
-    paths = []
-    for name, table in checked.tables.items():
-        paths.append(inside(out, f"{name}.csv"))
-        artifacts.write_csv(table, paths[-1], getattr(artifacts, name.upper()))
+    paths = _write_tables(checked.tables, out)
     typer.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     typer.echo(f"Tables: {', '.join(paths)}")
     if code := exit_code(checked.tables["thresholds"], fail_if):
         raise typer.Exit(code)
+
+
+def _write_tables(tables: Mapping[str, pd.DataFrame], folder: str) -> list[str]:
+    """Write tables of `artifacts` as CSV into a folder, and return the paths."""
+    make_folder(folder)
+    paths = {name: inside(folder, f"{name}.csv") for name in tables}
+    for name, path in paths.items():
+        artifacts.write_csv(tables[name], path, getattr(artifacts, name.upper()))
+    return list(paths.values())
 
 
 def _check_out(out: str, folder: str) -> None:

@@ -89,16 +89,7 @@ class Comparison:
 
     def summary(self) -> str:
         """Return the findings in sentences, a table of all metrics, and the assumptions."""
-        return "\n".join([summary(self._contents), *self.assumptions()])
-
-    def assumptions(self) -> list[str]:
-        """Return the order of the checkpoints, and how files and sets were read."""
-        orders = [f"{m}: {' → '.join(names)}" for m, names in self.inputs.checkpoints.items()]
-        return [
-            f"Checkpoints in order, {'; '.join(orders)}.",
-            *self.inputs.notes,
-            f"Contrast sets of fewer than {self.settings.min_contrast} questions are left out.",
-        ]
+        return "\n".join([summary(self._contents), *self.inputs.assumptions(self.settings)])
 
     def to_html(self) -> str:
         """Return the page: findings, charts, and every answer, in one HTML file."""

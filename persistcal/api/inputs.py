@@ -105,6 +105,15 @@ class PredictionTables:
         places = dict.fromkeys((model, dataset) for model, dataset, _ in self.predictions)
         return [{"model": model, "dataset": dataset} for model, dataset in places]
 
+    def assumptions(self, settings: Settings) -> list[str]:
+        """Return sentences on the order of the checkpoints, the files and the contrast sets."""
+        orders = [f"{model}: {' → '.join(names)}" for model, names in self.checkpoints.items()]
+        return [
+            f"Checkpoints in order, {'; '.join(orders)}.",
+            *self.notes,
+            f"Contrast sets of fewer than {settings.min_contrast} questions are left out.",
+        ]
+
 
 def stack(
     parts: Sequence[tuple[pd.DataFrame, dict[str, str]]], table: artifacts.Table

@@ -220,7 +220,7 @@ class Asking:
     temperature: float  # 0 takes the likeliest token
     max_new_tokens: int  # per reply; a reply can have several lines
     seed: int
-    chat: str = ""  # template of a user's message; empty if the model continues the text
+    chat: str = ""  # form of a chat prompt; empty if the prompt is text to continue
     scale: Sequence[str] = field(default_factory=list)  # expressions that the prompt names
     batch_size: Any = "auto"  # and memory_gb: see `persistcal.answers.decode.Search`
     memory_gb: float = 16.0

@@ -114,7 +114,8 @@ def metrics_under(
     Parameters
     ----------
     counts_of : function of Component to uint8 ndarray of shape (n_questions, n_columns)
-        `once`, or `persistcal.evaluation.draws.count_draws` from the sequences of replicates.
+        `count_once`, or `persistcal.evaluation.draws.count_draws` from the sequences of
+        replicates.
     chosen : collection of str
         Names of the metrics to compute, by default all.
 

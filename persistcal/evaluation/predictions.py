@@ -11,6 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+log = logging.getLogger(__name__)
+
+
 _LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
 
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
@@ -107,8 +110,6 @@ def shared_by_models(questions: Mapping[str, Collection[str]]) -> Iterator[str]:
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-12  # far above the error of a few operations on [0, 1], far below any opinion
-
-log = logging.getLogger(__name__)
 
 
 def join_ties(values: Array) -> Array:

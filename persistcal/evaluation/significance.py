@@ -35,6 +35,9 @@ from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.evaluation.simultaneous import compare_estimators
 from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 
+log = logging.getLogger(__name__)
+
+
 BySeed = Mapping[int, float]  # the metric of each seed on the data
 
 
@@ -124,8 +127,6 @@ def recipe_interval(
     ends = low + (high - low) * expit(logit(share) + np.array([-turn, turn]))
     return RecipeInterval(n_seeds, float(ends[0]), float(ends[1]), p_value)
 
-
-log = logging.getLogger(__name__)
 
 BOUNDS = dict.fromkeys(["auc", "change_auc"], (0.0, 1.0)) | dict.fromkeys(
     ["delta0_balanced", "delta0", "delta_balanced", "delta"], (-1.0, 1.0)

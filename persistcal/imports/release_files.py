@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from persistcal.store import artifacts
 from persistcal.store.files import FilePath, read_bytes
 
+log = logging.getLogger(__name__)
+
+
 _DIGEST = re.compile(r"([0-9a-fA-F]{64})(?:\s+\*?(\S.*))?")
 
 
@@ -305,8 +308,6 @@ class Tree:
             gaps.append((covered, span[1]))
         return shards, gaps
 
-
-log = logging.getLogger(__name__)
 
 N_BEAMS = 10
 

@@ -27,6 +27,9 @@ from persistcal.imports.release_files import (
 from persistcal.store import artifacts
 from persistcal.store.artifacts import PREDICTIONS, QUESTIONS, SCORES
 
+log = logging.getLogger(__name__)
+
+
 SURROGATE = "pred_confs_surrogate"
 
 ORDINARY = "pred_confs"
@@ -257,8 +260,6 @@ def read_estimates(
         )
     return estimates
 
-
-log = logging.getLogger(__name__)
 
 # A table, what it is about, and its rows
 Made = tuple[artifacts.Table, dict[str, str], pd.DataFrame]

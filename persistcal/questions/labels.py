@@ -22,6 +22,11 @@ MEANT = str.maketrans(".-+#a", "\ue000\ue001\ue002\ue003\ue004")
 
 AS_WRITTEN = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ".-+#a")
 
+# Soft hyphen, zero-width characters, marks of direction, byte order mark
+UNSEEN = dict.fromkeys(
+    [0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF]
+)
+
 THOUSANDS = re.compile(
     r"(?<![\d.,])\d{1,3}([,'’\u00a0\u2009\u202f])\d{3}(?:\1\d{3})*(?!\d|,\d)"
 )
@@ -31,6 +36,8 @@ RAISED = re.compile(r"(?<=\d)(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])")
 FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 
 LEADING_POINT = re.compile(r"(?<!\w)\.(?=\d)")
+
+FULL_STOP = re.compile(r"\.(?!\d)|(?<=[^\W\d_])\.")
 
 POINT_OUTSIDE_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)")
 
@@ -165,15 +172,6 @@ def parse_labels(
         in_step = in_step and label is not None
         labels.append(label)
     return tuple(labels)
-
-
-FULL_STOP = re.compile(r"\.(?!\d)|(?<=[^\W\d_])\.")
-
-
-# Soft hyphen, zero-width characters, marks of direction, byte order mark
-UNSEEN = dict.fromkeys(
-    [0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF]
-)
 
 
 def one_form(text: str) -> str:

@@ -158,7 +158,7 @@ def as_csv(cells: pd.DataFrame, name: str) -> str:
 class Cell(NamedTuple):
     """One value with its 95 % interval; missing numbers are NaN.
 
-    `bold` marks the best of its block and `underlined` a value not shown to be worse. `pairs`
+    `best` marks the best of its block and `underlined` a value not shown to be worse. `pairs`
     counts the pairs in the mean, such as "1 of 3", if the metric is undefined on some pairs.
     """
 

@@ -6,10 +6,7 @@ from tqdm import tqdm
 
 log = logging.getLogger(__name__)
 
-
 SECONDS = 10.0  # between lines, and before the first
-
-
 LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
 
 

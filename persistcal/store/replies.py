@@ -28,6 +28,9 @@ from persistcal.store.files import (
     write_whole,
 )
 
+log = logging.getLogger(__name__)
+
+
 LONGEST_FIELD = 2**31 - 1  # the csv module's default is 128 KiB
 
 
@@ -99,8 +102,6 @@ def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | N
         csv.field_size_limit(previous_limit)
     return fields, max(reader.line_num, 1)
 
-
-log = logging.getLogger(__name__)
 
 SPENDING = ("time", "model", "requests", "cost", "what")
 

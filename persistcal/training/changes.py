@@ -20,6 +20,8 @@ from persistcal.questions.question_list import true_at
 from persistcal.store.pace import Pace
 from persistcal.training.data import learning_rate
 
+log = logging.getLogger(__name__)
+
 
 class Document(NamedTuple):
     """Tokens of a question with its answer; the first `n_prompt` tokens are not learnt."""
@@ -85,8 +87,6 @@ def answer_logprobs(model: PreTrainedModel, documents: Sequence[Document]) -> Te
     losses = cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
     return -(losses * learnt[:, 1:]).sum(dim=1)
 
-
-log = logging.getLogger(__name__)
 
 MAX_GRADIENT_NORM = 1.0
 

@@ -1,8 +1,8 @@
 """Start the ranks of a computation, log their output, and end them together.
 
 CUDA reads CUDA_VISIBLE_DEVICES at the first query for GPUs. So the variable is set before a
-rank's Python starts, and this module does not import torch. `torchrun` is not used, because its
-ranks survive if it is killed, and because it reports only status 1 for a dead rank.
+rank's Python starts, and a rank imports this module without torch. `torchrun` is not used,
+because its ranks survive if it is killed, and because it reports only status 1 for a dead rank.
 """
 
 import dataclasses
