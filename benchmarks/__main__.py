@@ -1,8 +1,8 @@
-"""Run every benchmark and write down what they find: ``make bench``.
+"""Run every benchmark and write the results: ``make bench``.
 
-Each runs in a Python of its own, one after the other; where results of two ways differ the
-command fails, after all have run. ``python -m benchmarks quick`` is a smoke test on tiny sizes,
-in seconds. With ``--to FOLDER`` results go there instead of beside this file.
+Benchmarks run one after the other, each in a separate Python. If results of two ways differ,
+the command fails after all have run. ``python -m benchmarks quick`` is a smoke test on tiny
+sizes, in seconds. ``--to FOLDER`` sets another folder for the results.
 
 `benchmarks.judge_label_noise` is about noise, and `benchmarks.gpu` about GPUs: they are not
 run here, and neither is `benchmarks.many_checkpoints`, which runs the workflow.
@@ -40,12 +40,12 @@ def processor() -> str:
 
 
 def run(benchmark: str, quick: bool) -> list[Measured]:
-    """Return what a benchmark finds.
+    """Return the results of a benchmark.
 
     Raises
     ------
     RuntimeError
-        When it fails.
+        If the benchmark fails.
     """
     words = [sys.executable, "-m", f"benchmarks.{benchmark}", "json", *["quick"] * quick]
     done = subprocess.run(words, cwd=HERE.parent, capture_output=True, text=True, check=False)
@@ -68,15 +68,15 @@ def as_markdown(found: Sequence[Measured], heading: str) -> str:
         for g in found
         if isinstance(g, Growth)
     ]
-    return f"""# What the benchmarks found
+    return f"""# Results of the benchmarks
 
 {heading}
 
-Times are of the processor and ratios were measured in one run; another program on the machine
-changes times more than ratios. The floor is what must be multiplied, at the rate of one large
-product: how many times as long it took is how far there is to go. Both ways' results were
-compared, and differ by as much as the table says. What the paper's study takes in all is in
-[docs/cluster.md](../docs/cluster.md), and what was tried in [log.md](log.md).
+Times are processor times. Each ratio was measured in one run, because other programs on the
+machine change times more than ratios. The floor is the time of the necessary products at the
+rate of one large product. The results of both ways were compared; the table shows their
+difference. [docs/cluster.md](../docs/cluster.md) has the cost of the paper's study,
+[log.md](log.md) the experiments.
 
 ## Against other ways
 
@@ -86,8 +86,8 @@ compared, and differ by as much as the table says. What the paper's study takes 
 
 ## Growth
 
-The exponent is the slope of the logarithm of seconds over that of the number, between the two
-largest: 1 is growth in proportion.
+The exponent is the slope of log seconds over log number, between the two largest numbers. An
+exponent of 1 is proportional growth.
 
 | number of | | seconds | exponent | |
 |---|---|---|--:|---|

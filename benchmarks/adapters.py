@@ -2,10 +2,10 @@
 
 Run from the root of the repository: ``python -m benchmarks.adapters``.
 
-The obvious way loads the model anew for every seed, gives each candidate answer
-a forward pass of its own and computes the logits of the whole vocabulary at
-every position. Times are of the processor, so other jobs on the machine disturb
-them less; the ratio, measured in one run, is what to compare.
+The obvious way loads the model again for every seed, runs a separate forward pass
+for each candidate answer and computes the logits of the whole vocabulary at every
+position. Times are processor times, which depend less on other jobs. Compare the
+ratio, which is measured in one run.
 """
 
 import random

@@ -2,10 +2,9 @@
 
 Equality of beams, confidences and gradients with transformers' `generate`, a plain forward pass
 and plain peft; batches that do not fit into memory; two ranks on one device; then speed, memory
-and the share of the device's peak, and from these the rates of `study/resources.py`. Nothing is
-downloaded. Each part runs in a Python of its own and is ended at its time limit; together the
-limits are below ten minutes. What was found is written to benchmarks/gpu.md, and the command
-fails where results differ.
+and the share of the device's peak, and the rates of the device. The command downloads nothing.
+Each part runs in a separate Python and ends at its time limit; all limits together are below
+ten minutes. Findings are written to benchmarks/gpu.md, and the command fails if results differ.
 
 ``python -m benchmarks.gpu --device cpu --shape tiny`` runs the same parts on a tiny model
 without a GPU, as a test does: memory that is too small is then simulated.
@@ -75,7 +74,7 @@ SHAPES = {
 
 
 class Finding(NamedTuple):
-    """A line of the page; `ok` is None where nothing is compared."""
+    """A line of the page; `ok` is None without a comparison."""
 
     part: str
     what: str
@@ -84,7 +83,7 @@ class Finding(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """Where and with what a part runs."""
+    """The device, model shape and questions of a part."""
 
     device: str
     shape: Shape
@@ -434,7 +433,7 @@ def _arguments(bench: Bench) -> list[str]:
 
 
 def run_parts(device: str, shape: str) -> list[Finding]:
-    """Run each part in a process, and return its rows; one that fails has a row of its own."""
+    """Run each part in a process, and return its rows; a failed part has one row."""
     rows = []
     for part, (_, limit) in PARTS.items():
         words = [sys.executable, "-m", "benchmarks.gpu", "--part", part]
@@ -467,12 +466,12 @@ def as_markdown(rows: list[Finding], about: str) -> str:
     """Return the page."""
     says = {True: "yes", False: "**no**", None: ""}
     table = "\n".join(f"| {r.part} | {r.what} | {r.found} | {says[r.ok]} |" for r in rows)
-    return f"""# What was measured on a GPU
+    return f"""# Measurements on a GPU
 
 {about}
 
-Written by `make gpu`. The rows "rates" are what this run says of the constants at the top of
-`study/resources.py`.
+Written by `make gpu`. The rows "rates" are, in this run, the bandwidth in bytes per second, the
+seconds of a decoding step beyond reading the weights, and the operations per second.
 
 | part | what | found | as it must be |
 |---|---|---|---|
@@ -481,7 +480,7 @@ Written by `make gpu`. The rows "rates" are what this run says of the constants 
 
 
 def main() -> None:
-    """Run all parts, or one of them, and fail where results differ."""
+    """Run all parts or a single one, and fail if results differ."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--shape", choices=SHAPES, default="7b")

@@ -1,12 +1,12 @@
-"""Number of questions in contrast sets by a judge's mistakes alone, asked in each way.
+"""Size of contrast sets that come only from a judge's mistakes, for each way of asking.
 
-A judge finds right what equals a reference, but is wrong at random, independently in each
-request. It is asked about the answers of four checkpoints one by one (a request per distinct
-question and answer) and together (a request per question and checkpoint), about the two
-likeliest candidates or about all. The checkpoints either know what they know (each gives the
-first one's predictions, and other second answers), or drift, or are those of atlas. Printed is
-the mean size of a pair's contrast set, in percent of the questions. Run in the root of the
-repository, the second after `make demo`:
+The judge compares answers with references and makes random mistakes, independently in each
+request. It labels the answers of four checkpoints one by one (a request per distinct question
+and answer) or together (a request per question and checkpoint), the two most probable
+candidates or all. The checkpoints have constant knowledge (the first one's predictions with
+other second answers), or drift, or are the checkpoints of atlas. The output is the mean size of
+a pair's contrast set, in percent of the questions. Run in the root of the repository, the
+second command after `make demo`:
 
     python -m benchmarks.judge_label_noise
     python -m benchmarks.judge_label_noise results/atlas
@@ -24,14 +24,14 @@ from persistcal.questions.labels import CORRECT, judge_lexically
 from persistcal.store import artifacts
 
 N_QUESTIONS, N_CHECKPOINTS, ERROR_RATES = 400, 4, (0.0, 0.01, 0.02, 0.05)
-N_JUDGES = 20  # that make mistakes of their own, over whom everything is a mean
+N_JUDGES = 20  # with independent mistakes; results are means over judges
 KNOWN, GAINED_OR_LOST, OTHER_MISTAKE = 0.5, 0.15, 0.5  # shares, the last two a checkpoint
 PROMPTS = Path("config/prompts")
 MODEL, CHECKPOINTS = "atlas", ("p40", "p50", "p90", "p100")
 NEEDED, ALL = 2, None  # candidates of a question
 WAYS = {"one by one": (False, NEEDED), "together": (True, NEEDED), "all together": (True, ALL)}
 
-Answered = list[list[Candidate]]  # of a checkpoint: the candidates of each question, by rank
+Answered = list[list[Candidate]]  # candidates of a checkpoint, by question and rank
 
 
 def made_up_answers(*, drift: bool) -> list[Answered]:
@@ -58,7 +58,7 @@ def made_up_answers(*, drift: bool) -> list[Answered]:
 
 def answers_of(results: Path, checkpoints: Sequence[str] = CHECKPOINTS) -> list[Answered]:
     """Return atlas' candidates to the test questions that all `checkpoints` answer."""
-    dataset = f"{MODEL}.parquet"  # of the same name
+    dataset = f"{MODEL}.parquet"  # dataset and model have the same name
     table = artifacts.read(results / "questions" / dataset, artifacts.QUESTIONS)
     asked = table[(table["split"] == "test") & ~table["excluded"]].set_index("question_id")
     answered = []

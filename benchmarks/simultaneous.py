@@ -5,11 +5,11 @@ confidences and its own bootstrap. Printed are Markdown tables, in per cent of t
 
 - *simultaneous*: worlds with a claim about any pair of equal estimators, by
   `persistcal.evaluation.simultaneous`,
-- *coverage*: worlds in which all simultaneous intervals contain the true differences,
-- *paper's marks*: worlds in which the paper's one-sided test calls an equal estimator
+- *coverage*: worlds with the true differences in all simultaneous intervals,
+- *paper's marks*: worlds with an equal estimator that the paper's one-sided test calls
   significantly worse than the best,
 - *Holm*: the same with the one-sided p-values after Holm's method, as in version 0.1,
-- *power*: worlds in which the better estimator is above all others, or above at least one.
+- *power*: worlds with the better estimator above all others, or above at least one.
 
     python -m benchmarks.simultaneous --worlds 2000
     python -m benchmarks.simultaneous --worlds 200 --metrics auc --estimators 2 3

@@ -16,21 +16,21 @@ PAGE = ROOT / "config" / "README.md"
 INTRODUCTION = """\
 # Config
 
-`config.yaml` is the paper's study and holds the default of every key, `tables.yaml` those of
-the tables. `atlas.yaml` is the embedded study. A study of your own is a few lines laid over the
-defaults:
+`config.yaml` is the paper's study and contains the default of every key; `tables.yaml` contains
+the defaults of the tables. `atlas.yaml` is the embedded study. Your own study is a few lines
+that change the defaults:
 
 ```
 snakemake --cores 2 --configfile my.yaml
 snakemake --cores 2 results/my/metrics.csv --configfile my.yaml   # targets come first
 ```
 
-Mappings are merged with the defaults, lists replace them. So an overlay adds models, datasets,
-recipes, estimators and tables to the catalogues by name, and `study` selects from them. A key
-that is not known, a name that is nowhere described, or a value out of range stops before any
-work, with one sentence that names the key.
+Mappings are merged with the defaults, and lists replace them. Add models, datasets, recipes,
+estimators and tables to the catalogues by name, and select them in `study`. An unknown key, an
+undefined name or a value out of range stops the run before any work, with one sentence that
+names the key.
 
-`*` stands for a name of your choice. `make config-readme` makes this page from
+`*` is a name of your choice. `make config-readme` makes this page from
 `workflow/schemas/config.schema.yaml`.
 """
 KINDS = {"string": "text", "null": "null", "object": "mapping", "boolean": "true or false"}
