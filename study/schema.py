@@ -24,6 +24,8 @@ REMOVED = {
     "training.random_streams": "draws depend on no library's defaults",
     "recipes.*.random_streams": "draws depend on no library's defaults",
     "estimators.*.recipe.random_streams": "draws depend on no library's defaults",
+    "judge.form": "a judge is asked by chat completions",
+    "prompts.judge_released": "a judge is asked by chat completions",
     "evaluation.chance": "flips by chance are no longer estimated",
     "models.*.pretraining.seed=[[]*": "make a config of each seed",
     "models.*.change.layer": _OWN_EDIT,

@@ -13,7 +13,6 @@ from persistcal.server.spending import LIMITS, Body, Budget
 
 PLACES = ("{question}", "{references}")
 ONE, TOGETHER = "{answer}", "{answers}"
-OF_CHAT = (*LIMITS, "reasoning_effort")  # fields that no response takes
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,6 @@ class JudgeSettings:
     batch_requests: int = 50_000  # in the largest batch
     first_wait_s: float = 1
     together: bool = False  # all candidates of a question in one request
-    form: str = "chat"  # or "released", see `request_body`
     undecided: str = "stop"  # or go on, with answers that wait for a person "not_attempted"
 
     @property
@@ -96,11 +94,10 @@ def requests_about(
     for candidate in candidates:
         asked = candidate[:2] if settings.together else candidate
         groups.setdefault(asked, []).append(candidate)
-    listed = settings.together or settings.form == "released"
     requests = {}
     for group in groups.values():
         body = request_body(group, settings)
-        requests[request_key(body, len(group) if listed else None)] = (body, group)
+        requests[request_key(body, len(group) if settings.together else None)] = (body, group)
     return requests
 
 
@@ -110,11 +107,6 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     There is one candidate or, with `settings.together`, a numbered list of several.
     References are listed one per line; a match with any reference counts. Limits of the
     reply's length hold per candidate.
-
-    The `form` "released" makes a request as in the paper's release: a single message to
-    the Responses interface, with the list of candidates and a limit for the reply of four
-    tokens per candidate, at least 16. The prompt then has a wording for one reference, a
-    line ``---``, and a wording for several, which stand there as Python prints a list.
     """
     question, references, answer = candidates[0]
     if not references:
@@ -125,17 +117,8 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     fields = {name: value for name, value in settings.request.items() if value is not None}
     fields = {"model": settings.model, "temperature": 0, **fields}
     listed = "\n".join(f"{i}. {c.answer}" for i, c in enumerate(candidates, start=1))
-    if settings.form == "released":
-        message = _released_message(settings.prompt, question, references, listed)
-        if unfit := [name for name in OF_CHAT if name in fields]:
-            raise JudgeError(
-                f"judge.request.{unfit[0]} is a field of chat completions, which judge.form "
-                "released does not send; set it to null."
-            )
-        limit = max(4 * len(candidates) - 1 + 3, 16)
-        return {"input": [message], "max_output_tokens": limit, **fields}
     place = TOGETHER if settings.together else ONE
-    system, user = split_prompt(settings.prompt, (), place)
+    system, user = split_prompt(settings.prompt, place)
     values = {
         "{question}": question,
         "{references}": "\n".join(f"- {reference}" for reference in references),
@@ -149,35 +132,22 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     return {"messages": messages, **fields, **limits}
 
 
-def split_prompt(prompt: str, above: Sequence[str], place: str = ONE) -> tuple[str, str]:
-    """Split a prompt file at its line ``---``: by default into system and user message.
+def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
+    """Split a prompt file at its line ``---`` into system message and user message.
 
-    The first part has the fields `above`, the second one ``{question}``, ``{references}`` and
-    `place`, which is ``{answer}`` or ``{answers}``.
+    Only the user message has fields: ``{question}``, ``{references}`` and `place`, which is
+    ``{answer}`` or ``{answers}``.
     """
     first, line, second = prompt.partition("\n---\n")
     if not line:
         raise JudgeError("The judge's prompt has no line '---' between its two parts; add it.")
     try:
-        for text, side, fields in ((first, "above", above), (second, "below", PLACES)):
-            needed = [name.strip("{}") for name in (*fields, *([place] if fields else ()))]
+        for text, side, fields in ((first, "above", ()), (second, "below", (*PLACES, place))):
+            needed = [name.strip("{}") for name in fields]
             check_fields(text, f"The judge's prompt {side} its line '---'", needed)
     except ValueError as error:
         raise JudgeError(f"{error}.") from error
     return first.strip(), second.strip()
-
-
-def _released_message(
-    prompt: str, question: str, references: Sequence[str], listed: str
-) -> dict[str, str]:
-    first, several = split_prompt(prompt, PLACES, TOGETHER)
-    is_several = len(references) > 1
-    values = {
-        "{question}": question,
-        "{references}": str(list(references)) if is_several else references[0],
-        TOGETHER: listed,
-    }
-    return {"role": "user", "content": _fill(several if is_several else first, values)}
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:

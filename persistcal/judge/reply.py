@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from persistcal.judge.prompt import asked_together
 from persistcal.questions.labels import (
     LABELS,
-    LETTERS,
-    WORDS,
     JudgeError,
     parse_label,
     parse_labels,
@@ -39,47 +37,23 @@ def no_labels(together: int | None, reason: str, text: str) -> Reply:
 
 
 def read_reply(said: Any, together: int | None = None) -> Reply:  # noqa: ANN401
-    """Read the labels: words of a chat completion, or letters of a response.
+    """Read the labels in a chat completion, or raise BadReplyError.
 
-    `said` is whatever a server sent, as parsed from JSON; raises BadReplyError when it is
-    neither, or a response that failed. `together` is the number of candidates, if listed.
+    `said` is the parsed JSON of a server. `together` is the number of candidates, if listed.
     """
     try:
-        in_chat = "choices" in said
-        text, refusal, finish = _of_completion(said) if in_chat else _of_response(said)
+        choice = said["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason")
+        text, refusal = message.get("content"), message.get("refusal")
     except (AttributeError, IndexError, KeyError, TypeError):
-        raise BadReplyError("not a chat completion or response") from None
+        raise BadReplyError("not a chat completion") from None
     words = next((part for part in (refusal, text) if part and isinstance(part, str)), "")
     if refusal or finish == "content_filter":
         return no_labels(together, "refusal", words)
     if not isinstance(text, str):
         return no_labels(together, "malformed", words)
-    stand_for = WORDS if in_chat else LETTERS
-    labels: tuple[str | None, ...] = (parse_label(text, stand_for),)
-    if together:
-        labels = parse_labels(text, together, stand_for)
+    labels = parse_labels(text, together) if together else (parse_label(text),)
     return Reply(labels, "malformed" if None in labels else "", text)
-
-
-def _of_completion(said: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
-    """Return the text of a chat completion, the text of a refusal, and the end reason."""
-    choice = said["choices"][0]
-    message = choice["message"]
-    return message.get("content"), message.get("refusal"), choice.get("finish_reason")
-
-
-def _of_response(said: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401
-    """Return the same of a response, without its reasoning."""
-    if said.get("status") == "failed":
-        raise BadReplyError("a response that failed")
-    messages = [item for item in said["output"] if item["type"] == "message"]
-    parts = [part for message in messages for part in message["content"]]
-    words = {
-        kind: "".join(part[kind] for part in parts if kind in part)
-        for kind in ("text", "refusal")
-    }
-    finish = (said.get("incomplete_details") or {}).get("reason")
-    return words["text"], words["refusal"], finish
 
 
 def check_labelled(replies: Collection[Reply]) -> None:

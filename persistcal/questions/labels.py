@@ -3,15 +3,11 @@
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 CORRECT, INCORRECT, NOT_ATTEMPTED = "correct", "incorrect", "not_attempted"
 
 LABELS = (CORRECT, INCORRECT, NOT_ATTEMPTED)
-
-WORDS = {label: label for label in LABELS}
-
-LETTERS = {"r": CORRECT, "w": INCORRECT, "n": NOT_ATTEMPTED}
 
 ARTICLES = {"a", "an", "the"}
 
@@ -120,12 +116,11 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     return INCORRECT if set(normalised.split()) - ARTICLES else NOT_ATTEMPTED
 
 
-def parse_label(reply: str, words: Mapping[str, str] = WORDS) -> str | None:
+def parse_label(reply: str) -> str | None:
     """Return the label if `reply` consists only of it, otherwise None.
 
     Case, surrounding white space, a final full stop and the underscore are ignored. A label
-    inside a sentence is not read, because the sentence can mean the opposite. `words` maps the
-    words of the reply to labels.
+    inside a sentence is not read, because the sentence can mean the opposite.
 
     Examples
     --------
@@ -133,16 +128,12 @@ def parse_label(reply: str, words: Mapping[str, str] = WORDS) -> str | None:
     'not_attempted'
     >>> parse_label("It is not CORRECT") is None
     True
-    >>> parse_label("R", LETTERS)
-    'correct'
     """
     word = "_".join(reply.strip().removesuffix(".").casefold().split())
-    return words.get(word)
+    return word if word in LABELS else None
 
 
-def parse_labels(
-    reply: str, n: int, words: Mapping[str, str] = WORDS
-) -> tuple[str | None, ...]:
+def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
     r"""Return the labels of `n` candidates from the lines of `reply`, one line each, in order.
 
     Empty lines and lines after the n-th are ignored. A line can begin with the number of the
@@ -166,9 +157,9 @@ def parse_labels(
     in_step = True
     for number, line in enumerate(lines, start=1):
         if numbered := NUMBERED.fullmatch(line):
-            label = parse_label(numbered[2], words) if numbered[1] == str(number) else None
+            label = parse_label(numbered[2]) if numbered[1] == str(number) else None
         else:
-            label = parse_label(line, words) if in_step else None
+            label = parse_label(line) if in_step else None
         in_step = in_step and label is not None
         labels.append(label)
     return tuple(labels)

@@ -18,21 +18,19 @@ TOKENS_OF_UNLIMITED_REPLY = 1000
 LIMITS = ("max_completion_tokens", "max_tokens")  # keys of a chat completion
 
 Reply = TypeVar("Reply")
-Body = dict[str, Any]  # JSON of a request for a completion, a chat completion or a response
+Body = dict[str, Any]  # JSON of a request for a completion or a chat completion
 
 
 def endpoint_of(body: Body) -> str:
     """Return the path of the request `body`, relative to the server's address."""
-    if "prompt" in body:
-        return "/completions"
-    return "/responses" if "input" in body else "/chat/completions"
+    return "/completions" if "prompt" in body else "/chat/completions"
 
 
 def messages_of(body: Body) -> list[dict[str, str]]:
     """Return the messages of the request `body`; the user's is the last."""
     if "prompt" in body:
         return [{"content": body["prompt"]}]
-    return body["input"] if "input" in body else body["messages"]
+    return body["messages"]
 
 
 class Estimate(NamedTuple):
@@ -104,7 +102,7 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
         for message in messages_of(body):
             size = len(message["content"].encode())
             input_tokens += -(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE
-        limits = (body[name] for name in (*LIMITS, "max_output_tokens") if body.get(name))
+        limits = (body[name] for name in LIMITS if body.get(name))
         output_tokens += next(limits, TOKENS_OF_UNLIMITED_REPLY) * (body.get("n") or 1)
     cost = (input_tokens * price_input + output_tokens * price_output) / 1e6
     return Estimate(requests, input_tokens, output_tokens, cost)

@@ -1,6 +1,5 @@
 """A judge behind HTTP, on the loopback, that misbehaves on request."""
 
-import ast
 import contextlib
 import csv
 import json
@@ -29,8 +28,6 @@ KEY = "sk-test-SECRET0123456789"
 ANSWER = re.compile(r"Candidate answer: (.*)")
 LISTED = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 REFERENCE = re.compile(r"^- (.*)$", re.MULTILINE)
-TRUTHS = re.compile(r"^Ground truth answers?: (.*)$", re.MULTILINE)
-RELEASED = (ROOT / "config/prompts/judge_released.txt").read_text(encoding="utf-8")
 
 
 def as_json(value, status=200, **headers):
@@ -45,13 +42,6 @@ def completion(content, refusal=None, finish_reason="stop"):
     message = {"role": "assistant", "content": content, "refusal": refusal}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     return {"id": "c", "object": "chat.completion", "choices": [choice]}
-
-
-def response(text, **changes):
-    """Return a reply of the Responses interface: the model's reasoning, then its words."""
-    parts = [{"type": "output_text", "text": text, "annotations": []}]
-    said = [{"type": "reasoning", "summary": []}, {"type": "message", "content": parts}]
-    return {"object": "response", "status": "completed", "output": said, **changes}
 
 
 def cut(request):
@@ -138,7 +128,6 @@ class FakeJudge:
         self.server = Server(host="127.0.0.1", threaded=True)
         for method, path, reply in (
             ("POST", "chat/completions", self.chat),
-            ("POST", "responses", self.chat),
             ("POST", "files", self.upload),
             ("POST", "batches", self.submit),
             ("GET", "batches", self.listed),
@@ -227,24 +216,17 @@ class FakeJudge:
         return [path.read_bytes() for path in self.folder.rglob("*") if path.is_file()]
 
     def grade(self, body):
-        """The completion or response, or Response, for one request."""
+        """The completion, or Response, for one request."""
         user = messages_of(body)[-1]["content"]
         listed = LISTED.findall(user)
         answers = listed or [ANSWER.search(user)[1]]
         with self.lock:
             self.asked["|".join(answers)] += 1
-        said = "WR" if "input" in body else ["INCORRECT", "CORRECT"]
-        labels = [said[answer in self.references(user)] for answer in answers]
+        references = REFERENCE.findall(user)
+        labels = [["INCORRECT", "CORRECT"][answer in references] for answer in answers]
         lines = [f"{i}. {label}" for i, label in enumerate(labels, start=1)]
-        say = response if "input" in body else completion
-        return self.replies.get(answers[0], say("\n".join(lines if listed else labels)))
-
-    @staticmethod
-    def references(user):
-        """The answers that a message says are right: a line each, one, or Python's list."""
-        if not (truths := TRUTHS.search(user)):
-            return REFERENCE.findall(user)
-        return ast.literal_eval(truths[1]) if truths[1].startswith("[") else [truths[1]]
+        grades = completion("\n".join(lines if listed else labels))
+        return self.replies.get(answers[0], grades)
 
     def chat(self, request: Request):
         with self.lock:
@@ -257,7 +239,6 @@ class FakeJudge:
             if scripted is not None:
                 return reply_to(request, scripted)
             body = request.get_json()
-            assert ("input" in body) == request.path.endswith("/responses")
             assert body["temperature"] == 0
             assert request.headers["Accept-Encoding"] == "identity"
             assert body.get("reasoning_effort", "none") == "none"  # null is left out

@@ -326,15 +326,6 @@ def test_a_completion_of_the_right_shape_is_read(message):
     assert (reply.reason == "refusal") == bool(message["refusal"])
 
 
-PARTS = st.lists(st.dictionaries(st.sampled_from(["text", "refusal"]), st.text()), max_size=3)
-
-
-@given(PARTS)
-def test_a_response_of_the_right_shape_is_read(parts):
-    reply = read_reply({"output": [{"type": "message", "content": parts}]}, 1)
-    assert (reply.reason == "refusal") == any(part.get("refusal") for part in parts)
-
-
 OF_K = st.dictionaries(st.sampled_from(["response", "error"]), JSON).map(
     lambda rest: {**rest, "custom_id": "k"}
 )

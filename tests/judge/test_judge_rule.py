@@ -140,7 +140,7 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     assert run(undecided="stop") == ["b"]
     assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
     assert run() == []
-    assert run(together=True, form="released", request={}) == ["a", "b"]
+    assert run(together=True) == ["a", "b"]
     assert {asked.count("|") for asked in fake.asked} == {0, 1}
     assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # .snakemake too

@@ -122,7 +122,9 @@ def test_one_control_is_that_of_all_other_kinds():
 # What is laid over the paper's config, and what the refusal says.
 REFUSED = r"""
 judge: {form: released}
-> judge\.request\.(reasoning_effort|max_completion_tokens) is .* set it to null
+> judge\.form is no longer a key: .* use the tag v0\.2-complete
+prompts: {judge_released: mine.txt}
+> prompts\.judge_released is no longer a key: .* use the tag v0\.2-complete
 study: {pairs: [[phoenix, starlin]]}
 > study.pairs names 'starlin'; did you mean 'starling'
 study: {pairs: [[starling, phoenix]]}

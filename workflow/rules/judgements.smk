@@ -15,8 +15,6 @@ DRAWN = {
 ASKED = {}
 if config["judge"]["backend"] != "lexical":
     PROMPT = "judge_together" if config["judge"].get("together") else "judge"
-    if config["judge"].get("form") == "released":
-        PROMPT = "judge_released"
     FIELDS = (
         ["question", "references", "answer" if PROMPT == "judge" else "answers"],
         [],
@@ -26,7 +24,7 @@ if config["judge"]["backend"] != "lexical":
         "prompt": inputs.read_prompt(
             config["prompts"][PROMPT],
             f"prompts.{PROMPT}",
-            FIELDS if PROMPT == "judge_released" else ([], []),
+            ([], []),
             FIELDS,
         ),
         "request": config["judge"].get("request", {}),
