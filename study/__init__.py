@@ -1,1 +1,1 @@
-"""Meaning, checks and costs of a study's config."""
+"""Meaning, checks, costs and display of a study's config."""

@@ -612,11 +612,6 @@ class Inputs:
         """Return a table's description; per job, or Snakemake would fill its braces."""
         return self.study.every_table[table]
 
-    def main_estimators(self) -> list[str]:
-        """Return the estimators of the study's first table."""
-        blocks = self.study.every_table[self.study.tables_made[0]]["blocks"]
-        return [row["estimator"] for block in blocks for row in block.get("rows", [])]
-
     def datasets_shown(self, table: str) -> dict[str, list[str]]:
         """Return the datasets of a table, with the datasets that their estimators train on."""
         return self.study.datasets_shown(self.study.every_table[table])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, compose, summary
-from persistcal.report.page.contents import Contents, StudyTables, gather
+from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.facts import about
 from persistcal.report.state_views import states as table_of_states
 from persistcal.report.tables import calibration, contrast_set_sizes
@@ -93,11 +93,11 @@ class Comparison:
 
     def to_html(self) -> str:
         """Return the page: findings, charts, and every answer, in one HTML file."""
-        evaluation = self._config
         seeds = self.inputs.all_predictions["seed"].unique()
-        terms = about(evaluation, commit="", weights={}, seeds=seeds)
+        terms = about(self._contents.shown, commit="", weights={}, seeds=seeds)
         terms += [("Assumed", note) for note in self.inputs.notes]
-        text = json.dumps(evaluation, indent=2, ensure_ascii=False)
+        settings = {"checkpoints": self.inputs.checkpoints, **asdict(self.settings)}
+        text = json.dumps(settings, indent=2, ensure_ascii=False)
         return compose(self._contents, Origin(terms, [], text))
 
     def figure(self, name: str = "full_vs_contrast") -> Figure:
@@ -225,8 +225,7 @@ class Comparison:
             tables=list(self._printed_tables()),
             **absent,
         )
-        described = {"all_estimators": ALL_ESTIMATORS}
-        return gather(made, self._config, described=described, main=[], labels=self.labels)
+        return gather(made, self._shown)
 
     def _printed_tables(self) -> Iterator[TableFiles]:
         """Yield the tables that the page shows."""
@@ -252,30 +251,24 @@ class Comparison:
             yield TableFiles(name, made.rows.to_csv(index=False), made.tex)
 
     @property
-    def _config(self) -> dict[str, Any]:
-        """The parts of a config that the page shows."""
+    def _shown(self) -> Shown:
+        """What the page shows besides the tables."""
         given = IMPORTED in {name for _, _, name in self.inputs.predictions}
-        judge = {"backend": "none", "model": "labels of the files"}
         settings, labels = self.settings, self.labels
-        return {
-            "results": ".",
-            "models": {m: {"evaluation": n} for m, n in self.inputs.checkpoints.items()},
-            "datasets": {
-                d: {"min_contrast": settings.min_contrast} for d in labels["datasets"]
+        return Shown(
+            labels,
+            {
+                model: {name: Stage(name) for name in names}
+                for model, names in self.inputs.checkpoints.items()
             },
-            "study": {
-                "pairs": settings.pairs,
-                "models": [*labels["models"]],
-                "datasets": [*labels["datasets"]],
-            },
-            "judge": judge if given else {"backend": "lexical"},
-            "evaluation": {
-                "replicates": settings.n_replicates,
-                "min_direction": settings.min_direction,
-                "seed": settings.seed,
-            },
-            "analyses": {},
-        }
+            dict.fromkeys(labels["datasets"], settings.min_contrast),
+            settings.pairs,
+            judge="none (labels of the files)" if given else "lexical",
+            results=".",
+            n_replicates=settings.n_replicates,
+            seed=settings.seed,
+            descriptions={"all_estimators": ALL_ESTIMATORS},
+        )
 
 
 def _css(cell: Cell) -> str:

@@ -32,7 +32,6 @@ class RuleJob(Protocol):
     params: Any
     wildcards: Any
     resources: Any
-    config: Mapping[str, Any]
     log: Sequence[str]
     threads: int
 
@@ -100,12 +99,10 @@ def paths(files: Files) -> list[str]:
 def run(function: Callable[..., Any], rule_job: RuleJob) -> None:
     """Call `function` as the job that Snakemake describes, and log to the rule's log."""
     log_to(rule_job.log[0])
-    execute(function, Job.from_snakemake(rule_job), rule_job.config)
+    execute(function, Job.from_snakemake(rule_job))
 
 
-def execute(
-    function: Callable[..., Any], job: Job, config: Mapping[str, Any] | None = None
-) -> None:
+def execute(function: Callable[..., Any], job: Job) -> None:
     """Call `function` with the inputs and settings of `job`, and write its return values.
 
     If the script imports torch, it uses the job's threads, so that parallel jobs do not compete
@@ -114,7 +111,6 @@ def execute(
     - A parameter with a class that has `of_job`, such as `Progress`, receives a context that
       begins before the call and ends after the outputs are written.
     - A dataclass receives each field from the input of the same name.
-    - `config` receives the study's config for display. Changing it does not rerun the job.
     """
     if torch := sys.modules.get("torch"):  # numeric scripts never import it
         torch.set_num_threads(job.threads)
@@ -136,8 +132,6 @@ def execute(
                 arguments[name] = contexts.enter_context(context)
             elif name == "threads":
                 arguments[name] = job.threads
-            elif name == "config":
-                arguments[name] = config
             elif parameter.kind is Parameter.KEYWORD_ONLY and name in job.settings:
                 arguments[name] = _setting(kind, job.settings[name])
             elif parameter.kind is not Parameter.KEYWORD_ONLY and name in named:
@@ -161,6 +155,9 @@ def _present(kind: Any) -> Any:  # noqa: ANN401
 
 def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
     """Return a setting; a dictionary becomes the annotated dataclass or NamedTuple."""
+    if isinstance(value, Mapping) and get_origin(kind) is Mapping:
+        _, element = get_args(kind)
+        return {name: _setting(element, part) for name, part in value.items()}
     if not isinstance(value, Mapping) or not (is_dataclass(kind) or hasattr(kind, "_fields")):
         return value
     hints = get_type_hints(kind)

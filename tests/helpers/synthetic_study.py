@@ -12,7 +12,7 @@ from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
-from persistcal.report.page.contents import StudyTables
+from persistcal.report.page.contents import Shown, Stage, StudyTables
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
@@ -119,32 +119,26 @@ def invent(
     if with_texts:
         said = {"questions": questions, "known": known, "correct": correct}
         made |= _texts(place, checkpoints, ids, **said, rng=rng)
-    config = {
-        "results": "out",
-        "models": {
+    shown = Shown(
+        labels,
+        {
             model: {
-                "earlier": list(checkpoints[:n_earlier]),
-                "evaluation": evaluation,
-                "checkpoints": {
-                    c: {"label": f"{round(100 * k / len(checkpoints))}%", "tokens": 1e9 * k}
-                    for k, c in enumerate(checkpoints, start=1)
-                },
+                c: Stage(f"{round(100 * k / len(checkpoints))}%", 1e9 * k)
+                for k, c in enumerate(checkpoints, start=1)
             }
         },
-        "study": {"pairs": "all", "models": [model], "datasets": [dataset]},
-        "datasets": {dataset: {"min_contrast": min_contrast}},
-        "analyses": {},
-        "judge": {"backend": "lexical"},
-        "evaluation": {"seed": 17, "replicates": 200},
-    }
-    return {
-        "made": study_tables(**made),
-        "config": config,
-        "described": {"main": TABLE},
-        "main": [name for name in NAMES if name in estimators],
-        "labels": labels,
-        "weights": [],
-    }
+        min_contrast={dataset: min_contrast},
+        pairs="all",
+        judge="lexical",
+        results="out",
+        n_replicates=200,
+        seed=17,
+        descriptions={"main": TABLE},
+        main=[name for name in NAMES if name in estimators],
+        earlier={model: list(checkpoints[:n_earlier])},
+    )
+    config = "study: {models: [m], datasets: [quiz]}\n"
+    return {"made": study_tables(**made), "shown": shown, "config": config, "weights": []}
 
 
 def study_tables(**made):

@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 import re
-from copy import deepcopy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -21,7 +20,7 @@ from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.page.contents import Subject, Texts, arrange_part, gather
 from persistcal.report.page.explorer import Words, choose_questions, pack
-from persistcal.report.page.facts import config_of_study, jobs_of
+from persistcal.report.page.facts import jobs_of
 from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
 from persistcal.report.page.sentences import Standings, compare, count_questions, sentence
 from persistcal.report.page.tables import (
@@ -363,41 +362,6 @@ def test_jobs_are_added_up_by_rule():
     assert found == [{"name": "train", "n": 2, "seconds": 5.5, "memory": 90.0}]
 
 
-CONFIG = {
-    "study": {"models": ["mine"], "datasets": ["quiz"], "tables": ["main"], "further": []},
-    "models": {"mine": {}, "qwen": {}, "olmo": {}},
-    "datasets": {"quiz": {"train_datasets": ["trivia"]}, "trivia": {}, "bioasq": {}},
-    "verifiers": {"gcm": {"model": "qwen"}},
-    "estimators": {"oracle": {}, "gcm": {"verifier": "gcm"}},
-    "recipes": {"transfer": {}},
-    "tables": {"main": {}, "other": {}},
-    "analyses": {"transfer": {"models": ["olmo"], "recipes": {"transfer": "Alone"}}},
-    "judge": {"backend": "lexical"},
-}
-
-
-def test_the_config_that_is_shown_leaves_out_what_the_study_does_not_name():
-    assert config_of_study(CONFIG, ["oracle"], ["quiz"]) == {
-        **CONFIG,
-        "models": {"mine": {}},
-        "datasets": {"quiz": {"train_datasets": ["trivia"]}, "trivia": {}},
-        "verifiers": {},
-        "estimators": {"oracle": {}},
-        "recipes": {},
-        "tables": {"main": {}},
-        "analyses": {},
-    }
-    assert list(config_of_study(CONFIG, ["gcm"], [])["models"]) == ["mine", "qwen"]
-    asked = {**CONFIG, "analyses": {"transfer": {"models": ["mine"], "recipes": ["transfer"]}}}
-    assert config_of_study(asked, [], [])["recipes"] == {"transfer": {}}
-
-
-def test_the_config_that_is_shown_has_the_datasets_of_further_tables():
-    """Only a table of `all` shows BioASQ here, whose settings its page once lacked."""
-    shown = config_of_study(CONFIG, ["oracle"], ["quiz", "bioasq"])
-    assert list(shown["datasets"]) == ["quiz", "trivia", "bioasq"]
-
-
 def test_analyses_are_missing_only_where_they_were_asked_for():
     made = study_tables(predictions=None, replicates=None, intervals=None)
     assert absent_analyses(made, []) == []
@@ -406,17 +370,13 @@ def test_analyses_are_missing_only_where_they_were_asked_for():
     assert absent_analyses(replace(made, transfer=pd.DataFrame([1])), ["transfer"]) == []
 
 
-def asked(study, **states):
-    """A study with other keys of some checkpoints of its model."""
-    config = deepcopy(study["config"])
-    for name, keys in states.items():
-        config["models"]["m"]["checkpoints"][name] |= keys
-    return study | {"config": config}
+def with_controls(study, *pairs):
+    """A study with pairs of checkpoints that are the same weights, asked otherwise."""
+    return study | {"shown": replace(study["shown"], controls={"m": [list(p) for p in pairs]})}
 
 
 def gathered(study):
-    how = {name: study[name] for name in ("described", "main", "labels")}
-    return gather(study["made"], study["config"], **how)
+    return gather(study["made"], study["shown"])
 
 
 @pytest.fixture(scope="module")
@@ -427,7 +387,7 @@ def usual():
 @pytest.fixture(scope="module")
 def made(usual):
     """A study whose last two checkpoints are the same weights, asked otherwise."""
-    return asked(usual, c4={"examples": 1})
+    return with_controls(usual, ("c3", "c4"))
 
 
 @pytest.fixture(scope="module")
@@ -469,32 +429,16 @@ def test_the_same_study_makes_the_same_page(tmp_path, texts):
         assert held(again, name) == held(texts[0], name)
 
 
-@pytest.mark.parametrize(
-    ("states", "said"),
-    [
-        ({"c3": {"examples": 1}}, ["50% and 75%", "75% and 100%"]),
-        ({"c3": {"seed": 5}, "c4": {"seed": 5}}, ["50% and 75%", "50% and 100%"]),
-        ({"c3": {"seed": 5}, "c4": {"seed": 5, "chat": True}}, ["50% and 75%"]),
-        (
-            {
-                "c2": {"revision": "x"},
-                "c3": {"revision": "y", "examples": 1},
-                "c4": {"revision": "z", "examples": 2},
-            },
-            [],
-        ),
-        ({}, []),
-    ],
-)
-def test_controls_differ_in_how_they_are_asked_alone(usual, states, said):
-    """Of c2, c3 and c4. Where c2 has a revision, it has other weights than c3 and c4."""
-    found = [row["text"] for row in of_controls(gathered(asked(usual, **states)))]
-    assert [text.split(" are the same weights")[0] for text in found] == said
+def test_flips_of_the_same_weights_are_counted(usual):
+    assert of_controls(gathered(usual)) == []
+    found = of_controls(gathered(with_controls(usual, ("c2", "c3"), ("c2", "c4"))))
+    texts = [row["text"] for row in found]
+    said = [text.split(" are the same weights")[0] for text in texts]
+    assert said == ["50% and 75%", "50% and 100%"]
     right = usual["made"].predictions.query("estimator == 'end_correct'")
     right = right.pivot(index="question_id", columns="checkpoint", values="correct")
     flips = (right["c2"] != right["c3"]).sum()
-    if said:
-        assert f"the label of {flips} of 60 questions flips" in found[0]
+    assert f"the label of {flips} of 60 questions flips" in texts[0]
 
 
 @pytest.mark.parametrize(
@@ -563,8 +507,9 @@ def test_a_checkpoint_that_answered_nothing_has_no_clusters(made):
 
 def test_a_page_speaks_of_every_estimator_where_a_study_has_none_of_the_main_ones(made):
     assert gathered(made).main == NAMES
-    assert gathered(made | {"main": ["another"]}).main == NAMES
-    assert gathered(made | {"main": ["oracle", "another"]}).main == ["oracle"]
+    for main, spoken_of in ((["another"], NAMES), (["oracle", "another"], ["oracle"])):
+        shown = replace(made["shown"], main=main)
+        assert gathered(made | {"shown": shown}).main == spoken_of
 
 
 def test_the_summary_is_the_pages_in_plain_text(texts):

@@ -21,8 +21,8 @@ def study():
     questions = [(f"What is the answer to question {i}?", [f"answer {i}"]) for i in range(120)]
     questions[:4] = [(text, [text]) for text in HOSTILE]
     made = invent(questions=questions, estimators=[*NAMES, "mine<b>"])
-    made["labels"]["estimators"]["mine<b>"] = "<b>Mine</b>"
-    made["labels"]["models"]["m"] = "<script>window.hacked = 3</script>"
+    made["shown"].labels["estimators"]["mine<b>"] = "<b>Mine</b>"
+    made["shown"].labels["models"]["m"] = "<script>window.hacked = 3</script>"
     return made
 
 
@@ -283,7 +283,7 @@ def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
 def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
     more = [f"semantic_entropy_{i}" for i in range(4)]
     made = invent(estimators=[*NAMES, *more])
-    made["labels"]["datasets"]["quiz"] = "Cities and countries"
+    made["shown"].labels["datasets"]["quiz"] = "Cities and countries"
     write_page(tmp_path, made)
     resize(browser, 1200, 900)
     visit(browser, tmp_path / "index.html")

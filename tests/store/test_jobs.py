@@ -153,17 +153,17 @@ class Sources:
     notes: list[Path]
 
 
-def test_inputs_that_travel_together_are_a_record_and_the_config_is_there_to_show(tmp_path):
-    def show(texts: Sources, *, config: dict) -> str:
-        return f"{len(texts.labels)} {texts.notes} {config['results']}"
+def test_inputs_that_travel_together_are_a_record(tmp_path):
+    def show(texts: Sources) -> str:
+        return f"{len(texts.labels)} {texts.notes}"
 
     output = {"text": str(tmp_path / "t.txt")}
     inputs = {"labels": labels_at(tmp_path / "a.parquet", model="m", checkpoint="a")}
     with pytest.raises(TypeError, match="Sources needs 'notes', which its rule's inputs lack"):
         execute(show, Job(inputs, output, {}, threads=1))
     inputs["notes"] = []
-    execute(show, Job(inputs, output, {}, threads=1), {"results": "out"})
-    assert (tmp_path / "t.txt").read_text() == "1 [] out"
+    execute(show, Job(inputs, output, {}, threads=1))
+    assert (tmp_path / "t.txt").read_text() == "1 []"
 
 
 def test_an_interrupted_job_goes_on_until_its_outputs_are_there(tmp_path):
@@ -217,7 +217,6 @@ def test_run_takes_what_snakemake_gives_and_logs_to_its_log(tmp_path, logging_as
         output={"text": str(tmp_path / "t.txt")},
         params={"code": "abc", "unused": 1},
         wildcards={"model": "m"},
-        config={},
         log=[str(tmp_path / "logs" / "say.log")],
         threads=1,
     )

@@ -1,6 +1,9 @@
 """The page: what the study says, and every answer behind it."""
 
+from functools import partial
+
 from persistcal.store.code import texts_digest
+from study.page import config_text, shown_on_page
 
 ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
 HAS_TEXTS = not study.chosen["predictions"]
@@ -41,9 +44,9 @@ for name, (scope, title, labels) in PAGES.items():
         conda:
             "../../envs/cpu.yaml"
         params:
-            described=described_tables(scope["tables"]),
-            main=per_job(inputs.main_estimators),
-            labels=labels,
+            # Functions, because Snakemake would fill the braces of a text among the params
+            shown=per_job(partial(shown_on_page, study, scope["tables"], labels)),
+            config=uncompared(partial(config_text, study, scope["evaluated"])),
             weights=inputs.weights_on_page("{model}/{checkpoint}", scope["evaluated"]),
             logs=LOGS,
             assets=ASSETS,

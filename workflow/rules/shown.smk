@@ -73,12 +73,3 @@ def analyses_shown():
         "headroom": HEADROOMS,
         "similarity": expand(rules.compare_weights.output.similarities, model=COMPARED),
     }
-
-
-def described_tables(names):
-    """A function, because Snakemake would fill the braces of a text among the params."""
-
-    def descriptions(wildcards):
-        return {name: study.every_table[name] for name in names}
-
-    return descriptions

@@ -118,7 +118,7 @@ def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str
 
 def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
     """Return the data of each analysis."""
-    labels = study.labels
+    labels, recipes = study.labels, study.shown.recipes
 
     def naming(model: str) -> Naming:
         stages = study.stages.get(model, {})
@@ -131,7 +131,7 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
     keys = ["model", "dataset", "recipe"]
     for key, group in study.made.transfer.groupby(keys, sort=False):
         model, dataset, recipe = map(str, key)
-        title = f"{study.recipes.get(recipe, recipe)} ({title_of(model, dataset, labels)})"
+        title = f"{recipes.get(recipe, recipe)} ({title_of(model, dataset, labels)})"
         transfer.append({"title": title, **_matrix(group, naming(model))})
     for name, group in study.made.similarity.groupby("model", sort=False):
         model = str(name)

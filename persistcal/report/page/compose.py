@@ -47,7 +47,7 @@ _HERO = {
 
 
 class Origin(NamedTuple):
-    """Origin of a study: terms and texts, kinds of jobs, and the config as YAML."""
+    """Origin of a study: terms and texts, kinds of jobs, and the settings as text."""
 
     about: list[tuple[str, str]]
     jobs: list[dict[str, Any]]
@@ -57,7 +57,7 @@ class Origin(NamedTuple):
 def compose(study: Contents, origin: Origin) -> str:
     """Return the page of a study."""
     parts, labels = study.parts, study.labels
-    chosen = choose_questions(parts, seed=study.seed)
+    chosen = choose_questions(parts, seed=study.shown.seed)
     kept = [
         len(positions) == len(p.answers.questions)
         for positions, p in zip(chosen, parts, strict=True)
@@ -203,7 +203,7 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
 
 
 def _part(part: Part, study: Contents) -> dict[str, Any]:
-    drawn, pairs = calibration(part, seed=study.seed), pair_metrics(part)
+    drawn, pairs = calibration(part, seed=study.shown.seed), pair_metrics(part)
     stages = study.stages[part.subject.model]
     return {
         "key": f"{part.subject.model}/{part.subject.dataset}",

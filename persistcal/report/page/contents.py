@@ -1,9 +1,8 @@
 """Everything that the page shows of a study, gathered from its tables."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,60 @@ from persistcal.report.layout import Description, DisplayNames, Member, Names
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
-_ASKED = ("examples", "seed")  # keys of a checkpoint that differ for a control
+
+class Stage(NamedTuple):
+    """A checkpoint's display name, and how much training it had seen (if known)."""
+
+    label: str
+    tokens: float | None = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the page shows of a study besides its tables.
+
+    Attributes
+    ----------
+    labels : dict
+        Display names of models, datasets and estimators, in order.
+    checkpoints : dict
+        The checkpoints by model and name, training checkpoints first.
+    min_contrast : dict of str to int
+        Size of the smallest contrast set of each dataset.
+    pairs : Pairs
+        The pairs of checkpoints that have a contrast set.
+    judge, results : str
+        What labelled the answers, and the folder of the results.
+    n_replicates, seed : int
+        Settings of the bootstrap; the seed is also that of samples on the page.
+    descriptions : dict
+        Descriptions of the tables of results.
+    main : sequence of str
+        Estimators in the sentences and the first charts; all if the study has none of them.
+    earlier : dict
+        Names of the training checkpoints by model.
+    controls : dict
+        By model, pairs of evaluation checkpoints that differ only in few-shot examples or seed.
+    analyses : sequence of str
+        Analyses that the page misses if their tables are empty.
+    recipes : dict
+        Titles of the transfer matrices by recipe.
+    """
+
+    labels: DisplayNames
+    checkpoints: Mapping[str, Mapping[str, Stage]]
+    min_contrast: Mapping[str, int]
+    pairs: Pairs
+    judge: str
+    results: str
+    n_replicates: int
+    seed: int
+    descriptions: Mapping[str, Description]
+    main: Sequence[str] = ()
+    earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    controls: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    analyses: Sequence[str] = ()
+    recipes: Names = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -142,13 +194,6 @@ def arrange_part(
     )
 
 
-class Stage(NamedTuple):
-    """A checkpoint's display name, and how much training it had seen (if known)."""
-
-    label: str
-    tokens: float | None
-
-
 class ShownTable(NamedTuple):
     """A table of the study: files, rows of the CSV, and a description for tables of results."""
 
@@ -161,10 +206,7 @@ class Contents(NamedTuple):
     """The contents of the page.
 
     `replicates` contains the bootstrap of each part. `main` are the estimators in the page's
-    sentences and first charts. `stages` contains the checkpoints by model and name, training
-    checkpoints first. `recipes` are titles of the transfer matrices, and `asked` the analyses
-    in the config. `seed` is the seed of the bootstrap and of samples. `controls` lists, by
-    model, pairs of evaluation checkpoints that differ only in few-shot examples or seed.
+    sentences and first charts. `stages` contains the checkpoints of each model with a part.
     """
 
     made: StudyTables
@@ -173,62 +215,48 @@ class Contents(NamedTuple):
     main: list[str]
     stages: Mapping[str, Mapping[str, Stage]]
     tables: list[ShownTable]
-    recipes: Names
-    asked: Collection[str]
-    labels: DisplayNames
-    seed: int
-    controls: Mapping[str, set[tuple[str, str]]]
+    shown: Shown
+
+    @property
+    def labels(self) -> DisplayNames:
+        """The display names of models, datasets and estimators."""
+        return self.shown.labels
 
 
-def gather(
-    made: StudyTables,
-    config: Mapping[str, Any],
-    *,
-    described: Mapping[str, Description],
-    main: Sequence[str],
-    labels: DisplayNames,
-) -> Contents:
-    """Gather the contents of the page.
-
-    `config` is laid over the defaults, `described` holds by name the descriptions of tables of
-    results, `main` names the estimators that the page speaks of (all where the study has none
-    of them), and `labels` are display names in order.
-    """
+def gather(made: StudyTables, shown: Shown) -> Contents:
+    """Gather the contents of the page."""
     parts, replicates = [], []
     places = made.predictions[["model", "dataset"]].drop_duplicates()
     for model, dataset in places.itertuples(index=False, name=None):
+        earlier = shown.earlier.get(model, [])
         subject = Subject(
             model,
             dataset,
-            config["models"][model].get("earlier", []),
-            config["models"][model]["evaluation"],
-            config["datasets"][dataset]["min_contrast"],
-            config["study"]["pairs"],
+            earlier,
+            [name for name in shown.checkpoints[model] if name not in earlier],
+            shown.min_contrast[dataset],
+            shown.pairs,
         )
         predictions, drawn = (
             _of(rows, model=model, dataset=dataset)
             for rows in (made.predictions, made.replicates)
         )
-        texts, order = _texts(made, subject), labels["estimators"]
+        texts, order = _texts(made, subject), shown.labels["estimators"]
         parts.append(arrange_part(predictions, subject, texts=texts, order=list(order)))
         replicates.append(from_table(drawn))
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
-    models = dict.fromkeys(part.subject.model for part in parts)
+    tables = [
+        ShownTable(files, files.rows(missing=[""]), shown.descriptions.get(files.name))
+        for files in made.tables
+    ]
     return Contents(
         made,
         parts,
         replicates,
-        main=[name for name in main if name in estimators] or estimators,
-        stages={model: _stages(config["models"][model]) for model in models},
-        tables=[
-            ShownTable(files, files.rows(missing=[""]), described.get(files.name))
-            for files in made.tables
-        ],
-        recipes=config["analyses"].get("transfer", {}).get("recipes", {}),
-        asked=config["analyses"] if made.checkpoints else (),
-        labels=labels,
-        seed=config["evaluation"]["seed"],
-        controls={model: _controls(config["models"][model]) for model in models},
+        [name for name in shown.main if name in estimators] or estimators,
+        {part.subject.model: shown.checkpoints[part.subject.model] for part in parts},
+        tables,
+        shown,
     )
 
 
@@ -249,25 +277,3 @@ def _texts(made: StudyTables, subject: Subject) -> Texts | None:
         for rows in (made.clusters, made.labels)
     )
     return Texts(questions, clusters, labels)
-
-
-def _controls(model: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return the pairs of evaluation checkpoints that differ only in examples or seed."""
-    entries = model.get("checkpoints") or {}
-    free_keys = {"label", "tokens", "allow_identical_weights", *_ASKED}
-    return {
-        (one, other)
-        for one, other in combinations(model["evaluation"], 2)
-        for first, second in [(entries.get(one, {}), entries.get(other, {}))]
-        if any(first.get(key) != second.get(key) for key in _ASKED)
-        and all(first.get(key) == second.get(key) for key in {*first, *second} - free_keys)
-    }
-
-
-def _stages(model: Mapping[str, Any]) -> dict[str, Stage]:
-    entries = model.get("checkpoints") or {}
-    stages = {}
-    for name in [*model.get("earlier", []), *model["evaluation"]]:
-        entry = entries.get(name, {})
-        stages[name] = Stage(str(entry.get("label", name)), entry.get("tokens"))
-    return stages

@@ -1,6 +1,6 @@
 """Texts about how a study was made, for the foot of the page."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
@@ -9,51 +9,13 @@ from typing import Any
 import pandas as pd
 
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.report.page.contents import Shown
 
 PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
 
 
-def config_of_study(
-    config: Mapping[str, Any], estimators: Collection[str], datasets: Collection[str]
-) -> dict[str, Any]:
-    """Return the config without models, datasets and so on that the study does not use.
-
-    `config` includes the defaults. `estimators` and `datasets` were evaluated, for the study or
-    for further tables.
-    """
-    chosen = config["study"]
-    described = config.get("estimators", {})
-    rated = [described[name] for name in estimators if name in described]
-    verifiers = [entry["verifier"] for entry in rated if "verifier" in entry]
-    analyses = {
-        name: analysis
-        for name, analysis in config.get("analyses", {}).items()
-        if set(analysis.get("models", chosen["models"])) & set(chosen["models"])
-        and set(analysis.get("datasets", chosen["datasets"])) & set(chosen["datasets"])
-    }
-    shown = [*chosen.get("datasets", []), *datasets]
-    recipes = [name for analysis in analyses.values() for name in analysis.get("recipes", [])]
-    recipes += [entry.get("recipe") for entry in (*rated, *analyses.values())]
-    used = {
-        "models": [*chosen["models"], *(config["verifiers"][v]["model"] for v in verifiers)],
-        "datasets": shown
-        + [t for d in shown for t in config["datasets"][d].get("train_datasets", [])],
-        "estimators": estimators,
-        "verifiers": verifiers,
-        "recipes": [name for name in recipes if isinstance(name, str)],
-        "tables": [*chosen.get("tables", []), *chosen.get("further", [])],
-        "analyses": analyses,
-    }
-    return {
-        section: {name: entry for name, entry in content.items() if name in used[section]}
-        if section in used
-        else content
-        for section, content in config.items()
-    }
-
-
 def about(
-    config: Mapping[str, Any],
+    shown: Shown,
     *,
     commit: str,
     weights: Mapping[str, Checkpoint],
@@ -64,8 +26,6 @@ def about(
     `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
     "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones.
     """
-    judge, evaluation = config["judge"], config["evaluation"]
-    model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""
     trained = sorted({int(seed) for seed in seeds if seed})
     versions = []
     for package in PACKAGES:
@@ -73,14 +33,13 @@ def about(
             versions.append(f"{package} {metadata.version(package)}")
     lines = [
         ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
-        ("Results", config["results"]),
+        ("Results", shown.results),
         ("Code", commit or "no git checkout"),
-        ("Judge", f"{judge['backend']}{model}"),
+        ("Judge", shown.judge),
         ("Seeds of training", ", ".join(map(str, trained)) or "none"),
         (
             "Bootstrap",
-            f"{evaluation['replicates']:,} replicates, seed {evaluation['seed']} "
-            "(reliability bands: 200)",
+            f"{shown.n_replicates:,} replicates, seed {shown.seed} (reliability bands: 200)",
         ),
         ("Versions", ", ".join(versions)),
     ]

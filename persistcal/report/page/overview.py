@@ -57,7 +57,7 @@ def sentences(study: Contents) -> list[dict[str, str]]:
             labelled = {e: (m, study.labels["estimators"].get(e, e)) for e, m in chosen.items()}
             if compared and update:
                 texts = follow_texts(compared, replicates, part, update, labelled)
-                texts += calibration_texts(compared, part, update, labelled, study.seed)
+                texts += calibration_texts(compared, part, update, labelled, study.shown.seed)
                 sentences += [{"about": heading, "text": text} for text in texts]
             text = "Nothing can be said: no measure is defined."
             if compared:
@@ -144,9 +144,10 @@ def of_controls(study: Contents) -> list[dict[str, str]]:
     for part in study.parts:
         names, correct = part.answers.checkpoints, part.answers.correct
         stages = study.stages[part.subject.model]
+        controls = set(map(tuple, study.shown.controls.get(part.subject.model, ())))
         for pair in part.pairs:
             ends = names[pair.earlier], names[pair.later]
-            if ends not in study.controls[part.subject.model]:
+            if ends not in controls:
                 continue
             n = int((correct[[pair.earlier, pair.later]] != ABSENT).all(axis=0).sum())
             first, second = (stages[name].label for name in ends)
@@ -288,8 +289,8 @@ def explorer_note(
         )
     return (
         f"{n:,} of {n_all:,} questions, so that the page stays small: those of contrast sets "
-        f"first, then a random sample of the others (seed {study.seed}). All other numbers on "
-        "this page are of all questions."
+        f"first, then a random sample of the others (seed {study.shown.seed}). All other "
+        "numbers on this page are of all questions."
     )
 
 
@@ -320,7 +321,7 @@ def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
                 f"Table {table.files.name}: {lost:,} of {len(table.rows):,} cells have no "
                 f"value, of {names}."
             )
-    return [*lines, *absent_analyses(study.made, study.asked)]
+    return [*lines, *absent_analyses(study.made, study.shown.analyses)]
 
 
 def absent_analyses(made: StudyTables, asked: Collection[str]) -> list[str]:

@@ -1,0 +1,105 @@
+"""What the page shows of a study: the record `Shown` of the page, and the config."""
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import Any
+
+import yaml
+
+from study.study import Config, Evaluated, Study
+
+# Keys of a checkpoint that differ for a control, and keys that can differ
+ASKED = {"examples", "seed"}
+FREE = {"label", "tokens", "allow_identical_weights", *ASKED}
+
+
+def shown_on_page(study: Study, tables: Iterable[str], labels: Mapping[str, Any]) -> Config:
+    """Return the fields of the record `Shown`; `tables` are the names of tables of results."""
+    config, models = study.config, study.chosen["models"]
+    judge, bootstrap = config["judge"], config["evaluation"]
+    model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""
+    blocks = [b for name in study.tables_made[:1] for b in study.every_table[name]["blocks"]]
+    return {
+        "labels": labels,
+        "checkpoints": {name: _stages(study, name) for name in models},
+        "min_contrast": {
+            name: config["datasets"][name]["min_contrast"] for name in study.datasets
+        },
+        "pairs": study.chosen["pairs"],
+        "judge": f"{judge['backend']}{model}",
+        "results": config["results"],
+        "n_replicates": bootstrap["replicates"],
+        "seed": bootstrap["seed"],
+        "descriptions": {name: study.every_table[name] for name in tables},
+        "main": [row["estimator"] for block in blocks for row in block.get("rows", [])],
+        "earlier": {name: study.earlier(name) for name in models},
+        "controls": {name: _controls(study, name) for name in models},
+        "analyses": list(_analyses(study)) if study.runs_models else [],
+        "recipes": config["analyses"]["transfer"]["recipes"],
+    }
+
+
+def _stages(study: Study, model: str) -> Config:
+    """Return display name and amount of training of each checkpoint, in order of training."""
+    entries = {name: study.catalogue(model).get(name, {}) for name in study.group(model, "all")}
+    return {
+        name: {"label": str(entry.get("label", name)), "tokens": entry.get("tokens")}
+        for name, entry in entries.items()
+    }
+
+
+def _controls(study: Study, model: str) -> list[tuple[str, str]]:
+    """Return the pairs of evaluation checkpoints that differ only in examples or seed."""
+    entries = study.catalogue(model)
+    return [
+        (one, other)
+        for one, other in combinations(study.evaluation(model), 2)
+        for first, second in [(entries.get(one, {}), entries.get(other, {}))]
+        if any(first.get(key) != second.get(key) for key in ASKED)
+        and all(first.get(key) == second.get(key) for key in {*first, *second} - FREE)
+    ]
+
+
+def _analyses(study: Study) -> Config:
+    """Return the analyses of the study's own models and datasets."""
+    chosen = study.chosen
+    return {
+        name: analysis
+        for name, analysis in study.config["analyses"].items()
+        if set(analysis.get("models", chosen["models"])) & set(chosen["models"])
+        and set(analysis.get("datasets", chosen["datasets"])) & set(chosen["datasets"])
+    }
+
+
+def used_config(study: Study, evaluated: Iterable[Evaluated]) -> Config:
+    """Return the config without the models, datasets, … that `evaluated` does not use."""
+    config, chosen, rows = study.config, study.chosen, list(evaluated)
+    estimators = {row.estimator for row in rows}
+    if not study.estimates:  # the file contains the estimators
+        estimators = set(chosen["estimators"]) if not chosen["predictions"] else set()
+    rated = [config["estimators"][name] for name in estimators]
+    verifiers = [entry["verifier"] for entry in rated if "verifier" in entry]
+    datasets = [*chosen["datasets"], *(row.dataset for row in rows)]
+    analyses = _analyses(study)
+    recipes = [name for analysis in analyses.values() for name in analysis.get("recipes", [])]
+    recipes += [entry.get("recipe") for entry in (*rated, *analyses.values())]
+    used = {
+        "models": [*chosen["models"], *(config["verifiers"][v]["model"] for v in verifiers)],
+        "datasets": [*datasets, *(t for d in datasets for t in study.train_elsewhere(d))],
+        "estimators": estimators,
+        "verifiers": verifiers,
+        "recipes": [name for name in recipes if isinstance(name, str)],
+        "tables": [*chosen["tables"], *chosen["further"]],
+        "analyses": analyses,
+    }
+    return {
+        section: {name: entry for name, entry in content.items() if name in used[section]}
+        if section in used
+        else content
+        for section, content in config.items()
+    }
+
+
+def config_text(study: Study, evaluated: Iterable[Evaluated]) -> str:
+    """Return the used part of the config as YAML."""
+    return yaml.safe_dump(used_config(study, evaluated), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,117 @@
+"""What the page shows of a config."""
+
+import pytest
+
+from persistcal.report.page.contents import Shown, Stage
+from persistcal.store.jobs import Job, execute
+from study.page import shown_on_page, used_config
+from study.study import Evaluated, Study
+
+TABLE = {"layout": "models_as_blocks", "blocks": [{"rows": [{"estimator": "oracle"}]}]}
+CONFIG = {
+    "results": "out",
+    "study": {
+        **{"models": ["mine"], "datasets": ["quiz"], "estimators": ["oracle", "gcm"]},
+        **{"tables": ["main"], "further": [], "pairs": "all", "predictions": None},
+    },
+    "models": {
+        "mine": {"earlier": ["a"], "evaluation": ["b", "c", "d"]},
+        "qwen": {},
+        "olmo": {},
+    },
+    "datasets": {
+        "quiz": {"train_datasets": ["trivia"], "min_contrast": 5},
+        "trivia": {"min_contrast": 5},
+        "bioasq": {"min_contrast": 9},
+    },
+    "verifiers": {"gcm": {"model": "qwen"}},
+    "estimators": {"oracle": {}, "gcm": {"verifier": "gcm"}},
+    "recipes": {"transfer": {}},
+    "tables": {"main": TABLE, "other": {}},
+    "analyses": {"transfer": {"models": ["olmo"], "recipes": {"transfer": "Alone"}}},
+    "judge": {"backend": "openai", "model": "gpt"},
+    "evaluation": {"replicates": 200, "seed": 17},
+}
+LABELS = {"models": {"mine": "Mine"}, "datasets": {"quiz": "Quiz"}, "estimators": {}}
+
+
+def rows(*estimators, dataset="quiz"):
+    return [Evaluated("mine", dataset, name) for name in estimators]
+
+
+def test_the_config_leaves_out_what_the_study_does_not_name():
+    assert used_config(Study(CONFIG), rows("oracle")) == {
+        **CONFIG,
+        "models": {"mine": CONFIG["models"]["mine"]},
+        "datasets": {name: CONFIG["datasets"][name] for name in ("quiz", "trivia")},
+        "verifiers": {},
+        "estimators": {"oracle": {}},
+        "recipes": {},
+        "tables": {"main": TABLE},
+        "analyses": {},
+    }
+    assert list(used_config(Study(CONFIG), rows("gcm"))["models"]) == ["mine", "qwen"]
+    analyses = {"transfer": {"models": ["mine"], "recipes": ["transfer"]}}
+    asked = Study({**CONFIG, "analyses": analyses})
+    assert used_config(asked, rows("oracle"))["recipes"] == {"transfer": {}}
+
+
+def test_the_config_has_the_datasets_of_further_tables():
+    """Only a table of `all` shows BioASQ here, whose settings its page once lacked."""
+    shown = used_config(Study(CONFIG), [*rows("oracle"), *rows("oracle", dataset="bioasq")])
+    assert list(shown["datasets"]) == ["quiz", "trivia", "bioasq"]
+
+
+def test_predictions_use_no_estimator_of_the_catalogue():
+    own = Study({**CONFIG, "study": {**CONFIG["study"], "predictions": "mine.csv"}})
+    shown = used_config(own, own.evaluated)
+    assert (shown["estimators"], shown["verifiers"]) == ({}, {})
+
+
+def shown(**checkpoints):
+    """The record of the page as the script gets it."""
+    mine = {**CONFIG["models"]["mine"], "checkpoints": checkpoints}
+    config = {**CONFIG, "models": {"mine": mine}, "datasets": {"quiz": {"min_contrast": 5}}}
+    got = []
+
+    def take(*, shown: Shown) -> None:
+        got.append(shown)
+
+    settings = {"shown": shown_on_page(Study(config), ["main"], LABELS)}
+    execute(take, Job({}, {}, settings, threads=1))
+    return got[0]
+
+
+def test_the_page_gets_what_the_config_says():
+    record = shown(c={"label": 3, "tokens": 1e9})
+    assert record.checkpoints == {
+        "mine": {"a": Stage("a"), "b": Stage("b"), "c": Stage("3", 1e9), "d": Stage("d")}
+    }
+    assert (record.earlier, record.min_contrast) == ({"mine": ["a"]}, {"quiz": 5})
+    assert (record.judge, record.n_replicates, record.seed) == ("openai (gpt)", 200, 17)
+    assert (record.main, record.descriptions) == (["oracle"], {"main": TABLE})
+    assert (record.pairs, record.results, record.labels) == ("all", "out", LABELS)
+    assert (record.analyses, record.recipes) == ([], {"transfer": "Alone"})
+
+
+@pytest.mark.parametrize(
+    ("states", "pairs"),
+    [
+        ({"c": {"examples": 1}}, ["bc", "cd"]),
+        ({"c": {"seed": 5}, "d": {"seed": 5}}, ["bc", "bd"]),
+        ({"c": {"seed": 5}, "d": {"seed": 5, "chat": True}}, ["bc"]),
+        (
+            {
+                "b": {"revision": "x"},
+                "c": {"revision": "y", "examples": 1},
+                "d": {"revision": "z", "examples": 2},
+            },
+            [],
+        ),
+        ({"a": {"examples": 1}}, []),
+        ({}, []),
+    ],
+)
+def test_controls_differ_in_how_they_are_asked_alone(states, pairs):
+    """Of b, c and d. If b has a revision, it has other weights than c and d."""
+    assert shown(**states).controls["mine"] == [tuple(pair) for pair in pairs]
