@@ -287,8 +287,19 @@ class Inputs:
         section = f"models.{model}.checkpoints.{checkpoint}.api"
         return {"section": section, **self.config["api"], **settings}
 
+    def label_settings(self) -> Config:
+        """Return the settings of the judge that decide labels, with the text of the prompt."""
+        judge = self.config["judge"]
+        if not self.study.judge.asks_server:
+            return {key: judge[key] for key in ("backend", *self.study.judge.needs)}
+        name = "judge_together" if judge.get("together") else "judge"
+        fields = ["question", "references", "answers" if judge.get("together") else "answer"]
+        parts: tuple[Fields, Fields] = ([], []), (fields, [])
+        prompt = self.read_prompt(self.config["prompts"][name], f"prompts.{name}", *parts)
+        return {"model": judge["model"], "prompt": prompt, "request": judge.get("request", {})}
+
     def judge_settings(self) -> Config:
-        """Return the address and the limits of a paid judge."""
+        """Return all settings of the judge, such as a server's address and limits."""
         return {key: value for key, value in self.config["judge"].items() if key != "clusters"}
 
     def human_labels(self, model: str, checkpoint: str, dataset: str) -> str:
@@ -484,8 +495,7 @@ class Inputs:
             read["questions"] = self.questions_of_each(model, names, dataset)
             read["checkpoints"] = expand(self.paths.checkpoint, model=model, checkpoint=names)
         if entry.get("compares_answers"):
-            uses_model = self.config["equivalence"]["backend"] == "nli"
-            uses_model = uses_model and not self.study.has_own_options
+            uses_model = self.study.compares_by_model and not self.study.has_own_options
             read["entailment_model"] = self.paths.entailment_model if uses_model else []
         if "verifier" in entry:
             place = {"model": model, "dataset": dataset, "verifier": entry["verifier"]}

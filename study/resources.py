@@ -124,7 +124,7 @@ class JobResources:
         row = self.row(rule, job)
         if row not in MINUTES or row in NO_MODEL:
             return 0
-        uses_nli = self.config["equivalence"]["backend"] == "nli"
+        uses_nli = self.study.compares_by_model
         if row == "cluster_answers":
             return ENTAILMENT_WEIGHTS if uses_nli else 0
         if row == "score_with_verifier":
@@ -226,7 +226,7 @@ class JobResources:
         if self.row(rule, job) != "judge_answers":
             return 0
         judge, decoding = self.config["judge"], self.config["decoding"]
-        if judge["backend"] == "lexical":
+        if not self.study.judge.asks_server:
             return 0
         splits = self.study.splits_asked(job["model"], job["checkpoint"])
         questions = self.n_questions(job["dataset"], *splits)

@@ -12,6 +12,8 @@ from typing import Any
 import jsonschema
 import yaml
 
+from persistcal.judge.backends import BACKENDS
+
 ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.yaml"
 METRICS = ROOT / "persistcal" / "evaluation" / "metrics.py"
@@ -76,12 +78,32 @@ def metric_names(scope: str) -> list[str]:
 
 @functools.cache
 def load_schema() -> dict[str, Any]:
-    """Return the schema of the config; tables can have columns for every metric."""
+    """Return the schema of the config, completed by what is registered next to the code."""
     schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
     columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, described in columns["properties"].items():
         described["items"]["enum"] = metric_names(scope)
+    judge = schema["properties"]["judge"]
+    meanings = "; ".join(
+        f"{name} - {summary_of(back_end)}" for name, back_end in BACKENDS.items()
+    )
+    judge["properties"]["backend"] = {"description": f"{meanings}.", "enum": [*BACKENDS]}
+    judge["allOf"] = [
+        needed_by("backend", name, back_end.needs) for name, back_end in BACKENDS.items()
+    ]
     return schema
+
+
+def summary_of(class_: type) -> str:
+    """Return the first line of a class's docstring as part of a sentence."""
+    first = (class_.__doc__ or "").split("\n")[0].removesuffix(".")
+    return first[:1].lower() + first[1:]
+
+
+def needed_by(key: str, value: str, needs: Iterable[str]) -> dict[str, Any]:
+    """Return the schema of an entry that needs further keys if `key` has a value."""
+    condition = {"required": [key], "properties": {key: {"const": value}}}
+    return {"if": condition, "then": {"required": [*needs]}}
 
 
 def question_sources() -> list[str]:

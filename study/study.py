@@ -5,6 +5,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
 
 Config = dict[str, Any]
@@ -424,10 +425,19 @@ class Study:
         return Scores(scored_at, recipe, "evaluation"), checkpoint
 
     @property
+    def judge(self) -> type[Backend]:
+        """The back end that labels answers."""
+        return BACKENDS[self.config["judge"]["backend"]]
+
+    @property
+    def compares_by_model(self) -> bool:
+        """True if a model decides whether two answers mean the same."""
+        return self.config["equivalence"]["backend"] == "nli"
+
+    @property
     def judged_clusters(self) -> int | None:
         """Number of a question's most probable clusters that are judged; None means all."""
-        judge = self.config["judge"]
-        if judge["backend"] == "lexical" or judge["clusters"] == "all":
+        if not self.judge.asks_server or self.config["judge"]["clusters"] == "all":
             return None
         if self.has_own_answers:  # which no adapter is trained on
             return 1

@@ -36,7 +36,8 @@ from persistcal.imports import predictions as own_predictions
 from persistcal.imports.answer_files import read_answers
 from persistcal.imports.answers import beam_table, label_table, name_stated, question_table
 from persistcal.imports.predictions import imported_answers
-from persistcal.judge.run import label_answers, lexical_labels
+from persistcal.judge.backends import Lexical
+from persistcal.judge.run import label_answers
 from persistcal.questions.labels import normalise
 from persistcal.store import artifacts
 from persistcal.store.files import exists, folder_of, is_file, last_part
@@ -587,7 +588,7 @@ def _label(
             grouped = _cluster_deployed(grouped, rows)
         clusters = stack([(grouped, subject)], artifacts.CLUSTERS)
         labels_of = given[given["dataset"] == subject["dataset"]]
-        labels, answers = label_answers(questions_of, clusters, labels_of, lexical_labels)
+        labels, answers = label_answers(questions_of, clusters, labels_of, Lexical().label)
         for name, table in (("clusters", grouped), ("labels", labels), ("answers", answers)):
             made[name].append((table, subject))
     return {

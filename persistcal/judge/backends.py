@@ -1,102 +1,136 @@
-"""Ways to send prompts to a judge: one by one, or in batches."""
+"""Judge back ends: each is one class, under its name in the config's ``judge.backend``.
 
-import logging
-import threading
-from collections.abc import Mapping
-from functools import partial
+A class with the decorator `backend` is a back end. The schema and the rules read its
+attributes. Studies import this module without any package, so a class imports packages when
+it labels answers.
+"""
 
-from persistcal.judge.batch import WAITING, ask_in_batches
-from persistcal.judge.prompt import JudgeSettings, asked_together
-from persistcal.judge.reply import Replies, Reply, check_labelled, no_labels, read_reply
-from persistcal.questions.labels import (
-    JudgeError,
-)
-from persistcal.server.client import ModelServer, in_json
-from persistcal.server.errors import REFUSAL_CODES, ServerError, UnreadableError
-from persistcal.server.spending import Body, ask_at_once, endpoint_of
-from persistcal.store.replies import Ledger, hold_lock
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
-log = logging.getLogger(__name__)
+from persistcal.judge.prompt import JudgeSettings, candidate_of
+from persistcal.questions.labels import JudgeError, judge_lexically
+from persistcal.server.spending import Body
 
+if TYPE_CHECKING:
+    from persistcal.server.client import ModelServer
 
-def ask(bodies: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
-    """Send `bodies`, requests by key, to the judge, and keep the replies in `folder`."""
-    server = ModelServer(settings.base_url, api_key, settings, section="judge", kept="Labels")
-    if settings.backend == "openai":
-        _ask_one_by_one(server, bodies, folder, settings)
-    elif settings.backend == "openai_batch":
-        ask_in_batches(server, bodies, folder, settings)
-    else:
-        raise JudgeError(
-            f"judge.backend is {settings.backend!r}; choose openai or openai_batch."
-        )
+Asked = tuple[str, Sequence[str], str]  # question, references, answer
+Label = tuple[str, str]  # label and who gave it
 
 
-def _ask_one_by_one(
-    server: ModelServer, bodies: dict[str, Body], folder: str, settings: JudgeSettings
-) -> None:
-    replies = Replies(folder)
-    with hold_lock(f"{folder}/lock", waiting=WAITING):
-        missing = replies.missing(bodies)
-        incoming = _Incoming(replies, missing)
-        try:
-            ask_at_once(
-                missing,
-                partial(_ask_one, server),
-                incoming.keep,
-                server=server,
-                budget=settings.budget,
-                ledger=Ledger(f"{folder}/spending.csv"),
-                concurrency=settings.concurrency,
-            )
-        finally:
-            incoming.keep_held()
+@dataclass(frozen=True)
+class Backend(ABC):
+    """A way to label answers. The first line of a docstring describes it in config/README.md.
 
-
-def _ask_one(server: ModelServer, key: str, body: Body) -> Reply:
-    """Return the reply to the request `body`; a person decides if it has no label."""
-    together = asked_together(key)
-    read = in_json(partial(read_reply, together=together))
-    try:
-        reply = server.call(partial(server.send, "post", endpoint_of(body), read, body=body))
-    except UnreadableError as error:
-        return no_labels(together, "malformed", error.reply)
-    except ServerError as error:
-        if error.code in REFUSAL_CODES:
-            return no_labels(together, "refusal", error.reply)
-        raise
-    return reply._replace(text=server.quote(reply.text))
-
-
-class _Incoming:
-    """Replies from several threads, in order of arrival.
-
-    Replies are written at once, except before the first label, because all might be useless.
+    `settings` are the keys of the section ``judge``, with the text of the prompt. `folder` is
+    shared by all jobs of a study, and `noted` is this job's file for `note_consulted`.
     """
 
-    def __init__(self, replies: Replies, bodies: Mapping[str, Body]) -> None:
-        self._replies, self._bodies = replies, bodies
-        self._held: dict[str, Reply] = {}
-        self._labelled = self._rubbish = False
-        self._lock = threading.Lock()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = ""
+    noted: str = ""
 
-    def keep(self, key: str, reply: Reply) -> None:
-        """Take one reply, and refuse to go on when none of the first has a label."""
-        with self._lock:
-            self._labelled |= any(reply.labels)
-            if self._labelled or not self._rubbish:
-                self._held[key] = reply
-            if self._labelled:
-                self.keep_held()
-            elif not self._rubbish:
-                try:
-                    check_labelled(self._held.values())
-                except JudgeError:
-                    self._rubbish = True
-                    self._held.clear()
-                    raise
+    needs: ClassVar[tuple[str, ...]] = ()  # required keys of the section ``judge``
+    # If true, jobs run where Snakemake runs, and `judge.clusters` limits what is judged.
+    asks_server: ClassVar[bool] = False
 
-    def keep_held(self) -> None:
-        """Write the waiting replies, once one has a label or all have arrived."""
-        held, self._held = self._held, {}
-        self._replies.put(held, self._bodies)
+    @abstractmethod
+    def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
+        """Return the label of each answer and its source."""
+
+
+BACKENDS: dict[str, type[Backend]] = {}
+
+
+def backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
+    """Register a class as the back end `name`."""
+
+    def register(class_: type[Backend]) -> type[Backend]:
+        BACKENDS[name] = class_
+        return class_
+
+    return register
+
+
+def open_backend(settings: Mapping[str, Any], folder: str, noted: str) -> Backend:
+    """Return the back end that the section ``judge`` names."""
+    return BACKENDS[settings["backend"]](settings, folder, noted)
+
+
+@backend("lexical")
+class Lexical(Backend):
+    """Match with a reference, as written or normalised."""
+
+    def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
+        """Return the label of each answer, by a match."""
+        return [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
+
+
+class ServerBackend(Backend):
+    """A judge model behind an OpenAI-compatible server."""
+
+    needs = (
+        *("model", "base_url", "clusters"),
+        *("price_input", "price_output", "max_requests", "max_cost"),
+    )
+    asks_server = True
+
+    def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
+        """Return the label of each answer, by the model or by a person."""
+        from persistcal.judge.run import judge_candidates
+
+        settings = JudgeSettings(**self.settings)
+        key = os.environ.get(settings.api_key_env, "")
+        candidates = [candidate_of(*row) for row in rows]
+        if not candidates:
+            return []
+        files = {"folder": self.folder, "noted": self.noted}
+        return judge_candidates(candidates, settings=settings, api_key=key, **files)
+
+    @staticmethod
+    @abstractmethod
+    def send(
+        server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
+    ) -> None:
+        """Send requests by key to the judge, and keep the replies in `folder`."""
+
+
+@backend("openai")
+class OpenAI(ServerBackend):
+    """A judge model behind an OpenAI-compatible server, request by request."""
+
+    @staticmethod
+    def send(
+        server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
+    ) -> None:
+        """Send requests one by one, several at once."""
+        from persistcal.judge.one_by_one import ask_one_by_one
+
+        ask_one_by_one(server, bodies, folder, settings)
+
+
+@backend("openai_batch")
+class OpenAIBatch(ServerBackend):
+    """The same in batches, within a day."""
+
+    @staticmethod
+    def send(
+        server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
+    ) -> None:
+        """Send requests in batches."""
+        from persistcal.judge.batch import ask_in_batches
+
+        ask_in_batches(server, bodies, folder, settings)
+
+
+def server_backend(name: str) -> type[ServerBackend]:
+    """Return the back end `name`, or refuse one that asks no server."""
+    found = BACKENDS.get(name)
+    if found is None or not issubclass(found, ServerBackend):
+        names = [n for n, each in BACKENDS.items() if issubclass(each, ServerBackend)]
+        raise JudgeError(f"judge.backend is {name!r}; choose {' or '.join(names)}.")
+    return found

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from persistcal.answers.clusters import (
     warn_if_none_is_correct,
 )
 from persistcal.answers.options import has_options, option_labels
+from persistcal.judge.backends import Asked, Label, server_backend
 from persistcal.judge.human_labels import (
     Unresolved,
     append_unresolved,
@@ -22,7 +24,6 @@ from persistcal.judge.reply import Replies, Reply
 from persistcal.questions.labels import (
     NOT_ATTEMPTED,
     JudgeError,
-    judge_lexically,
     normalise,
 )
 from persistcal.server.errors import ServerError
@@ -31,9 +32,7 @@ from persistcal.store.artifacts import ANSWERS
 
 log = logging.getLogger(__name__)
 
-Asked = tuple[str, Sequence[str], str]  # question, references, answer
-
-Judge = Callable[[Sequence[Asked]], Sequence[tuple[str, str]]]  # label and who gave it
+Judge = Callable[[Sequence[Asked]], Sequence[Label]]
 
 
 def judge_candidates(
@@ -133,13 +132,6 @@ def label_answers(
     return labels, answers
 
 
-def lexical_labels(
-    rows: Iterable[tuple[str, Iterable[str], str]],
-) -> list[tuple[str, str]]:
-    """Return label and source of each question, references and answer, by a match."""
-    return [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
-
-
 def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:
     message = f"{n} answers wait for a person" if n > 1 else "1 answer waits for a person"
     remedy = (
@@ -161,14 +153,17 @@ def _look_up(folder: str, keys: Iterable[str]) -> dict[str, Reply]:
 
 
 def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
+    send = server_backend(settings.backend).send
+    how: dict[str, Any] = {"section": "judge", "kept": "Labels"}
     try:
-        from persistcal.judge.backends import ask
+        from persistcal.server.client import ModelServer
+
+        server = ModelServer(settings.base_url, api_key.strip(), settings, **how)
+        send(server, missing, folder, settings)
     except ImportError as error:
         raise JudgeError(
             f"judge.backend {settings.backend} needs the package {error.name}: "
             "pip install openai tenacity"
         ) from None
-    try:
-        ask(missing, folder, settings, api_key.strip())
     except ServerError as error:
         raise JudgeError(str(error)) from error

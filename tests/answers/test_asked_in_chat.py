@@ -85,7 +85,13 @@ def test_without_training_questions_the_test_split_is_answered_and_judged(study)
     clusters_job(questions, beams, clusters, equivalence={"backend": "lexical"})
     tables = zip((questions, clusters), (artifacts.QUESTIONS, artifacts.CLUSTERS), strict=True)
     given = artifacts.empty(artifacts.GIVEN_LABELS)
-    lexical = {"judged_clusters": None, "judge": {}, "reached": {}, "folder": "", "noted": ""}
+    lexical = {
+        "judged_clusters": None,
+        "judge": {"backend": "lexical"},
+        "reached": {},
+        "folder": "",
+        "noted": "",
+    }
     read = [artifacts.read(path, table) for path, table in tables]
     _, judged = judge_answers(*read, given, **lexical)
     assert set(judged["split"]) == {"test"} and set(judged["question_id"]) <= {"q3", "q4"}

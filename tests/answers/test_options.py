@@ -74,7 +74,12 @@ def test_each_option_is_a_cluster_with_its_share_of_the_softmax(how):
 def test_the_gold_option_is_right_and_nothing_is_asked(tmp_path):
     """A lexical match would take Oslo for oslo., which is another option."""
     given = artifacts.empty(artifacts.GIVEN_LABELS)
-    asked = {"judge": {}, "reached": {}, "folder": str(tmp_path), "noted": "x"}
+    asked = {
+        "judge": {"backend": "lexical"},
+        "reached": {},
+        "folder": str(tmp_path),
+        "noted": "x",
+    }
     labels, answers = judge_answers(
         questions(), clustered("none"), given, judged_clusters=None, **asked
     )

@@ -96,7 +96,13 @@ def judged(folder, rows, *texts):
         [(name, 0, text, 0.5, [text]) for name, text in texts],
         columns=CLUSTERS.schema.names,
     )
-    lexical = {"judged_clusters": None, "judge": {}, "reached": {}, "folder": "", "noted": ""}
+    lexical = {
+        "judged_clusters": None,
+        "judge": {"backend": "lexical"},
+        "reached": {},
+        "folder": "",
+        "noted": "",
+    }
     labels, _ = judge_answers(questions, clusters, given, **lexical)
     return labels[["label", "source"]].values.tolist()
 

@@ -9,10 +9,17 @@ import pytest
 import warm_python
 import yaml
 from answer_tables import questions_table
+from configs import overlaid
 from judge_answers import judge_answers
 from judge_server import KEY, ROOT, candidates, completion
 
+from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.store import artifacts
+from study.check import check_config
+from study.inputs import Inputs
+from study.resources import JobResources
+from study.schema import ConfigError, load_schema
+from study.study import Study
 
 
 def tables_of(some):
@@ -29,7 +36,8 @@ def tables_of(some):
     return questions, pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
 
 
-HOW = {"judged_clusters": None, "judge": {}, "reached": {}, "folder": "", "noted": ""}
+HOW = {"judged_clusters": None, "reached": {}, "folder": "", "noted": ""}
+LEXICAL = {**HOW, "judge": {"backend": "lexical"}}
 NONE_GIVEN = artifacts.empty(artifacts.GIVEN_LABELS)
 
 
@@ -49,7 +57,7 @@ def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch, caplog):
     assert "third" not in fake.asked
     assert answers["correct"].tolist() == [True, False, True]
     assert "67 % of 3 test answers are correct" in caplog.text  # two of three
-    labels, _ = judge_answers(*tables, **HOW)
+    labels, _ = judge_answers(*tables, **LEXICAL)
     assert len(labels) == 9
     assert set(labels["source"]) == {"lexical"}
 
@@ -62,6 +70,41 @@ import judge_answers
 assert not {{"openai", "tenacity", "torch"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+class Initials(Backend):
+    """Compare first letters, which a model of this name knows."""
+
+    needs = ("model",)
+
+    def label(self, rows):
+        right = [any(answer[0] == each[0] for each in truths) for _, truths, answer in rows]
+        return [("correct" if r else "incorrect", self.settings["model"]) for r in right]
+
+
+def test_a_back_end_is_one_class(monkeypatch, request):
+    """It is known to the schema, the study, its resources and the script by its name alone."""
+    monkeypatch.setitem(BACKENDS, "initials", Initials)
+    request.addfinalizer(load_schema.cache_clear)
+    load_schema.cache_clear()
+    config = overlaid({"judge": {"backend": "initials", "model": "abc", "clusters": "needed"}})
+    check_config(config)
+    del config["judge"]["model"]
+    with pytest.raises(ConfigError, match="lacks the key model, which backend initials needs"):
+        check_config(config)
+    config["judge"]["model"] = "abc"
+    study = Study(config)
+    assert study.judged_clusters is None and not study.judge.asks_server
+    job = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
+    assert JobResources(study).judge_requests("judge_answers", job) == 0
+    inputs = Inputs(study, ROOT)
+    how = {**HOW, "judge": inputs.label_settings(), "reached": inputs.judge_settings()}
+    assert how["judge"] == {"backend": "initials", "model": "abc"}
+    labels, answers = judge_answers(*tables_of(candidates(2)), NONE_GIVEN, **how)
+    # References fact 0 and fact 1; answers fact 0 and wrong 1, each with second and third
+    assert labels["label"].tolist() == ["correct", *["incorrect"] * 5]
+    assert set(labels["source"]) == {"abc"}
+    assert answers["correct"].tolist() == [True, False]
 
 
 # The rule --------------------------------------------------------------------

@@ -92,7 +92,7 @@ def labels(checkpoint):
         clusters,
         artifacts.empty(artifacts.GIVEN_LABELS),
         judged_clusters=None,
-        judge={},
+        judge={"backend": "lexical"},
         reached={},
         folder="",
         noted="",

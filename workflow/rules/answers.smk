@@ -98,8 +98,7 @@ if study.runs_models:
                 "../scripts/answers/merge_beams.py"
 
 
-USES_NLI = config["equivalence"]["backend"] == "nli"
-if USES_NLI:
+if study.compares_by_model:
 
     rule fetch_entailment_model:
         output:
@@ -120,7 +119,7 @@ if USES_NLI:
 rule cluster_answers:
     input:
         questions=paths.questions,
-        entailment_model=paths.entailment_model if USES_NLI else [],
+        entailment_model=paths.entailment_model if study.compares_by_model else [],
         beams=paths.beams,
     output:
         clusters=paths.clusters,

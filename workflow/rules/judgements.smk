@@ -12,24 +12,6 @@ DRAWN = {
     "seed": AUDIT["seed"],
 }
 
-ASKED = {}
-if config["judge"]["backend"] != "lexical":
-    PROMPT = "judge_together" if config["judge"].get("together") else "judge"
-    FIELDS = (
-        ["question", "references", "answer" if PROMPT == "judge" else "answers"],
-        [],
-    )
-    ASKED = {
-        "model": config["judge"]["model"],
-        "prompt": inputs.read_prompt(
-            config["prompts"][PROMPT],
-            f"prompts.{PROMPT}",
-            ([], []),
-            FIELDS,
-        ),
-        "request": config["judge"].get("request", {}),
-    }
-
 
 rule judge_answers:
     input:
@@ -41,13 +23,13 @@ rule judge_answers:
         answers=paths.answers,
     log:
         f"{LOGS}/judge_answers/{{model}}/{{checkpoint}}/{{dataset}}.log",
-    # A paid judge is asked from where Snakemake runs: compute nodes have no connection.
-    localrule: config["judge"]["backend"] != "lexical"
+    # A server is asked from where Snakemake runs, because compute nodes have no connection.
+    localrule: study.judge.asks_server
     conda:
         "../../envs/cpu.yaml"
     params:
         judged_clusters=study.judged_clusters,
-        judge=ASKED,
+        judge=inputs.label_settings(),
         reached=uncompared(inputs.judge_settings),
         folder=JUDGE,
         noted=paths.consulted,
