@@ -15,9 +15,7 @@ FREE = {"label", "tokens", "allow_identical_weights", *ASKED}
 
 def shown_on_page(study: Study, tables: Iterable[str], labels: Mapping[str, Any]) -> Config:
     """Return the fields of the record `Shown`; `tables` are the names of tables of results."""
-    config, models = study.config, study.chosen["models"]
-    judge, bootstrap = config["judge"], config["evaluation"]
-    model = f" ({judge['model']})" if judge["backend"] != "lexical" else ""
+    config, models, bootstrap = study.config, study.chosen["models"], study.config["evaluation"]
     blocks = [b for name in study.tables_made[:1] for b in study.every_table[name]["blocks"]]
     return {
         "labels": labels,
@@ -26,7 +24,7 @@ def shown_on_page(study: Study, tables: Iterable[str], labels: Mapping[str, Any]
             name: config["datasets"][name]["min_contrast"] for name in study.datasets
         },
         "pairs": study.chosen["pairs"],
-        "judge": f"{judge['backend']}{model}",
+        "judge": _judge(study),
         "results": config["results"],
         "n_replicates": bootstrap["replicates"],
         "seed": bootstrap["seed"],
@@ -37,6 +35,18 @@ def shown_on_page(study: Study, tables: Iterable[str], labels: Mapping[str, Any]
         "analyses": list(_analyses(study)) if study.runs_models else [],
         "recipes": config["analyses"]["transfer"]["recipes"],
     }
+
+
+def _judge(study: Study) -> str:
+    """Return what labelled the answers."""
+    judge = study.config["judge"]
+    if not study.estimates:
+        return "none (labels of the files)"
+    if study.config["decoding"]["strategy"] == "options":
+        return "none (the right options of the questions)"
+    return (
+        "lexical" if judge["backend"] == "lexical" else f"{judge['backend']} ({judge['model']})"
+    )
 
 
 def _stages(study: Study, model: str) -> Config:

@@ -277,6 +277,7 @@ def threshold(
         int | None,
         typer.Option(min=1, help="Write sheet.csv: so many later answers to label next."),
     ] = None,
+    replicates: Replicates = 10_000,
 ) -> None:
     """Select a threshold on each earlier checkpoint, and check it on the later ones.
 
@@ -303,7 +304,8 @@ def threshold(
         write_whole(path, drawn)
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
         return
-    checked = check_inputs(inputs, Settings(), precision=precision, delta=delta)
+    settings = Settings(n_replicates=replicates)
+    checked = check_inputs(inputs, settings, precision=precision, delta=delta)
     paths = _write_tables(checked.tables, out)
     typer.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     typer.echo(f"Tables: {', '.join(paths)}")

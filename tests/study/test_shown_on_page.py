@@ -27,9 +27,10 @@ CONFIG = {
     "verifiers": {"gcm": {"model": "qwen"}},
     "estimators": {"oracle": {}, "gcm": {"verifier": "gcm"}},
     "recipes": {"transfer": {}},
-    "tables": {"main": TABLE, "other": {}},
+    "tables": {"main": TABLE, "all_estimators": TABLE},
     "analyses": {"transfer": {"models": ["olmo"], "recipes": {"transfer": "Alone"}}},
     "judge": {"backend": "openai", "model": "gpt"},
+    "decoding": {"strategy": "beams"},
     "evaluation": {"replicates": 200, "seed": 17},
 }
 LABELS = {"models": {"mine": "Mine"}, "datasets": {"quiz": "Quiz"}, "estimators": {}}
@@ -68,10 +69,11 @@ def test_predictions_use_no_estimator_of_the_catalogue():
     assert (shown["estimators"], shown["verifiers"]) == ({}, {})
 
 
-def shown(**checkpoints):
+def shown(further=None, **checkpoints):
     """The record of the page as the script gets it."""
     mine = {**CONFIG["models"]["mine"], "checkpoints": checkpoints}
     config = {**CONFIG, "models": {"mine": mine}, "datasets": {"quiz": {"min_contrast": 5}}}
+    config |= further or {}
     got = []
 
     def take(*, shown: Shown) -> None:
@@ -92,6 +94,18 @@ def test_the_page_gets_what_the_config_says():
     assert (record.main, record.descriptions) == (["oracle"], {"main": TABLE})
     assert (record.pairs, record.results, record.labels) == ("all", "out", LABELS)
     assert (record.analyses, record.recipes) == ([], {"transfer": "Alone"})
+
+
+@pytest.mark.parametrize(
+    ("further", "judge"),
+    [
+        ({"judge": {"backend": "lexical"}}, "lexical"),
+        ({"decoding": {"strategy": "options"}}, "none (the right options of the questions)"),
+        ({"study": {**CONFIG["study"], "source": "release"}}, "none (labels of the files)"),
+    ],
+)
+def test_a_judge_that_labelled_nothing_is_not_named(further, judge):
+    assert shown(further).judge == judge
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 import tomllib
 from importlib import metadata
 
+import pandas as pd
 import pytest
 from packaging.requirements import Requirement
 from programs import python
 from workflow_runs import ROOT
 
+import persistcal
+from persistcal.api.command import main
 from persistcal.store import artifacts
 from tools import envs
 
@@ -68,11 +71,29 @@ def test_the_example_runs_to_metrics_tables_figures_and_page(
     assert {*significance["best"], *significance["other"]} == set(metrics["estimator"])
 
     # The command makes the same of the same file, to the last bit.
-    words = [ROOT / "config" / f"{example.replace('own', 'example')}.csv"]
-    words += ["--out", tmp_path / "by_command", "--replicates", "200"]
-    words += ["--min-contrast", str(min_contrast)]
-    python("-m", "persistcal", "compare", *words, folder=ROOT, **environment)
-    made = sorted((tmp_path / "by_command").glob("*.csv"))
-    assert len(made) == 6
+    file, by_command = (
+        ROOT / "config" / f"{example.replace('own', 'example')}.csv",
+        "by_command",
+    )
+    words = [file, "--out", tmp_path / by_command, "--replicates", "200"]
+    further = ["--min-contrast", str(min_contrast)]
+    python("-m", "persistcal", "compare", *words, *further, folder=ROOT, **environment)
+    with pytest.raises(SystemExit) as end:
+        main(["threshold", *map(str, words), "--precision", "0.8"])
+    assert end.value.code == 0
+    made = sorted((tmp_path / by_command).glob("*.csv"))
+    assert len(made) == 6 + 4
     for path in made:
         assert path.read_bytes() == (out / path.name).read_bytes(), path
+
+    # And so does the notebook, of predictions.
+    if example == "own_predictions":
+        predictions = pd.read_csv(file)
+        compared = persistcal.compare(predictions, min_contrast=min_contrast, n_replicates=200)
+        checked = persistcal.threshold(predictions, precision=0.8, n_replicates=200)
+        tables = compared.tables | checked.tables
+        assert {f"{name}.csv" for name in tables} == {path.name for path in made}
+        for name, table in tables.items():
+            path = tmp_path / f"{name}.csv"
+            artifacts.write_csv(table, path, getattr(artifacts, name.upper()))
+            assert path.read_bytes() == (out / path.name).read_bytes(), name
