@@ -3,28 +3,18 @@
 from collections.abc import Iterable
 from typing import Any
 
-from persistcal.confidence.column_needs import DISTRIBUTIONS, SEVERAL
-from study.needs import FUNCTIONS, needs_of
+from persistcal.confidence.registry import (
+    DISTRIBUTIONS,
+    KEYS,
+    SEVERAL,
+    Registration,
+    registered,
+    registration_of,
+)
 from study.schema import ConfigError, check_names
 from study.study import Study
 
 LONGEST_NAME = 240  # characters before .log; file systems allow 255
-_ASKS_FOR_WORDS = ("p_true", "p_true_few_shot")
-_ASKS_IN_WORDS = ("said_probability", "said_guesses", "said_words")
-_ASKING = {
-    "asks": "how many replies it asks a checkpoint for, and of what length and temperature",
-    "prompt": "the file of what it asks a checkpoint about an answer",
-    "scale": "the probability of each expression that a reply may be",
-}
-_OWN_KEYS = {
-    "layer": ("linear_probe", "question_probe", "entropy_probe"),
-    "fit_at": ("entropy_probe",),
-    "rater": ("base_probability",),
-}
-_NEEDED = {
-    "rater": "the checkpoint whose probabilities of the answers it reads",
-    "fit_at": "training, or each to fit the probe anew at each checkpoint",
-}
 _NOT_BY_ASKING = ("reads_weights", "by_checkpoint", "compares_answers", "verifier", "words")
 
 
@@ -32,9 +22,7 @@ def check_estimator(study: Study, name: str) -> None:
     """Refuse an estimator with an incomplete or ambiguous description."""
     estimator = study.config["estimators"][name]
     if ("recipe" in estimator) == ("function" in estimator):
-        raise ConfigError(
-            f"config: estimators.{name} needs either a recipe or a function with reads."
-        )
+        raise ConfigError(f"config: estimators.{name} needs either a recipe or a function.")
     if "recipe" in estimator:
         recipe = str(study.recipe_of(name))
         check_names(f"estimators.{name}.recipe", [recipe], study.recipes)
@@ -42,18 +30,7 @@ def check_estimator(study: Study, name: str) -> None:
         _check_folders(study, name, recipe)
     else:
         _check_function(estimator["function"], f"estimators.{name}.function")
-        if "reads" not in estimator:
-            raise ConfigError(
-                f"config: estimators.{name} lacks the key reads: the groups of checkpoints "
-                "whose answers its function reads."
-            )
-        _check_asking(estimator, f"estimators.{name}")
-        if estimator["function"] in _ASKS_FOR_WORDS and "words" not in estimator:
-            raise ConfigError(
-                f"config: estimators.{name} lacks the key words: what follows its prompt after "
-                "a right answer and after a wrong one."
-            )
-    _check_own_keys(study.config["estimators"][name], f"estimators.{name}")
+    _check_keys(estimator, f"estimators.{name}")
     if estimator.get("by_checkpoint") and name in study.recipes:
         raise ConfigError(
             f"config: estimators.{name} works by_checkpoint and is named like a recipe, beside "
@@ -64,36 +41,27 @@ def check_estimator(study: Study, name: str) -> None:
         check_names(key, [estimator["verifier"]], study.config["verifiers"])
 
 
-def _check_own_keys(estimator: dict[str, Any], key: str) -> None:
-    """Refuse a key that the function does not read, and a missing key that it needs."""
-    function = estimator.get("function", "")
-    for name, functions in _OWN_KEYS.items():
-        if name in estimator and not function.endswith(".py") and function not in functions:
-            raise ConfigError(
-                f"config: {key} has {name}, which only the functions {' and '.join(functions)} "
-                "read; leave it out."
-            )
-    for name in ("rater", "fit_at"):
-        if function in _OWN_KEYS[name] and name not in estimator:
-            raise ConfigError(f"config: {key} lacks the key {name}: {_NEEDED[name]}.")
-    if function == "entropy_probe" and estimator.get("fitted", False) != (
-        estimator["fit_at"] == "training"
-    ):
+def _check_keys(entry: dict[str, Any], key: str) -> None:
+    """Refuse keys that the function does not read, and missing keys that it needs."""
+    function = entry.get("function", "")
+    registration = registration_of(function) if function else Registration()
+    needed = [*registration.required, *(("asks", "prompt") if "asks" in entry else ())]
+    if lacking := [name for name in needed if name not in entry]:
+        raise ConfigError(f"config: {key} lacks the key {lacking[0]}: {KEYS[lacking[0]]}.")
+    read = {*needed, *registration.optional}
+    unread = [name for name in KEYS if name in entry and name not in read]
+    if unread and not function.endswith(".py"):
         raise ConfigError(
-            f"config: {key}.fit_at is {estimator['fit_at']}, so that fitted must be "
-            f"{'true' if estimator['fit_at'] == 'training' else 'false'}: only on training "
+            f"config: {key} has {unread[0]}, which {function or 'a recipe'} does not read; "
+            "leave it out."
+        )
+    if "fit_at" in entry and entry.get("fitted", False) != (entry["fit_at"] == "training"):
+        raise ConfigError(
+            f"config: {key}.fit_at is {entry['fit_at']}, so that fitted must be "
+            f"{'true' if entry['fit_at'] == 'training' else 'false'}: only on training "
             "checkpoints the function learns from the earlier ones."
         )
-
-
-def _check_asking(estimator: dict[str, Any], key: str) -> None:
-    """Refuse an estimator with incomplete or additional settings for asking a checkpoint."""
-    function = estimator["function"]
-    needed = ["asks", "prompt"] if function in _ASKS_IN_WORDS or "asks" in estimator else []
-    needed += ["scale"] if function == "said_words" else []
-    if lacking := [name for name in needed if name not in estimator]:
-        raise ConfigError(f"config: {key} lacks the key {lacking[0]}: {_ASKING[lacking[0]]}.")
-    if "asks" in estimator and (more := [k for k in _NOT_BY_ASKING if estimator.get(k)]):
+    if "asks" in entry and (more := [name for name in _NOT_BY_ASKING if entry.get(name)]):
         raise ConfigError(
             f"config: {key} has asks and {more[0]}, but what asks reads the replies alone, "
             f"which are kept by checkpoint; leave {more[0]} out."
@@ -113,11 +81,10 @@ def _check_folders(study: Study, name: str, recipe: str) -> None:
 
 
 def _check_function(function: str, key: str) -> None:
-    selected = sorted(path.stem for path in FUNCTIONS.glob("[a-z]*.py"))
-    if not function.endswith(".py") and function not in selected:
-        check_names(key, [function], selected)
+    if not function.endswith(".py"):
+        check_names(key, [function], registered())
     try:
-        needs_of(function)
+        registration_of(function)
     except ValueError as error:
         raise ConfigError(f"config: {key} names a file that cannot be used: {error}.") from None
 
@@ -180,7 +147,7 @@ def check_decoding(study: Study, estimators: Iterable[str]) -> None:
     number = "n_samples" if decoding["strategy"] == "sample" else "n_beams"
     for name in estimators:
         entry = study.config["estimators"][name]
-        needs = needs_of(entry["function"]) if "function" in entry else ()
+        needs = registration_of(entry["function"]).needs if "function" in entry else ()
         lacking = [need for need in DISTRIBUTIONS if need in needs]
         if lacking and decoding["backend"] == "vllm":
             raise ConfigError(

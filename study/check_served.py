@@ -1,7 +1,6 @@
 """Check the config of checkpoints behind an API before any request costs money."""
 
-from persistcal.confidence.column_needs import OF_TOKENS
-from study.needs import needs_of
+from persistcal.confidence.registry import OF_TOKENS, registration_of
 from study.schema import ConfigError
 from study.study import PRICES, Study
 
@@ -78,7 +77,7 @@ def _check_api(study: Study, model: str, name: str) -> None:
 def check_estimator_of_served(study: Study, estimator: str) -> None:
     """Refuse an estimator with needs that a server does not satisfy."""
     entry = study.config["estimators"][estimator]
-    needs = needs_of(entry["function"]) if "function" in entry else ()
+    needs = registration_of(entry["function"]).needs if "function" in entry else ()
     for model, names in study.served.items():
         if "recipe" in entry or entry.get("reads_weights"):
             raise ConfigError(

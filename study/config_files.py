@@ -10,6 +10,7 @@ import yaml
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
+from persistcal.confidence.registry import registered, registration_of
 from study.schema import LOADER, ConfigError
 from study.study import Config
 
@@ -31,7 +32,7 @@ def over_defaults(config: Config, project: Path) -> Config:
     for name in FILES:
         update_config(merged, load_configfile(project / "config" / name))
     update_config(merged, config)
-    _add_stated(merged)
+    settle_estimators(merged)
     evaluation = merged.get("evaluation")
     if isinstance(evaluation, dict) and "min_contrast" in evaluation:
         for dataset in _mappings(merged.get("datasets")):
@@ -62,13 +63,40 @@ def _mappings(catalogue: Any) -> list[Config]:  # noqa: ANN401
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
+def settle_estimators(config: Config) -> None:
+    """Add the registered functions to the catalogue, and to each entry its function's defaults.
+
+    Functions that need a key of the config are not added. Keys of an entry replace defaults.
+    """
+    catalogue = config["estimators"]
+    if not isinstance(catalogue, dict):
+        return
+    for name, (_, registration) in registered().items():
+        if not registration.required:
+            catalogue.setdefault(name, {"function": name})
+    _add_stated(config)
+    for name, entry in catalogue.items():
+        if not isinstance(entry, dict) or "recipe" in entry:
+            continue
+        if name in registered():
+            entry.setdefault("function", name)
+        try:
+            function = str(entry["function"])
+            registration = registration_of(function)
+        except (KeyError, ValueError):
+            continue  # a wrong entry, which is refused if the study uses it
+        if registration.label and name == Path(function).stem:
+            entry.setdefault("label", registration.label)
+        entry.update({k: v for k, v in registration.defaults().items() if k not in entry})
+
+
 def _add_stated(config: Config) -> None:
     """Describe each estimator that is the name of a column of the user's answers."""
     catalogue, study = config["estimators"], config.get("study") or {}
     named = study.get("estimators") if study.get("answers") else None
     for name in named if isinstance(named, list) else []:
         if isinstance(name, str) and name not in catalogue:
-            catalogue[name] = {"label": name, "function": "stated", "reads": ["evaluation"]}
+            catalogue[name] = {"label": name, "function": "stated"}
 
 
 def refuse_misread(paths: Iterable[str | Path]) -> None:

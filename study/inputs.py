@@ -8,12 +8,12 @@ from typing import Any
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient, expand
 
+from persistcal.confidence.registry import PASSED, file_of, registration_of
 from persistcal.judge.human_labels import human_labels_digest
 from persistcal.models.checkpoint import local_digests
 from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
-from study.needs import all_needs, file_of
 from study.paths import Paths
 from study.study import PRICES, Answered, Config, Evaluated, Scores, Study
 from study.wildcards import of_each, one_of
@@ -527,7 +527,7 @@ class Inputs:
     def estimation(self, model: str, dataset: str, estimator: str) -> Config:
         """Return the config of an estimator, as its function needs it."""
         entry = self.config["estimators"][estimator]
-        settings = {key: entry[key] for key in ("scale", "layer", "fit_at") if key in entry}
+        settings = {key: entry[key] for key in PASSED if key in entry}
         if rater := self.study.rater(model, estimator):
             settings |= {"rater": rater, "few_shot": self.few_shot(model, rater, dataset)}
         return {
@@ -538,7 +538,6 @@ class Inputs:
             "compares_answers": entry.get("compares_answers", False),
             "sampled": self.config["decoding"]["strategy"] == "sample",
             "prompt": self.estimator_prompt(estimator),
-            "words": entry.get("words"),
             **settings,
         }
 
@@ -669,7 +668,12 @@ class Inputs:
 
     def answers_wanted(self) -> Config:
         """Return the answers that the study reads, and the needs of its estimators."""
-        study = self.study
+        study, catalogue = self.study, self.config["estimators"]
+        functions = {
+            name: catalogue[name]["function"]
+            for name in study.chosen["estimators"]
+            if "function" in catalogue[name]
+        }
         return {
             "datasets": list(self.config["datasets"]),
             "places": [row._asdict() for row in study.answered],
@@ -677,7 +681,7 @@ class Inputs:
                 m: {c: study.splits_needed(m, c) for c in study.checkpoints(m)}
                 for m in study.chosen["models"]
             },
-            "needs": all_needs(self.config),
+            "needs": {name: registration_of(f).needs for name, f in functions.items()},
         }
 
     def computed_estimators(self) -> list[str]:

@@ -5,6 +5,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from persistcal.confidence.registry import registration_of
 from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
 
@@ -366,7 +367,8 @@ class Study:
     def is_verbal(self, estimator: str) -> bool:
         """Return whether an estimator reads a confidence in words, which can be missing."""
         entry = self.config["estimators"][estimator]
-        return "asks" in entry or entry.get("function") == "stated"
+        function = entry.get("function")
+        return "asks" in entry or (bool(function) and registration_of(function).may_lack)
 
     def needs_earlier(self, estimator: str) -> bool:
         """Return whether an estimator reads, learns from or uses training checkpoints."""

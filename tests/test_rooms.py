@@ -111,7 +111,7 @@ def test_the_science_knows_neither_snakemake_nor_the_config(path):
 
 
 def test_every_module_serves_a_script_a_notebook_or_the_command():
-    """Estimators are found by their names in the config, and rules use two modules."""
+    """Families of estimators are found by the registry, and rules use two modules."""
     entries = {*SCRIPTS, *PACKAGE.glob("confidence/estimators/*.py"), PACKAGE / "__main__.py"}
     entries |= set(PACKAGE.glob("api/[a-z]*.py"))
     entries |= {PACKAGE / "store" / "code.py", PACKAGE / "report" / "layout.py"}

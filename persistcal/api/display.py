@@ -12,6 +12,7 @@ from pandas.io.formats.style import Styler
 
 from persistcal.analyses.accuracy import accuracies
 from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
+from persistcal.confidence.registry import registration_of
 from persistcal.report import figures
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
@@ -25,22 +26,24 @@ from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
 BLOCK = [*PLACE, "train_dataset"]
-# Display names of the estimators that need only a checkpoint's own answers, as in the config
-# of the workflow
+# Estimators that need only a checkpoint's own answers, with their display names
 ESTIMATORS = {
-    "end_correct": "End-correct baseline",
-    "self_consistency": "Self-consistency",
-    "semantic_entropy": "Semantic entropy",
-    "sequence_probability": "Sequence probability",
-    "perplexity": "Perplexity",
-    "mean_token_entropy": "Mean token entropy",
-    "sequence_entropy": "Sequence entropy",
-    "semantic_sequence_entropy": "Semantic entropy, Monte Carlo",
-    "semantic_sets": "Number of meanings",
-    "degree_matrix": "Degree matrix",
-    "eccentricity": "Eccentricity",
-    "laplacian_eigenvalues": "Laplacian eigenvalues",
-    "cocoa": "CoCoA",
+    name: registration_of(name).label
+    for name in (
+        "end_correct",
+        "self_consistency",
+        "semantic_entropy",
+        "sequence_probability",
+        "perplexity",
+        "mean_token_entropy",
+        "sequence_entropy",
+        "semantic_sequence_entropy",
+        "semantic_sets",
+        "degree_matrix",
+        "eccentricity",
+        "laplacian_eigenvalues",
+        "cocoa",
+    )
 }
 # The table of that name of the workflow
 ALL_ESTIMATORS: dict[str, Any] = {

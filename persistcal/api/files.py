@@ -26,10 +26,10 @@ from persistcal.confidence.estimate import (
     AnswerTables,
     Estimation,
     estimate,
-    find_estimator,
     join_predictions,
 )
-from persistcal.confidence.evidence import SEVERAL, check_needs
+from persistcal.confidence.evidence import check_needs
+from persistcal.confidence.registry import SEVERAL, registration_of
 from persistcal.imports import answer_checks
 from persistcal.imports import answers as own_answers
 from persistcal.imports import predictions as own_predictions
@@ -493,7 +493,7 @@ def _choose_estimators(
         raise ValueError(f"no estimator is {unknown[0]!r}; choose from {names}")
     chosen, left_out = [], []
     for name in asked or [*USUAL, *stated]:
-        needs = find_estimator("stated" if name in stated else name)[1]
+        needs = registration_of("stated" if name in stated else name).needs
         try:
             if is_deployed and SEVERAL in needs and len(needs) > 1:
                 raise ValueError(
@@ -529,7 +529,7 @@ def _check_deployed(beams: pd.DataFrame, weighting: str) -> None:
 
 def _deployed_or_others(beams: pd.DataFrame, function: str) -> pd.DataFrame:
     """Return the answers that an estimator reads: the deployed one, or the samples after it."""
-    several = SEVERAL in find_estimator(function)[1]
+    several = SEVERAL in registration_of(function).needs
     return beams[_is_first(beams) != several]
 
 

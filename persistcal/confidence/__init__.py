@@ -3,12 +3,11 @@
 Modules
 -------
 calibration: post-hoc calibration maps, fitted on labelled answers
-column_needs: the columns that an estimator's file declares as needed
 estimate: run an estimator, the project's or a user's, on all predictions
-estimators/: estimators without an adapter, one function per file
+estimators/: estimators without an adapter, one function each
 evidence: the inputs of an estimator, and a check that they are present
 hidden_states: hidden states at the end of a prompt, per block
-probes: linear probes on hidden states, and the choice of their layer
+registry: registrations of estimators: display names, needs and config keys
 said: confidence in words: ask for it, and read probabilities, guesses and phrases
 uncertainty: measures of uncertainty over all answers to a question
 verbalised: verbalised confidence: the mean digit that a model with an adapter answers

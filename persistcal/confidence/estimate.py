@@ -5,9 +5,10 @@ import importlib
 import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,16 @@ from numpy.typing import NDArray
 from persistcal.answers.clusters import open_equivalence
 from persistcal.answers.options import has_options
 from persistcal.confidence.calibration import calibrate
-from persistcal.confidence.evidence import KEY, Estimator, Evidence, check_needs, rate
+from persistcal.confidence.evidence import (
+    KEY,
+    EntrySettings,
+    Estimator,
+    Evidence,
+    check_needs,
+    rate,
+)
+from persistcal.confidence.registry import Registration, file_of, registration_of
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.prompts import FewShot
 from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
 
@@ -32,12 +40,12 @@ NEITHER = 0.5  # the confidence of an answer without a readable stated confidenc
 
 
 @dataclass(frozen=True)
-class Estimation:
+class Estimation(EntrySettings):
     """The config's entry of an estimator, and the checkpoints that a job rates."""
 
     estimator: str  # its name
-    # A module in `persistcal.confidence.estimators`, or a Python file, with a function of the
-    # same name.
+    # A function in `persistcal.confidence.estimators`, or a Python file with a function of the
+    # same name
     function: str
     dataset: str
     read: Sequence[str]  # checkpoints whose answers the estimator reads
@@ -47,14 +55,6 @@ class Estimation:
     split: str = "test"  # with the rated answers
     posthoc: str | None = None  # calibration on the earlier checkpoints' train answers
     compares_answers: bool = False
-    sampled: bool = False  # this and those below: see `persistcal.confidence.evidence.Evidence`
-    prompt: str = ""
-    words: Sequence[str] | None = None
-    scale: Mapping[str, float] | None = None
-    layer: int | Literal["best"] | None = None
-    fit_at: str = ""
-    rater: str = ""
-    few_shot: FewShot | None = None
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ def estimate(
     `unsaid`. `records` are the records of the checkpoints for estimators that read weights, and
     `entailment_model` the record of the model that compares answers.
     """
-    function, needs = find_estimator(settings.function)
+    function, registration = find_estimator(settings.function)
     beams, clusters = (t.drop(columns=ABOUT) for t in (tables.beams, tables.clusters))
-    check_needs(settings.estimator, needs, beams)
+    check_needs(settings.estimator, registration.needs, beams)
     asked = tables.predictions(settings.evaluation, settings.split)
     labelled = tables.predictions(settings.earlier, "train")
     train = tables.predictions(
@@ -130,24 +130,17 @@ def estimate(
             verified=verified,
             equivalent=equivalent,
             load=_loader(_with_weights(settings), records, threads) if records else None,
-            sampled=settings.sampled,
             options=options,
             estimator=settings.estimator,
-            prompt=settings.prompt,
-            words=(settings.words[0], settings.words[1]) if settings.words else None,
             replies=replies,
-            scale=settings.scale,
-            layer=settings.layer,
-            fit_at=settings.fit_at,
             train=train.drop(columns="correct"),
-            rater=settings.rater,
-            few_shot=settings.few_shot,
             questions=tables.questions,
+            **{field.name: getattr(settings, field.name) for field in fields(EntrySettings)},
         )
+        may_lack = registration.may_lack or replies is not None
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
             given = predictions.drop(columns="correct")
-            may_lack = settings.function == "stated" or replies is not None
             confidence = rate(function, given, evidence, settings.estimator, may_lack=may_lack)
             unsaid = np.isnan(confidence)
             _check_said(settings.estimator, predictions["checkpoint"], unsaid)
@@ -184,16 +177,16 @@ def _check_said(estimator: str, checkpoints: pd.Series, unsaid: NDArray[np.bool_
             )
 
 
-def find_estimator(function: str) -> tuple[Estimator, tuple[str, ...]]:
-    """Return the function that the config names, and the columns that it needs."""
-    name = function.rpartition("/")[2].removesuffix(".py")
+def find_estimator(function: str) -> tuple[Estimator, Registration]:
+    """Return the function that the config names, and its registration."""
+    name = Path(function).stem
     if function.endswith(".py"):
         module = _own_module(name, function)
     else:
-        module = importlib.import_module(f"{FUNCTIONS}.{function}")
+        module = importlib.import_module(f"{FUNCTIONS}.{file_of(function).stem}")
     if not callable(estimator := getattr(module, name, None)):
         raise ValueError(f"{function}: define a function {name}(answers, evidence) in it.")
-    return estimator, getattr(module, "NEEDS", ())
+    return estimator, registration_of(function)
 
 
 def _own_module(name: str, file: str) -> ModuleType:

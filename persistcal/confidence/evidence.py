@@ -1,6 +1,6 @@
 """The inputs of an estimator for each answer, and a check that they are present."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,17 +9,15 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from persistcal.answers.clusters import PairTest
-from persistcal.confidence.column_needs import SEVERAL
+from persistcal.confidence.registry import SEVERAL
+from persistcal.models.prompts import FewShot
 from persistcal.store.user_files import round_narrow
 
 if TYPE_CHECKING:
-    import pandas as pd
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from persistcal.models.prompts import FewShot
 
-
-def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -> None:
+def check_needs(estimator: str, needs: Collection[str], beams: pd.DataFrame) -> None:
     """Refuse `beams`, of one or several checkpoints, without the columns `estimator` needs."""
     place = [name for name in ("checkpoint", "question_id") if name in beams]
     for need in needs:
@@ -40,8 +38,24 @@ def check_needs(estimator: str, needs: Collection[str], beams: "pd.DataFrame") -
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class EntrySettings:
+    """Settings that an estimator's function receives from the config."""
+
+    sampled: bool = False  # whether answers are samples, which weigh equally, or beams
+    prompt: str = ""  # about an answer: the estimator's, or else the study's
+    # Words that follow the prompt for a right and for a wrong answer
+    words: Sequence[str] | None = None
+    scale: Mapping[str, float] | None = None  # the probability of each expression
+    layer: int | Literal["best"] | None = None  # that a probe reads, from 1; the middle one
+    # Checkpoints on which a probe without labels is fitted: "training" or "each"
+    fit_at: str = ""
+    rater: str = ""  # the checkpoint that rates answers, and its few-shot prompts of questions
+    few_shot: FewShot | None = None
+
+
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(EntrySettings):
     """Inputs of an estimator besides the rated answers; tables have a column checkpoint.
 
     Optional inputs are None unless the estimator's entry in the config requests them.
@@ -58,22 +72,10 @@ class Evidence:
     # Whether the answers of each pair mean the same; not of options.
     equivalent: PairTest | None = None
     load: "Callable[[str], tuple[PreTrainedModel, PreTrainedTokenizerBase]] | None" = None
-    sampled: bool = False  # whether answers are samples, which weigh equally, or beams
     options: bool = False  # multiple choice, with the weights of the clusters
-    prompt: str = ""  # about an answer: the estimator's, or else the study's
     estimator: str = ""  # its name in the config
-    words: tuple[str, str] | None = (
-        None  # that follow the prompt for a right and for a wrong answer
-    )
     replies: pd.DataFrame | None = None  # REPLIES to the estimator's prompt
-    scale: Mapping[str, float] | None = None  # the probability of each expression
-    layer: int | Literal["best"] | None = None  # that a probe reads, from 1; the middle one
-    fit_at: str = (
-        ""  # checkpoints on which a probe without labels is fitted: "training" or "each"
-    )
     train: pd.DataFrame | None = None  # answers to train questions, if it is fitted at each
-    rater: str = ""  # the checkpoint that rates answers, and its few-shot prompts of questions
-    few_shot: "FewShot | None" = None
     questions: pd.DataFrame | None = None
 
 

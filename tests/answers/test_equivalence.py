@@ -166,7 +166,8 @@ def test_cache_remembers_only_what_may_be_asked(tmp_path):
 def test_lexical_equivalence_needs_no_torch():
     code = (
         "import sys, cluster_answers, estimate_confidences;"
-        "import persistcal.confidence.estimators.self_consistency_surrogate;"
+        "from persistcal.confidence.estimators import controls, meaning, probabilities;"
+        "from persistcal.confidence.estimators import replies;"
         "sys.exit('torch' in sys.modules)"
     )
     path = {"PYTHONPATH": ".:workflow/scripts/answers:workflow/scripts/confidences"}

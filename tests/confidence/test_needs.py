@@ -1,29 +1,28 @@
 """Answers that lack what an estimator needs are refused."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
-import yaml
-from snakemake.utils import update_config
+from configs import overlaid
 
-from persistcal.confidence.column_needs import KNOWN, SEVERAL, declared_needs
 from persistcal.confidence.estimate import find_estimator
 from persistcal.confidence.evidence import check_needs
+from persistcal.confidence.registry import KNOWN, SEVERAL, registered, registrations
 from persistcal.store import artifacts
 from study.check import check_config
-from study.needs import FUNCTIONS, needs_of
 from study.schema import ConfigError
 
-ROOT = Path(__file__).parents[2]
 BEAMS = pd.DataFrame(
     {"checkpoint": list("aabb"), "question_id": "q1", "logprob": [-1.0, -2.0, None, -1.0]}
 )
 
 
-@pytest.mark.parametrize("path", sorted(FUNCTIONS.glob("[a-z]*.py")), ids=lambda p: p.stem)
-def test_needs_are_read_as_they_are_without_running_the_file(path):
-    assert needs_of(path.stem) == find_estimator(path.stem)[1]
+def test_registered_estimators_are_functions_of_their_files():
+    """The file, which is read and not run, contains each function under its name."""
+    for name, (path, registration) in registered().items():
+        function, found = find_estimator(name)
+        module = function.__module__.rpartition(".")[2]
+        assert (function.__name__, module, found) == (name, path.stem, registration)
+        assert registration.label
 
 
 def test_what_each_estimator_needs():
@@ -42,7 +41,7 @@ def test_what_each_estimator_needs():
     needs["base_probability"] = ("logprob", "n_tokens")
     needs["self_certainty"] = ("logprob", "self_certainty")
     needs["probability_margin"] = ("logprob", "margin")
-    found = {path.stem: needs_of(path.stem) for path in FUNCTIONS.glob("[a-z]*.py")}
+    found = {name: registration.needs for name, (_, registration) in registered().items()}
     assert {name: each for name, each in found.items() if each} == needs
 
 
@@ -67,21 +66,55 @@ def test_one_answer_where_several_are_needed():
         check_needs("mine", ("several_answers",), BEAMS.drop_duplicates("checkpoint"))
 
 
-@pytest.mark.parametrize("needs", ["('logprobs',)", "('logprob')", "needs()", "['logprob']"])
-def test_needs_that_nobody_knows(needs):
+FUNCTION = "\n\ndef brevity(answers, evidence):\n    ...\n"
+
+
+@pytest.mark.parametrize("needs", ["('logprobs',)", "'logprob'", "['logprob']"])
+def test_unknown_needs_are_refused(needs):
     with pytest.raises(ValueError, match="may be a tuple of 'several_answers', 'logprob'"):
-        declared_needs(f"NEEDS = {needs}")
+        registrations(f"@estimator(needs={needs})" + FUNCTION)
 
 
-def test_a_file_of_ones_own_with_wrong_needs_is_refused_with_the_config(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("@estimator(needs=needs())", "has an argument that is no literal"),
+        ("@estimator(needed=())", "unexpected keyword argument 'needed'"),
+        ("@estimator(required=('layers',))", "required is .* tuple of 'asks', 'prompt'"),
+        (
+            "NEEDS = ('logprob',)",
+            r"write @estimator\(needs=\('logprob',\)\)",
+        ),
+    ],
+)
+def test_wrong_registrations_are_refused_with_the_config(tmp_path, line, message):
     function = tmp_path / "brevity.py"
-    function.write_text("NEEDS = ('length',)\n\ndef brevity(answers, evidence):\n    ...\n")
-    config = {}
-    for name in ("config.yaml", "tables.yaml"):
-        update_config(config, yaml.safe_load((ROOT / "config" / name).read_text()))
-    config["estimators"]["brevity"] = {"function": str(function), "reads": ["evaluation"]}
+    function.write_text(line + FUNCTION)
+    entry = {"function": str(function)}
+    config = overlaid({"estimators": {"brevity": entry}})
     config["study"]["estimators"].append("brevity")
-    with pytest.raises(
-        ConfigError, match=r"estimators.brevity.function .*NEEDS is \('length',\)"
-    ):
+    with pytest.raises(ConfigError, match=rf"estimators.brevity.function .*{message}"):
         check_config(config)
+
+
+def test_a_users_function_has_the_defaults_of_its_decorator(tmp_path):
+    function = tmp_path / "brevity.py"
+    text = "from persistcal.confidence.registry import estimator\n\n\n"
+    decorator = '@estimator("Brevity", needs=("logprob",), reads_weights=True, reads=())'
+    function.write_text(text + decorator + FUNCTION)
+    assert find_estimator(str(function))[1].needs == ("logprob",)
+    config = overlaid({"estimators": {"brevity": {"function": str(function), "reads": []}}})
+    assert config["estimators"]["brevity"] == {
+        "function": str(function),
+        "label": "Brevity",
+        "reads": [],
+        "reads_weights": True,
+    }
+
+
+def test_keys_of_the_config_replace_the_defaults_of_a_function():
+    overlay = {"cocoa": {"label": "Mine"}, "verbalised": {"by_checkpoint": False}}
+    changed = overlaid({"estimators": overlay})["estimators"]
+    assert changed["cocoa"]["label"] == "Mine"
+    assert changed["verbalised"]["by_checkpoint"] is False
+    assert changed["verbalised"]["reads_weights"] is True

@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from persistcal.confidence.estimators.option_entropy import option_entropy
-from persistcal.confidence.estimators.option_margin import option_margin
-from persistcal.confidence.estimators.option_probability import option_probability
+from persistcal.confidence.estimators.probabilities import (
+    option_entropy,
+    option_margin,
+    option_probability,
+)
 from persistcal.confidence.evidence import Evidence, rate
 
 # Probabilities of the options of each question, best first, at two checkpoints

@@ -12,8 +12,13 @@ from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
 
 from persistcal.answers.decode import Search, generate_beams
-from persistcal.confidence.estimators.entropy_probe import best_split
-from persistcal.confidence.probes import PENALTY, choose_layer, fit_probe, probe_confidence
+from persistcal.confidence.estimators.probes import (
+    PENALTY,
+    best_split,
+    choose_layer,
+    fit_probe,
+    probe_confidence,
+)
 from persistcal.models.load import load_model, load_tokenizer
 from persistcal.models.prompts import FewShot
 from persistcal.store import artifacts

@@ -7,7 +7,7 @@ from polygraph import estimator, part
 
 from persistcal.answers.sampling import measure_distributions, summarise
 from persistcal.confidence import uncertainty
-from persistcal.confidence.estimators.lexical_similarity import rouge_l
+from persistcal.confidence.estimators.meaning import rouge_l
 from persistcal.confidence.uncertainty import jaccard
 
 WORDS = ["New York", "new york City", "York", "Rome", "the city of Rome", "Oslo", ""]

@@ -179,7 +179,7 @@ study: {estimators: [mine]}
 > estimators\.mine lacks the key rater: the checkpoint whose probabilities
 estimators: {perplexity: {layer: 3}}
 study: {estimators: [perplexity]}
-> estimators\.perplexity has layer, which only the functions linear_probe and
+> estimators\.perplexity has layer, which perplexity does not read
 estimators: {linear_probe: {layer: 0}}
 > estimators\.linear_probe\.layer
 estimators: {entropy_probe: {fit_at: training}}
@@ -254,8 +254,10 @@ estimators: {oracle_respective: {posthoc: isotonic}}
 > oracle_respective has posthoc, but its recipe trains several adapters
 estimators: {end_correct: {function: end_corect}}
 > end_correct\.function names 'end_corect'; did you mean 'end_correct'
-estimators: {end_correct: {recipe: transfer}}
-> estimators\.end_correct needs either a recipe or a function
+estimators: {gcm: {recipe: transfer}}
+> estimators\.gcm needs either a recipe or a function
+estimators: {oracle: {layer: 3}}
+> estimators\.oracle has layer, which a recipe does not read
 study: {further: [gmc]}
 > study\.further names 'gmc'; did you mean 'gcm'
 tables: {gcm: {blocks: [{rows: [{estimator: gmc}]}]}}

@@ -1,15 +1,30 @@
-"""Confidence in a checkpoint's answers that is taken from the last earlier checkpoint."""
+"""Controls: confidence from a checkpoint's position or from an earlier checkpoint."""
 
 import numpy as np
 import pandas as pd
 
 from persistcal.answers.clusters import Pair, PairTest
 from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.registry import estimator
 from persistcal.questions.labels import normalise
 
-NEEDS = ("several_answers",)
+
+@estimator("End-correct baseline")
+def end_correct(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return i / (m - 1) at the i-th of m evaluation checkpoints.
+
+    Paper, section 3.1, "End-correct Baseline".
+    """
+    places = np.linspace(0, 1, len(evidence.evaluation))
+    return answers["checkpoint"].map(dict(zip(evidence.evaluation, places, strict=True)))
 
 
+@estimator(
+    "Self-consistency, surrogate",
+    needs=("several_answers",),
+    reads=("last_earlier", "evaluation"),
+    compares_answers=True,
+)
 def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability that the last earlier checkpoint gives to each prediction.
 
@@ -76,3 +91,21 @@ def surrogate_confidences(
     mass = rows[matches].groupby("row")["probability"].sum()
     # Summed floats can exceed 1 by a rounding error.
     return mass.reindex(predictions.index, fill_value=0.0).clip(upper=1)
+
+
+@estimator(
+    "Self-consistency, copy",
+    needs=("several_answers",),
+    reads=("last_earlier", "evaluation"),
+)
+def self_consistency_copy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the last earlier checkpoint's self-consistency, 0 where it has no answer.
+
+    Paper, section "Ablations": a copy cannot change with the checkpoint.
+    """
+    clusters = evidence.clusters
+    first = clusters[
+        (clusters["checkpoint"] == evidence.earlier[-1]) & (clusters["cluster"] == 0)
+    ]
+    copied = first.set_index("question_id")["probability"].clip(upper=1)
+    return answers["question_id"].map(copied).fillna(0.0)

@@ -1,4 +1,4 @@
-"""Confidence: the answer's probability at another checkpoint, the rater."""
+"""Confidence by another model: an earlier checkpoint or an external verifier."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.decode import ending_tokens, eos_tokens
-from persistcal.confidence.evidence import Evidence
+from persistcal.confidence.evidence import KEY, Evidence
+from persistcal.confidence.registry import estimator
 from persistcal.confidence.uncertainty import own_beams
 from persistcal.confidence.verifier import next_logits
 from persistcal.models.packing import check_logits
@@ -17,10 +18,16 @@ from persistcal.models.prompts import few_shot_prompts
 from persistcal.questions.question_list import asked_by
 from persistcal.store.pace import Pace
 
-NEEDS = ("logprob", "n_tokens")
 BATCH = 16  # answers
 
 
+@estimator(
+    "Earlier checkpoint as the rater",
+    needs=("logprob", "n_tokens"),
+    required=("rater",),
+    reads_weights=True,
+    by_checkpoint=True,
+)
 def base_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the geometric mean of the probabilities that the rater gives the answer's tokens.
 
@@ -115,3 +122,14 @@ def _steps(context: list[int], whole: list[int], n: int) -> list[tuple[int, int 
 
 def _at(logprobs: Tensor, token: int | None, ends: Tensor) -> float:
     return float(logprobs[ends].max() if token is None else logprobs[token])
+
+
+@estimator("Verifier", required=("verifier",))
+def verifier(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the verifier's probability that each prediction is right.
+
+    Paper, section "Comparison to Generalized Correctness Models".
+    """
+    assert evidence.verified is not None
+    rated = answers[KEY].merge(evidence.verified, how="left", validate="one_to_one")
+    return rated["confidence"].set_axis(answers.index)

@@ -1,0 +1,122 @@
+"""Confidence from the probabilities of the answer's tokens or of the options."""
+
+import numpy as np
+import pandas as pd
+from scipy.special import entr
+
+from persistcal.confidence import uncertainty
+from persistcal.confidence.evidence import KEY, Evidence
+from persistcal.confidence.registry import estimator
+from persistcal.confidence.uncertainty import own_beams, rate_candidates
+
+
+@estimator("Sequence probability", needs=("logprob",))
+def sequence_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the probability of the best beam with the prediction's text."""
+    logprob = own_beams(answers, evidence)["logprob"]
+    # Summed log-probabilities can exceed 0 by a rounding error.
+    return np.exp(logprob).clip(upper=1)
+
+
+@estimator("Perplexity", needs=("logprob", "n_tokens"))
+def perplexity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return exp of the mean log-probability of the best beam's tokens: one over perplexity.
+
+    Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
+    Translation", TACL 2020. lm-polygraph: Perplexity.
+    """
+    best = own_beams(answers, evidence)
+    # Summed log-probabilities can exceed 0 by a rounding error.
+    return pd.Series(np.exp(best["logprob"] / best["n_tokens"])).clip(upper=1)
+
+
+@estimator("Mean token entropy", needs=("logprob", "entropy"))
+def mean_token_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return exp of minus the mean entropy of the distributions of the best beam's tokens.
+
+    Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
+    Translation", TACL 2020. lm-polygraph: MeanTokenEntropy.
+    """
+    return pd.Series(np.exp(-own_beams(answers, evidence)["entropy"])).clip(upper=1)
+
+
+@estimator("Least token probability", needs=("logprob", "min_logprob"))
+def min_token_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the probability of the best beam's least probable token.
+
+    Manakul, Liusie and Gales, "SelfCheckGPT", EMNLP 2023: exp of minus their Max(-log p).
+    uqlm: min_probability.
+    """
+    return pd.Series(np.exp(own_beams(answers, evidence)["min_logprob"])).clip(upper=1)
+
+
+@estimator("Self-certainty", needs=("logprob", "self_certainty"))
+def self_certainty(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return s / (1 + s) of the best beam's self-certainty s, which has no greatest value.
+
+    Kang, Zhao and Song, "Scalable Best-of-N Selection for Large Language Models via
+    Self-Certainty", 2025, arXiv:2502.18581. lm-polygraph: SelfCertainty.
+    """
+    certainty = own_beams(answers, evidence)["self_certainty"].clip(lower=0)
+    return certainty / (1 + certainty)
+
+
+@estimator("Probability margin", needs=("logprob", "margin"))
+def probability_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the mean difference between the two greatest probabilities, over tokens.
+
+    The mean is over the tokens of the best beam.
+
+    Farr et al., "RED-CT: A Systems Design Methodology for Using LLM-labeled Data to Train and
+    Deploy Edge Classifiers for Computational Social Science", 2024, arXiv:2408.08217. uqlm:
+    probability_margin.
+    """
+    return own_beams(answers, evidence)["margin"].clip(0, 1)
+
+
+@estimator("Sequence entropy", needs=("logprob", "several_answers"))
+def sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return exp of minus the Monte-Carlo entropy of the model's answers.
+
+    Malinin and Gales, "Uncertainty Estimation in Autoregressive Structured
+    Prediction", ICLR 2021. lm-polygraph: MonteCarloSequenceEntropy, of samples; beams
+    are weighted by their probability.
+    """
+    return rate_candidates(
+        answers,
+        evidence,
+        lambda c: min(1.0, np.exp(-uncertainty.sequence_entropy(c.logprobs, c.weights))),
+    )
+
+
+@estimator("Option probability", reads=())
+def option_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the softmax of the chosen option's score over the options of its question."""
+    # Summed floats can exceed 1 by a rounding error.
+    return answers["probability"].clip(upper=1)
+
+
+@estimator("Option margin", needs=("several_answers",))
+def option_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the difference between the two greatest probabilities.
+
+    Scheffer, Decomain and Wrobel, "Active Hidden Markov Models for Information
+    Extraction", IDA 2001: the margin.
+    """
+    seconds = evidence.clusters.loc[evidence.clusters["cluster"] == 1, [*KEY, "probability"]]
+    runner_up = answers[KEY].merge(seconds, how="left", on=KEY)["probability"].fillna(0)
+    return (answers["probability"] - runner_up.to_numpy()).clip(0, 1)
+
+
+@estimator("Option entropy", needs=("several_answers",))
+def option_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return one minus the options' entropy divided by the logarithm of their number.
+
+    The division makes questions with different numbers of options comparable.
+    """
+    shares = evidence.clusters[[*KEY, "probability"]]
+    shares = shares.assign(entropy=entr(shares["probability"]))
+    totals = shares.groupby(KEY, sort=False)["entropy"].agg(["sum", "size"])
+    confidence = 1 - totals["sum"] / np.log(totals["size"].clip(lower=2))
+    asked = pd.MultiIndex.from_frame(answers[KEY])
+    return pd.Series(confidence.loc[asked].to_numpy(), answers.index).clip(0, 1)

@@ -1,0 +1,162 @@
+"""Registrations of estimators: their display names, needs and config keys.
+
+The Snakefile reads registrations from source files and runs none of them. So the arguments of
+`estimator` are literals, and this module needs no other package.
+"""
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+FAMILIES = Path(__file__).parent / "estimators"
+
+SEVERAL = "several_answers"
+
+# vLLM does not give the first two, and a server none of the four.
+DISTRIBUTIONS = ("entropy", "self_certainty")
+OF_TOKENS = (*DISTRIBUTIONS, "margin", "min_logprob")
+KNOWN = (SEVERAL, "logprob", "n_tokens", *OF_TOKENS, "unconditional", "stated")
+
+# Keys of an estimator's entry in the config that only some functions read
+KEYS = {
+    "asks": "how many replies it asks a checkpoint for, and of what length and temperature",
+    "prompt": "the file of what it asks a checkpoint about an answer",
+    "verifier": "the verifier whose probabilities it reads",
+    "words": "what follows its prompt after a right answer and after a wrong one",
+    "scale": "the probability of each expression that a reply may be",
+    "layer": "the layer whose hidden states it reads",
+    "fit_at": "training, or each to fit the probe anew at each checkpoint",
+    "rater": "the checkpoint whose probabilities of the answers it reads",
+}
+PASSED = ("words", "scale", "layer", "fit_at")  # keys whose values functions receive unchanged
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What the workflow must know of an estimator before it runs.
+
+    Attributes
+    ----------
+    label : str, default=""
+        Display name; "" for the name in the config.
+    needs : tuple of str, default=()
+        Columns of BEAMS that must not be empty, and `SEVERAL` for several answers.
+    required, optional : tuple of str, default=()
+        Keys of `KEYS` that its entry in the config must have, and that it can have.
+    reads, reads_weights, fitted, by_checkpoint, compares_answers
+        Defaults of the keys of the same names in its entry.
+    may_lack : bool, default=False
+        Whether confidences can be missing.
+    """
+
+    label: str = ""
+    needs: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ("evaluation",)
+    reads_weights: bool = False
+    fitted: bool = False
+    by_checkpoint: bool = False
+    compares_answers: bool = False
+    may_lack: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse unknown needs and keys."""
+        known = {"needs": KNOWN, "required": tuple(KEYS), "optional": tuple(KEYS)}
+        for name, values in known.items():
+            given = getattr(self, name)
+            if not isinstance(given, tuple) or not set(given) <= set(values):
+                raise ValueError(
+                    f"{name} is {given!r}, but it may be a tuple of "
+                    f"{', '.join(map(repr, values))}"
+                )
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the keys of the config's entry that have a value without one in the config."""
+        flags = ("reads_weights", "fitted", "by_checkpoint", "compares_answers")
+        set_flags = {name: True for name in flags if getattr(self, name)}
+        return {"reads": list(self.reads), **set_flags}
+
+
+def estimator(label: str = "", **settings: Any) -> Callable[[Function], Function]:  # noqa: ANN401
+    """Register a function as an estimator.
+
+    Parameters
+    ----------
+    label, **settings
+        Attributes of `Registration`, as literals.
+
+    Examples
+    --------
+    >>> @estimator("Brevity", needs=("n_tokens",))
+    ... def brevity(answers, evidence):
+    ...     return 1 / (1 + evidence.beams["n_tokens"])
+    """
+    Registration(label, **settings)
+    return lambda function: function
+
+
+def registrations(source: str) -> dict[str, Registration]:
+    """Return the registration of each estimator in a file's text; refuse a wrong one."""
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
+            raise ValueError(
+                f"{ast.unparse(node)} is no longer read; import estimator from "
+                "persistcal.confidence.registry, and write "
+                f"@estimator(needs={ast.unparse(node.value)}) above the function"
+            )
+        for call in getattr(node, "decorator_list", []):
+            if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("estimator"):
+                found[getattr(node, "name", "")] = _registration(call)
+    return found
+
+
+def _registration(call: ast.Call) -> Registration:
+    try:
+        values = [ast.literal_eval(value) for value in call.args]
+        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except ValueError:
+        raise ValueError(
+            f"@{ast.unparse(call)} has an argument that is no literal; write literals such as "
+            "('logprob',)"
+        ) from None
+    try:
+        return Registration(*values, **named)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"@{ast.unparse(call)}: {error}") from error
+
+
+@cache
+def registered() -> dict[str, tuple[Path, Registration]]:
+    """Return the file and the registration of each of the project's estimators, by name."""
+    return {
+        name: (path, registration)
+        for path in sorted(FAMILIES.glob("[a-z]*.py"))
+        for name, registration in registrations(path.read_text(encoding="utf-8")).items()
+    }
+
+
+def file_of(function: str) -> Path:
+    """Return the file of an estimator's function, the project's or a user's."""
+    return Path(function) if function.endswith(".py") else registered()[function][0]
+
+
+def registration_of(function: str) -> Registration:
+    """Return the registration of an estimator's function, the project's or a user's.
+
+    A function without the decorator, or in a file that does not exist, has the default.
+    """
+    if not function.endswith(".py"):
+        return registered()[function][1]
+    path = Path(function)
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        return registrations(text).get(path.stem, Registration())
+    except (ValueError, SyntaxError) as error:
+        raise ValueError(f"{path}: {error}") from error
