@@ -18,18 +18,21 @@ def shipped(name):
     return yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-PAPER = copy.deepcopy(shipped("config"))
-update_config(PAPER, shipped("tables"))
+DEFAULTS = copy.deepcopy(shipped("config"))
+update_config(DEFAULTS, shipped("tables"))
 
 
 def overlaid(*overlays):
     """The defaults, which are the paper's study, with what is laid over them."""
-    config = copy.deepcopy(PAPER)
+    config = copy.deepcopy(DEFAULTS)
     for overlay in overlays:
         update_config(config, copy.deepcopy(overlay))
     settle_estimators(config)
     settle_sources(config, CONFIG.parent)
     return config
+
+
+PAPER = overlaid()
 
 
 def pretraining(*overlays):
