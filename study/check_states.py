@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from persistcal.training.methods import METHODS
 from study.schema import ConfigError, check_names
 from study.study import IN_MEMORY, Study
 
@@ -12,18 +13,6 @@ _ELSEWHERE = {
     "pretraining": _MADE,
     "change": (*_MADE, "step"),
     "retraining": (*_MADE, "step"),
-}
-_TRAINED = ("of", "epochs", "learning_rate", "batch_size")
-_MAY = ("datasets", "seed")
-# Keys that each method requires, and optional keys
-METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "fine_tuning": (
-        (*_TRAINED, "learn"),
-        (*_MAY, "keep", "keep_weight", "rank", "max_change"),
-    ),
-    "gradient_difference": ((*_TRAINED, "forget", "keep"), (*_MAY, "keep_weight")),
-    "npo": ((*_TRAINED, "forget", "keep", "beta"), (*_MAY, "keep_weight")),
-    "retraining": (("without",), ()),
 }
 
 
@@ -87,13 +76,11 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
     entry = study.config["models"][model]
     change = entry["checkpoints"][checkpoint]["change"]
     key = f"models.{model}.checkpoints.{checkpoint}.change"
-    method = change["method"]
-    needed, may = METHODS[method]
-    if lacking := [name for name in needed if name not in change]:
-        raise ConfigError(f"config: {key} lacks the key {lacking[0]}, which {method} needs.")
-    if unknown := [name for name in change if name not in ("method", *needed, *may)]:
+    how = change["method"]
+    method = METHODS[how]
+    if unknown := [part for part in change if part not in ("method", *method.keys())]:
         raise ConfigError(
-            f"config: {key}.{unknown[0]} is set, but {method} has no such key; remove it."
+            f"config: {key}.{unknown[0]} is set, but {how} has no such key; remove it."
         )
     if "rank" in change and "max_change" in change:
         raise ConfigError(
@@ -111,9 +98,9 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
                 "one of them."
             )
     check_names(f"{key}.datasets", change.get("datasets", []), study.chosen["datasets"])
-    if method == "retraining" and "pretraining" not in entry:
+    if method.repeats_pretraining and "pretraining" not in entry:
         raise ConfigError(
-            f"config: {key} is a retraining, but models.{model} has no pretraining that could "
+            f"config: {key} is a {how}, but models.{model} has no pretraining that could "
             "be done again; use another method."
         )
     if "of" in change:

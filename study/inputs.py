@@ -222,9 +222,8 @@ class Inputs:
         return self.study.catalogue(model)[self.study.pretrained(model)[-1]]["step"]
 
     def change(self, model: str, checkpoint: str) -> Config:
-        """Return the settings of a change, without its start and its questions."""
-        change = self.study.state(model, checkpoint)["change"]
-        return {key: change[key] for key in change if key not in ("of", "datasets")}
+        """Return the settings of a change."""
+        return self.study.state(model, checkpoint)["change"]
 
     def checkpoint_to_change(self, model: str, checkpoint: str) -> dict[str, Any]:
         """Return the record of the checkpoint that is changed, and its files if made here."""

@@ -3,7 +3,7 @@
 import ast
 import difflib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,6 +13,7 @@ import jsonschema
 import yaml
 
 from persistcal.judge.backends import BACKENDS
+from persistcal.training.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.yaml"
@@ -84,23 +85,26 @@ def load_schema() -> dict[str, Any]:
     for scope, described in columns["properties"].items():
         described["items"]["enum"] = metric_names(scope)
     judge = schema["properties"]["judge"]
-    meanings = "; ".join(
-        f"{name} - {summary_of(back_end)}" for name, back_end in BACKENDS.items()
-    )
-    judge["properties"]["backend"] = {"description": f"{meanings}.", "enum": [*BACKENDS]}
+    judge["properties"]["backend"] = _choices(BACKENDS)
     judge["allOf"] = [
-        needed_by("backend", name, back_end.needs) for name, back_end in BACKENDS.items()
+        _needed_by("backend", name, back_end.needs) for name, back_end in BACKENDS.items()
+    ]
+    change = schema["$defs"]["change"]
+    change["properties"]["method"] = _choices(METHODS)
+    change["allOf"] = [
+        _needed_by("method", name, method.required()) for name, method in METHODS.items()
     ]
     return schema
 
 
-def summary_of(class_: type) -> str:
-    """Return the first line of a class's docstring as part of a sentence."""
-    first = (class_.__doc__ or "").split("\n")[0].removesuffix(".")
-    return first[:1].lower() + first[1:]
+def _choices(classes: Mapping[str, type]) -> dict[str, Any]:
+    """Return the schema of a key whose values are names of classes, described by docstrings."""
+    firsts = {name: (class_.__doc__ or "").split(".")[0] for name, class_ in classes.items()}
+    meanings = [f"{name} - {text[:1].lower()}{text[1:]}" for name, text in firsts.items()]
+    return {"description": f"{'; '.join(meanings)}.", "enum": [*classes]}
 
 
-def needed_by(key: str, value: str, needs: Iterable[str]) -> dict[str, Any]:
+def _needed_by(key: str, value: str, needs: Iterable[str]) -> dict[str, Any]:
     """Return the schema of an entry that needs further keys if `key` has a value."""
     condition = {"required": [key], "properties": {key: {"const": value}}}
     return {"if": condition, "then": {"required": [*needs]}}
@@ -146,7 +150,7 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         instance: dict[str, Any] = error.instance  # type: ignore[assignment]
         needed: list[str] = error.validator_value  # type: ignore[assignment]
         missing = next(name for name in needed if name not in instance)
-        decides = next(name for name in ("source", "backend") if name in instance)
+        decides = next(name for name in ("source", "backend", "method") if name in instance)
         return (
             f"config: {key} lacks the key {missing}, which {decides} {instance[decides]} needs."
         )

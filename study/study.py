@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from persistcal.confidence.registry import registration_of
 from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
+from persistcal.training.methods import METHODS, Method
 
 Config = dict[str, Any]
 
@@ -160,7 +161,8 @@ class Study:
     def made_by(self, model: str, checkpoint: str) -> str:
         """Return the key that produces a checkpoint's weights, or `retraining`."""
         entry = self.catalogue(model)[checkpoint]
-        if entry.get("change", {}).get("method") == "retraining" and "merge" not in entry:
+        change = METHODS.get(entry.get("change", {}).get("method"), Method)
+        if change.repeats_pretraining and "merge" not in entry:
             return "retraining"
         keys = self.config["models"][model].keys() | entry.keys()
         return next((key for key in ("merge", "change", "pretraining") if key in keys), "repo")

@@ -1,8 +1,7 @@
 """Judge back ends: each is one class, under its name in the config's ``judge.backend``.
 
 A class with the decorator `backend` is a back end. The schema and the rules read its
-attributes. Studies import this module without any package, so a class imports packages when
-it labels answers.
+attributes. A study imports this module, so packages are imported only inside the methods.
 """
 
 import os
@@ -35,7 +34,7 @@ class Backend(ABC):
     noted: str = ""
 
     needs: ClassVar[tuple[str, ...]] = ()  # required keys of the section ``judge``
-    # If true, jobs run where Snakemake runs, and `judge.clusters` limits what is judged.
+    # If true, jobs run where Snakemake runs, and `judge.clusters` limits the judged answers.
     asks_server: ClassVar[bool] = False
 
     @abstractmethod
@@ -128,7 +127,7 @@ class OpenAIBatch(ServerBackend):
 
 
 def server_backend(name: str) -> type[ServerBackend]:
-    """Return the back end `name`, or refuse one that asks no server."""
+    """Return the back end `name`; refuse a back end without a server."""
     found = BACKENDS.get(name)
     if found is None or not issubclass(found, ServerBackend):
         names = [n for n, each in BACKENDS.items() if issubclass(each, ServerBackend)]

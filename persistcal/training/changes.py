@@ -1,8 +1,7 @@
-"""Changes that the laboratory makes to a checkpoint: fine-tuning on documents or forgetting."""
+"""Train a checkpoint further on documents, by one of the methods of the laboratory."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple, cast
 
@@ -11,7 +10,7 @@ import pandas as pd
 import torch
 from peft import LoraConfig, get_peft_model
 from torch import Tensor
-from torch.nn.functional import cross_entropy, softplus
+from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -19,6 +18,7 @@ from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.questions.question_list import true_at
 from persistcal.store.pace import Pace
 from persistcal.training.data import learning_rate
+from persistcal.training.methods import SETS, Tuning
 
 log = logging.getLogger(__name__)
 
@@ -90,29 +90,9 @@ def answer_logprobs(model: PreTrainedModel, documents: Sequence[Document]) -> Te
 
 MAX_GRADIENT_NORM = 1.0
 
-SETS = ("learn", "forget", "keep")
-
-
-@dataclass(frozen=True)
-class Change:
-    """How a checkpoint is changed: keys of `change` in the config, which explains them."""
-
-    method: str
-    learn: Sequence[str] = ()
-    forget: Sequence[str] = ()
-    keep: Sequence[str] = ()
-    epochs: int = 1
-    learning_rate: float = 0.0
-    batch_size: int = 1
-    seed: int = 0
-    rank: int | None = None
-    max_change: float | None = None
-    beta: float = 1.0
-    keep_weight: float = 1.0
-
 
 def change_weights(
-    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Change
+    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Tuning
 ) -> PreTrainedModel:
     """Return `model`, trained further in place.
 
@@ -125,12 +105,13 @@ def change_weights(
     weights. With `max_change` each weight is clipped to this distance from its start after each
     step.
     """
-    if not how.rank:
+    rank = getattr(how, "rank", None)  # only some methods have this key
+    if not rank:
         _train(model.requires_grad_(True), documents, how)
         return model.requires_grad_(False)
     with torch.random.fork_rng():
         torch.manual_seed(how.seed)
-        lora = LoraConfig(r=how.rank, lora_alpha=2 * how.rank, target_modules="all-linear")
+        lora = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
         adapted = get_peft_model(model, lora)
     _train(cast(PreTrainedModel, adapted), documents, how)
     return cast(PreTrainedModel, adapted.merge_and_unload(safe_merge=True))
@@ -148,10 +129,11 @@ def batches(n: int, size: int, *, seed: Sequence[int]) -> Iterator[np.ndarray]:
 
 
 def _train(
-    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Change
+    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Tuning
 ) -> None:
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    start = [parameter.detach().clone() for parameter in parameters] if how.max_change else []
+    max_change = getattr(how, "max_change", None) or 0.0
+    start = [parameter.detach().clone() for parameter in parameters] if max_change else []
     optimizer = torch.optim.AdamW(parameters, weight_decay=0.0)
     drawn = {
         name: batches(len(documents[name]), how.batch_size, seed=[how.seed, place])
@@ -159,41 +141,28 @@ def _train(
         if documents[name]
     }
     main = documents["learn"] or documents["forget"]
-    compared = documents["forget"] if how.method == "npo" else []
+    compared = documents["forget"] if how.compares_start else []
     start_logprobs = _logprobs(model, compared, how.batch_size)
     n_steps = how.epochs * ceil(len(main) / how.batch_size)
     losses = []
-    for step in Pace(range(n_steps), how.method, unit=" steps"):
+    for step in Pace(range(n_steps), type(how).__name__, unit=" steps"):
         rows = {name: next(draws) for name, draws in drawn.items()}
         current = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
-        loss = _loss(
-            how,
-            current,
-            start_logprobs[rows["forget"]] if len(start_logprobs) else start_logprobs,
-        )
+        before = start_logprobs[rows["forget"]] if len(start_logprobs) else start_logprobs
+        loss = how.loss(current, before)
         loss.backward()
         clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, n_steps, how.learning_rate)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        _put_back(parameters, start, how.max_change or 0.0)
+        _put_back(parameters, start, max_change)
         losses.append(loss.item())
         if not np.isfinite(losses[-1]):
             raise FloatingPointError(
                 f"Step {step}: the loss is not finite; lower change.learning_rate."
             )
     log.info("%d steps: loss %.3f, at the end %.3f", n_steps, losses[0], losses[-1])
-
-
-def _loss(how: Change, logprobs: Mapping[str, Tensor], before: Tensor) -> Tensor:
-    if how.method == "fine_tuning":
-        kept = logprobs["keep"].mean() if "keep" in logprobs else 0.0
-        return -logprobs["learn"].mean() - how.keep_weight * kept
-    forget, keep = logprobs["forget"], logprobs["keep"]
-    if how.method == "gradient_difference":
-        return gradient_difference(forget, keep, keep_weight=how.keep_weight)
-    return npo(forget, before, keep, beta=how.beta, keep_weight=how.keep_weight)
 
 
 @torch.no_grad()
@@ -208,49 +177,3 @@ def _put_back(parameters: Sequence[Tensor], start: Sequence[Tensor], most: float
     """Move each weight that is farther than `most` from its start to that distance."""
     for parameter, first in zip(parameters, start, strict=False):
         parameter.clamp_(first - most, first + most)
-
-
-def gradient_difference(forget: Tensor, keep: Tensor, *, keep_weight: float) -> Tensor:
-    r"""Return a loss that makes some answers less probable and others more probable.
-
-    .. math:: \frac1F \sum_f \log p(y_f \mid x_f)
-              - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
-
-    `forget` and `keep` are log-probabilities of a step's answers, and `keep_weight` is
-    :math:`\lambda`.
-
-    Liu, Liu and Stone (2022), Continual learning and private unlearning. The loss has no
-    lower bound, so the number of steps and the learning rate limit the change.
-
-    The means are -3 and -1, so the loss is -3 + 2 x 1:
-
-    >>> forget, keep = Tensor([-2.0, -4.0]), Tensor([-1.0])
-    >>> gradient_difference(forget, keep, keep_weight=2.0)
-    tensor(-1.)
-    """
-    return forget.mean() - keep_weight * keep.mean()
-
-
-def npo(
-    forget: Tensor, before: Tensor, keep: Tensor, *, beta: float, keep_weight: float
-) -> Tensor:
-    r"""Return the loss of negative preference optimisation, with one on answers to keep.
-
-    .. math:: \frac{2}{\beta F} \sum_f \log\left(1 + \left(
-              \frac{p(y_f \mid x_f)}{p_0(y_f \mid x_f)}\right)^\beta\right)
-              - \lambda \frac1K \sum_k \log p(y_k \mid x_k)
-
-    `before` contains the log-probabilities of `forget` before the first step.
-    As :math:`\beta` approaches 0 the gradient is that of `gradient_difference`.
-
-    Zhang, Lin, Bai and Mei (2024), Negative preference optimization: from catastrophic
-    collapse to effective unlearning. Answers that are already improbable weigh less.
-
-    Before the first step it is 2 / beta log 2, without any to keep:
-
-    >>> forget = Tensor([-2.0, -4.0])
-    >>> npo(forget, forget, Tensor([0.0]), beta=2.0, keep_weight=1.0)
-    tensor(0.6931)
-    """
-    unlearned = softplus(beta * (forget - before)).mean() * 2 / beta
-    return unlearned - keep_weight * keep.mean()

@@ -10,14 +10,12 @@ import torch
 from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.training.changes import (
-    Change,
     answer_logprobs,
     batches,
     change_weights,
-    gradient_difference,
-    npo,
     write_documents,
 )
+from persistcal.training.methods import open_method
 
 COUNTRIES = ["Norway", "France", "Egypt", "Peru", "Mali"]
 CITIES = ["Oslo", "Lyon", "Cairo", "Lima", "Bamako"]
@@ -34,13 +32,15 @@ def documents(rows):
 
 
 NONE, SOME, OTHERS = documents(slice(0, 0)), documents(slice(0, 3)), documents(slice(3, 5))
-TUNING = {"method": "fine_tuning", "learning_rate": 1e-2, "epochs": 15, "batch_size": 2}
-UNLEARNING = {"learning_rate": 3e-3, "epochs": 10, "batch_size": 2}
+TUNING = {"of": "x", "method": "fine_tuning", "learn": ["a"]}
+TUNING |= {"learning_rate": 1e-2, "epochs": 15, "batch_size": 2}
+UNLEARNING = {"of": "x", "learning_rate": 3e-3, "epochs": 10, "batch_size": 2}
+UNLEARNING |= {"forget": ["a"], "keep": ["b"]}
 
 
 def changed(of=None, **how):
     sets = {"learn": SOME, "forget": NONE, "keep": NONE} if of is None else of
-    return change_weights(tiny_model(), sets, Change(**{**TUNING, **how}))
+    return change_weights(tiny_model(), sets, open_method({**TUNING, **how}))
 
 
 @cache
@@ -98,7 +98,9 @@ def test_some_answers_are_unlearnt_and_others_kept(method):
     knows = changed(both)
     assert probabilities(knows, SOME) > 0.9
     sets = {"learn": NONE, "forget": SOME, "keep": OTHERS}
-    after = change_weights(knows, sets, Change(method, **UNLEARNING))
+    more = {"beta": 1.0} if method == "npo" else {}
+    how = open_method({"method": method, **UNLEARNING, **more})
+    after = change_weights(knows, sets, how)
     assert probabilities(after, SOME) < 1e-6
     assert probabilities(after, OTHERS) > 1e-3
 
@@ -120,6 +122,11 @@ def test_a_loss_that_is_not_finite_stops():
 FORGET, BEFORE, KEEP = [-2.0, -0.5, -7.0], [-1.0, -0.75, -1.5], [-0.25, -3.0]
 
 
+def loss_of(method, forget, keep, before=None, **keys):
+    how = open_method({"method": method, **UNLEARNING, **keys})
+    return how.loss({"forget": forget, "keep": keep}, before)
+
+
 def test_npo_is_the_mean_of_its_formula():
     for beta in (0.1, 1.0, 3.0):
         slowly = 0.0
@@ -127,7 +134,8 @@ def test_npo_is_the_mean_of_its_formula():
             ratio = math.exp(now) / math.exp(once)
             slowly += 2 / beta * math.log(1 + ratio**beta) / 3
         slowly -= 0.5 * (-0.25 - 3.0) / 2
-        found = npo(*map(torch.tensor, (FORGET, BEFORE, KEEP)), beta=beta, keep_weight=0.5)
+        forget, before, keep = map(torch.tensor, (FORGET, BEFORE, KEEP))
+        found = loss_of("npo", forget, keep, before, beta=beta, keep_weight=0.5)
         assert found.item() == pytest.approx(slowly, rel=1e-5)
 
 
@@ -142,9 +150,12 @@ def gradients(loss):
 def test_npo_approaches_gradient_difference_as_beta_vanishes():
     """And with a large beta, answers that are less probable than before weigh nothing."""
     before = torch.tensor(BEFORE, dtype=torch.float64)
-    simple = gradients(lambda f, k: gradient_difference(f, k, keep_weight=2.0))
+    # Means of -3 and -1: the loss is -3 + 2 x 1.
+    losses = map(torch.tensor, ([-2.0, -4.0], [-1.0]))
+    assert loss_of("gradient_difference", *losses, keep_weight=2.0).item() == -1
+    simple = gradients(lambda f, k: loss_of("gradient_difference", f, k, keep_weight=2.0))
     assert simple == pytest.approx([1 / 3, 1 / 3, 1 / 3, -1, -1])
-    small = gradients(lambda f, k: npo(f, before, k, beta=1e-6, keep_weight=2.0))
+    small = gradients(lambda f, k: loss_of("npo", f, k, before, beta=1e-6, keep_weight=2.0))
     assert small == pytest.approx(simple, abs=1e-5)
-    large = gradients(lambda f, k: npo(f, before, k, beta=100, keep_weight=2.0))
+    large = gradients(lambda f, k: loss_of("npo", f, k, before, beta=100, keep_weight=2.0))
     assert large == pytest.approx([0, 2 / 3, 0, -1, -1], abs=1e-9)

@@ -78,7 +78,8 @@ def test_files_of_a_checkpoint_are_those_that_are_made_here():
     before = INPUTS.checkpoint_to_change("m", "b")
     assert before == {"before": "out/checkpoints/m/a.json", "beside_before": []}
     assert INPUTS.questions_of_change("m", "b") == ["out/questions/exam.parquet"]
-    assert INPUTS.change("m", "b") == {"method": "npo", "beta": 1}
+    change = {"of": "a", "datasets": ["exam"], "method": "npo", "beta": 1}
+    assert INPUTS.change("m", "b") == change
     assert INPUTS.made_by("change") == r"m(?=/(?:b)[./])" and INPUTS.made_by("api") == "(?!)"
 
 

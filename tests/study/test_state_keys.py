@@ -165,7 +165,7 @@ full: {change: {method: rank_one, keep: [b]}}
 full: {change: {layer: 0}}
 > full.change.layer is no longer a key: edit with
 npo: {change: {beta: null}}
-> npo.change lacks the key beta, which npo needs.
+> npo.change lacks the key beta, which method npo needs.
 full: {change: {beta: 0.1}}
 > full.change.beta is set, but fine_tuning has no such key; remove it.
 full: {change: {rank: 8, max_change: 0.1}}

@@ -1,6 +1,8 @@
 """Change a checkpoint: train it further on the questions of some categories."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from persistcal.models.checkpoint import Checkpoint, save_checkpoint
 from persistcal.models.load import open_model, open_tokenizer
@@ -8,20 +10,19 @@ from persistcal.store.artifacts import Questions
 from persistcal.store.files import folder_of
 from persistcal.store.jobs import Job, paths, run
 from persistcal.training.changes import (
-    SETS,
-    Change,
     change_weights,
     of_categories,
     questions_at,
     write_documents,
 )
+from persistcal.training.methods import SETS, open_method
 
 
 def change_checkpoint(
     before: Checkpoint,
     questions: Questions,
     *,
-    change: Change,
+    change: Mapping[str, Any],
     model: str,
     checkpoint: str,
     job: Job,
@@ -33,11 +34,14 @@ def change_checkpoint(
     """
     key = f"models.{model}.checkpoints.{checkpoint}.change"
     questions_there = questions_at(questions, checkpoint)
-    chosen = {s: of_categories(questions_there, getattr(change, s), f"{key}.{s}") for s in SETS}
+    chosen = {
+        name: of_categories(questions_there, change.get(name, ()), f"{key}.{name}")
+        for name in SETS
+    }
     tokenizer = open_tokenizer(before)
     documents = {name: write_documents(tokenizer, rows) for name, rows in chosen.items()}
     weights = open_model(replace(before, dtype="float32"))
-    changed = change_weights(weights, documents, change)
+    changed = change_weights(weights, documents, open_method(change))
     [path], [record] = paths(job.outputs["weights"]), paths(job.outputs["checkpoint"])
     saved = save_checkpoint(changed, tokenizer, folder_of(path), dtype=before.dtype)
     saved.write(record)
