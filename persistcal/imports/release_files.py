@@ -446,9 +446,9 @@ def read_candidates(
             _read_shard(shard, span, dataset, tree, read, top)
         read.missing.extend(f"{folder}/{b}-{e}/beam" for b, e in gaps)
         answers[split] = top
-    beam_columns = artifacts.BEAMS.schema.names
+    beams = pd.DataFrame(read.beams, columns=["question_id", "beam", "text", "logprob"])
     return ReleasedCandidates(
-        pd.DataFrame(read.beams, columns=beam_columns[:4]).reindex(columns=beam_columns),
+        beams.reindex(columns=artifacts.BEAMS.schema.names),
         pd.DataFrame(read.clusters, columns=artifacts.CLUSTERS.schema.names),
         pd.DataFrame(read.labels, columns=artifacts.LABELS.schema.names),
         answers,

@@ -19,8 +19,8 @@ from jobs import beams_job, merge_job
 from merge_beams import merge_beams
 from tiny_models import tiny_tokenizer
 
-from persistcal.answers.decode import Search
-from persistcal.answers.option_scoring import encode_choice, score_options
+from persistcal.answers.decode import Beam, Search
+from persistcal.answers.option_scoring import ScoredOption, encode_choice, score_options
 from persistcal.models.batches import Work
 from persistcal.store import artifacts
 
@@ -33,6 +33,13 @@ def scored(part=slice(None), kind="llama", batch_size="auto", **how):
     model, tokenizer = harness_checkpoint(kind)
     search = Search(batch_size=batch_size)
     return score_options(model, tokenizer, CONTEXTS[part], OPTIONS[part], search, **how)
+
+
+def test_fields_of_answers_are_columns_of_the_table():
+    """The scripts fill columns by name: another name would leave a column empty."""
+    names = set(artifacts.BEAMS.schema.names) - {"question_id", "beam", "stated"}
+    assert set(ScoredOption._fields) == names
+    assert set(Beam._fields) == names - {"unconditional"}
 
 
 def plainly(kind, chat=False):

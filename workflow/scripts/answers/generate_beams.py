@@ -44,7 +44,7 @@ def generate_beams(
     # Before the weights, so that a tokenizer that cannot chat is refused at once.
     groups = few_shot_prompts(tokenizer, questions, asked, few_shot)
     model: Any = (open_vllm if backend == "vllm" else load.open_model)(checkpoint)
-    rows: list[tuple] = []
+    rows: list[dict[str, Any]] = []
     with Pace(total=len(asked) // work.n_shards, desc="decoding", unit=" questions") as bar:
         for number, (prefix, suffixes, question_ids) in enumerate(groups):
             settings: Any = {"work": work.of(f"group{number}"), "progress": bar.update}
@@ -58,11 +58,11 @@ def generate_beams(
                 settings["chat"] = bool(few_shot.chat)
                 answered = score_options(model, tokenizer, contexts, given, search, **settings)
             for question_id, beams in zip(question_ids, answered, strict=True):
-                rows += [(question_id, place, *beam) for place, beam in enumerate(beams)]
-    names = artifacts.BEAMS.schema.names
-    # Columns of options are missing for generated answers.
-    frame = pd.DataFrame(rows, columns=names[: 9 if options is None else 10])
-    frame = frame.reindex(columns=names)
+                rows += [
+                    {"question_id": question_id, "beam": place, **beam._asdict()}
+                    for place, beam in enumerate(beams)
+                ]
+    frame = pd.DataFrame(rows).reindex(columns=artifacts.BEAMS.schema.names)
     return in_order(frame, artifacts.BEAMS, list(asked["question_id"]))
 
 

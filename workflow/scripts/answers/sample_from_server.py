@@ -53,12 +53,11 @@ def sample_from_server(
         api_key=os.environ.get(reach.api_key_env, "").strip(),
     )
     rows = [
-        (question_id, place, *sample[:3])
+        {"question_id": question_id, "beam": place, **sample._asdict()}
         for question_id, keys in requests.items()
         for place, sample in enumerate(sample for key in keys for sample in samples[key])
     ]
-    table = pd.DataFrame(rows, columns=["question_id", "beam", "text", "logprob", "n_tokens"])
-    return table.reindex(columns=BEAMS.schema.names)
+    return pd.DataFrame(rows).reindex(columns=BEAMS.schema.names)
 
 
 if __name__ == "__main__":
