@@ -422,6 +422,11 @@ class Inputs:
         """Return the names of `transfer_sets`."""
         return {recipe: list(sets) for recipe, sets in self.transfer_sets(model).items()}
 
+    def models_analysed(self, analysis: str) -> list[str]:
+        """Return the study's models that an analysis is about."""
+        named = self.config["analyses"][analysis]["models"]
+        return [model for model in self.study.chosen["models"] if model in named]
+
     def variances(self) -> list[Answered]:
         """Return the answers for the variance of hidden states."""
         recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import persistcal
+from persistcal.report.registry import declared_views
 from persistcal.store.code import imported_files
 from persistcal.store.tables import Table
 from tools import outputs_page
@@ -111,10 +112,12 @@ def test_the_science_knows_neither_snakemake_nor_the_config(path):
 
 
 def test_every_module_serves_a_script_a_notebook_or_the_command():
-    """Families of estimators are found by the registry, and rules use two modules."""
+    """Registries find families of estimators, figures and tables, and rules use two modules."""
     entries = {*SCRIPTS, *PACKAGE.glob("confidence/estimators/*.py"), PACKAGE / "__main__.py"}
     entries |= set(PACKAGE.glob("api/[a-z]*.py"))
     entries |= {PACKAGE / "store" / "code.py", PACKAGE / "report" / "layout.py"}
+    views = declared_views(PACKAGE / "report")
+    entries |= {PACKAGE / "report" / f"{view.module}.py" for view in views}
     served = entries | {path for entry in entries for path in imported_files(entry, ROOT)}
     assert {path for path in MODULES if path not in served} == set()
 

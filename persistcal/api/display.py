@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 from persistcal.analyses.accuracy import accuracies
 from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
 from persistcal.confidence.registry import registration_of
-from persistcal.report import figures
+from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
@@ -21,7 +21,9 @@ from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.facts import about
 from persistcal.report.state_views import states as table_of_states
+from persistcal.report.state_views import states_figure
 from persistcal.report.tables import calibration, contrast_set_sizes
+from persistcal.report.threshold_views import risk_coverage_figure
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
@@ -120,13 +122,11 @@ class Comparison:
             "only": list(labels["estimators"]),
         }
         draw = {
-            "full_vs_contrast": lambda: figures.full_vs_contrast_figure(
+            "full_vs_contrast": lambda: full_vs_contrast_figure(
                 self.tables["intervals"], **labels
             ),
-            "states": lambda: figures.states_figure(self.tables["states"], **shown),
-            "risk_coverage": lambda: figures.risk_coverage_figure(
-                self.inputs.all_predictions, **shown
-            ),
+            "states": lambda: states_figure(self.tables["states"], **shown),
+            "risk_coverage": lambda: risk_coverage_figure(self.inputs.all_predictions, **shown),
         }
         if name not in draw:
             raise ValueError(f"name is {name!r}; give one of {', '.join(draw)}.")
@@ -242,7 +242,12 @@ class Comparison:
         sets, minimum = self.tables["contrast_sets"], self.settings.min_contrast
         printed = {
             f"contrast_set_sizes_{dataset}": contrast_set_sizes(
-                sets, dataset=dataset, min_contrast=minimum, **shared
+                sets,
+                dataset=dataset,
+                checkpoints=self._checkpoint_names,
+                min_contrast=minimum,
+                models=labels["models"],
+                datasets=labels["datasets"],
             )
             for dataset in labels["datasets"]
             if (sets["dataset"] == dataset).any()

@@ -13,6 +13,7 @@ latex: tables as LaTeX
 layout: the columns of a table of results, and the estimators that it compares
 page/: one HTML page with the results of a study and all answers
 paper: the paper's printed numbers under this project's names, compared with a study
+registry: decorators that register figures and tables, and how the Snakefile reads them
 state_views: tables and figure of comparisons of states, and of an audit's corrections
 tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
 threshold_views: thresholds in sentences, for the terminal, the page and notebooks

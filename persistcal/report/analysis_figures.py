@@ -27,6 +27,7 @@ from persistcal.report.drawing import (
     only_text,
 )
 from persistcal.report.layout import Names
+from persistcal.report.registry import figure
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
 _SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
@@ -34,42 +35,52 @@ _CHANCE = 0.5
 Sets = Mapping[str, Sequence[str]]  # checkpoints of each training set, by its name
 
 
+@figure(
+    "transfer_{dataset}",
+    artifact="transfer",
+    target="all",
+    label="transfer between checkpoints, {dataset}",
+    caption="Full-set AUC of adapters trained at one checkpoint (left: on it alone; right: on "
+    "two neighbours, the later one's labels replaced by coin flips) and used at every "
+    "checkpoint.",
+)
 @house_style()
 def transfer_figure(
     rows: pd.DataFrame,
     *,
-    sets: Mapping[str, Mapping[str, Sets]],
+    transfer_sets: Mapping[str, Mapping[str, Sets]],
     random_later: Sequence[str],
-    checkpoints: Mapping[str, Names],
+    all_checkpoints: Mapping[str, Names],
     models: Names,
-    recipes: Names,
+    transfer_recipes: Names,
 ) -> Figure:
     """Draw the AUC of every adapter at every checkpoint: a panel per model and recipe.
 
-    `rows` belong to one dataset. `sets` contains training checkpoints by model and recipe; the
-    recipes in `random_later` used random labels on the last checkpoint of a set. In a panel
-    adapters are rows, in order of training, and checkpoints are columns, so transfer to later
-    checkpoints is above the line. An adapter's training checkpoints have a frame.
+    `rows` belong to one dataset. `transfer_sets` contains training checkpoints by model and
+    recipe; the recipes in `random_later` used random labels on the last checkpoint of a set. In
+    a panel adapters are rows, in order of training, and checkpoints are columns, so transfer to
+    later checkpoints is above the line. An adapter's training checkpoints have a frame.
     """
     names = [model for model in models if model in set(rows["model"])]
     shown = [_CHANCE, *rows["auc"].dropna()]
     scale = Normalize(min(shown), max(shown))
-    size = 0.42 * max(len(checkpoints[model]) for model in names) + 0.7
+    size = 0.42 * max(len(all_checkpoints[model]) for model in names) + 0.7
     figure, panels = grid(
-        len(names), len(recipes), width=size + 0.4, height=size, share_y=False
+        len(names), len(transfer_recipes), width=size + 0.4, height=size, share_y=False
     )
     values = rows.set_index(["model", "recipe", "trained_on", "checkpoint"])["auc"]
     for line, model in zip(panels, names, strict=True):
-        columns, texts = list(checkpoints[model]), list(checkpoints[model].values())
-        for axes, (recipe, title) in zip(line, recipes.items(), strict=True):
-            trained = sets[model][recipe]
+        labels = all_checkpoints[model]
+        columns, texts = list(labels), list(labels.values())
+        for axes, (recipe, title) in zip(line, transfer_recipes.items(), strict=True):
+            trained = transfer_sets[model][recipe]
             matrix = np.array([[values[model, recipe, s, c] for c in columns] for s in trained])
             _draw_matrix(axes, matrix, scale)
             _frame_training(axes, trained, columns, random=recipe in random_later)
             slant = 45 if max(map(len, texts)) > 5 else 0
             axes.set_xticks(range(len(columns)), texts, rotation=slant)
-            labels = [" + ".join(checkpoints[model][c] for c in s) for s in trained.values()]
-            axes.set_yticks(range(len(trained)), labels)
+            ends = [" + ".join(labels[c] for c in s) for s in trained.values()]
+            axes.set_yticks(range(len(trained)), ends)
             heading = f"{models[model]}\n{title}" if len(names) > 1 else title
             axes.set_title(heading, loc="left")
             axes.set_ylabel("Trained on")
@@ -124,6 +135,15 @@ def _transfer_legend(random: bool) -> list[Patch | Line2D]:
     ]
 
 
+@figure(
+    "gcm_headroom",
+    artifact="headroom",
+    target="all",
+    label="headroom of the external verifier",
+    caption="Gain of oracle training over an external verifier in contrast-set AUC, with its "
+    "95 % bootstrap interval, against how often the verifier's backbone is wrong about the "
+    "same questions.",
+)
 @house_style()
 def headroom_figure(
     rows: pd.DataFrame, *, models: Names, datasets: Names, verifier: str, oracle: str
@@ -165,6 +185,15 @@ def headroom_figure(
     return figure
 
 
+@figure(
+    "distance",
+    artifact="pairs",
+    files="distances",
+    label="over the distance between checkpoints",
+    caption="How well estimators notice a change, over the distance of the two checkpoints of "
+    "a pair: means over pairs of that distance, with one standard deviation to either side. "
+    "Dashed: chance.",
+)
 @house_style()
 def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) -> Figure:
     """Draw metrics of change over the distance between checkpoints: a row of panels per model.

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from persistcal.evaluation.metrics import names as metric_names
 from persistcal.report.latex import (
     MISSING,
     Printed,
@@ -20,6 +21,7 @@ from persistcal.report.latex import (
     title,
 )
 from persistcal.report.layout import DisplayNames, Names, place_title
+from persistcal.report.registry import table
 
 _ATTRIBUTES = {
     "category": "Category",
@@ -197,3 +199,120 @@ def by_part(
         groups,
     )
     return Printed(floating(body, caption=caption, label=label, shrink=True), table)
+
+
+_COUNTS = {"improvement": "Gained", "regression": "Lost"}
+_SIZES = {"n_answers": "Answers", "accuracy": "Accuracy", "n_contrast": "Contrast", **_COUNTS}
+_FOLLOWS = [("contrast", metric) for metric in ("delta0_balanced", "change_auc", "auc")]
+_OF_PAIRS = [*_FOLLOWS, ("contrast", "brier"), ("contrast", "smece")]
+_OF_SUBSETS = [*_FOLLOWS, *(("full", metric) for metric in metric_names("full"))]
+
+
+@table(
+    "pairs",
+    artifact="pairs",
+    caption="Metrics on the contrast set of each pair of checkpoints, conditioned by odds, "
+    "and whether it is large enough for the means over pairs.",
+)
+def pairs(
+    measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames, caption: str
+) -> Printed:
+    """Return metrics of each estimator on each pair of checkpoints."""
+    by = {"earlier": "Earlier", "later": "Later", **_COUNTS, "kept": "Kept"}
+    return by_part(
+        measured,
+        by=by,
+        columns=_OF_PAIRS,
+        only=only,
+        labels=labels,
+        caption=caption,
+        label="pairs",
+    )
+
+
+@table(
+    "min_contrast",
+    artifact="min_contrast",
+    caption="Means over the pairs whose contrast sets have at least so many questions, for "
+    "each size of a contrast set. Chosen: the pairs that the study keeps.",
+)
+def min_contrast(
+    measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames, caption: str
+) -> Printed:
+    """Return means of metrics over pairs, by the smallest size of a contrast set."""
+    by = {"min_contrast": "At least", "kept": "Pairs", **_COUNTS, "chosen": "Chosen"}
+    return by_part(
+        measured,
+        by=by,
+        columns=_OF_PAIRS,
+        only=only,
+        labels=labels,
+        caption=caption,
+        label="min_contrast",
+    )
+
+
+@table(
+    "subsets",
+    artifact="subsets",
+    caption="Metrics by the margin between the probabilities of an answer and of the second "
+    "candidate (in a contrast set, the smaller one of a question's two answers), and by "
+    "whether a training question has the same reference answer. Flips: contrast questions "
+    "among those that both checkpoints of a pair answered.",
+)
+def subsets(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
+    """Return metrics of each estimator on subsets of the questions."""
+    return by_part(
+        measured,
+        by={"by": "By", "group": "Group", **_SIZES, "flips": "Flips"},
+        columns=_OF_SUBSETS,
+        only=[],
+        parts=["all", "margin", "reference answer"],
+        labels=labels,
+        caption=caption,
+        label="subsets",
+    )
+
+
+@table(
+    "by_answer",
+    artifact="subsets",
+    caption="Metrics on the questions of the contrast sets for which a baseline that only "
+    "knows the text of the answers falls, stays or rises from the earlier to the later "
+    "checkpoint. The baseline is surer of an answer that is rarer in the references of the "
+    "training questions, longer, or less popular with the same checkpoint.",
+)
+def by_answer(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
+    """Return metrics of each estimator by the direction of a baseline of the answers' text."""
+    return by_part(
+        measured,
+        by={"by": "By", "group": "Baseline", **_COUNTS},
+        columns=[("contrast", "delta0_balanced"), ("contrast", "auc")],
+        only=[],
+        parts=["answer rarity", "answer length", "answer popularity"],
+        labels=labels,
+        caption=caption,
+        label="by_answer",
+    )
+
+
+@table(
+    "by_category",
+    artifact="subsets",
+    files="subsets_by_category",
+    caption="Metrics by the category of the questions. The pairs are those that all questions "
+    "together keep. Flips: contrast questions among those that both checkpoints of a pair "
+    "answered.",
+)
+def by_category(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
+    """Return metrics of each estimator by the category of the questions."""
+    return by_part(
+        measured,
+        by={"group": "Category", **_SIZES, "flips": "Flips"},
+        columns=_OF_SUBSETS,
+        only=[],
+        parts=["category"],
+        labels=labels,
+        caption=caption,
+        label="by_category",
+    )

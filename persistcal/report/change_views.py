@@ -32,7 +32,8 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-from persistcal.report.layout import DisplayNames, Names, place_title
+from persistcal.report.layout import DisplayNames, place_title
+from persistcal.report.registry import figure, table
 
 PLACE = ["model", "dataset"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
@@ -61,6 +62,11 @@ def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
     return looks
 
 
+@table(
+    "by_change",
+    artifact="changes",
+    caption="Kinds of change, and whether confidence follows each, with 95 % intervals.",
+)
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
     """Tabulate `METRICS` of each estimator on each kind of change, with intervals."""
     rows = _shown(measured, only)
@@ -124,8 +130,19 @@ def _in_lost(row: Mapping[Hashable, Any]) -> str:
     return rf"{number(row['lost_before'])} $\to$ {number(row['lost_after'])}"
 
 
+@figure(
+    "changes",
+    artifact="changes",
+    label="kinds of change",
+    caption="Whether confidence follows each kind of change: Δ₀ᵇ and AUC on the questions "
+    "whose correctness it changes, those that the later checkpoints gained (+) and lost (−). "
+    "Bars are 95 % intervals over questions, and over seeds where an estimator has them. "
+    "Dashed: confidence that follows nothing.",
+)
 @house_style()
-def changes_figure(measured: pd.DataFrame, *, only: Sequence[str], **labels: Names) -> Figure:
+def changes_figure(
+    measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames
+) -> Figure:
     """Draw `METRICS` of each kind of change: a row per change, a marker per estimator.
 
     For an estimator that was trained on several datasets, the first is drawn.

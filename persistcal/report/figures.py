@@ -1,7 +1,4 @@
-"""Figures of a study: accuracy, and metrics of many estimators.
-
-`workflow/rules/report.smk` has an entry for each, and for those that are imported here for it.
-"""
+"""Figures of a study: accuracy, and metrics of many estimators."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,10 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from persistcal.report.analysis_figures import distance_figure as distance_figure
-from persistcal.report.analysis_figures import headroom_figure as headroom_figure
-from persistcal.report.analysis_figures import transfer_figure as transfer_figure
-from persistcal.report.change_views import changes_figure as changes_figure
 from persistcal.report.drawing import (
     FAMILY_TITLES,
     GRAY,
@@ -32,9 +25,8 @@ from persistcal.report.drawing import (
     looks,
 )
 from persistcal.report.layout import Names
-from persistcal.report.state_views import states_figure as states_figure
+from persistcal.report.registry import figure
 from persistcal.report.tables import Described, checkpoint_rows
-from persistcal.report.threshold_views import risk_coverage_figure as risk_coverage_figure
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
@@ -50,11 +42,18 @@ _PANELS = (
 Bounds = dict[str, dict[tuple[str, str], tuple[float, float, float]]]
 
 
+@figure(
+    "accuracy",
+    artifact="accuracies",
+    label="accuracy over training",
+    caption="Accuracy on the test questions over training. Estimators may learn from the "
+    "training checkpoints and are evaluated on the evaluation checkpoints.",
+)
 @house_style()
 def accuracy_figure(
     accuracies: pd.DataFrame,
     *,
-    checkpoints: Described,
+    described: Described,
     evaluation: Mapping[str, Sequence[str]],
     models: Names,
     datasets: Names,
@@ -64,7 +63,7 @@ def accuracy_figure(
     `evaluation` maps each model to its evaluation checkpoints; the others are training
     checkpoints.
     """
-    rows = checkpoint_rows(accuracies, checkpoints)
+    rows = checkpoint_rows(accuracies, described)
     names = list(dict.fromkeys(rows["model"]))
     figure, panels = grid(1, len(names), width=2.9, height=2.6)
     for name, axes in zip(names, panels[0], strict=True):
@@ -114,6 +113,15 @@ def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
     return {checkpoint: count / unit for checkpoint, count in tokens.items()}
 
 
+@figure(
+    "full_vs_contrast",
+    artifact="intervals",
+    label="full set against contrast sets",
+    caption="How well each estimator ranks right above wrong answers: on all questions (full "
+    "set) and on those whose correctness changes between checkpoints (contrast sets). A "
+    "confidence that does not follow knowledge stays at 0.5 on the contrast sets, however "
+    "good it is on the full set.",
+)
 @house_style()
 def full_vs_contrast_figure(
     intervals: pd.DataFrame, *, models: Names, datasets: Names, estimators: Names
@@ -186,25 +194,32 @@ def in_domain(intervals: pd.DataFrame) -> pd.DataFrame:
     ]
 
 
+@figure(
+    "leaderboard",
+    artifact="intervals",
+    files="all_intervals",
+    target="all",
+    label="every kind of confidence",
+    caption="Every kind of confidence, the one that follows knowledge best on top: Δ₀ᵇ and "
+    "AUC on questions whose correctness changes between checkpoints (contrast sets), and AUC "
+    "on all questions (full set). Bars are 95 % bootstrap intervals of single estimators: the "
+    "table of the same name marks those that cannot be distinguished from the best. Colours "
+    "are families; on the dashed lines, confidence follows nothing.",
+)
 @house_style()
 def leaderboard_figure(
-    intervals: pd.DataFrame,
-    *,
-    only: Sequence[str],
-    models: Names,
-    datasets: Names,
-    estimators: Names,
+    intervals: pd.DataFrame, *, leaderboard: Names, models: Names, own_datasets: Names
 ) -> Figure:
     """Draw Δ₀ᵇ, contrast-set AUC and full-set AUC next to each other, with 95 % intervals.
 
-    A row per estimator of `only`, in order of Δ₀ᵇ, undefined ones last. Estimators that were
-    trained on another dataset are left out. Colours are families.
+    A row per estimator of `leaderboard`, in order of Δ₀ᵇ, undefined ones last. Estimators that
+    were trained on another dataset are left out. Colours are families.
     """
-    bounds = _by_place(intervals[intervals["estimator"].isin(only)])
-    places = [(m, d) for m in models for d in datasets if (m, d) in bounds]
+    bounds = _by_place(intervals[intervals["estimator"].isin(leaderboard)])
+    places = [(m, d) for m in models for d in own_datasets if (m, d) in bounds]
     if not places:
         raise ValueError("no estimator has a value on any of the study's datasets")
-    styles = looks(in_legend_order({e for place in places for e in bounds[place]}, estimators))
+    styles = looks(in_legend_order({e for place in places for e in bounds[place]}, leaderboard))
     ranked = [_ranked(bounds[place], list(styles)) for place in places]
     heights = [0.19 * len(rows) + 0.5 for rows in ranked]
     figure = Figure(figsize=(8.4, sum(heights) + 0.5), layout="constrained")
@@ -225,12 +240,12 @@ def leaderboard_figure(
             axes.spines["left"].set_visible(False)
             axes.set_yticks([])
             axes.set_title(title)
-        line[0].set_yticks(range(len(rows)), [estimators.get(name, name) for name in rows])
+        line[0].set_yticks(range(len(rows)), [leaderboard.get(name, name) for name in rows])
         line[0].tick_params(axis="y", length=0)
         for label, name in zip(line[0].get_yticklabels(), rows, strict=True):
             label.set_color(styles[name].light)
         if len(places) > 1:
-            line[0].set_title(f"{models[place[0]]}, {datasets[place[1]]}", loc="left")
+            line[0].set_title(f"{models[place[0]]}, {own_datasets[place[1]]}", loc="left")
     # Only families of several estimators are named.
     colours = {look.family: look.light for look in styles.values() if look.variant}
     handles = [

@@ -33,6 +33,7 @@ from persistcal.report.latex import (
     title,
 )
 from persistcal.report.layout import DisplayNames, place_title
+from persistcal.report.registry import figure, table
 
 PLACE = ["model", "other_model", "dataset"]
 PAIR = ["earlier", "later"]
@@ -62,6 +63,12 @@ def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
     return " → ".join(ends)
 
 
+@table(
+    "states",
+    artifact="states",
+    caption="Differences between two checkpoints of a model, or the last ones of two models, "
+    "with 95 % intervals and p-values.",
+)
 def states(
     compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
@@ -99,6 +106,14 @@ def _difference(row: Mapping[Hashable, Any]) -> str:
     return f"{value} {interval(*(row[end] for end in ENDS))}"
 
 
+@figure(
+    "states",
+    artifact="states",
+    label="states against each other",
+    caption="Differences between two checkpoints of a model, or the last ones of two models, "
+    "on the questions that both answered: accuracy, and AUC, Brier score and SmoothECE of "
+    "each estimator on all questions. Bars are 95 % intervals. Dashed: no difference.",
+)
 @house_style()
 def states_figure(
     compared: pd.DataFrame,
@@ -148,6 +163,11 @@ def states_figure(
     return figure
 
 
+@table(
+    "corrections",
+    artifact="corrections",
+    caption="Numbers by the judge's labels, and corrected by a person's.",
+)
 def corrections(
     corrected: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:

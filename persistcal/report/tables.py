@@ -1,7 +1,4 @@
-"""Tables that compare no estimators: each a function from rows to LaTeX and a CSV's rows.
-
-`workflow/rules/report.smk` has an entry for each: the function, its input, its settings.
-"""
+"""Tables that compare no estimators: each a function from rows to LaTeX and a CSV's rows."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
@@ -10,8 +7,6 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.proportions import wilson
-from persistcal.report.analysis_tables import by_part as by_part
-from persistcal.report.change_views import by_change as by_change
 from persistcal.report.latex import (
     MISSING,
     Printed,
@@ -26,10 +21,8 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-from persistcal.report.layout import DisplayNames
-from persistcal.report.state_views import corrections as corrections
-from persistcal.report.state_views import states as states
-from persistcal.report.threshold_views import thresholds as thresholds
+from persistcal.report.layout import DisplayNames, Names
+from persistcal.report.registry import table
 
 # `revision`, `label` and `tokens`, if known, by model and checkpoint, in order;
 # tokens seen in training are a number, or its digits as text
@@ -44,6 +37,12 @@ _EXAMPLES_PER_CATEGORY = 2
 _REFERENCES_PRINTED = 5
 
 
+@table(
+    "calibration",
+    artifact="intervals",
+    caption="SmoothECE of each estimator with its noise floor, the value of a calibrated "
+    "estimator with these confidences, and the p-value of calibration.",
+)
 def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     """SmoothECE of each estimator with its noise floor and the test of calibration."""
     found = intervals[(intervals["metric"] == "smece") & (intervals["conditioning"] == "odds")]
@@ -77,13 +76,20 @@ def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     return Printed(floating(body, caption=caption, label="calibration"), rows)
 
 
+@table(
+    "contrast_set_sizes_{dataset}",
+    artifact="contrast_sets",
+    caption="Questions that one checkpoint of {dataset} answers correctly and another one "
+    "does not. Sets of fewer than {min_contrast} questions are dropped.",
+)
 def contrast_set_sizes(
     sets: pd.DataFrame,
     *,
     dataset: str,
     checkpoints: DisplayNames,
     min_contrast: int,
-    labels: DisplayNames,
+    models: Names,
+    datasets: Names,
 ) -> Printed:
     """Sizes of the contrast sets of a dataset, for pairs of the evaluation `checkpoints`."""
     right = "row_wrong_column_right"
@@ -107,10 +113,11 @@ def contrast_set_sizes(
             line([escape(name), *(cells.get((model, row, c), MISSING) for c in of_model)])
             for row, name in of_model.items()
         ]
-        model_title = labels["models"].get(model, model)
-        tabulars.append(_square(model_title, [*map(escape, of_model.values())], lines))
+        tabulars.append(
+            _square(models.get(model, model), [*map(escape, of_model.values())], lines)
+        )
     caption = (
-        f"{labels['datasets'].get(dataset, dataset)}: sizes of the contrast sets of each pair "
+        f"{datasets.get(dataset, dataset)}: sizes of the contrast sets of each pair "
         "of evaluation checkpoints, and in brackets how many of their questions the row's "
         "checkpoint gets wrong and the column's right."
     )
@@ -131,6 +138,11 @@ def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
     return tabular(f"l{'c' * len(heads)}", head, [rows])
 
 
+@table(
+    "unsaid",
+    artifact="unsaid",
+    caption="Answers about which a checkpoint said no confidence that can be read.",
+)
 def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:
     """Answers without a readable stated confidence, per checkpoint."""
     heads = ["Estimator", "Checkpoint", "Answers", "Without"]
@@ -151,8 +163,15 @@ def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNa
     return Printed(tex, counts[columns])
 
 
+@table(
+    "weight_similarity",
+    artifact="weight_similarities",
+    files="weight_similarity",
+    target="all",
+    caption="Cosine similarity of the flattened weights of each two checkpoints.",
+)
 def weight_similarity(
-    similarities: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+    similarities: pd.DataFrame, *, all_checkpoints: DisplayNames, models: Names
 ) -> Printed:
     """Cosine similarities of the weights of each pair of checkpoints: a triangle per model.
 
@@ -163,13 +182,13 @@ def weight_similarity(
     for model in dict.fromkeys(similarities["model"]):
         of_model = similarities[similarities["model"] == model]
         compared = {*of_model["earlier"], *of_model["later"]}
-        names = [name for name in checkpoints[model] if name in compared]
-        heads = [escape(checkpoints[model][name]) for name in names]
+        names = [name for name in all_checkpoints[model] if name in compared]
+        heads = [escape(all_checkpoints[model][name]) for name in names]
         rows = []
         for place, earlier in enumerate(names[:-1]):
             values = [number(cosines[model, earlier, later]) for later in names[place + 1 :]]
             rows.append(line([heads[place], *[""] * place, *values]))
-        tabulars.append(_square(labels["models"][model], heads[1:], rows))
+        tabulars.append(_square(models[model], heads[1:], rows))
     caption = "Cosine similarity of the flattened weights of each pair of checkpoints."
     tex = floating(stacked(tabulars), caption=caption, label="weight-similarity")
     return Printed(tex, similarities)
@@ -195,25 +214,29 @@ def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.Data
     return rows.astype({"tokens": float}).assign(lower_2_5pct=low, upper_97_5pct=high)
 
 
+@table(
+    "checkpoints",
+    artifact="accuracies",
+    caption="Training tokens of the checkpoints and their accuracy on the test questions.",
+)
 def checkpoints(
-    accuracies: pd.DataFrame, *, checkpoints: Described, labels: DisplayNames
+    accuracies: pd.DataFrame, *, described: Described, models: Names, datasets: Names
 ) -> Printed:
     """Training tokens and accuracies of all checkpoints."""
-    rows = checkpoint_rows(accuracies, checkpoints)
+    rows = checkpoint_rows(accuracies, described)
     unit = next((u for u in _UNITS if rows["tokens"].max() >= 10**u), 0)
     seen = "Training data"
     if unit:
         seen = rf"\shortstack{{{seen}\\({_UNITS[unit]} of tokens)}}"
-    datasets = labels["datasets"]
     heads = spanning([("Accuracy (%)", len(datasets))], n_before=3)
     heads.append(line(["Short name", "Checkpoint", seen, *map(escape, datasets.values())]))
     groups = []
     for model, of_model in rows.groupby(rows["model"].astype(str), sort=False):
-        group = title(labels["models"].get(model, model), 3 + len(datasets), ruled=True)
+        group = title(models.get(model, model), 3 + len(datasets), ruled=True)
         for _, one in of_model.groupby("checkpoint", sort=False):
             first = one.iloc[0]
             cells = {row["dataset"]: _accuracy(row) for row in one.to_dict("records")}
-            tokens = checkpoints[model][first["checkpoint"]].get("tokens")
+            tokens = described[model][first["checkpoint"]].get("tokens")
             names = [
                 escape(first["label"]) if first["label"] != first["revision"] else "",
                 rf"\texttt{{{escape(first['revision'])}}}",
@@ -243,9 +266,15 @@ def _accuracy(row: Mapping[Any, Any]) -> str:
     return rf"{number(100 * row['accuracy'], 1)}{dagger} {{\scriptsize {ends}}}"
 
 
-def question_categories(
-    questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
-) -> Printed:
+@table(
+    "{dataset}_categories",
+    artifact="questions",
+    files="categories",
+    target="all",
+    caption="Categories of the questions of {dataset} that are asked, and how many there are "
+    "of each.",
+)
+def question_categories(questions: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
     """Categories of a dataset's questions that are asked, and how many there are of each."""
     asked = questions[~questions["excluded"] & questions["split"].isin(["train", "test"])]
     asked = asked[asked["category"] != ""]
@@ -265,15 +294,20 @@ def question_categories(
     names += [""] * (-len(names) % _CATEGORY_COLUMNS)
     starts = range(0, len(names), _CATEGORY_COLUMNS)
     lines = [line(names[start : start + _CATEGORY_COLUMNS]) for start in starts]
-    name = labels["datasets"].get(dataset, dataset)
+    name = datasets.get(dataset, dataset)
     table = tabular("l" * _CATEGORY_COLUMNS, lines)
     caption = f"{name}: categories of the questions included in the evaluation."
     return Printed(floating(table, caption=caption, label=f"{dataset}-categories"), rows)
 
 
-def question_examples(
-    questions: pd.DataFrame, *, dataset: str, labels: DisplayNames
-) -> Printed:
+@table(
+    "{dataset}_examples",
+    artifact="questions",
+    files="examples",
+    target="all",
+    caption="Two test questions of each category of {dataset}, with their reference answers.",
+)
+def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
     """Two test questions of each category of one dataset, with the lowest `index`."""
     asked = questions[(questions["split"] == "test") & ~questions["excluded"]]
     if asked.empty:
@@ -295,7 +329,7 @@ def question_examples(
         [line(["Type", "Question", "Reference answer(s)"])],
         [[line(map(escape, row)) for row in printed.to_numpy()]],
     )
-    caption = f"{labels['datasets'].get(dataset, dataset)}: example questions."
+    caption = f"{datasets.get(dataset, dataset)}: example questions."
     several = examples[examples["references"].str.len() > 1]
     if len(several) and several["any_of"].all():
         caption += (

@@ -25,6 +25,7 @@ from persistcal.report.drawing import (
 )
 from persistcal.report.latex import MISSING, Printed, escape, floating, line, tabular, title
 from persistcal.report.layout import DisplayNames, Names, place_title
+from persistcal.report.registry import table
 
 MOST_CURVES = 5  # estimators in a panel
 LEAST_ANSWERED = 10  # a risk of fewer answers is not drawn
@@ -143,6 +144,12 @@ def exit_code(thresholds: pd.DataFrame, fail_if: str | None) -> int:
     return 0 if fail_if is None else codes[worst]
 
 
+@table(
+    "thresholds",
+    artifact="thresholds",
+    caption="Thresholds that reach a precision on the earlier checkpoint, and whether they "
+    "keep it on the later one.",
+)
 def thresholds(
     checked: pd.DataFrame,
     *,

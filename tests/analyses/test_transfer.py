@@ -17,11 +17,14 @@ SETS = {
 }
 NAMES = {recipe: list(sets) for recipe, sets in SETS.items()}
 LABELS = {
-    "sets": {"m": SETS},
+    "transfer_sets": {"m": SETS},
     "random_later": ["transfer_random"],
-    "checkpoints": {"m": {"x": "10%", "y": "20%", "z": "100%"}},
+    "all_checkpoints": {"m": {"x": "10%", "y": "20%", "z": "100%"}},
     "models": {"m": "Model m"},
-    "recipes": {"transfer": "One checkpoint", "transfer_random": "Later labels random"},
+    "transfer_recipes": {
+        "transfer": "One checkpoint",
+        "transfer_random": "Later labels random",
+    },
 }
 
 

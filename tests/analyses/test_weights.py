@@ -60,8 +60,10 @@ def test_from_files_to_table(tmp_path, monkeypatch):
 
     settings = {
         # `int8` is rounded when it is loaded: no file has its weights
-        "checkpoints": {"m": {"early": "10%", "int8": "-", "middle": "20%", "late": "100%"}},
-        "labels": {"models": {"m": "Model m"}},
+        "all_checkpoints": {
+            "m": {"early": "10%", "int8": "-", "middle": "20%", "late": "100%"}
+        },
+        "models": {"m": "Model m"},
     }
     text, rows = weight_similarity(found, **settings)
     first, second, third = (f"{value:.3f}" for value in expected)

@@ -10,7 +10,7 @@ from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics import names
 from persistcal.evaluation.subsets import metrics_of_pairs, sweep_min_contrast
 from persistcal.report.analysis_figures import distance_figure
-from persistcal.report.tables import by_part
+from persistcal.report.analysis_tables import by_part
 from persistcal.store import artifacts
 
 CHECKPOINTS = ["a", "b", "c", "d"]

@@ -9,7 +9,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions, table
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import PredictionsError
 from persistcal.evaluation.subsets import margins, metrics_of_subsets, thirds
-from persistcal.report.tables import by_part
+from persistcal.report.analysis_tables import by_part
 from persistcal.store import artifacts
 
 ESTIMATORS = ["coarse", "learnt"]

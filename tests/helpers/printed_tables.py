@@ -46,7 +46,8 @@ def sizes_of_d(dataset="d"):
         dataset=dataset,
         checkpoints={"m": {"x": "40%", "y": "50%", "z": "100%"}},
         min_contrast=10,
-        labels=LABELS,
+        models=LABELS["models"],
+        datasets=LABELS["datasets"],
     )
 
 
@@ -54,7 +55,8 @@ def checkpoints_of_m():
     """The table of checkpoints, where y is not described."""
     known = {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
     accuracies = frame(artifacts.ACCURACIES, ACCURACIES)
-    return tables.checkpoints(accuracies, checkpoints={"m": known}, labels=LABELS)
+    names = {kind: LABELS[kind] for kind in ("models", "datasets")}
+    return tables.checkpoints(accuracies, described={"m": known}, **names)
 
 
 def questions_of_quiz(function, keep=lambda rows: rows, **changes):
@@ -63,5 +65,4 @@ def questions_of_quiz(function, keep=lambda rows: rows, **changes):
         artifacts.QUESTIONS, [(f"q{row[0]}", *row, None, None, None) for row in QUESTIONS]
     )
     rows = keep(rows).assign(**changes)
-    labels = {"datasets": {"quiz": "Quiz #1"}}
-    return getattr(tables, function)(rows, dataset="quiz", labels=labels)
+    return getattr(tables, function)(rows, dataset="quiz", datasets={"quiz": "Quiz #1"})

@@ -3,8 +3,7 @@
 import pandas as pd
 from make_plain_table import make_plain_table
 
-from persistcal.report.change_views import by_change
-from persistcal.report.figures import changes_figure
+from persistcal.report.change_views import by_change, changes_figure
 from persistcal.store import artifacts
 
 LABELS = {
@@ -46,7 +45,8 @@ def changes(folder, control=""):
 def test_table_has_the_wider_interval_and_says_what_is_undefined(tmp_path):
     changes(tmp_path)
     settings = {"only": [], "labels": LABELS}
-    described = {"function": "by_change", "artifact": "CHANGES", "settings": settings}
+    described = {"name": "by_change", "module": "change_views", "artifact": "changes"}
+    described["settings"] = settings
     tex, csv = make_plain_table([str(tmp_path / "changes.csv")], table=described)
     lost = r" & 0.600 $\to$ 0.750 \\"
     first = (
@@ -63,7 +63,7 @@ def test_table_has_the_wider_interval_and_says_what_is_undefined(tmp_path):
 
 
 def test_figure_has_a_row_per_kind_and_markers_that_differ(tmp_path):
-    figure = changes_figure(changes(tmp_path), only=[], **LABELS)
+    figure = changes_figure(changes(tmp_path), only=[], labels=LABELS)
     delta, _, auc = figure.axes
     assert [label.get_text() for label in delta.get_yticklabels()] == [
         "Fine-tuning\n+6 −3",
@@ -82,7 +82,7 @@ def test_table_and_figure_show_the_difference_from_the_control(tmp_path):
     values = r"0.200 [0.000, 0.400] & 0.100 [-0.200, 0.400]"
     assert values in tex.replace("$-$", "-").replace("−", "-")
     assert r"0.300 [0.200, 0.400]" in tex and "above control" in tex and "(Same)" in tex
-    *_, above = changes_figure(rows, only=[], **LABELS).axes
+    *_, above = changes_figure(rows, only=[], labels=LABELS).axes
     assert above.get_xlabel().endswith("above the control")
     at = [points.get_offsets()[0].tolist()[0] for points in above.collections]
     assert sorted(at) == [0.1, 0.3]

@@ -31,7 +31,7 @@ CHECKPOINTS = {
 }
 EVALUATED = {"m": ["y"], "n": ["x", "y"]}
 PLACES = {kind: LABELS[kind] for kind in ("models", "datasets")}
-ACCURACY = {"checkpoints": CHECKPOINTS, "evaluation": EVALUATED, **PLACES}
+ACCURACY = {"described": CHECKPOINTS, "evaluation": EVALUATED, **PLACES}
 
 
 def accuracies():
@@ -100,12 +100,22 @@ def follows(**values):
     return pd.DataFrame(rows, columns=artifacts.INTERVALS.schema.names[:10])
 
 
+def leaderboard(*names):
+    """The settings of a leaderboard of some estimators."""
+    shown = {name: LABELS["estimators"].get(name, name) for name in names}
+    return {
+        "leaderboard": shown,
+        "models": LABELS["models"],
+        "own_datasets": LABELS["datasets"],
+    }
+
+
 def test_the_rows_of_a_leaderboard_are_in_order_of_what_follows_knowledge():
     """By hand; c has no Δ₀ᵇ and comes last, and of what is not defined nothing is drawn."""
     undefined = follows(c=0.5).assign(value=float("nan"))
     also = intervals().iloc[:1].assign(estimator="c", value=0.7)
     rows = pd.concat([intervals(), follows(a=0.25, b=0.5), undefined, also])
-    figure = leaderboard_figure(rows[rows["model"] == "m"], only=list("abc"), **LABELS)
+    figure = leaderboard_figure(rows[rows["model"] == "m"], **leaderboard("a", "b", "c"))
     first, contrast, full = figure.axes
     assert [axes.get_title() for axes in figure.axes] == [
         "Δ₀ᵇ",
@@ -128,17 +138,17 @@ def test_the_rows_of_a_leaderboard_are_in_order_of_what_follows_knowledge():
 
 def test_a_leaderboard_of_several_places_names_them_and_its_families():
     both = pd.concat([intervals(), follows(a=0.2), follows(a_scaled=0.1).assign(model="n")])
-    only = ["a", "a_scaled", "b"]
-    figure = leaderboard_figure(both, only=only, **LABELS)
+    shown = leaderboard("a", "a_scaled", "b")
+    figure = leaderboard_figure(both, **shown)
     assert [axes.get_title(loc="left") for axes in figure.axes[::3]] == [
         "Model m, Quiz",
         "Model n, Quiz",
     ]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
-    alone = leaderboard_figure(intervals(), only=["b"], **LABELS)
+    alone = leaderboard_figure(intervals(), **leaderboard("b"))
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["b"]
     with pytest.raises(ValueError, match="no estimator has a value"):
-        leaderboard_figure(both.iloc[:0], only=only, **LABELS)
+        leaderboard_figure(both.iloc[:0], **shown)
 
 
 def test_the_scores_of_the_documentation():
@@ -198,7 +208,8 @@ def test_a_dollar_sign_in_a_label_is_a_dollar_sign(tmp_path):
 
 
 def test_figures_are_the_same_files_every_time(tmp_path):
-    about = {"function": "accuracy_figure", "artifact": "ACCURACIES", "settings": ACCURACY}
+    about = {"name": "accuracy", "module": "figures", "artifact": "accuracies"}
+    about["settings"] = ACCURACY
     table = str(tmp_path / "accuracies.csv")
     artifacts.write_csv(accuracies(), table, artifacts.ACCURACIES)
     once, again = (

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from own_study import write_study
 from programs import python
-from workflow_runs import ROOT, planned
+from workflow_runs import ROOT
 
 FUNCTION = """
 
@@ -77,26 +77,34 @@ def test_a_metric_is_a_function_and_a_line(tmp_path):
         assert text in (tmp_path / file).read_text(encoding="utf-8"), file
 
 
-TABLE = """
+VIEWS = """
+import pandas as pd
+from matplotlib.figure import Figure
 
-def changes(sets: pd.DataFrame, *, unit: str) -> Printed:
-    rows = sets[["earlier", "later", "size"]]
-    return Printed(f"% {unit}: {sets['size'].sum()}", rows)
+from persistcal.report.latex import Printed
+from persistcal.report.layout import Names
+from persistcal.report.registry import figure, table
+
+
+@table("flips_{dataset}", artifact="contrast_sets", caption="Flips of {dataset}.")
+def flips(sets: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
+    rows = sets.loc[sets["dataset"] == dataset, ["earlier", "later", "size"]]
+    return Printed(f"% {datasets[dataset]}: {rows['size'].sum()}", rows)
+
+
+@figure("sizes", artifact="contrast_sets", label="sizes", caption="Sizes of contrast sets.")
+def sizes_figure(sets: pd.DataFrame, *, models: Names) -> Figure:
+    drawn = Figure()
+    axes = drawn.subplots()
+    axes.bar(range(len(sets)), sets["size"])
+    axes.set_title(", ".join(models.values()))
+    return drawn
 """
-ENTRY = """
-PLAIN_TABLES["changes"] = {
-    "function": "changes",
-    "artifact": "CONTRAST_SETS",
-    "rows": rules.collect_metrics.output.contrast_sets,
-    "caption": "Questions that change.",
-    "settings": {"unit": "questions"},
-}
-FURTHER_PLAIN_TABLES ="""
 
 
 @pytest.mark.slow
-def test_a_table_is_a_function_and_an_entry(tmp_path):
-    """It is made with the study, and the page reads it."""
+def test_a_table_and_a_figure_are_a_function_each(tmp_path):
+    """The study plans and makes both without another edit."""
     project = tmp_path / "project"
     for folder in (
         "persistcal",
@@ -110,11 +118,7 @@ def test_a_table_is_a_function_and_an_entry(tmp_path):
     ):
         shutil.copytree(ROOT / folder, project / folder)
     shutil.copy(ROOT / "Snakefile", project)
-    with (project / "persistcal/report/tables.py").open("a") as file:
-        file.write(TABLE)
-    rules = project / "workflow/rules/report.smk"
-    text = rules.read_text(encoding="utf-8")
-    rules.write_text(text.replace("\nFURTHER_PLAIN_TABLES =", ENTRY, 1), encoding="utf-8")
+    (project / "persistcal/report/own_views.py").write_text(VIEWS, encoding="utf-8")
     study = write_study(tmp_path / "mine")
 
     def run(*words):
@@ -122,9 +126,8 @@ def test_a_table_is_a_function_and_an_entry(tmp_path):
         command += ["--directory", study, "--profile", ROOT / "profiles/laptop", *words]
         return python(*command, "--configfile", study / "config.yaml")
 
-    # contrast sets, calibration, states, thresholds, pairs, min_contrast, and changes
-    assert planned(run("-n"))["make_plain_table"] == 7
-    run("--cores", "2", "out/tables/changes.tex")
+    run("--cores", "2", "out/tables/flips_quiz.tex", "out/figures/sizes.png")
     sizes = pd.read_csv(study / "out/contrast_sets.csv")["size"].tolist()
-    assert pd.read_csv(study / "out/tables/changes.csv")["size"].tolist() == sizes
-    assert (study / "out/tables/changes.tex").read_text() == f"% questions: {sum(sizes)}"
+    assert pd.read_csv(study / "out/tables/flips_quiz.csv")["size"].tolist() == sizes
+    assert (study / "out/tables/flips_quiz.tex").read_text() == f"% Quiz: {sum(sizes)}"
+    assert (study / "out/figures/sizes.png").exists()

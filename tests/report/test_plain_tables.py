@@ -8,7 +8,7 @@ import pytest
 import yaml
 from compute_accuracies import compute_accuracies
 from make_plain_table import make_plain_table
-from printed_tables import LABELS, checkpoints_of_m, frame, questions_of_quiz, sizes_of_d
+from printed_tables import checkpoints_of_m, frame, questions_of_quiz, sizes_of_d
 from workflow_runs import ROOT
 
 from persistcal.report import tables
@@ -51,7 +51,7 @@ def test_tokens_are_printed_as_in_the_paper():
     ]
     accuracies = frame(artifacts.ACCURACIES, rows)
     labels = {"models": {}, "datasets": {"d": "D"}}
-    tex, made = tables.checkpoints(accuracies, checkpoints=checkpoints, labels=labels)
+    tex, made = tables.checkpoints(accuracies, described=checkpoints, **labels)
     printed = re.findall(r"\\texttt\{([^}]*)\} & ([\d.]+) &", tex)
     assert set(printed) == set(
         zip(paper["revision"], paper["training_tokens_trillions"], strict=True)
@@ -122,7 +122,7 @@ def test_categories_of_the_paper_in_its_order():
     names = (ROOT / "resources/paper/jeopardy_categories.txt").read_text("utf-8").splitlines()
     shuffled = random.Random(0).sample(names, len(names))
     asked = pd.DataFrame({"category": shuffled, "split": "test", "excluded": False})
-    tex, rows = tables.question_categories(asked, dataset="j", labels={"datasets": {}})
+    tex, rows = tables.question_categories(asked, dataset="j", datasets={})
     assert rows["category"].tolist() == names
     printed = [row for row in tex.splitlines() if row.endswith(r"\\")]
     # The paper's table has 85 categories: 28 rows of three, and one.
@@ -174,8 +174,9 @@ def test_empty_tables_are_refused(tmp_path):
         questions_of_quiz("question_examples", split="train")
     path = str(tmp_path / "accuracies.csv")
     artifacts.write_csv(artifacts.empty(artifacts.ACCURACIES), path, artifacts.ACCURACIES)
-    settings = {"checkpoints": {"m": {"x": {}}}, "labels": LABELS}
-    table = {"function": "checkpoints", "artifact": "ACCURACIES", "settings": settings}
+    settings = {"described": {"m": {"x": {}}}, "models": {}, "datasets": {}}
+    table = {"name": "checkpoints", "module": "tables", "artifact": "accuracies"}
+    table["settings"] = settings
     with pytest.raises(ValueError, match=r"accuracies.csv: no accuracy of a checkpoint"):
         make_plain_table([path], table=table)
 

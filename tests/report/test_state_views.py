@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pandas as pd
 from make_plain_table import make_plain_table
 
-from persistcal.report import tables
 from persistcal.report.page.contents import ShownTable, Stage
 from persistcal.report.page.overview import of_states
 from persistcal.report.state_views import mean_rows, states_figure
+from persistcal.report.state_views import states as states_table
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
@@ -39,7 +39,8 @@ def states(folder):
 def test_table(tmp_path):
     states(tmp_path)
     settings = {"checkpoints": CHECKPOINTS, "labels": LABELS}
-    described = {"function": "states", "artifact": "STATES", "settings": settings}
+    described = {"name": "states", "module": "state_views", "artifact": "states"}
+    described["settings"] = settings
     tex, csv = make_plain_table([str(tmp_path / "states.csv")], table=described)
     accuracy = r"\textbf{0.125} [0.050, 0.200]"
     assert rf"40\% $\to$ 50\% &  & {accuracy} &  &  &  \\" in tex
@@ -95,5 +96,5 @@ def test_a_study_without_two_states_says_so():
     nothing = artifacts.empty(artifacts.STATES)
     figure = states_figure(nothing, checkpoints={}, labels=LABELS, only=[])
     assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
-    table = tables.states(nothing, checkpoints={}, labels=LABELS)
+    table = states_table(nothing, checkpoints={}, labels=LABELS)
     assert table.rows.empty and r"\bottomrule" in table.tex

@@ -6,12 +6,11 @@ from persistcal.store.code import texts_digest
 from study.page import config_text, shown_on_page
 
 ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
-HAS_TEXTS = not study.chosen["predictions"]
 
 
 # The page of `all` shows the analyses, too.
 PAGES = {
-    "make_page": (SCOPES[0], "the study", EVALUATED_LABELS),
+    "make_page": (SCOPES[0], "the study", VIEW_SETTINGS.labels()),
     "make_full_page": (SCOPES[1], "all results", study.labels),
 }
 if not study.runs_models:

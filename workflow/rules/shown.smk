@@ -2,64 +2,30 @@
 
 
 def transfers():
-    """The models whose adapters are used at other checkpoints, by dataset."""
-    models = {}
-    for model, dataset in study.analysed("transfer"):
-        models.setdefault(dataset, []).append(model)
-    return models
+    """Return the transfer matrices of each dataset."""
+    found = {}
+    for place in study.analysed("transfer") if study.runs_models else []:
+        matrix = of_each(rules.measure_transfer.output.transfer, [place])
+        found.setdefault(place.dataset, []).extend(matrix)
+    return found
 
 
-def rows_of_figure(wildcards):
-    return expand(FIGURES[wildcards.figure]["rows"])
-
-
-def about_figure(wildcards):
-    """A function, as the braces of a text among the params would be filled in."""
-    about = FIGURES[wildcards.figure]
-    return {
-        name: value
-        for name, value in about.items()
-        if name in ("function", "artifact", "settings", "caption")
-    }
-
-
-def label_of_figure(wildcards):
-    return {"figure": FIGURES[wildcards.figure]["label"]}
-
-
-def parts_table(name, rows, artifact, caption, by, columns, only, **parts):
-    """Describe a table of metrics on parts of the questions."""
-    settings = {"by": by, "columns": columns, "only": only, "labels": EVALUATED_LABELS}
-    settings |= parts
-    settings |= {"caption": caption, "label": name}
-    about = {"function": "by_part", "artifact": artifact, "rows": rows}
-    return {name: {**about, "caption": caption, "settings": settings}}
-
-
-def rows_of_plain_table(wildcards):
-    return expand(EVERY_PLAIN_TABLE[wildcards.table]["rows"])
-
-
-def about_plain_table(wildcards):
-    """A function, as the braces of a text among the params would be filled in."""
-    about = EVERY_PLAIN_TABLE[wildcards.table]
-    return {name: value for name, value in about.items() if name != "rows"}
-
-
-def plain_tables(names, end):
+def plain_tables(target, end):
+    """Return the tables of a target that compare no estimators."""
+    names = [n for n, v in VIEWS["table"].items() if v["target"] == target]
     return expand(getattr(rules.make_plain_table.output, end), table=names)
 
 
 def tables_shown(names):
     """Tables on a page; analyses come last on the page of `all`."""
     shown = expand(rules.make_table.output.csv, table=names)
-    shown += plain_tables(PLAIN_TABLES, "csv")
+    shown += plain_tables("study", "csv")
     shown += [rules.measure_agreement.output.csv] if AGREED else []
     if names is SCOPES[0]["tables"]:
         return shown
     shown += [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
     shown += [rules.measure_confounds.output.csv] if CONFOUNDED else []
-    return shown + plain_tables(FURTHER_PLAIN_TABLES, "csv")
+    return shown + plain_tables("all", "csv")
 
 
 NO_ANALYSES = {"transfer": [], "variance": [], "headroom": [], "similarity": []}

@@ -6,20 +6,15 @@ def tables_made(names):
 
 
 def figures(target):
-    """Figures that a target makes: those that have something to show in this study."""
-    names = [
-        name
-        for name, about in FIGURES.items()
-        if about.get("target", "study") == target and about.get("shown", True)
-    ]
+    """Return the figures of a target."""
+    names = [n for n, v in VIEWS["figure"].items() if v["target"] == target]
     return expand(rules.draw_figure.output.png, figure=names)
 
 
 def reports():
-    """Tables and figures of the study beside those that compare estimators."""
-    plain = [name for name in PLAIN_TABLES if name not in FURTHER_PLAIN_TABLES]
+    """Return the study's figures, and its tables that compare no estimators."""
     agreement = [rules.measure_agreement.output.tex] if AGREED else []
-    return [*plain_tables(plain, "tex"), *figures("study"), *agreement]
+    return [*plain_tables("study", "tex"), *figures("study"), *agreement]
 
 
 def reports_of_analyses():
@@ -29,7 +24,7 @@ def reports_of_analyses():
         wanted.append(rules.correlate_variance.output.tex)
     if CONFOUNDED:
         wanted.append(rules.measure_confounds.output.tex)
-    wanted += plain_tables(FURTHER_PLAIN_TABLES, "tex")
+    wanted += plain_tables("all", "tex")
     agreements = rules.summarise_audit.output.agreements if AUDIT["filled"] else None
     sheet = agreements or rules.draw_audit.output.sheet
     return wanted + of_each(sheet, study.analysed("audit"))

@@ -1,18 +1,21 @@
 """Make a table that compares no estimators, as LaTeX and as CSV."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
-from persistcal.report import tables
+from persistcal.report.registry import TABLES
 from persistcal.store import artifacts
 from persistcal.store.jobs import log, run
 
 
 def make_plain_table(rows: list[str], *, table: Mapping[str, Any]) -> tuple[str, str]:
-    """Return LaTeX and CSV from the `function` of `table` for its `artifact` and `settings`."""
-    frame = artifacts.read_files(rows, getattr(artifacts, table["artifact"]), placed=True)
+    """Return LaTeX and CSV of the registered `table` of its `artifact` and `settings`."""
+    schema = getattr(artifacts, table["artifact"].upper())
+    frame = artifacts.read_files(rows, schema, placed=True)
+    import_module(f"persistcal.report.{table['module']}")
     try:
-        made = getattr(tables, table["function"])(frame, **table["settings"])
+        made = TABLES[table["name"]](frame, **table["settings"])
     except ValueError as error:
         raise ValueError(f"{rows[0]}: {error}.") from error
     log.info("%d rows", len(made.rows))
