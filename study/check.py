@@ -1,13 +1,14 @@
-"""Check a config before anything runs: one sentence that names key and remedy."""
+"""Check a config before anything runs. Messages name the key and the remedy."""
 
 from collections.abc import Iterable
 from typing import Any
 
+from persistcal.report.layout import EVERY
 from study.check_estimators import check_chosen, check_decoding, check_estimator
 from study.check_served import check_estimator_of_served, check_served
 from study.check_states import check_pretraining, check_state
 from study.schema import ConfigError, check_names, check_schema, question_sources
-from study.study import Study
+from study.study import Study, estimators_in_rows
 
 # Questions that every dataset of a source keeps for prompts
 _KEPT_FOR_PROMPTS = {"triviaqa": 10, "jeopardy": 10, "bioasq": 5}
@@ -60,14 +61,14 @@ def _check_study(config: dict[str, Any]) -> None:
     for table in study["further"]:
         entry = config["tables"][table]
         check_names(f"tables.{table}.datasets", entry.get("datasets", []), config["datasets"])
-        rows = [row["estimator"] for block in entry["blocks"] for row in block.get("rows", [])]
         if not study.get("predictions"):
+            rows = [name for name in estimators_in_rows(entry) if name != EVERY]
             check_names(f"tables.{table}", rows, config["estimators"])
     for name, entry in config["estimators"].items():
         if isinstance(entry.get("recipe"), dict) and name in config["recipes"]:
             raise ConfigError(
                 f"config: recipes.{name} and estimators.{name}.recipe are two recipes of one "
-                f"name; write what you change into estimators.{name}.recipe."
+                f"name; write your changes into estimators.{name}.recipe."
             )
     check_names(
         "evaluation.by_category", config["evaluation"]["by_category"], config["datasets"]
@@ -78,8 +79,8 @@ def _check_study(config: dict[str, Any]) -> None:
     sources += ["source: release"] if study.get("source") == "release" else []
     if len(sources) > 1:
         raise ConfigError(
-            f"config: study.{sources[0]} and study.{sources[1]} both say where results come "
-            "from; keep one."
+            f"config: study.{sources[0]} and study.{sources[1]} are two sources of results; "
+            "keep one."
         )
     if study.get("source") == "release" and not study.get("archive"):
         raise ConfigError(
@@ -104,7 +105,7 @@ def _check_control(
 
 
 def listed_pairs(config: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return each pair of checkpoints in `study.pairs` with the key of its list."""
+    """Return each pair of checkpoints in `study.pairs` with the key of the list."""
     pairs = config["study"]["pairs"]
     lists = (
         {f"study.pairs.{name}": members for name, members in pairs.items()}
@@ -115,7 +116,7 @@ def listed_pairs(config: dict[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _check_labels(study: Study, estimators: Iterable[str]) -> None:
-    """Refuse two things of a kind that figures and tables would call the same."""
+    """Refuse equal labels of two models, datasets, estimators or checkpoints."""
     labels = study.labels
     shown = {name: labels["estimators"][name] for name in estimators}
     groups = {"models": labels["models"], "datasets": labels["datasets"], "estimators": shown}
@@ -127,16 +128,16 @@ def _check_labels(study: Study, estimators: Iterable[str]) -> None:
             if (same := first.setdefault(label, name)) != name:
                 raise ConfigError(
                     f"config: {kind}.{same} and {kind}.{name} both have the label {label!r}, "
-                    "so nobody could tell them apart; give one another label."
+                    "but tables need different ones; change a label."
                 )
 
 
 def _check_table(study: Study, name: str, table: dict[str, Any]) -> None:
     if not study.shown(name):
-        rows = [row["estimator"] for block in table["blocks"] for row in block.get("rows", [])]
+        names = ", ".join(dict.fromkeys(estimators_in_rows(table)))
         raise ConfigError(
-            f"config: study.tables names '{name}', but none of its estimators is in "
-            f"study.estimators; add one of {', '.join(dict.fromkeys(rows))} or drop the table."
+            f"config: study.tables names '{name}', but study.estimators contains no estimator "
+            f"of the table; add one ({names}) or drop the table."
         )
 
 
@@ -171,8 +172,8 @@ def _check_similarity(study: Study) -> None:
     for model in study.chosen["models"]:
         if model in named and len(study.checkpoints_in_files(model)) < 2:
             raise ConfigError(
-                f"config: analyses.weight_similarity names {model}, of which fewer than two "
-                "checkpoints have their weights in files (without merge, adapter and "
+                f"config: analyses.weight_similarity names {model}, but fewer than two "
+                "checkpoints of the model have weights in files (without merge, adapter and "
                 "quantization); leave it out."
             )
 
@@ -182,13 +183,13 @@ def _check_model(study: Study, name: str) -> None:
     model = config["models"][name]
     if name in config["study"]["models"] and "evaluation" not in model:
         raise ConfigError(
-            f"config: models.{name} lacks a key: add the checkpoints of its evaluation."
+            f"config: models.{name} lacks the key evaluation; add the checkpoints to evaluate."
         )
     earlier, evaluation = model.get("earlier", []), model.get("evaluation", [])
     if clashing := [checkpoint for checkpoint in evaluation if checkpoint in earlier]:
         raise ConfigError(
             f"config: models.{name} has '{clashing[0]}' in both earlier and evaluation; "
-            "keep it in one of them."
+            "remove it from one."
         )
     for key, (first, second) in listed_pairs(config):
         if {first, second} <= set(evaluation) and evaluation.index(first) >= evaluation.index(
@@ -211,7 +212,7 @@ def _check_model(study: Study, name: str) -> None:
             "pretraining (how to make them)."
         )
     named, parts = [*earlier, *evaluation], set()
-    for checkpoint in named:  # which grows by the origins of its members
+    for checkpoint in named:  # origins are appended during the loop
         of = [part for part in study.parts(name, checkpoint) if part in described]
         named += [part for part in of if part not in named]
         parts.update(of)
@@ -268,8 +269,8 @@ def _check_dataset(study: Study, name: str) -> None:
         return
     if "source" not in dataset:
         raise ConfigError(
-            f"config: datasets.{name} lacks a key: add its source, one of "
-            f"{', '.join(question_sources())}."
+            f"config: datasets.{name} lacks the key source; set it to "
+            f"{' or '.join(question_sources())}."
         )
     asked = study.examples_needed
     available = dataset.get("n_few_shot", _KEPT_FOR_PROMPTS.get(dataset["source"]))
@@ -285,13 +286,10 @@ def _check_dataset(study: Study, name: str) -> None:
 def _check_groups(study: Study, name: str, dataset: dict[str, Any]) -> None:
     key, groups = f"datasets.{name}.groups", dataset.get("groups", {})
     if (groups or dataset.get("edits")) and dataset.get("source") != "atlas":
-        raise ConfigError(
-            f"config: {key} are made of the facts of source atlas alone; remove groups and "
-            "edits."
-        )
+        raise ConfigError(f"config: {key} need the source atlas; remove groups and edits.")
     if (total := sum(groups.values())) > 1 + 1e-9:
         raise ConfigError(
-            f"config: {key} has shares of {total:g} in all; let them be at most 1."
+            f"config: {key} has shares that add up to {total:g}; the sum can be at most 1."
         )
     for group, share in groups.items():
         if abs(100 * share - round(100 * share)) > 1e-9:
@@ -300,11 +298,12 @@ def _check_groups(study: Study, name: str, dataset: dict[str, Any]) -> None:
             )
         if group in ("neighbour", "retain"):
             raise ConfigError(
-                f"config: {key} has a share for {group}, which is what others leave; remove it."
+                f"config: {key} has a share for {group}, which gets the remaining questions; "
+                "remove it."
             )
     if dataset.get("edits") and "edited" not in groups:
         raise ConfigError(
-            f"config: datasets.{name}.edits names checkpoints, but {key} has no group edited "
-            "whose answers could change; add its share."
+            f"config: datasets.{name}.edits names checkpoints, but {key} has no group edited; "
+            "add the share of this group."
         )
     check_names(f"datasets.{name}.edits", dataset.get("edits", []), study.checkpoint_names())

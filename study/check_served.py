@@ -25,7 +25,7 @@ def check_served(study: Study) -> None:
         for analysis in _OF_WEIGHTS:
             if model in study.config["analyses"][analysis]["models"]:
                 raise ConfigError(
-                    f"config: analyses.{analysis}.models names '{model}', whose weights are "
+                    f"config: analyses.{analysis}.models names '{model}', but its weights are "
                     "behind an API; leave it out."
                 )
     for verifier in study.config["verifiers"].values() if study.served else []:
@@ -49,7 +49,7 @@ def _check_api(study: Study, model: str, name: str) -> None:
     if elsewhere or "pretraining" in study.config["models"][model]:
         raise ConfigError(
             f"config: {key} has api and also {(*elsewhere, 'a model with pretraining')[0]}; "
-            "a checkpoint's answers come from one of them, so keep one."
+            "a checkpoint has one source of answers, so keep one."
         )
     if reserved := [field for field in api.get("request", {}) if field in _OURS]:
         raise ConfigError(
@@ -69,8 +69,8 @@ def _check_api(study: Study, model: str, name: str) -> None:
         )
     if ceiling is None and any(prices):
         raise ConfigError(
-            f"config: {key}.api has prices, but api.max_cost is null; say how much the study "
-            "may spend."
+            f"config: {key}.api has prices, but api.max_cost is null; set it to the most that "
+            "the study can spend."
         )
 
 

@@ -1,4 +1,4 @@
-"""Check the states of a model: the source of their weights, and changes of them."""
+"""Check the checkpoints of a model: sources of weights, and changes of weights."""
 
 from typing import Any
 
@@ -23,19 +23,19 @@ def check_state(study: Study, model: str, checkpoint: str) -> None:
     made = study.made_by(model, checkpoint)
     needed = {"repo": ("repo", "revision"), "pretraining": ("step",)}.get(made, ())
     if lacking := [name for name in needed if name not in state]:
-        among = " (or one for all to the model)" if lacking[0] == "repo" else ""
-        raise ConfigError(f"config: {key} lacks a key: add its {lacking[0]}{among}.")
+        shared = " here, or for all checkpoints to the model" if lacking[0] == "repo" else ""
+        raise ConfigError(f"config: {key} lacks the key {lacking[0]}; add it{shared}.")
     if clashing := [name for name in _ELSEWHERE.get(made, ()) if name in entry]:
-        remedy = "remove one of both"
+        remedy = "remove one"
         if clashing[0] in ("dtype", "adapter", "quantization"):
-            remedy = "give it to a further checkpoint, as a merge of this one alone"
+            remedy = "set it in a further checkpoint that merges only this one"
         raise ConfigError(
-            f"config: {key}.{clashing[0]} is set, but its {made} makes the weights; {remedy}."
+            f"config: {key}.{clashing[0]} is set, but {made} makes the weights; {remedy}."
         )
     if "seed" in state and study.config["decoding"]["strategy"] != "sample":
         raise ConfigError(
-            f"config: {key}.seed is of samples, but decoding.strategy is beams; remove one of "
-            "both."
+            f"config: {key}.seed is for samples, but decoding.strategy is "
+            f"{study.config['decoding']['strategy']}; remove it or set strategy to sample."
         )
     changed = [name for name in IN_MEMORY if name in state]
     if changed and study.config["decoding"]["backend"] == "vllm":
@@ -55,18 +55,19 @@ def _check_merge(study: Study, model: str, checkpoint: str, state: dict[str, Any
     check_names(key, merge, [name for name in catalogue if name != checkpoint])
     if nested := [name for name in merge if "merge" in catalogue[name]]:
         raise ConfigError(
-            f"config: {key} names {nested[0]}, which is a merge itself; name its parts."
+            f"config: {key} names {nested[0]}, which is a merge itself; name the checkpoints "
+            "that it merges."
         )
     if abs(sum(merge.values()) - 1) > 1e-9:
         raise ConfigError(
-            f"config: {key} has shares that add up to {sum(merge.values()):g}; let them add up "
+            f"config: {key} has shares that add up to {sum(merge.values()):g}; change the sum "
             "to 1."
         )
     [first, *rest] = merge
     same = study.beside_weights(model, first) == study.beside_weights(model, checkpoint)
     if not rest and same and not state.get("allow_identical_weights"):
         raise ConfigError(
-            f"config: {key} is {first} alone, and nothing else differs; add what does, or "
+            f"config: {key} is only {first}, and no other key differs; add a difference, or "
             "allow_identical_weights: true for a control."
         )
 
@@ -85,17 +86,15 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
     if "rank" in change and "max_change" in change:
         raise ConfigError(
             f"config: {key}.max_change bounds each weight, but rank trains an adapter; remove "
-            "one of both."
+            "one."
         )
     if "keep_weight" in change and "keep" not in change:
-        raise ConfigError(f"config: {key}.keep_weight is set, but nothing is kept; add keep.")
+        raise ConfigError(f"config: {key}.keep_weight is set without keep; add keep.")
     for name in ("learn", "forget"):
-        if clashing := [
-            first for first in change.get(name, []) if first in change.get("keep", [])
-        ]:
+        if clashing := [c for c in change.get(name, []) if c in change.get("keep", [])]:
             raise ConfigError(
-                f"config: {key} lists {clashing[0]!r} in both {name} and keep; keep it in "
-                "one of them."
+                f"config: {key} lists {clashing[0]!r} in both {name} and keep; remove it from "
+                "one."
             )
     check_names(f"{key}.datasets", change.get("datasets", []), study.chosen["datasets"])
     if method.repeats_pretraining and "pretraining" not in entry:
@@ -114,7 +113,7 @@ def _check_start(study: Study, model: str, checkpoint: str) -> None:
     check_names(key, [origin], catalogue)
     if "merge" in catalogue[origin]:
         raise ConfigError(
-            f"config: {key} is {origin}, which is a merge; name one of its parts."
+            f"config: {key} is {origin}, which is a merge; name a merged checkpoint."
         )
     chain = [checkpoint]
     while start := catalogue.get(chain[-1], {}).get("change", {}).get("of"):

@@ -1,4 +1,4 @@
-"""What the page shows of a study: the record `Shown` of the page, and the config."""
+"""The part of a study that its page shows: the record `Shown`, and the config."""
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
@@ -38,15 +38,14 @@ def shown_on_page(study: Study, tables: Iterable[str], labels: Mapping[str, Any]
 
 
 def _judge(study: Study) -> str:
-    """Return what labelled the answers."""
+    """Return the source of the labels."""
     judge = study.config["judge"]
     if not study.estimates:
         return "none (labels of the files)"
     if study.config["decoding"]["strategy"] == "options":
         return "none (the right options of the questions)"
-    return (
-        "lexical" if judge["backend"] == "lexical" else f"{judge['backend']} ({judge['model']})"
-    )
+    model = f" ({judge['model']})" if "model" in study.judge.needs else ""
+    return judge["backend"] + model
 
 
 def _stages(study: Study, model: str) -> Config:

@@ -79,7 +79,7 @@ def metric_names(scope: str) -> list[str]:
 
 @functools.cache
 def load_schema() -> dict[str, Any]:
-    """Return the schema of the config, completed by what is registered next to the code."""
+    """Return the schema of the config, with the values that are registered next to the code."""
     schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
     columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, described in columns["properties"].items():
@@ -98,7 +98,7 @@ def load_schema() -> dict[str, Any]:
 
 
 def _choices(classes: Mapping[str, type]) -> dict[str, Any]:
-    """Return the schema of a key whose values are names of classes, described by docstrings."""
+    """Return the schema of a key with names of classes as values; docstrings describe them."""
     firsts = {name: (class_.__doc__ or "").split(".")[0] for name, class_ in classes.items()}
     meanings = [f"{name} - {text[:1].lower()}{text[1:]}" for name, text in firsts.items()]
     return {"description": f"{'; '.join(meanings)}.", "enum": [*classes]}

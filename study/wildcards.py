@@ -1,4 +1,4 @@
-"""How rules call typed functions: each parameter receives the wildcard of its name."""
+"""How rules call typed functions: parameters receive the wildcards of the same names."""
 
 import inspect
 import re
@@ -16,7 +16,7 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def per_job(function: Function) -> Function:
-    """Call `function` for each job; each parameter receives the wildcard of its name."""
+    """Call `function` for each job; parameters receive the wildcards of the same names."""
     names = list(inspect.signature(function).parameters)
 
     def call(wildcards: Any) -> Any:  # noqa: ANN401
@@ -49,5 +49,5 @@ def for_each(function: Function, pattern: str) -> Function:
 
 
 def of_each(pattern: str, rows: Iterable[NamedTuple]) -> list[str]:
-    """Fill `pattern` for each row, a named tuple of its wildcards."""
+    """Fill `pattern` for each row, a named tuple of the wildcards."""
     return [pattern.format(**row._asdict()) for row in rows]

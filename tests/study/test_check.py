@@ -86,7 +86,7 @@ def test_an_estimator_of_own_answers_alone_is_the_name_of_a_column():
         ({"estimators": ["linear_probe"]}, "estimators.linear_probe needs the weights"),
         ({"estimators": ["gcm"]}, "estimators.gcm needs a verifier"),
         ({"estimators": ["said_words"]}, "estimators.said_words needs the weights"),
-        ({"predictions": "p.csv"}, "study.predictions and study.answers both say"),
+        ({"predictions": "p.csv"}, "study.predictions and study.answers are two sources"),
     ],
 )
 def test_what_answers_alone_cannot_do(study, message):
@@ -147,7 +147,7 @@ estimators: {oracle: {label: Self-consistency}}
 > estimators\.self_consistency and estimators\.oracle both have the label 'Self-c
 models: {marin-8b: {label: Olmo 3 7B}}
 study: {models: [olmo3-7b, marin-8b]}
-> models\.olmo3-7b and models\.marin-8b both have the label 'Olmo 3 7B', so
+> models\.olmo3-7b and models\.marin-8b both have the label 'Olmo 3 7B', but
 models: {marin-8b: {checkpoints: {phoenix: {label: ocelot}}}}
 > models\.marin-8b\.checkpoints\.ocelot and models.* both have the label 'ocelot'
 models: {marin-8b: {evaluation: [2024-01-01, phoenix]}}
@@ -263,21 +263,21 @@ study: {further: [gmc]}
 tables: {gcm: {blocks: [{rows: [{estimator: gmc}]}]}}
 > tables\.gcm names 'gmc'; did you mean 'gcm'
 study: {tables: [gcm], estimators: [self_consistency]}
-> study\.tables names 'gcm', but none of its estimators is in study\.estimators; add one of
-> gcm, gcm_posthoc, oracle or drop the table
+> study\.tables names 'gcm', but study\.estimators contains no estimator of the table; add
+> one \(gcm, gcm_posthoc, oracle\) or drop the table
 prompts: {few_shot: 11}
 > few_shot and the checkpoints' examples ask for 11 questions .* datasets\.triviaqa keeps 10
 models: {marin-8b: {checkpoints: {phoenix: {examples: 2}}}}
 study: {models: [marin-8b]}
 > few_shot and the checkpoints' examples ask for 15 questions .* datasets\.triviaqa keeps 10
 models: {marin-8b: {checkpoints: {phoenix: {seed: 3}}}}
-> marin-8b\.checkpoints\.phoenix\.seed is of samples, but decoding\.strategy is beams
+> marin-8b\.checkpoints\.phoenix\.seed is for samples, but decoding\.strategy is beams
 estimators: {non_oracle_copy: {recipe: orakle}}
 > estimators\.non_oracle_copy\.recipe names 'orakle'; did you mean 'oracle'
 training: {epochs: 0}
 > training\.epochs is 0
 study: {models: [qwen3-8b]}
-> models\.qwen3-8b lacks a key: add the checkpoints of its evaluation
+> models\.qwen3-8b lacks the key evaluation; add the checkpoints to evaluate
 verifiers: {gcm: {checkpoint: mian}}
 study: {estimators: [gcm]}
 > verifiers\.gcm\.checkpoint names 'mian'; did you mean 'main'
@@ -319,17 +319,17 @@ models: {atlas: {checkpoints: {p100: {step: 1000000}}}}
 models: {atlas: {checkpoints: {p100: {step: 1}}}}
 > listed by rising step
 datasets: {atlas: {groups: {new: 0.6, forget: 0.5}}}
-> shares of 1.1 in all; let them be at most 1
+> shares that add up to 1.1; the sum can be at most 1
 datasets: {atlas: {groups: {new: 0.125}}}
 > groups\.new is 0\.125; give whole hundredths
 datasets: {atlas: {groups: {retain: 0.5}}}
 > a share for retain, .*; remove it
 datasets: {atlas: {groups: {new: 0.1}, edits: [p100]}}
-> no group edited .*; add its share
+> no group edited; add the share
 datasets: {atlas: {groups: {edited: 0.1}, edits: [p101]}}
 > edits names 'p101'; did you mean 'p10
 datasets: {atlas: {groups: {new: 0.1}, source: elements, train_datasets: [atlas]}}
-> source atlas alone; remove
+> need the source atlas; remove
 """
 
 

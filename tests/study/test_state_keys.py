@@ -58,7 +58,7 @@ def test_weights_are_compared_where_files_have_them():
     check_config(config)
     assert Study(config).checkpoints_in_files("post") == ["base", "exact"]
     config["models"]["post"]["evaluation"] = ["sft", "exact"]
-    refused(config, "weight_similarity names post, of which fewer than two checkpoints")
+    refused(config, "weight_similarity names post, but fewer than two checkpoints")
 
 
 def test_a_model_of_one_repository_needs_no_other():
@@ -76,21 +76,21 @@ merge: {base: 0.5, exakt: 0.5}
 merge: {sft: 1}
 > sft.merge names 'sft'
 merge: {base: 0.5, exact: 0.6}
-> sft.merge has shares that add up to 1.1; let
+> sft.merge has shares that add up to 1.1; change the sum
 merge: {base: 1}
 chat: false
-> sft.merge is base alone, and nothing else differs
+> sft.merge is only base, and no other key differs
 merge: {base: 1}
 repo: x
-> sft.repo is set, but its merge makes the weights
+> sft.repo is set, but merge makes the weights
 merge: {exact: 1, half: 0}
-> sft.merge names half, which is a merge itself; name its parts
+> sft.merge names half, which is a merge itself; name the checkpoints that it merges
 {repo: x, revision: y, quantization: int3}
 > sft.quantization is 'int3', but
 {revision: v1}
-> sft lacks a key: add its repo (or one for all to the model).
+> sft lacks the key repo; add it here, or for all checkpoints to the model.
 {repo: lab/sft}
-> sft lacks a key: add its revision.
+> sft lacks the key revision; add it.
 {repo: lab/sft, revision: v1, repositry: lab/x}
 > sft.repositry is not a known key; did you mean 'repo
 change: {method: retraining, without: [new]}
@@ -118,7 +118,7 @@ def test_an_average_needs_its_parts_even_where_they_are_not_evaluated():
     assert study.parts("post", "half") == ["base", "exact"]
     assert [study.made_by("post", c) for c in ("half", "sft")] == ["merge", "repo"]
     del config["models"]["post"]["checkpoints"]["base"]["repo"]
-    refused(config, "checkpoints.base lacks a key: add its repo")
+    refused(config, "checkpoints.base lacks the key repo; add it")
 
 
 HOW = {"epochs": 2, "learning_rate": 0.001, "batch_size": 16}
@@ -169,18 +169,18 @@ npo: {change: {beta: null}}
 full: {change: {beta: 0.1}}
 > full.change.beta is set, but fine_tuning has no such key; remove it.
 full: {change: {rank: 8, max_change: 0.1}}
-> full.change.max_change bounds each weight, but rank trains an adapter; remove one of both.
+> full.change.max_change bounds each weight, but rank trains an adapter; remove one.
 npo: {change: {keep: [b, a]}}
-> npo.change lists 'a' in both forget and keep; keep it in one of them.
+> npo.change lists 'a' in both forget and keep; remove it from one.
 full: {change: {keep: [new]}}
-> full.change lists 'new' in both learn and keep; keep it
+> full.change lists 'new' in both learn and keep; remove it
 full: {change: {keep_weight: 2}}
-> full.change.keep_weight is set, but nothing is kept;
+> full.change.keep_weight is set without keep; add keep.
 full: {change: {of: npo}}
 > npo.change.of leads back to npo (npo of full of npo); let it begin at a checkpoint that is
 > not changed.
 full: {change: {of: int8}}
-> full.change.of is int8, which is a merge; name one of its
+> full.change.of is int8, which is a merge; name a merged checkpoint
 full: {change: {datasets: [triviaqa]}}
 > full.change.datasets names 'triviaqa'; known are
 full: {change: {learn: []}}
@@ -188,11 +188,11 @@ full: {change: {learn: []}}
 retrained: {change: {of: p100}}
 > retrained.change.of is set, but retraining has no such
 full: {repo: x}
-> full.repo is set, but its change makes the weights; remove one of both.
+> full.repo is set, but change makes the weights; remove one.
 full: {quantization: int8}
-> full.quantization is set, but its change makes the weights; give it to a further checkpoint
+> full.quantization is set, but change makes the weights; set it in a further checkpoint that
 p100: {repo: lab/base}
-> p100.repo is set, but its pretraining makes the weights; remove one
+> p100.repo is set, but pretraining makes the weights; remove one
 """
 
 
