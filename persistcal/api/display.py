@@ -12,7 +12,7 @@ from pandas.io.formats.style import Styler
 
 from persistcal.analyses.accuracy import accuracies
 from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
-from persistcal.confidence.registry import registration_of
+from persistcal.confidence.registry import registered
 from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
@@ -28,24 +28,11 @@ from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
 BLOCK = [*PLACE, "train_dataset"]
-# Estimators that need only a checkpoint's own answers, with their display names
+# Display names of the estimators that need only the answers of the evaluated checkpoints
 ESTIMATORS = {
-    name: registration_of(name).label
-    for name in (
-        "end_correct",
-        "self_consistency",
-        "semantic_entropy",
-        "sequence_probability",
-        "perplexity",
-        "mean_token_entropy",
-        "sequence_entropy",
-        "semantic_sequence_entropy",
-        "semantic_sets",
-        "degree_matrix",
-        "eccentricity",
-        "laplacian_eigenvalues",
-        "cocoa",
-    )
+    name: registration.label
+    for name, (_, registration) in registered().items()
+    if registration.reads_answers_only
 }
 # The table of that name of the workflow
 ALL_ESTIMATORS: dict[str, Any] = {

@@ -76,6 +76,12 @@ class Registration:
                     f"{', '.join(map(repr, values))}"
                 )
 
+    @property
+    def reads_answers_only(self) -> bool:
+        """Whether the function needs the answers of the evaluated checkpoints and no more."""
+        others = (self.required, self.reads_weights, self.fitted, self.compares_answers)
+        return self.reads == ("evaluation",) and not any(others) and not self.may_lack
+
     def defaults(self) -> dict[str, Any]:
         """Return the keys of the config's entry that have a value without one in the config."""
         flags = ("reads_weights", "fitted", "by_checkpoint", "compares_answers")

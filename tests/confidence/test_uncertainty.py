@@ -1,5 +1,7 @@
 """Measures of uncertainty, against lm-polygraph, by hand, and under repetition of answers."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from polygraph import estimator, part
 
 from persistcal.answers.sampling import measure_distributions, summarise
 from persistcal.confidence import uncertainty
+from persistcal.confidence.estimators import meaning
 from persistcal.confidence.estimators.meaning import rouge_l
 from persistcal.confidence.uncertainty import jaccard
 
@@ -207,3 +210,10 @@ def test_one_answer_is_certain():
     assert uncertainty.mean_distance(one, [1.0]) == 0
     assert uncertainty.eccentricity(one, [1.0]) == pytest.approx(0, abs=1e-6)
     assert uncertainty.laplacian_sum(one, [1.0]) == pytest.approx(1)
+
+
+def test_an_absent_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
+    meaning._scorer.cache_clear()
+    with pytest.raises(ValueError, match="lexical_similarity needs the package rouge-score"):
+        rouge_l("a text", "another text that no other test compares")

@@ -1,6 +1,6 @@
 """A metric, table or estimator that is added as CONTRIBUTING says comes out everywhere."""
 
-import io
+import json
 import os
 import shutil
 import subprocess
@@ -18,7 +18,15 @@ contrast_closeness = Mean(lambda run: abs(run.later - run.earlier))
 """
 LINE = """    "closeness": Measure("Nähe", r"$N$", contrast_closeness, lower_is_better=True),
 """
+ESTIMATOR = '''
+
+@estimator("Kürze", needs=("several_answers",))
+def brevity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return one over the number of characters."""
+    return 1 / answers["answer"].str.len()
+'''
 STUDY = """
+import json
 from pathlib import Path
 
 from synthetic_study import TABLE, invent, write_page
@@ -40,41 +48,87 @@ found = persistcal.compare(predictions, **kept, n_replicates=200)
 found.table().to_html("notebook.html")
 tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
 assert tables["columns"]["properties"]["contrast"]["items"]["enum"][0] == "closeness"
-print(made.to_json(orient="records"))
+
+from persistcal.api.evaluate import compare_inputs
+from persistcal.api.files import Reading, read_study
+from persistcal.api.inputs import Settings
+from study.check import check_config
+from study.config_files import over_defaults
+
+config = over_defaults({"study": {"estimators": ["brevity", "oracle"]}}, Path("."))
+check_config(config)
+answers = read_study(["config/example_answers.csv"], Reading(estimators=["brevity"]))
+rated = compare_inputs(answers, Settings(min_contrast=10, n_replicates=200))
+Path("rated.html").write_text(rated.to_html())
+rated.table().to_html("rated_table.html")
+print(
+    json.dumps(
+        {
+            "closeness": made.to_dict("records"),
+            "entry": config["estimators"]["brevity"],
+            "predictions": answers.all_predictions.to_dict("records"),
+            "answers": answers.answers.to_dict("records"),
+        },
+        default=str,
+    )
+)
 """
 
 
-def test_a_metric_is_a_function_and_a_line(tmp_path):
-    """Mean distance of the two confidences: computed, tested, marked and printed everywhere."""
-    for folder in ("persistcal", "study", "workflow/schemas"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)  # and what numba has compiled
-    metrics = tmp_path / "persistcal/evaluation/metrics.py"
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory):
+    """A copy of the project with a metric and an estimator more, and its results."""
+    folder = tmp_path_factory.mktemp("extended")
+    for name in ("persistcal", "study", "config", "workflow/schemas"):
+        shutil.copytree(ROOT / name, folder / name)  # and what numba has compiled
+    metrics = folder / "persistcal/evaluation/metrics.py"
     text = metrics.read_text(encoding="utf-8")
     text = text.replace("\n\ndef full_auc(", FUNCTION + "\n\ndef full_auc(")
     metrics.write_text(text.replace("MEASURES = {\n", "MEASURES = {\n" + LINE), "utf-8")
-    folders = [tmp_path, ROOT / "tests/helpers", ROOT / "workflow/scripts/report"]
+    with (folder / "persistcal/confidence/estimators/meaning.py").open("a") as file:
+        file.write(ESTIMATOR)
+    folders = [folder, ROOT / "tests/helpers", ROOT / "workflow/scripts/report"]
     done = subprocess.run(
         [sys.executable, "-c", STUDY],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = pd.read_json(io.StringIO(done.stdout))
+    return folder, json.loads(done.stdout)
+
+
+def check_shown(folder, texts):
+    for file, text in texts.items():
+        assert text in (folder / file).read_text(encoding="utf-8"), file
+
+
+def test_a_metric_is_a_function_and_a_line(extended):
+    """Mean distance of the two confidences: computed, tested, marked and printed everywhere."""
+    folder, found = extended[0], pd.DataFrame(extended[1]["closeness"])
     # As the tests' own predictions say it, of the odds of each pair
     assert len(found) == 5 and found["value"].between(0, 1).all()
     assert found.loc[found["bold"], "estimator"].tolist() == [
         found.loc[found["value"].idxmin(), "estimator"]
     ]
-    for file, text in {
-        "main.tex": r"$N$ $\scriptstyle\downarrow$",
-        "index.html": "Nähe ↓",
-        "summary.txt": "Nähe",
-        "notebook.html": "closeness",
-    }.items():
-        assert text in (tmp_path / file).read_text(encoding="utf-8"), file
+    texts = {"main.tex": r"$N$ $\scriptstyle\downarrow$", "index.html": "Nähe ↓"}
+    check_shown(folder, {**texts, "summary.txt": "Nähe", "notebook.html": "closeness"})
+
+
+def test_an_estimator_is_a_function(extended):
+    """One over the number of characters: in catalogue, predictions, table and page."""
+    folder, made = extended
+    entry = {"function": "brevity", "label": "Kürze", "reads": ["evaluation"]}
+    assert made["entry"] == entry
+    answers = pd.DataFrame(made["answers"]).set_index(["checkpoint", "question_id"])["answer"]
+    found = pd.DataFrame(made["predictions"]).set_index(["checkpoint", "question_id"])
+    assert len(found) > 100 and set(found["estimator"]) == {"brevity"}
+    expected = [1 / len(answers[place]) for place in found.index]
+    assert found["confidence"].tolist() == pytest.approx(expected)
+    assert len(set(expected)) > 2
+    check_shown(folder, {"rated.html": "Kürze", "rated_table.html": "brevity"})
 
 
 VIEWS = """

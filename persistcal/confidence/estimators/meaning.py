@@ -134,8 +134,13 @@ def _similarity(candidates: Candidates) -> float:
 
 @cache
 def _scorer() -> "RougeScorer":
-    from rouge_score.rouge_scorer import RougeScorer  # slow, and other estimators lack it
-
+    try:  # here, because the import takes seconds
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise ValueError(
+            "the estimator lexical_similarity needs the package rouge-score; install it, or "
+            "choose another estimator"
+        ) from error
     return RougeScorer(["rougeL"], use_stemmer=True)
 
 
