@@ -33,7 +33,8 @@ def choose(source: Mapping[str, Any]) -> pd.DataFrame:
         table = table.query(source["where"])
     columns = {number: table.get(source.get(number)) for number in NUMBERS}
     chosen = pd.DataFrame(columns, index=table.index).astype(float)
-    names = [source["name"].format_map(row) for row in table.to_dict("records")]
+    rows = table.astype(object).fillna("none").to_dict("records")
+    names = [source["name"].format_map(row) for row in rows]
     chosen.index = pd.Index([re.sub(",? ", "_", name) for name in names], name="name")
     if "value" not in source:
         return chosen.fillna({"value": 1}).groupby("name", sort=False).sum(min_count=1)

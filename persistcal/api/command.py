@@ -22,9 +22,10 @@ from persistcal.api.display import ESTIMATORS, Comparison
 from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
 from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
-from persistcal.api.thresholds import Relabelling, check_inputs, read_sheet
+from persistcal.api.thresholds import Relabelling, check_inputs, describe_curve, read_sheet
 from persistcal.evaluation.directions import MIN_DIRECTION
 from persistcal.evaluation.power import MOST_QUESTIONS, Guess
+from persistcal.evaluation.relabelling import curve_sizes
 from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
 from persistcal.report.threshold_views import exit_code
@@ -253,7 +254,8 @@ def plan(
     "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
     "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n",
+    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n"
+    "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --label-curve`\n\n",
 )
 @reads_files
 def threshold(
@@ -277,13 +279,17 @@ def threshold(
         int | None,
         typer.Option(min=1, help="Write sheet.csv: so many later answers to label next."),
     ] = None,
+    label_curve: Annotated[
+        bool,
+        typer.Option(help="Write label_curve.csv: what sheets of 30 to 2,000 labels certify."),
+    ] = False,
     replicates: Replicates = 10_000,
 ) -> None:
     """Select a threshold on each earlier checkpoint, and check it on the later ones.
 
     Into the folder `--out` go thresholds.csv, threshold_cells.csv, confident_regressions.csv
     and selective.csv. With `--labels sheet.csv`, a filled sheet, a threshold is certified on
-    the later checkpoint.
+    the later checkpoint. With `--label-curve` both versions need labels.
     """
     if fail_if not in (None, BROKEN, UNDECIDED):
         raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
@@ -303,6 +309,13 @@ def threshold(
         path = inside(make_folder(out), "sheet.csv")
         write_whole(path, drawn)
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
+        return
+    if label_curve:
+        later = Relabelling(inputs, reading.estimators)
+        with _bar(len(curve_sizes(len(later.ids)))) as step:
+            curve = later.label_curve(precision=precision, delta=delta, step=step)
+        [path] = _write_tables({"label_curve": curve}, out)
+        typer.echo(f"{describe_curve(curve)}\nTable: {path}")
         return
     settings = Settings(n_replicates=replicates)
     checked = check_inputs(inputs, settings, precision=precision, delta=delta)

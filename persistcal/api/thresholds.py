@@ -1,7 +1,7 @@
 """Select a threshold on a checkpoint, check it on a later one, or certify it there."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,15 @@ from persistcal.api.inputs import (
 )
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.predictions import ABSENT, Series, arrange
-from persistcal.evaluation.relabelling import LaterAnswers, certify_threshold, draw_sheet
+from persistcal.evaluation.relabelling import (
+    CARRIED,
+    FRESH,
+    LaterAnswers,
+    certify_threshold,
+    curve_sizes,
+    draw_sheet,
+    measure_label_curve,
+)
 from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
 from persistcal.judge.contradictions import same_answers
 from persistcal.report.threshold_views import percent, threshold_sentences
@@ -202,6 +210,21 @@ class Relabelling:
         }
         return pd.DataFrame(columns)[SHEET]
 
+    def label_curve(
+        self, *, precision: float, delta: float, step: Callable[[str], None]
+    ) -> pd.DataFrame:
+        """Return the thresholds that sheets of growing sizes certify."""
+        check_target(precision, delta)
+        correct = self.answers.correct[1, self.questions] == 1
+        return measure_label_curve(
+            self.with_carried(),
+            correct,
+            precision=precision,
+            delta=delta,
+            n_labels=curve_sizes(len(correct)),
+            step=step,
+        )
+
     def certify(
         self, filled: pd.DataFrame, path: str, *, precision: float, delta: float
     ) -> str:
@@ -230,6 +253,16 @@ class Relabelling:
             f"answers of {self.names[1]} at the threshold {certified:.2f}, with a coverage of "
             f"{percent(coverage)} (error probability {percent(delta)})."
         )
+
+
+def describe_curve(curve: pd.DataFrame) -> str:
+    """Return a row of text for each number of labels."""
+    shown = ["certified", "threshold", "precision", "coverage"]
+    table = curve.pivot(index="n_labels", columns="labels", values=shown)
+    kinds = [kind for kind in (FRESH, CARRIED) if kind in set(curve["labels"])]
+    ordered = table.swaplevel(axis=1)[[(kind, name) for kind in kinds for name in shown]]
+    ordered.columns.names = [None, None]
+    return ordered.rename_axis("labels").to_string(float_format="{:.2f}".format, na_rep="-")
 
 
 def read_sheet(path: str) -> pd.DataFrame:

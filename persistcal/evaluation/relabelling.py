@@ -4,19 +4,29 @@ The answers of a later checkpoint are divided into strata. `draw_sheet` draws th
 label at random within each stratum, so that each has a known probability of being drawn.
 `certify_threshold` tests thresholds with these labels. An unchanged answer has a *carried*
 label, the one from the earlier checkpoint. Carried labels only predict: wrong ones cost power
-and never validity, because some unchanged answers are labelled again.
+and never validity, because some unchanged answers are labelled again. `measure_label_curve`
+shows how many labels a threshold needs, with and without carried ones.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.thresholds import GRID, check_target, first_tested, lowest_passing
+from persistcal.evaluation.thresholds import (
+    GRID,
+    answer_above,
+    check_target,
+    first_tested,
+    lowest_passing,
+)
+from persistcal.store.artifacts import LABEL_CURVE
 
 N_BINS = 3  # bins of confidence, within changed and within unchanged answers
-CHANGED_WEIGHT = 2  # a changed answer is drawn this many times as often as an unchanged one
+N_LABELS = (30, 60, 120, 250, 500, 1000, 2000)  # of a label curve
+FRESH, CARRIED = "fresh", "carried"
 BETS = np.arange(1, 20) / 20  # shares of the largest possible bet
 
 
@@ -65,7 +75,7 @@ def draw_sheet(answers: LaterAnswers, n_labels: int, *, seed: int) -> pd.DataFra
             f"{n_labels} labels are asked for; give a number from {len(numbers)}, one for each "
             f"stratum, to {len(strata)}, the number of answers."
         )
-    quotas = _allocate(sizes, np.where(numbers < N_BINS, CHANGED_WEIGHT, 1), n_labels)
+    quotas = _allocate(sizes, n_labels)
     rows = [
         (position, number, quota / size)
         for number, size, quota in zip(numbers, sizes, quotas, strict=True)
@@ -75,11 +85,15 @@ def draw_sheet(answers: LaterAnswers, n_labels: int, *, seed: int) -> pd.DataFra
     return sheet.iloc[rng.permutation(len(sheet))].reset_index(drop=True)
 
 
-def _allocate(sizes: NDArray, weights: NDArray, n_labels: int) -> NDArray[np.intp]:
-    """Divide labels among strata in proportion to size × weight, at least one for each."""
+def _allocate(sizes: NDArray, n_labels: int) -> NDArray[np.intp]:
+    """Divide labels among strata in proportion to their sizes, at least one for each.
+
+    To draw changed answers more often raises the weight of the others. That limits the bets
+    of `certify_threshold` by more than it saves.
+    """
     quotas = np.ones(len(sizes), int)
     for _ in range(n_labels - len(sizes)):
-        deficit = np.where(quotas < sizes, sizes * weights / (quotas + 1), -1.0)
+        deficit = np.where(quotas < sizes, sizes / (quotas + 1), -1.0)
         quotas[int(np.argmax(deficit))] += 1
     return quotas
 
@@ -171,3 +185,73 @@ def wealth(
     bets = BETS / largest if largest > 0 else BETS / allowed
     with np.errstate(over="ignore"):
         return float(np.exp(np.log1p(-bets[:, None] * factor).sum(axis=1)).mean())
+
+
+def curve_sizes(n_answers: int) -> list[int]:
+    """Return the sizes of sheets for a curve, the last with all answers."""
+    return [*(size for size in N_LABELS if size < n_answers), n_answers]
+
+
+def measure_label_curve(
+    answers: LaterAnswers,
+    correct: NDArray[np.bool_],
+    *,
+    precision: float,
+    delta: float = 0.1,
+    n_labels: Sequence[int],
+    n_sheets: int = 50,
+    seed: int = 17,
+    step: Callable[[str], None] = lambda _: None,
+) -> pd.DataFrame:
+    """Measure which threshold a sheet of each size certifies, if all answers are labelled.
+
+    Parameters
+    ----------
+    answers : LaterAnswers
+    correct : ndarray of bool, shape (n_questions,)
+        The labels of these answers.
+    precision, delta : float
+        As for `certify_threshold`.
+    n_labels : sequence of int
+        Sizes of sheets, such as `curve_sizes(len(correct))`. Sizes below the number of strata
+        are left out.
+    n_sheets : int, default=50
+        Sheets that are drawn for each size.
+    seed : int
+        Sheet i is drawn with the seed `seed` + i.
+    step : callable
+        Receives a name after each size.
+
+    Returns
+    -------
+    DataFrame
+        Rows of the table LABEL_CURVE. "carried" uses the earlier labels of unchanged answers,
+        "fresh" treats all answers as changed. `certified` is the share of sheets that certify a
+        threshold. `threshold`, `precision` and `coverage` are medians over these sheets; the
+        precision is that of all answers at or above the threshold. `below_target` is the share
+        of sheets that certify a threshold with a lower precision than the target.
+    """
+    kinds = {FRESH: answers._replace(carried=np.full_like(answers.carried, np.nan))}
+    if not np.isnan(answers.carried).all():
+        kinds[CARRIED] = answers
+    rows = []
+    for size in n_labels:
+        for kind, known in kinds.items():
+            if len(np.unique(known.strata)) > size:
+                continue
+            found = []
+            for number in range(n_sheets):
+                sheet = draw_sheet(known, size, seed=seed + number)
+                sheet["correct"] = correct[sheet["position"]]
+                certified = certify_threshold(known, sheet, precision=precision, delta=delta)
+                if certified is not None:
+                    found.append(answer_above(certified, answers.confidence, correct))
+            row = {"labels": kind, "n_labels": size, "n_sheets": n_sheets, "target": precision}
+            for name in ("threshold", "precision", "coverage"):
+                values = [getattr(selection, name) for selection in found]
+                row[name] = np.median(values) if found else np.nan
+            n_below = sum(one.n_correct < precision * one.n_answered for one in found)
+            row |= {"certified": len(found) / n_sheets, "below_target": n_below / n_sheets}
+            rows.append(row)
+        step(f"{size} labels")
+    return pd.DataFrame(rows, columns=LABEL_CURVE.schema.names)

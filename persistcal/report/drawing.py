@@ -115,6 +115,9 @@ _RELATED = {
     "perplexity": "sequence_probability",
     "mean_token_entropy": "sequence_probability",
     "sequence_entropy": "sequence_probability",
+    "min_token_probability": "sequence_probability",
+    "probability_margin": "sequence_probability",
+    "self_certainty": "sequence_probability",
     "semantic_sequence_entropy": "semantic_entropy",
     "semantic_sets": "semantic_entropy",
     "degree_matrix": "semantic_entropy",
@@ -122,6 +125,8 @@ _RELATED = {
     "laplacian_eigenvalues": "semantic_entropy",
     "lexical_similarity": "semantic_entropy",
     "cocoa": "semantic_entropy",
+    "question_probe": "linear_probe",
+    "entropy_probe": "linear_probe",
     "verbalised": "p_true",
     "stated": "p_true",
     "said": "p_true",
@@ -136,7 +141,7 @@ FAMILY_TITLES = {
     "non_oracle": "non-oracle training",
     "oracle": "oracle training",
     "gcm": "GCM",
-    "linear_probe": "linear probe",
+    "linear_probe": "probes of hidden states",
 }
 
 _OTHERS = (

@@ -275,6 +275,15 @@ SELECTIVE = Table.parse(
 )
 Selective = Annotated[pd.DataFrame, SELECTIVE]
 
+# What sheets of labels certify, from --label-curve. Labels: fresh, or carried if unchanged
+LABEL_CURVE = Table.parse(
+    "label_curve",
+    "persistcal threshold",
+    "labels! n_labels!:int n_sheets:int target:real threshold?:real precision?:real "
+    "coverage?:real certified:real below_target:real",
+)
+LabelCurve = Annotated[pd.DataFrame, LABEL_CURVE]
+
 # Answered: who answers above the threshold, which is both, earlier, later or neither
 THRESHOLD_CELLS = Table.parse(
     "threshold_cells",

@@ -164,6 +164,24 @@ def test_a_sheet_hides_labels_and_certifies_with_carried_ones(tmp_path, capsys):
     assert "these are not the 50 answers that --sheet draws" in capsys.readouterr().err
 
 
+def test_a_label_curve_shows_how_many_labels_are_needed(versions, tmp_path, capsys):
+    (tmp_path / "answers").mkdir()
+    files, out = answers_of(tmp_path / "answers"), tmp_path / "out"
+    words = ["--estimator", "self_consistency", "--precision", 0.6, "--out", out]
+    assert run("threshold", *files, *words, "--label-curve") == 0
+    curve = pd.read_csv(out / "label_curve.csv")
+    assert curve["n_labels"].unique().tolist() == [30, 60, 120]
+    assert set(curve["labels"]) == {"fresh", "carried"}
+    assert curve.loc[curve["n_labels"] == 120, "certified"].isin([0, 1]).all()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ["fresh", "carried"]
+    assert [line.split()[0] for line in printed[3:6]] == ["30", "60", "120"]
+    # Nothing is known about answers that are not in the files
+    predictions = versions["v1"], versions["kept"]
+    assert run("threshold", *predictions, "--label-curve", "--out", out) == 0
+    assert set(pd.read_csv(out / "label_curve.csv")["labels"]) == {"fresh"}
+
+
 def test_the_later_predictions_need_no_labels_for_a_sheet(versions, tmp_path):
     later = pd.read_csv(versions["kept"]).drop(columns="correct")
     later.to_csv(tmp_path / "v2.csv", index=False)

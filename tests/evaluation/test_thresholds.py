@@ -15,7 +15,9 @@ from persistcal.evaluation.metrics import auc
 from persistcal.evaluation.relabelling import (
     LaterAnswers,
     certify_threshold,
+    curve_sizes,
     draw_sheet,
+    measure_label_curve,
     wealth,
 )
 from persistcal.evaluation.selective import (
@@ -248,6 +250,42 @@ def test_a_sheet_has_known_probabilities_in_every_stratum():
         draw_sheet(answers, 301, seed=1)
     with pytest.raises(ValueError, match="5 labels are asked for; give a number from 6"):
         draw_sheet(answers, 5, seed=1)
+
+
+def test_a_label_curve_equals_sheets_that_are_drawn_one_by_one():
+    rng = np.random.default_rng(5)
+    stated = rng.beta(3, 1, 300)
+    correct = rng.random(300) < stated
+    carried = np.where(rng.random(300) < 0.2, np.nan, correct)
+    answers = LaterAnswers(stated, carried)
+    assert curve_sizes(300) == [30, 60, 120, 250, 300]
+    curve = measure_label_curve(
+        answers, correct, precision=0.7, n_labels=[2, 60, 300], n_sheets=4, seed=9
+    )
+    # a sheet of 2 cannot have a label of each of three strata
+    assert curve[["n_labels", "labels"]].to_numpy().tolist() == [
+        [60, "fresh"],
+        [60, "carried"],
+        [300, "fresh"],
+        [300, "carried"],
+    ]
+    for row in curve.itertuples():
+        known = answers if row.labels == "carried" else LaterAnswers(stated, carried * np.nan)
+        found = []
+        for seed in range(9, 13):
+            sheet = draw_sheet(known, row.n_labels, seed=seed)
+            sheet["correct"] = correct[sheet["position"]]
+            found.append(certify_threshold(known, sheet, precision=0.7))
+        certain = [threshold for threshold in found if threshold is not None]
+        assert row.certified == len(certain) / 4
+        if certain:
+            assert row.threshold == np.median(certain)
+            assert row.precision == np.median([correct[stated >= t].mean() for t in certain])
+            assert row.coverage == np.median([(stated >= t).mean() for t in certain])
+            assert row.below_target == np.mean(
+                [t is not None and correct[stated >= t].mean() < 0.7 for t in found]
+            )
+    assert (curve["certified"] == 1).any()
 
 
 def test_wrong_labels_certify_nothing():
