@@ -61,6 +61,12 @@ MinDirection = Annotated[
     ),
 ]
 Replicates = Annotated[int, typer.Option(min=MIN_REPLICATES, help="Bootstrap replicates.")]
+Precision = Annotated[
+    float, typer.Option(help="Share of correct answers above the threshold, such as 0.9.")
+]
+Delta = Annotated[
+    float, typer.Option(help="Probability that a selected threshold misses the precision.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 # The options of `Reading`, which all commands that read files share
 SHARED: dict[str, Any] = {
@@ -254,19 +260,14 @@ def plan(
     "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
     "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --label-curve`\n\n",
+    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n",
 )
 @reads_files
 def threshold(
     files: Files,
     reading: Reading,
-    precision: Annotated[
-        float, typer.Option(help="Share of correct answers above the threshold, such as 0.9.")
-    ] = 0.9,
-    delta: Annotated[
-        float, typer.Option(help="Probability that a selected threshold misses the precision.")
-    ] = 0.1,
+    precision: Precision = 0.9,
+    delta: Delta = 0.1,
     out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
     fail_if: Annotated[
         str | None,
@@ -279,17 +280,13 @@ def threshold(
         int | None,
         typer.Option(min=1, help="Write sheet.csv: so many later answers to label next."),
     ] = None,
-    label_curve: Annotated[
-        bool,
-        typer.Option(help="Write label_curve.csv: what sheets of 30 to 2,000 labels certify."),
-    ] = False,
     replicates: Replicates = 10_000,
 ) -> None:
     """Select a threshold on each earlier checkpoint, and check it on the later ones.
 
     Into the folder `--out` go thresholds.csv, threshold_cells.csv, confident_regressions.csv
     and selective.csv. With `--labels sheet.csv`, a filled sheet, a threshold is certified on
-    the later checkpoint. With `--label-curve` both versions need labels.
+    the later checkpoint.
     """
     if fail_if not in (None, BROKEN, UNDECIDED):
         raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
@@ -310,13 +307,6 @@ def threshold(
         write_whole(path, drawn)
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
         return
-    if label_curve:
-        later = Relabelling(inputs, reading.estimators)
-        with _bar(len(curve_sizes(len(later.ids)))) as step:
-            curve = later.label_curve(precision=precision, delta=delta, step=step)
-        [path] = _write_tables({"label_curve": curve}, out)
-        typer.echo(f"{describe_curve(curve)}\nTable: {path}")
-        return
     settings = Settings(n_replicates=replicates)
     checked = check_inputs(inputs, settings, precision=precision, delta=delta)
     paths = _write_tables(checked.tables, out)
@@ -324,6 +314,31 @@ def threshold(
     typer.echo(f"Tables: {', '.join(paths)}")
     if code := exit_code(checked.tables["thresholds"], fail_if):
         raise typer.Exit(code)
+
+
+@app.command(
+    epilog="For example:\n\n"
+    "`persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency`\n\n",
+)
+@reads_files
+def label_curve(
+    files: Files,
+    reading: Reading,
+    precision: Precision = 0.9,
+    delta: Delta = 0.1,
+    out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
+) -> None:
+    """Show which thresholds 30 to 2,000 labels of the later checkpoint certify.
+
+    Both checkpoints need labels. Sheets of each size are drawn as by `threshold --sheet`, and
+    label_curve.csv goes into the folder `--out`.
+    """
+    _check_out(out, out)
+    later = Relabelling(_read(files, reading), reading.estimators)
+    with _bar(len(curve_sizes(len(later.ids)))) as step:
+        curve = later.label_curve(precision=precision, delta=delta, step=step)
+    [path] = _write_tables({"label_curve": curve}, out)
+    typer.echo(f"{describe_curve(curve)}\nTable: {path}")
 
 
 def _write_tables(tables: Mapping[str, pd.DataFrame], folder: str) -> list[str]:

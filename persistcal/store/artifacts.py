@@ -275,10 +275,10 @@ SELECTIVE = Table.parse(
 )
 Selective = Annotated[pd.DataFrame, SELECTIVE]
 
-# What sheets of labels certify, from --label-curve. Labels: fresh, or carried if unchanged
+# What sheets of labels certify. Labels: fresh, or carried if unchanged
 LABEL_CURVE = Table.parse(
     "label_curve",
-    "persistcal threshold",
+    "persistcal label-curve",
     "labels! n_labels!:int n_sheets:int target:real threshold?:real precision?:real "
     "coverage?:real certified:real below_target:real",
 )

@@ -168,7 +168,7 @@ def test_a_label_curve_shows_how_many_labels_are_needed(versions, tmp_path, caps
     (tmp_path / "answers").mkdir()
     files, out = answers_of(tmp_path / "answers"), tmp_path / "out"
     words = ["--estimator", "self_consistency", "--precision", 0.6, "--out", out]
-    assert run("threshold", *files, *words, "--label-curve") == 0
+    assert run("label-curve", *files, *words) == 0
     curve = pd.read_csv(out / "label_curve.csv")
     assert curve["n_labels"].unique().tolist() == [30, 60, 120]
     assert set(curve["labels"]) == {"fresh", "carried"}
@@ -178,7 +178,7 @@ def test_a_label_curve_shows_how_many_labels_are_needed(versions, tmp_path, caps
     assert [line.split()[0] for line in printed[3:6]] == ["30", "60", "120"]
     # Nothing is known about answers that are not in the files
     predictions = versions["v1"], versions["kept"]
-    assert run("threshold", *predictions, "--label-curve", "--out", out) == 0
+    assert run("label-curve", *predictions, "--out", out) == 0
     assert set(pd.read_csv(out / "label_curve.csv")["labels"]) == {"fresh"}
 
 
