@@ -25,7 +25,7 @@ from persistcal.report.drawing import (
 )
 from persistcal.report.latex import MISSING, Printed, escape, floating, line, tabular, title
 from persistcal.report.layout import DisplayNames, Names, place_title
-from persistcal.report.registry import table
+from persistcal.report.registry import figure, table
 
 MOST_CURVES = 5  # estimators in a panel
 LEAST_ANSWERED = 10  # a risk of fewer answers is not drawn
@@ -215,6 +215,14 @@ def _cells(rows: list[dict[Hashable, Any]], labels: DisplayNames) -> list[str]:
     ]
 
 
+@figure(
+    "risk_coverage",
+    artifact="predictions",
+    label="risk and coverage",
+    caption="Share of wrong answers among the most confident ones (risk) over their share of "
+    "all answers (coverage), means over seeds. Dashed: a model's first evaluation checkpoint; "
+    "solid: its last one. Lower is better.",
+)
 @house_style()
 def risk_coverage_figure(
     predictions: pd.DataFrame,
@@ -264,9 +272,13 @@ def risk_coverage_figure(
     for row in panels:
         row[0].set_ylabel("Risk (share of wrong answers)")
     handles = legend_handles(styles, labels["estimators"], marker="", linestyle="-")
+    ends = [f"{end} checkpoint" for end in ("first", "last")]
+    if len(checkpoints) == 1:
+        [names] = ([*named.values()] for named in checkpoints.values())
+        ends = [f"{end}: {name}" for end, name in zip(ends, (names[0], names[-1]), strict=True)]
     handles += [
-        Line2D([], [], color=GRAY, linestyle="--", linewidth=0.9, label="first checkpoint"),
-        Line2D([], [], color=GRAY, linestyle="-", linewidth=1.7, label="last checkpoint"),
+        Line2D([], [], color=GRAY, linestyle="--", linewidth=0.9, label=ends[0]),
+        Line2D([], [], color=GRAY, linestyle="-", linewidth=1.7, label=ends[1]),
     ]
     add_legend(figure, handles, columns=2 * n_columns)
     return figure
@@ -277,10 +289,18 @@ def _mean_curve(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.flo
     if rows.empty:
         return np.empty(0), np.empty(0)
     answers = arrange(rows, [str(rows["checkpoint"].iloc[0])])
-    answered = answers.correct[0] != ABSENT
-    runs = [
-        risk_coverage(confidence[0, answered], answers.correct[0, answered] == 1)
-        for confidence in answers.confidence.values()
-    ]
+    return mean_curve([run[0] for run in answers.confidence.values()], answers.correct[0])
+
+
+def mean_curve(
+    runs: Sequence[NDArray[np.float64]], correct: NDArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the coverages and the mean risks of several runs at one checkpoint.
+
+    `correct` is 0 or 1, or ABSENT for a question without an answer. The curve begins at ten
+    answers.
+    """
+    answered = correct != ABSENT
+    curves = [risk_coverage(run[answered], correct[answered] == 1) for run in runs]
     shown = slice(LEAST_ANSWERED - 1, None)
-    return runs[0][0][shown], np.mean([risk for _, risk in runs], axis=0)[shown]
+    return curves[0][0][shown], np.mean([risk for _, risk in curves], axis=0)[shown]

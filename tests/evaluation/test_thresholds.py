@@ -12,6 +12,7 @@ from scipy.stats import binom, binomtest
 
 from benchmarks.threshold_worlds import CURVES, broken_promises, certified, verdicts_of_pairs
 from persistcal.evaluation.metrics import auc
+from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.relabelling import (
     LaterAnswers,
     certify_threshold,
@@ -34,6 +35,7 @@ from persistcal.evaluation.thresholds import (
     explain_change,
     select_threshold,
 )
+from persistcal.report.threshold_views import mean_curve, risk_coverage_figure
 from persistcal.report.threshold_views import thresholds as threshold_table
 from persistcal.store.artifacts import (
     CONFIDENT_REGRESSIONS,
@@ -393,3 +395,40 @@ def test_the_script_adds_texts_and_selective_metrics():
     ).tex
     cells = r"Mine \& more & .41 & 75 \% [57, 89] & .75 $\to$ .80 & undecided & 5"
     assert cells in printed
+
+
+def test_curves_are_means_over_seeds_from_ten_answers_on():
+    """By hand: of twelve answers two are wrong, the third and the last in order of seed 1."""
+    correct = np.array([1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, ABSENT])
+    falling = np.append(np.linspace(0.9, 0.1, 12), 1.0)
+    rising = np.append(falling[11::-1], 1.0)
+    coverage, risk = mean_curve([falling, rising], correct)
+    assert coverage.tolist() == [10 / 12, 11 / 12, 1]
+    # 10 answers: 1 wrong with seed 1, 2 with seed 2; 11: 1 and 2; 12: 2 and 2
+    assert risk.tolist() == pytest.approx([0.15, 1.5 / 11, 2 / 12])
+    curve = pd.DataFrame({"checkpoint": "a", "question_id": [f"q{i:02}" for i in range(12)]})
+    both = [curve.assign(confidence=c[:12], seed=s) for s, c in ((1, falling), (2, rising))]
+    first = pd.concat(both).assign(
+        correct=np.tile(correct[:12], 2),
+        model="m",
+        dataset="d",
+        train_dataset="d",
+        estimator="e",
+    )
+    rows = pd.concat([first, first.assign(checkpoint="b", correct=1 - first["correct"])])
+    figure = risk_coverage_figure(
+        rows,
+        checkpoints={"m": {"a": "v1", "b": "v2"}},
+        labels={"models": {"m": "M"}, "datasets": {"d": "D"}, "estimators": {"e": "E"}},
+        only=["e"],
+    )
+    [axes] = figure.axes
+    drawn = [line.get_ydata().tolist() for line in axes.lines]
+    # At b the other ten are wrong: 9 and 8 of 10, 10 and 9 of 11
+    assert drawn == [
+        pytest.approx([0.15, 1.5 / 11, 2 / 12]),
+        pytest.approx([0.85, 9.5 / 11, 10 / 12]),
+    ]
+    assert [line.get_linestyle() for line in axes.lines] == ["--", "-"]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["E", "first checkpoint: v1", "last checkpoint: v2"]

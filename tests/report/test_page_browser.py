@@ -113,10 +113,10 @@ def test_its_policy_stops_scripts_requests_and_markup(shown):
 def test_every_chart_is_drawn(shown):
     drawn = run(
         shown,
-        "return ['hero', 'accuracy', 'flows', 'reliability', 'pairs'].map("
+        "return ['hero', 'accuracy', 'flows', 'reliability', 'pairs', 'risks'].map("
         "(id) => document.querySelectorAll(`#${id} svg[role=img]`).length)",
     )
-    assert drawn == [1, 1, 1, 5, 5]
+    assert drawn == [1, 1, 1, 5, 5, 5]
     assert len(run(shown, "return [...document.querySelectorAll('#matrix td b')]")) == 3
 
 

@@ -21,7 +21,7 @@ COLLECTED = {
     "make_table": 1,
     # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
     "make_plain_table": 8,
-    "draw_figure": 2,  # of states, and of the full set against contrast sets
+    "draw_figure": 3,  # of states, risk and coverage, and the full set against contrast sets
     "make_page": 1,
 }
 
@@ -101,7 +101,7 @@ SHOWN = {
     "measure_subsets": 1,
     "compare_states": 1,
     "collect_states": 1,
-    "draw_figure": 2,  # of states, and of the full set against contrast sets
+    "draw_figure": 3,  # of states, risk and coverage, and the full set against contrast sets
     "make_page": 1,
 }
 
@@ -169,7 +169,7 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
         **evaluated(5),
         **FROM_LABELS,
         "make_plain_table": 9,  # of accuracies too
-        "draw_figure": 3,  # likewise
+        "draw_figure": 4,  # likewise
     }
 
 
@@ -189,7 +189,7 @@ def test_one_more_checkpoint(study, tmp_path):
         **evaluated(5),
         **FROM_LABELS,
         "make_plain_table": 9,  # of accuracies too
-        "draw_figure": 4,  # of more than four evaluation checkpoints also over their distance
+        "draw_figure": 5,  # of more than four evaluation checkpoints also over their distance
     }
 
 
@@ -217,7 +217,7 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
 
 
 # Thresholds do not depend on SmoothECE, but all tables and figures share modules with it.
-WITHOUT_THRESHOLDS = {**evaluated(5), "make_plain_table": 9, "draw_figure": 3}
+WITHOUT_THRESHOLDS = {**evaluated(5), "make_plain_table": 9, "draw_figure": 4}
 del WITHOUT_THRESHOLDS["check_thresholds"]
 
 

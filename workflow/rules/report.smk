@@ -60,6 +60,10 @@ IN_WORDS = [
     row for row in study.evaluated if study.estimates and study.is_verbal(row.estimator)
 ]
 IS_AUDITED = study.estimates and not study.has_own_options and AUDIT["filled"]
+# Only the estimators of the study's first table are drawn as curves.
+CURVES = (
+    [row for table in TABLES[:1] for row in study.shown(table)] if HAS_PAIRS else []
+)
 COMPARED = inputs.models_analysed("weight_similarity") if study.runs_models else []
 HEADROOMS = (
     of_each(rules.measure_headroom.output.headroom, study.analysed("gcm_headroom"))
@@ -87,6 +91,7 @@ ROWS = {
     "intervals": rules.collect_significance.output.intervals,
     "states": rules.collect_states.output.states if HAS_PAIRS or MODELS[1:] else [],
     "thresholds": rules.check_thresholds.output.thresholds if HAS_PAIRS else [],
+    "predictions": of_each(paths.predictions, CURVES),
     "pairs": rules.measure_pairs.output.pairs if HAS_PAIRS else [],
     "distances": rules.measure_pairs.output.pairs if HAS_DISTANCES else [],
     "min_contrast": rules.measure_pairs.output.min_contrast if HAS_PAIRS else [],

@@ -16,9 +16,11 @@ from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
 from persistcal.report.page.contents import Contents, Part, title_of
 from persistcal.report.page.tables import as_number
+from persistcal.report.threshold_views import mean_curve
 
 N_BINS = 20
 N_REPLICATES = 200
+N_POINTS = 50  # of a risk–coverage curve
 # Minimum support of a curve; with less, it shows the noise of one or two answers.
 LEAST_SUPPORT = 3.0
 Naming = Callable[[str], str]  # display names of the checkpoints of a model
@@ -49,6 +51,24 @@ def calibration(part: Part, *, seed: int) -> dict[tuple[str, str], list[dict[str
                 }
             )
     return diagrams
+
+
+def risk_curves(part: Part) -> dict[tuple[str, str], list[list[list[float | None]]]]:
+    """Return by (train_dataset, estimator) the curves of the first and the last checkpoint.
+
+    A curve is rows of (coverage, risk), means over seeds.
+    """
+    ends = (0, -1) if len(part.answers.correct) > 1 else ()
+    curves: dict[tuple[str, str], list[list[list[float | None]]]] = {}
+    for member, runs in part.members.items():
+        curves[member] = []
+        for k in ends:
+            points = np.column_stack(mean_curve([r[k] for r in runs], part.answers.correct[k]))
+            if len(points):
+                kept = np.linspace(0, len(points) - 1, min(len(points), N_POINTS)).round()
+                points = points[kept.astype(int)]
+            curves[member].append([[as_number(x) for x in point] for point in points])
+    return curves
 
 
 def _diagram(

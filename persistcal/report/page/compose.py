@@ -19,7 +19,13 @@ import jinja2
 from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import overview
-from persistcal.report.page.charts import analyses, calibration, flows, pair_metrics
+from persistcal.report.page.charts import (
+    analyses,
+    calibration,
+    flows,
+    pair_metrics,
+    risk_curves,
+)
 from persistcal.report.page.contents import Contents, Part, ShownTable
 from persistcal.report.page.explorer import Words, choose_questions, pack
 from persistcal.report.page.tables import (
@@ -204,6 +210,7 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
 
 def _part(part: Part, study: Contents) -> dict[str, Any]:
     drawn, pairs = calibration(part, seed=study.shown.seed), pair_metrics(part)
+    risks = risk_curves(part)
     stages = study.stages[part.subject.model]
     return {
         "key": f"{part.subject.model}/{part.subject.dataset}",
@@ -239,6 +246,7 @@ def _part(part: Part, study: Contents) -> dict[str, Any]:
         ],
         "calibration": [drawn[member] for member in part.members],
         "pair_metrics": [pairs[member] for member in part.members],
+        "risks": [risks[member] for member in part.members],
     }
 
 

@@ -105,6 +105,16 @@ function drawCalibration(part, study) {
   draw();
 }
 
+function drawRisks(part, study) {
+  const evaluation = part.checkpoints.slice(part.n_earlier), names = [evaluation[0], evaluation.at(-1)].map((c) => c.label);
+  const anyMain = part.estimators.some((e) => e.main);
+  const draw = (all) => byId('risks').replaceChildren(...part.estimators.map((e, k) => [e, k]).filter(([e]) => all || e.main).map(([e, k]) => riskPanel(e.label, study.looks[e.estimator], part.risks[k], names)));
+  if (evaluation.length < 2) { byId('risks').replaceChildren(h('p', { class: 'note' }, 'There is only one checkpoint.')); byId('risks-controls').replaceChildren(); return; }
+  const which = anyMain && part.estimators.some((e) => !e.main);
+  byId('risks-controls').replaceChildren(...(which ? [chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators')] : []), h('span', { class: 'note' }, `Dashed: ${names[0]}. Solid: ${names[1]}.`));
+  draw(!anyMain);
+}
+
 function drawPairs(part, columns, study, explorer) {
   const evaluation = part.checkpoints.slice(part.n_earlier);
   const usable = part.pairs.map((p, i) => [p, i]).filter(([p]) => p.size);
@@ -160,6 +170,7 @@ async function start() {
     byId('flows').replaceChildren(...(part.flows.length ? flowChart(part.checkpoints, part.flows) : [h('p', { class: 'note' }, 'There is only one checkpoint.')]));
     byId('matrix').replaceChildren(contrastMatrix(part.checkpoints.slice(part.n_earlier).map((c) => c.label), part.pairs));
     drawCalibration(part, study);
+    drawRisks(part, study);
   };
   drawPart(0);
   document.documentElement.dataset.painted = 'true';
