@@ -82,11 +82,6 @@ def _check_study(config: dict[str, Any]) -> None:
             f"config: study.{sources[0]} and study.{sources[1]} are two sources of results; "
             "keep one."
         )
-    if study.get("source") == "release" and not study.get("archive"):
-        raise ConfigError(
-            "config: study.source is release, but study.archive is empty; "
-            "give the path of the authors' .tar.zst file."
-        )
 
 
 def _check_control(
@@ -206,11 +201,6 @@ def _check_model(study: Study, name: str) -> None:
     check_names(f"models.{name}.evaluation", evaluation, described)
     if not study.runs_models:
         return
-    if "repo" in model and "pretraining" in model:
-        raise ConfigError(
-            f"config: models.{name} needs either repo (where its checkpoints are) or "
-            "pretraining (how to make them)."
-        )
     named, parts = [*earlier, *evaluation], set()
     for checkpoint in named:  # origins are appended during the loop
         of = [part for part in study.parts(name, checkpoint) if part in described]
@@ -285,8 +275,6 @@ def _check_dataset(study: Study, name: str) -> None:
 
 def _check_groups(study: Study, name: str, dataset: dict[str, Any]) -> None:
     key, groups = f"datasets.{name}.groups", dataset.get("groups", {})
-    if (groups or dataset.get("edits")) and dataset.get("source") != "atlas":
-        raise ConfigError(f"config: {key} need the source atlas; remove groups and edits.")
     if (total := sum(groups.values())) > 1 + 1e-9:
         raise ConfigError(
             f"config: {key} has shares that add up to {total:g}; the sum can be at most 1."

@@ -83,11 +83,6 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
         raise ConfigError(
             f"config: {key}.{unknown[0]} is set, but {how} has no such key; remove it."
         )
-    if "rank" in change and "max_change" in change:
-        raise ConfigError(
-            f"config: {key}.max_change bounds each weight, but rank trains an adapter; remove "
-            "one."
-        )
     if "keep_weight" in change and "keep" not in change:
         raise ConfigError(f"config: {key}.keep_weight is set without keep; add keep.")
     for name in ("learn", "forget"):

@@ -156,8 +156,6 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         )
     if error.validator == "required":
         return f"config: {key or 'the config'} lacks a key: {error.message}."
-    if error.validator == "pattern" and (remedy := schema.get("$comment")):
-        return f"config: {key} is {error.instance!r}, but {remedy}"
     meaning = schema.get("description")
     if schema.get("writeOnly"):  # it can contain a password
         return f"config: {key} is not as it should be. It means: {meaning}"
@@ -168,6 +166,8 @@ def _sentence(error: jsonschema.ValidationError) -> str:
             f"config: {key} is {error.instance}, which YAML reads as {kind} and not as text; "
             "put it in quotes."
         )
+    if remedy := schema.get("$comment"):
+        return f"config: {key} is {error.instance!r}, but {remedy}"
     return f"config: {key} is {error.instance!r}, but {error.message}." + (
         f" It means: {meaning}" if meaning else ""
     )

@@ -230,7 +230,7 @@ analyses: {agreement: {models: [marin-8b], datasets: [triviaqa], reference: phoe
 analyses: {questions: {categories: [jeopady]}}
 > analyses\.questions\.categories names 'jeopady'; did you mean 'jeopardy'
 study: {source: release}
-> study\.archive is empty; give the path
+> study\.archive is .*, but source release needs the path of the authors'
 models: {marin-8b: {evaluation: [phoenix, starlin]}}
 > models\.marin-8b\.evaluation names 'starlin'; did you mean 'starling'
 models: {marin-8b: {evaluation: [phoenix, kestrel]}}
@@ -318,6 +318,8 @@ models: {atlas: {checkpoints: {p100: {step: 1000000}}}}
 > pretraining\.steps is \d+; raise it
 models: {atlas: {checkpoints: {p100: {step: 1}}}}
 > listed by rising step
+models: {atlas: {repo: lab/atlas}}
+> models\.atlas\.repo is 'lab/atlas', but pretraining makes the checkpoints; remove one
 datasets: {atlas: {groups: {new: 0.6, forget: 0.5}}}
 > shares that add up to 1.1; the sum can be at most 1
 datasets: {atlas: {groups: {new: 0.125}}}
@@ -329,7 +331,7 @@ datasets: {atlas: {groups: {new: 0.1}, edits: [p100]}}
 datasets: {atlas: {groups: {edited: 0.1}, edits: [p101]}}
 > edits names 'p101'; did you mean 'p10
 datasets: {atlas: {groups: {new: 0.1}, source: elements, train_datasets: [atlas]}}
-> need the source atlas; remove
+> source is 'elements', but groups and edits need the source atlas; remove
 """
 
 

@@ -169,7 +169,7 @@ npo: {change: {beta: null}}
 full: {change: {beta: 0.1}}
 > full.change.beta is set, but fine_tuning has no such key; remove it.
 full: {change: {rank: 8, max_change: 0.1}}
-> full.change.max_change bounds each weight, but rank trains an adapter; remove one.
+> full.change.max_change is 0.1, but rank trains an adapter; remove one.
 npo: {change: {keep: [b, a]}}
 > npo.change lists 'a' in both forget and keep; remove it from one.
 full: {change: {keep: [new]}}
