@@ -2,7 +2,7 @@
 
 A world is a study with G gained and L lost questions, drawn from a truth. The table lists the
 share of worlds whose 95 % interval contains the truth, for the replicates of
-`persistcal.evaluation.directions` and for the class-stratified bootstrap. Differences are of
+`persistcal.evaluation.draws` and for the class-stratified bootstrap. Differences are of
 two independent estimators with the same truth (so that 1 − coverage is the share of false
 claims), of two that agree on four questions in five, and to a constant estimator. A second
 table is of three checkpoints, whose three pairs share questions. The stratified bootstrap is
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from persistcal.evaluation.directions import (
+from persistcal.evaluation.draws import (
     PSEUDO,
     PSEUDO_AUC,
     balanced_replicates,

@@ -22,13 +22,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from persistcal.evaluation.directions import (
+from persistcal.evaluation.draws import (
     PSEUDO,
+    Component,
     balanced_replicates,
+    component,
+    count_draws,
+    draw_sequences,
     pseudo_weights,
     question_weights,
+    reach,
 )
-from persistcal.evaluation.draws import Component, component, count_draws, draw_sequences, reach
 from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
 from persistcal.evaluation.replicates import effective_questions
 from persistcal.evaluation.significance import holm

@@ -3,7 +3,6 @@
 Modules
 -------
 accuracy: accuracy of each checkpoint, and agreement of two on new errors
-adapter_variance: variance of hidden states over the adapters of several seeds
 confounds: baselines from attributes of the question or from the answer's text only
 transfer: adapters used at other checkpoints, and the oracle's gain over a verifier
 variance: variance of hidden states between adapters, and its correlation with training

@@ -23,7 +23,7 @@ from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
 from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
 from persistcal.api.thresholds import Relabelling, check_inputs, describe_curve, read_sheet
-from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.power import MOST_QUESTIONS, Guess
 from persistcal.evaluation.relabelling import curve_sizes
 from persistcal.evaluation.replicates import MIN_REPLICATES

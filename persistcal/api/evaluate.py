@@ -20,7 +20,7 @@ from persistcal.api.inputs import (
 from persistcal.evaluation import contrast, significance
 from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
 from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import (

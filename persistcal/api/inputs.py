@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
-from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.predictions import ABSENT, arrange, partly_shared, spelling_error
 from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.store import artifacts

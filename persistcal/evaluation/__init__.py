@@ -5,8 +5,7 @@ Modules
 changes: metrics of named kinds of change, and their differences from a control
 conditioning: confidence in two answers to a question, given that exactly one is right
 contrast: questions that exactly one of two checkpoints answers correctly
-directions: bootstrap of metrics that need gained and lost questions
-draws: paired, class-stratified bootstrap draws of questions, as counts
+draws: bootstrap draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
 loops: loops over answers for many replicates at once, compiled by numba
 metrics: AUC, Brier score, SmoothECE and gaps, and the names of all metrics

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom, multivariate_normal, norm
 
-from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.draws import MIN_DIRECTION
 
 LEVEL, POWER = 0.05, 0.8
 MOST_QUESTIONS = 10_000_000

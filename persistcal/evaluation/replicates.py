@@ -17,21 +17,19 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
 from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
-from persistcal.evaluation.directions import (
+from persistcal.evaluation.draws import (
     MIN_DIRECTION,
     PSEUDO,
     PSEUDO_AUC,
-    pseudo_weights,
-    question_weights,
-    replicate_run,
-)
-from persistcal.evaluation.draws import (
     Component,
     Counts,
     Sequences,
     count_draws,
     draw_sequences,
+    pseudo_weights,
+    question_weights,
     reach,
+    replicate_run,
 )
 from persistcal.evaluation.evaluate import (
     Key,
@@ -81,7 +79,7 @@ class Replicates(NamedTuple):
 
     `replicated` keeps the numbers of correct answers and of gained questions, as in the paper.
     `claims` has the replicates for our own intervals and tests. They come from
-    `persistcal.evaluation.directions` for metrics that need both gained and lost questions, and
+    `persistcal.evaluation.draws` for metrics that need both gained and lost questions, and
     otherwise from draws that ignore correctness, so that they include the sampling error of
     accuracy. `fewest` has the numbers of gained and lost questions in the pair with the fewest
     questions of the rarer direction.

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from persistcal.models.batches import Work, in_batches
-from persistcal.store.pace import Pace
+from persistcal.store.progress import Pace
 
 
 class PromptTree(NamedTuple):

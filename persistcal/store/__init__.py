@@ -6,8 +6,7 @@ artifacts: the tables that rules pass to each other, and their names in annotati
 code: digests of the code that makes a result
 files: read and write files as a whole, and compare their digests
 jobs: run the function of a script as a job, with its log and progress
-pace: progress of a long job, as lines of its log
-progress: work files of an unfinished output, so that a killed job can go on
+progress: work files of an unfinished output, and lines of the log about long jobs
 replies: replies of a paid server, its running batches, and the ledger of requests
 tables: tables in files: a schema each, a digest, and CSV files for people
 user_files: read users' CSV, JSONL and parquet files, with errors that show the rows

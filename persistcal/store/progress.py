@@ -1,4 +1,4 @@
-"""Save the finished parts of a job, so that a killed job can continue.
+"""Progress of long jobs: saved parts, so that a killed job can continue, and lines of the log.
 
 The work files are in a hidden folder next to the output, and are deleted once the output
 exists. No rule declares the folder, because Snakemake deletes declared files of failed jobs.
@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from torch import Tensor
+from tqdm import tqdm
 
 from persistcal.store.files import (
     DamagedFileError,
@@ -33,6 +34,8 @@ from persistcal.store.weights_file import read_metadata, read_sealed, seal
 log = logging.getLogger(__name__)
 
 SAVE_EVERY_S = 60.0  # at most this much work is lost, and short jobs write nothing
+SECONDS = 10.0  # between lines, and before the first
+LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
 
 
 class Snapshot(NamedTuple):
@@ -168,3 +171,19 @@ def _read_part(path: str) -> dict[str, Any]:
         pass
     log.warning("%s is damaged; its parts are computed again.", path)
     return {}
+
+
+class Pace(tqdm):
+    """Progress bar of tqdm that logs whole lines.
+
+    A bar that redraws itself is overwritten by other jobs on the same terminal, and it becomes
+    one endless line in a cluster's log files.
+    """
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        intervals = {"mininterval": SECONDS, "maxinterval": SECONDS, "delay": SECONDS}
+        super().__init__(*args, **kwargs, **intervals, bar_format=LINE, gui=True)
+
+    def display(self, *_: object, **__: object) -> None:
+        """Log the progress of the job."""
+        log.info("%s", str(self))

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.questions.question_list import true_at
-from persistcal.store.pace import Pace
+from persistcal.store.progress import Pace
 from persistcal.training.data import learning_rate
 from persistcal.training.methods import SETS, Tuning
 

@@ -16,8 +16,7 @@ from torch.optim import AdamW
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens, tokenise
-from persistcal.store.pace import Pace
-from persistcal.store.progress import Progress, Snapshot
+from persistcal.store.progress import Pace, Progress, Snapshot
 from persistcal.training.data import Questions, learning_rate, question_batches
 from persistcal.training.lora import Adapter, initialise, share_adapter
 from persistcal.training.loss import Trainee, joint_gradient

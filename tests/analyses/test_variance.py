@@ -13,13 +13,12 @@ from records import write_record
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.analyses.adapter_variance import variances_over_adapters
 from persistcal.analyses.variance import (
     correlations_by_layer,
     order_correlations,
     variance_table,
 )
-from persistcal.confidence.hidden_states import last_hidden_states
+from persistcal.confidence.hidden_states import last_hidden_states, variances_over_adapters
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts

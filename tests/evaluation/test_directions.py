@@ -9,12 +9,12 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from benchmarks.intervals import cell
 from persistcal.evaluation import replicates as replicates_module
-from persistcal.evaluation.directions import (
+from persistcal.evaluation.draws import (
     balanced_replicates,
     change_auc_replicates,
+    draw_sequences,
     pseudo_weights,
 )
-from persistcal.evaluation.draws import draw_sequences
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import from_table, replicate_metrics, to_table
 from persistcal.evaluation.significance import compare_blocks, intervals

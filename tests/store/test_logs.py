@@ -7,7 +7,7 @@ import sys
 import pytest
 from workflow_runs import ROOT
 
-from persistcal.store.pace import Pace
+from persistcal.store.progress import Pace
 
 CONFIG = """
 results: out

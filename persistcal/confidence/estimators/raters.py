@@ -16,7 +16,7 @@ from persistcal.confidence.verifier import next_logits
 from persistcal.models.packing import check_logits
 from persistcal.models.prompts import few_shot_prompts
 from persistcal.questions.question_list import asked_by
-from persistcal.store.pace import Pace
+from persistcal.store.progress import Pace
 
 BATCH = 16  # answers
 

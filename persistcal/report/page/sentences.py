@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.directions import MIN_DIRECTION
+from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.evaluation.significance import BySeed, recipe_interval

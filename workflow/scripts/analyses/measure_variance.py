@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from persistcal.analyses.adapter_variance import variances_over_adapters
 from persistcal.analyses.variance import variance_table
 from persistcal.answers.clusters import take_predictions
+from persistcal.confidence.hidden_states import variances_over_adapters
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.prompts import confidence_prompt

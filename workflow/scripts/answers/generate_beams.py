@@ -16,7 +16,7 @@ from persistcal.models.vllm import open_vllm
 from persistcal.store import artifacts
 from persistcal.store.artifacts import Beams, Questions
 from persistcal.store.jobs import run
-from persistcal.store.pace import Pace
+from persistcal.store.progress import Pace
 
 
 def generate_beams(
