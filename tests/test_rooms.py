@@ -159,11 +159,19 @@ def test_a_column_without_a_meaning_is_refused():
 
 def test_columns_with_one_meaning_in_several_tables_are_explained_once():
     rooms = Table.parse("rooms", "build", "door! width?:real")
-    halls = Table.parse("halls", "build or extend", "door! width?:real", file_columns="house")
+    halls = Table.parse(
+        "halls", "build or tool extend-it", "door! width?:real", file_columns="house"
+    )
     meanings = {"door": "a door", "halls.door": "a gate", "width": "in m", "house": "a house"}
     shared = outputs_page.shared_rows([rooms, halls], meanings)
     assert shared == [("width", "real", "in m")]
-    heading, _, source, columns, *own = outputs_page.lines_of(halls, meanings, shared)
-    assert (heading, source) == ("## `halls`", "From `build` or `extend`. Metadata: `house`.")
-    assert columns == "Columns: **`door`**, `width`?."
-    assert own[-3:] == ["| `house` | text | a house |", "| `door` | text | a gate |", ""]
+    heading, _, columns, *own = outputs_page.lines_of(halls, meanings, shared)
+    assert heading == "## `halls`"
+    assert columns == (
+        "From `build` or `tool extend-it`: **`door`**, `width`?. Metadata: `house`."
+    )
+    assert own[-3:] == ["- `house` (text): a house", "- `door` (text): a gate", ""]
+    assert outputs_page.as_list([("low", "real", "an end"), ("high", "int", "an end")]) == [
+        "- `low`, `high` (real or int): an end",
+        "",
+    ]

@@ -16,19 +16,18 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "outputs.md"
 MEANINGS = ROOT / "persistcal" / "store" / "columns.yaml"
 KINDS = {kind: name for name, kind in TYPES.items()}
-HEAD = ["| column | type | meaning |", "|---|---|---|"]
 INTRODUCTION = """\
 # Columns of all tables
 
-Every table that the workflow and `persistcal compare` write, as CSV or parquet. A file is in
-the results folder, or in a folder with the table's name. Types are text, whole numbers (int),
-numbers (real), true or false (flag), and lists of these. **Bold** columns identify a row, and
-columns with **?** can be missing. A parquet file about one model, checkpoint or dataset has its
-names in the metadata. `tables/*.csv` contains the numbers of the table of the same name, in its
-layout. [Concepts](concepts.md) explains the metrics.
-
-`make outputs` makes this page from `persistcal/store/artifacts.py` and
-`persistcal/store/columns.yaml`.
+The tables that the workflow and `persistcal compare` write, as CSV or parquet, in the results
+folder or in a folder with the table's name. Each section has the rule or command that writes
+the table, then its columns: **bold** ones identify a row, and values of columns with **?**
+can be missing. Types are text, whole numbers (int), numbers (real), true or false (flag), and
+lists of these. Confidences, probabilities and shares are in [0, 1]; entropies, divergences,
+losses and log-probabilities are in nats. A parquet file about one model, checkpoint or
+dataset has its names in the metadata. `tables/*.csv` has the numbers and the layout of the
+table of the same name. [Concepts](concepts.md) explains the metrics. `make outputs` makes
+this page.
 """
 
 Meanings = dict[str, str]
@@ -70,21 +69,27 @@ def lines_of(table: Table, meanings: Meanings, shared: list[Row]) -> list[str]:
         marks.get(field.name, f"`{field.name}`") + "?" * field.nullable
         for field in table.schema
     ]
-    rules = re.sub(r"\b(?!or\b)(\w+)", r"`\1`", table.rule)
+    parts = re.split(r"(, | or )", table.rule)
+    rules = "".join(f"`{part}`" if i % 2 == 0 else part for i, part in enumerate(parts))
     columns = ", ".join(f"`{name}`" for name in table.file_columns)
     lines = [
         f"## `{table.name}`",
         "",
-        f"From {rules}." + f" Metadata: {columns}." * bool(columns),
+        f"From {rules}: {', '.join(names)}." + f" Metadata: {columns}." * bool(columns),
+        "",
     ]
-    lines += [f"Columns: {', '.join(names)}.", ""]
     own_rows = [row for row in rows_of(table, meanings) if row not in shared]
-    return [*lines, *as_table(own_rows)] if own_rows else lines
+    return [*lines, *as_list(own_rows)] if own_rows else lines
 
 
-def as_table(rows: list[Row]) -> list[str]:
-    """Return a Markdown table of columns."""
-    return [*HEAD, *(f"| `{name}` | {kind} | {meaning} |" for name, kind, meaning in rows), ""]
+def as_list(rows: list[Row]) -> list[str]:
+    """Return a Markdown list of columns; columns with the same meaning share a line."""
+    lines = []
+    for meaning in dict.fromkeys(meaning for _, _, meaning in rows):
+        names = dict.fromkeys(f"`{row[0]}`" for row in rows if row[2] == meaning)
+        kinds = dict.fromkeys(row[1] for row in rows if row[2] == meaning)
+        lines.append(f"- {', '.join(names)} ({' or '.join(kinds)}): {meaning}")
+    return [*lines, ""]
 
 
 def page() -> str:
@@ -93,7 +98,7 @@ def page() -> str:
     tables = all_tables()
     shared = shared_rows(tables, meanings)
     lines = [line for table in tables for line in lines_of(table, meanings, shared)]
-    return "\n".join([INTRODUCTION, "## Shared columns", "", *as_table(shared), *lines])
+    return "\n".join([INTRODUCTION, "## Shared columns", "", *as_list(shared), *lines])
 
 
 if __name__ == "__main__":
