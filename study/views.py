@@ -93,6 +93,14 @@ class ViewSettings:
         """Return the size of the smallest contrast set that is kept."""
         return self._config["datasets"][dataset]["min_contrast"]
 
+    def changes(self) -> dict[str, list[list[str]]]:
+        """Return the pairs of checkpoints of each named kind of change."""
+        return self._study.chosen["pairs"]
+
+    def controls(self) -> dict[str, str]:
+        """Return the control of each named kind of change that has one."""
+        return self._study.controls
+
     def transfer_sets(self, files: str) -> dict[str, dict[str, dict[str, list[str]]]]:
         """Return the training sets of the recipes of the transfer matrices, by model."""
         return {m: self._inputs.transfer_sets(m) for m in self.all_checkpoints(files)}

@@ -38,8 +38,8 @@ def choose(source: Mapping[str, Any]) -> pd.DataFrame:
     chosen.index = pd.Index([re.sub(",? ", "_", name) for name in names], name="name")
     if "value" not in source:
         return chosen.fillna({"value": 1}).groupby("name", sort=False).sum(min_count=1)
-    if "questions" in source:
-        return chosen.groupby("name", sort=False).mean()
+    if source.get("mean"):
+        return chosen.groupby("name", sort=False).mean().dropna(how="all")
     return chosen.dropna(how="all")
 
 

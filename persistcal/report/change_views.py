@@ -3,10 +3,12 @@
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.drawing import (
     MATPLOTLIB_MARKERS,
@@ -32,7 +34,7 @@ from persistcal.report.latex import (
     tabular,
     title,
 )
-from persistcal.report.layout import DisplayNames, place_title
+from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.registry import figure, table
 
 PLACE = ["model", "dataset"]
@@ -40,6 +42,14 @@ ENDS = ["lower_2_5pct", "upper_97_5pct"]
 ABOVE = ["above_lower_2_5pct", "above_upper_97_5pct"]
 # The value of each metric for confidence that follows nothing
 METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5, "auc": 0.5}
+
+NO_THRESHOLD = "none"
+VERDICTS = [KEPT, UNDECIDED, BROKEN, NO_THRESHOLD]
+# Columns of THRESHOLDS that are compared with a control: heading, digits
+AT_THRESHOLD = {
+    "coverage_change": ("Coverage change", 3),
+    "confident_regressions": ("Confident regressions", 1),
+}
 
 
 def _shown(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
@@ -114,6 +124,102 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         )
     body = tabular("lrrl" + "c" * (len(heads) - 4), [line(heads)], groups)
     return Printed(floating(body, caption=caption, label="by-change", shrink=True), rows)
+
+
+@table(
+    "thresholds_by_change",
+    artifact="thresholds",
+    files="threshold_changes",
+    caption="Kinds of change, and whether thresholds survive each.",
+)
+def thresholds_by_change(
+    checked: pd.DataFrame,
+    *,
+    changes: Mapping[str, Sequence[Sequence[str]]],
+    controls: Names,
+    only: Sequence[str],
+    labels: DisplayNames,
+) -> Printed:
+    """Count the verdicts on each estimator's thresholds, by kind of change.
+
+    Parameters
+    ----------
+    checked : DataFrame
+        Rows of the table THRESHOLDS with the columns model and dataset.
+    changes : mapping of str to sequence of (str, str)
+        The earlier and the later checkpoint of each pair, by kind of change.
+    controls : mapping of str to str
+        The control of each kind of change that has one.
+    only : sequence of str
+        Estimators to show.
+    labels : mapping
+        Display names of models, datasets and estimators.
+    """
+    kinds = pd.DataFrame(
+        [(kind, *pair) for kind, pairs in changes.items() for pair in pairs],
+        columns=["change", "earlier", "later"],
+    )
+    rows = kinds.merge(chosen_rows(checked, only), on=["earlier", "later"])
+    verdicts = pd.Categorical(rows["verdict"].replace("", NO_THRESHOLD), VERDICTS)
+    key = [*PLACE, "change", "train_dataset", "estimator"]
+    rows = pd.concat([rows, pd.get_dummies(verdicts, dtype=int)], axis=1)
+    grouped = rows.groupby(key, sort=False)
+    means = {"precision": "later_precision", **{name: name for name in AT_THRESHOLD}}
+    found = grouped.agg(
+        **{name: (name, "sum") for name in VERDICTS},
+        **{name: (column, "mean") for name, column in means.items()},
+    ).reset_index()
+    found.insert(3, "control", found["change"].map(controls).fillna(""))
+    for name in AT_THRESHOLD:
+        found[f"{name}_above_control"] = found[name] - _of_controls(found, name)
+    heads = ["Change", "Estimator", *map(str.capitalize, VERDICTS), "Precision"]
+    ends = {"": "", "_above_control": " above control"}
+    if found["control"].eq("").all():
+        ends.pop("_above_control")
+    shown = [
+        (name + end, head + words, digits)
+        for name, (head, digits) in AT_THRESHOLD.items()
+        for end, words in ends.items()
+    ]
+    heads += [head for _, head, _ in shown]
+    groups = []
+    for place, of_place in found.groupby(PLACE, sort=False):
+        lines = title(place_title(place, labels), len(heads))
+        for change, of_change in of_place.groupby("change", sort=False):
+            for i, row in enumerate(of_change.to_dict("records")):
+                cells = ["" if i else escape(str(change)), escape(trained_name(row, labels))]
+                cells += [str(row[name]) for name in VERDICTS]
+                cells.append(_mean(row["precision"]))
+                cells += [_mean(row[name], digits) for name, _, digits in shown]
+                lines.append(line(cells))
+        groups.append(lines)
+    caption = (
+        "Thresholds that reach a precision on the earlier checkpoint of each change, by the "
+        "verdict on the later one: counts over pairs of checkpoints and seeds. Means over the "
+        "selected thresholds: precision on the later checkpoint, change in coverage, and "
+        "confident answers that were right and are wrong now."
+    )
+    body = tabular("ll" + "r" * (len(heads) - 2), [line(heads)], groups)
+    return Printed(
+        floating(body, caption=caption, label="thresholds-by-change", shrink=True), found
+    )
+
+
+def _of_controls(found: pd.DataFrame, name: str) -> list[float]:
+    """Return a column at each row's control: of the same model, or of the only other one."""
+    key = ["dataset", "control", "train_dataset", "estimator"]
+    by_control = found.drop(columns="control").rename(columns={"change": "control"})
+    values = {k: rows for k, rows in by_control.set_index("model").groupby(key)[name]}
+    matched = []
+    for row in found.to_dict("records"):
+        rows = values.get(tuple(row[column] for column in key), pd.Series(dtype=float))
+        chosen = rows[rows.index == row["model"]] if row["model"] in rows.index else rows
+        matched.append(chosen.iloc[0] if len(chosen) == 1 else np.nan)
+    return matched
+
+
+def _mean(value: float, digits: int = 3) -> str:
+    return MISSING if value != value else number(value, digits)
 
 
 def _cell(row: Mapping[Hashable, Any], value: str, ends: Sequence[str]) -> str:

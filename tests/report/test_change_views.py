@@ -1,9 +1,10 @@
 """Table and figure of the named kinds of change."""
 
 import pandas as pd
+import pytest
 from make_plain_table import make_plain_table
 
-from persistcal.report.change_views import by_change, changes_figure
+from persistcal.report.change_views import by_change, changes_figure, thresholds_by_change
 from persistcal.store import artifacts
 
 LABELS = {
@@ -86,3 +87,35 @@ def test_table_and_figure_show_the_difference_from_the_control(tmp_path):
     assert above.get_xlabel().endswith("above the control")
     at = [points.get_offsets()[0].tolist()[0] for points in above.collections]
     assert sorted(at) == [0.1, 0.3]
+
+
+def test_verdicts_are_counted_by_change_and_compared_with_the_control():
+    """The control is a pair of the only other model that has it; m2 lacks the estimator."""
+    rows = [  # model, earlier, later, seed, verdict, precision, coverage change, regressions
+        ("m", "a", "b", 1, "kept", 0.9, -0.1, 4),
+        ("m", "a", "b", 2, "broken", 0.7, 0.2, 9),
+        ("m", "b", "c", 1, "", None, None, None),
+        ("m", "b", "c", 2, "undecided", 0.8, 0.1, 2),
+        ("m2", "x", "y", 1, "kept", 0.85, 0.02, 1),
+        ("m2", "x", "y", 2, "kept", 0.85, 0.04, 2),
+    ]
+    names = ["model", "earlier", "later", "seed", "verdict", "later_precision"]
+    checked = pd.DataFrame(rows, columns=[*names, "coverage_change", "confident_regressions"])
+    checked = checked.assign(dataset="d", train_dataset="d", estimator="oracle")
+    changes = {"Tuning": [["a", "b"], ["b", "c"]], "Control": [["x", "y"]]}
+    made = thresholds_by_change(
+        checked, changes=changes, controls={"Tuning": "Control"}, only=[], labels=LABELS
+    )
+    tuning, control = made.rows.to_dict("records")
+    assert [tuning[name] for name in ("kept", "undecided", "broken", "none")] == [1, 1, 1, 1]
+    # (.9 + .7 + .8) / 3, (−.1 + .2 + .1) / 3 and (4 + 9 + 2) / 3; the control has .03 and 1.5
+    assert tuning["precision"] == pytest.approx(0.8)
+    assert tuning["coverage_change"] == pytest.approx(0.2 / 3)
+    assert tuning["coverage_change_above_control"] == pytest.approx(0.2 / 3 - 0.03)
+    assert tuning["confident_regressions"] == 5
+    assert tuning["confident_regressions_above_control"] == 3.5
+    assert control["control"] == "" and pd.isna(control["coverage_change_above_control"])
+    line = r"Tuning & Oracle & 1 & 1 & 1 & 1 & 0.800 & 0.067 & 0.037 & 5.0 & 3.5 \\"
+    assert line in made.tex
+    alone = thresholds_by_change(checked, changes=changes, controls={}, only=[], labels=LABELS)
+    assert "above control" not in alone.tex

@@ -96,6 +96,9 @@ ROWS = {
     "distances": rules.measure_pairs.output.pairs if HAS_DISTANCES else [],
     "min_contrast": rules.measure_pairs.output.min_contrast if HAS_PAIRS else [],
     "changes": rules.measure_changes.output.changes if NAMED_PAIRS else [],
+    "threshold_changes": (
+        rules.check_thresholds.output.thresholds if NAMED_PAIRS else []
+    ),
     "subsets": subsets_of(DATASETS),
     "subsets_by_category": subsets_of(filter(inputs.wants_categories, DATASETS)),
     "accuracies": rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
