@@ -13,6 +13,7 @@ from pandas.io.formats.style import Styler
 from persistcal.analyses.accuracy import accuracies
 from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
 from persistcal.confidence.registry import registered
+from persistcal.evaluation.metrics import names as metric_names
 from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
@@ -34,7 +35,8 @@ ESTIMATORS = {
     for name, (_, registration) in registered().items()
     if registration.reads_answers_only
 }
-# The table of that name of the workflow
+# The table of that name of the workflow, with every metric; these come first
+LEADING = ("delta0_balanced", "change_auc")
 ALL_ESTIMATORS: dict[str, Any] = {
     "caption": "All metrics of every estimator. Bold: best of the block; underlined: cannot be "
     "distinguished from the best (simultaneous 95 % intervals of all pairs, bootstrap of "
@@ -43,17 +45,8 @@ ALL_ESTIMATORS: dict[str, Any] = {
     "layout": "models_as_blocks",
     "conditioning": "odds",
     "columns": {
-        "contrast": [
-            "delta0_balanced",
-            "change_auc",
-            "delta0",
-            "delta_balanced",
-            "delta",
-            "auc",
-            "brier",
-            "smece",
-        ],
-        "full": ["auc", "brier", "smece"],
+        "contrast": sorted(metric_names("contrast"), key=lambda name: name not in LEADING),
+        "full": metric_names("full"),
     },
     "blocks": [{}],
 }

@@ -270,6 +270,7 @@ class Measure(NamedTuple):
     A metric without `has_interval` has no interval and no test between estimators or
     checkpoints, because simulated ones are not valid (docs/validation.md). A metric with
     `both_directions` depends on gained and on lost questions, and needs enough of each.
+    Intervals over seeds stay within `bounds`.
     """
 
     heading: str
@@ -279,6 +280,7 @@ class Measure(NamedTuple):
     lower_is_better: bool = False
     has_interval: bool = True
     both_directions: bool = False
+    bounds: tuple[float, float] | None = None
 
     @property
     def arrow(self) -> str:
@@ -286,19 +288,21 @@ class Measure(NamedTuple):
         return "↓" if self.lower_is_better else "↑"
 
 
+_GAPS, _SHARES = (-1.0, 1.0), (0.0, 1.0)
+
 MEASURES = {
     "delta0_balanced": Measure(
-        "Δ₀ᵇ", r"$\Delta_0^b$", contrast_delta0_balanced, both_directions=True
+        "Δ₀ᵇ", r"$\Delta_0^b$", contrast_delta0_balanced, both_directions=True, bounds=_GAPS
     ),
-    "delta0": Measure("Δ₀", r"$\Delta_0$", contrast_delta0),
+    "delta0": Measure("Δ₀", r"$\Delta_0$", contrast_delta0, bounds=_GAPS),
     "delta_balanced": Measure(
-        "Δᵇ", r"$\Delta^b$", contrast_delta_balanced, both_directions=True
+        "Δᵇ", r"$\Delta^b$", contrast_delta_balanced, both_directions=True, bounds=_GAPS
     ),
-    "delta": Measure("Δ", r"$\Delta$", contrast_delta),
+    "delta": Measure("Δ", r"$\Delta$", contrast_delta, bounds=_GAPS),
     "change_auc": Measure(
-        "Change AUC", "Change AUC", contrast_change_auc, both_directions=True
+        "Change AUC", "Change AUC", contrast_change_auc, both_directions=True, bounds=_SHARES
     ),
-    "auc": Measure("AUC", "AUC", contrast_auc, full_auc),
+    "auc": Measure("AUC", "AUC", contrast_auc, full_auc, bounds=_SHARES),
     "brier": Measure("Brier", "BS", contrast_brier, full_brier, lower_is_better=True),
     "smece": Measure(
         "ECE", "ECE", contrast_smece, full_smece, lower_is_better=True, has_interval=False

@@ -128,11 +128,6 @@ def recipe_interval(
     return RecipeInterval(n_seeds, float(ends[0]), float(ends[1]), p_value)
 
 
-BOUNDS = dict.fromkeys(["auc", "change_auc"], (0.0, 1.0)) | dict.fromkeys(
-    ["delta0_balanced", "delta0", "delta_balanced", "delta"], (-1.0, 1.0)
-)
-
-
 def intervals(replicates: Replicates) -> pd.DataFrame:
     """Return 95 % intervals of each metric and estimator, over questions and over seeds, too.
 
@@ -156,7 +151,8 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
             of_seeds = [replicates.by_seed[key][i]]
             noise = replicates.noise[key][i]
             drawn = replicated[i]
-            recipe = recipe_interval(values[i], drawn, of_seeds, noise, BOUNDS.get(key[2]))
+            bounds = MEASURES[key[2]].bounds
+            recipe = recipe_interval(values[i], drawn, of_seeds, noise, bounds)
             rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3], *counts))
     columns = [name for name in INTERVALS.but("model", "dataset") if name not in FLOOR]
     table = pd.DataFrame(rows, columns=columns).assign(**dict.fromkeys(FLOOR, np.nan))

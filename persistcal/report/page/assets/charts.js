@@ -215,11 +215,9 @@ function reliabilityPanel(label, look, diagram) {
     numbers(`Reliability of ${label}`, ['Confidence', 'Accuracy', 'Lower', 'Upper'], diagram.points.filter((_, i) => i % 5 === 0).map((p) => p.map(short))));
 }
 
-function riskPanel(label, look, curves, names) {
-  const highest = Math.max(0.1, ...curves.flat().map((p) => p[1]));
-  const most = Math.ceil(10 * highest) / 10;
+function riskPanel(label, look, curves, names, most) {
   const draw = (width) => {
-    const size = Math.min(width, 330), left = 34, top = 8, high = size * 0.7, right = 8;
+    const size = Math.min(width, 330), left = 48, top = 8, high = size * 0.7, right = 8;
     const x = scale(0, 1, left, size - right), y = scale(0, most, top + high, top);
     const nodes = [];
     for (const tick of [0, most / 2, most]) nodes.push(line(x(0), y(tick), x(1), y(tick), 'gridline'), text(left - 6, y(tick) + 4, Number(tick.toFixed(2)), { 'text-anchor': 'end' }));
@@ -228,7 +226,7 @@ function riskPanel(label, look, curves, names) {
       if (points.length > 1) nodes.push(s('path', { d: path(points.map((p) => [x(p[0]), y(p[1])])), class: 'series', 'stroke-dasharray': k ? undefined : '4 3' }));
       points.forEach((p) => nodes.push(s('circle', { cx: x(p[0]), cy: y(p[1]), r: 6, class: 'hit', 'data-tip': `${names[k]}\ncoverage ${short(p[0])}, risk ${short(p[1])}` })));
     });
-    nodes.push(text((left + size) / 2, top + high + 34, 'coverage', { 'text-anchor': 'middle' }));
+    nodes.push(text((left + size) / 2, top + high + 34, 'coverage', { 'text-anchor': 'middle' }), text(-(top + high / 2), 12, 'risk', { 'text-anchor': 'middle', transform: 'rotate(-90)' }));
     return s('svg', { viewBox: `0 0 ${size} ${top + high + 40}`, class: look.class, height: top + high + 40, preserveAspectRatio: 'xMinYMin' }, nodes);
   };
   const rows = curves.flatMap((points, k) => points.filter((_, i) => i % 10 === 0).map((p) => [names[k], ...p.map(short)]));

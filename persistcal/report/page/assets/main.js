@@ -108,7 +108,9 @@ function drawCalibration(part, study) {
 function drawRisks(part, study) {
   const evaluation = part.checkpoints.slice(part.n_earlier), names = [evaluation[0], evaluation.at(-1)].map((c) => c.label);
   const anyMain = part.estimators.some((e) => e.main);
-  const draw = (all) => byId('risks').replaceChildren(...part.estimators.map((e, k) => [e, k]).filter(([e]) => all || e.main).map(([e, k]) => riskPanel(e.label, study.looks[e.estimator], part.risks[k], names)));
+  // All panels have one scale, up to the next tenth.
+  const most = Math.ceil(10 * Math.max(0.1, ...part.risks.flat(2).map((point) => point[1]))) / 10;
+  const draw = (all) => byId('risks').replaceChildren(...part.estimators.map((e, k) => [e, k]).filter(([e]) => all || e.main).map(([e, k]) => riskPanel(e.label, study.looks[e.estimator], part.risks[k], names, most)));
   if (evaluation.length < 2) { byId('risks').replaceChildren(h('p', { class: 'note' }, 'There is only one checkpoint.')); byId('risks-controls').replaceChildren(); return; }
   const which = anyMain && part.estimators.some((e) => !e.main);
   byId('risks-controls').replaceChildren(...(which ? [chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators')] : []), h('span', { class: 'note' }, `Dashed: ${names[0]}. Solid: ${names[1]}.`));
