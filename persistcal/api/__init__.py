@@ -12,5 +12,6 @@ evaluate: evaluate predictions: metrics, bootstrap, tests and states
 files: users' files as tables for an evaluation
 inputs: settings and tables of an evaluation, from the predictions of a notebook
 planning: the differences that a study could find, before it is run
+rating: answers of files, grouped, labelled and rated, or the options of multiple choice
 thresholds: thresholds selected on one checkpoint, checked or certified on a later one
 """

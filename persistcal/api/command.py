@@ -22,6 +22,7 @@ from persistcal.api.display import ESTIMATORS, Comparison
 from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
 from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
+from persistcal.api.rating import SCORES
 from persistcal.api.thresholds import Relabelling, check_inputs, describe_curve, read_sheet
 from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.power import MOST_QUESTIONS, Guess
@@ -108,6 +109,13 @@ SHARED: dict[str, Any] = {
             "other samples rate it."
         ),
     ],
+    "normalisation": Annotated[
+        str | None,
+        typer.Option(
+            help="Score of the options of multiple choice: none (log-probability), per_token, "
+            "per_character or unconditional."
+        ),
+    ],
 }
 SEVERAL = ("--names", "--columns")  # options that take all words up to the next option
 
@@ -141,6 +149,10 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
         columns[ours] = column
     if options["deployed"] not in (None, "first"):
         raise typer.BadParameter(f"--deployed is {options['deployed']!r}, and can be 'first'.")
+    if options["normalisation"] not in (None, *SCORES):
+        raise typer.BadParameter(
+            f"--normalisation is {options['normalisation']!r}, and can be {', '.join(SCORES)}."
+        )
     for name in ("estimators", "names"):
         options[name] = options[name] or ()
     return Reading(columns=columns, **options)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from persistcal.analyses.accuracy import accuracies
+from persistcal.answers.options import has_options
 from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
 from persistcal.confidence.registry import registered
 from persistcal.evaluation.metrics import names as metric_names
@@ -241,7 +242,11 @@ class Comparison:
     @property
     def _shown(self) -> Shown:
         """What the page shows besides the tables."""
-        given = IMPORTED in {name for _, _, name in self.inputs.predictions}
+        judge = "lexical"
+        if IMPORTED in {name for _, _, name in self.inputs.predictions}:
+            judge = "none (labels of the files)"
+        elif has_options(self.inputs.questions):
+            judge = "none (the right options of the questions)"
         settings, labels = self.settings, self.labels
         return Shown(
             labels,
@@ -251,7 +256,7 @@ class Comparison:
             },
             dict.fromkeys(labels["datasets"], settings.min_contrast),
             settings.pairs,
-            judge="none (labels of the files)" if given else "lexical",
+            judge=judge,
             results=".",
             n_replicates=settings.n_replicates,
             seed=settings.seed,

@@ -1,4 +1,4 @@
-"""Read users' files of answers or predictions as the tables that an evaluation reads."""
+"""Read files of predictions, answers or scored options as the tables of an evaluation."""
 
 import logging
 import re
@@ -10,35 +10,23 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from persistcal.answers.clusters import cluster_table, identical
-from persistcal.api.display import ESTIMATORS
 from persistcal.api.inputs import (
     DEFAULTS,
     IMPORTED,
     PLACE,
     PredictionTables,
+    checkpoints_by_model,
+    distinct_rows,
     select_rows,
     stack,
 )
-from persistcal.confidence.estimate import (
-    NEITHER,
-    RATED,
-    AnswerTables,
-    Estimation,
-    estimate,
-    join_predictions,
-)
-from persistcal.confidence.evidence import check_needs
-from persistcal.confidence.registry import SEVERAL, registration_of
-from persistcal.imports import answer_checks
+from persistcal.api.rating import rate_answers, rate_options
 from persistcal.imports import answers as own_answers
+from persistcal.imports import options as own_options
 from persistcal.imports import predictions as own_predictions
-from persistcal.imports.answer_files import read_answers
-from persistcal.imports.answers import beam_table, label_table, name_stated, question_table
+from persistcal.imports.answer_files import is_multiple_choice, read_answers, read_options
+from persistcal.imports.answers import name_stated
 from persistcal.imports.predictions import imported_answers
-from persistcal.judge.backends import Lexical
-from persistcal.judge.run import label_answers
-from persistcal.questions.labels import normalise
 from persistcal.store import artifacts
 from persistcal.store.files import exists, folder_of, is_file, last_part
 from persistcal.store.user_files import (
@@ -51,8 +39,8 @@ from persistcal.store.user_files import (
 
 log = logging.getLogger(__name__)
 
-USUAL = ("end_correct", "self_consistency", "semantic_entropy")  # estimators by default
-KNOWN = {*own_answers.KNOWN, *own_predictions.KNOWN}
+PREDICTIONS, ANSWERS, OPTIONS = "predictions", "answers", "scored options"  # kinds of files
+KNOWN = {*own_answers.KNOWN, *own_options.KNOWN, *own_predictions.KNOWN}
 # Other names of columns, for the remedy of an error
 OTHER_NAMES = {
     "confidence": ("conf", "prob", "probability", "p_true", "score", "certainty"),
@@ -92,6 +80,8 @@ class Reading:
         "first" makes the first answer to each question the deployed one, which the others rate.
     unlabelled : str, optional
         A file that can lack labels; its answers count as incorrect.
+    normalisation : {"none", "per_token", "per_character", "unconditional"}, optional
+        Score of the options of multiple choice; by default their log-probability.
     """
 
     labels: str | None = None
@@ -102,6 +92,7 @@ class Reading:
     names: Sequence[str] = ()
     deployed: str | None = None
     unlabelled: str | None = None
+    normalisation: str | None = None
 
     @property
     def from_logs(self) -> dict[str, str]:
@@ -109,21 +100,38 @@ class Reading:
         given = {"labels": self.labels, "filter": self.filter}
         return {key: value for key, value in given.items() if value}
 
+    def check_use(self, kind: str, file: str) -> None:
+        """Refuse options that have no meaning for files of a kind."""
+        given = {
+            "--labels": self.labels,
+            "--filter": self.filter,
+            "--deployed": self.deployed,
+            "--samples or --beams": self.beams,
+            "--normalisation": self.normalisation,
+            "--columns": self.columns or None,
+        }
+        useful = {
+            PREDICTIONS: {"--columns"},
+            ANSWERS: given.keys() - {"--normalisation"},
+            OPTIONS: {"--labels", "--normalisation"},
+        }[kind]
+        for name, value in given.items():
+            if value is not None and name not in useful:
+                raise ValueError(
+                    f"{file}: contains {kind}, for which {name} has no meaning; leave it out."
+                )
+
 
 def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
-    """Read files of answers or of predictions, depending on their columns."""
+    """Read files of answers, of scored options or of predictions."""
     _check_files(files, reading)
-    is_prediction, unnamed = {}, []
+    kinds, unnamed = [], []
     columns_known = {*KNOWN, *reading.columns.values()}
+    renamed = {theirs: ours for ours, theirs in reading.columns.items()}
     for file in files:
         with name_files_in_errors(file):
             columns = [] if kind_of(file) == ".eval" else columns_of(file, known=columns_known)
-        renamed = {theirs: ours for ours, theirs in reading.columns.items()}
         ours = {renamed.get(name, name) for name in columns}
-        # Predictions can have their answers' texts; without labels answers are matched.
-        is_prediction[file] = "confidence" in ours and (
-            "correct" in ours or "answer" not in ours
-        )
         is_log = kind_of(file) == ".eval" or "doc_id" in ours
         if not is_log and not {"confidence", "answer", "option_logprobs"} & ours:
             lacking = [name for name in OTHER_NAMES if name not in ours]
@@ -132,27 +140,29 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
                 f"{file}: has neither the column 'confidence' of predictions nor the column "
                 f"'answer' of answers; {_remedy(lacking, spare)}."
             )
+        # Predictions can have their answers' texts; without labels answers are matched.
+        if "confidence" in ours and ("correct" in ours or "answer" not in ours):
+            kinds.append(PREDICTIONS)
+        elif "option_logprobs" in ours or (is_log and is_multiple_choice(file)):
+            kinds.append(OPTIONS)
+        else:
+            kinds.append(ANSWERS)
         unnamed += [] if "checkpoint" in ours else [file]
         if reading.names and "checkpoint" in ours:
             raise ValueError(
                 f"{file}: has a column checkpoint, so --names has no meaning; leave one out."
             )
     named = dict(zip(files, reading.names or name_checkpoints(files), strict=True))
-    if not any(is_prediction.values()):
-        return _read_answers(named, unnamed, reading)
-    if not all(is_prediction.values()):
-        answers_file = next(file for file, is_one in is_prediction.items() if not is_one)
-        raise ValueError(
-            f"{answers_file}: contains answers and another file predictions; give only answers "
-            "or only predictions."
-        )
-    unused = {**reading.from_logs, "--deployed": reading.deployed, "beams": reading.beams}
-    if useless := [name for name, value in unused.items() if value is not None]:
-        raise ValueError(
-            f"{files[0]}: predictions have labels of their own, so {useless[0]} has no "
-            "meaning; leave it out."
-        )
-    return _read_predictions(named, unnamed, reading)
+    kind = kinds[0]
+    for file, other in zip(files, kinds, strict=True):
+        if other != kind:
+            raise ValueError(
+                f"{file}: contains {other} and {files[0]} {kind}; give only {other} or only "
+                f"{kind}."
+            )
+    reading.check_use(kind, files[0])
+    read = {PREDICTIONS: _read_predictions, ANSWERS: _read_answers, OPTIONS: _read_options}
+    return read[kind](named, unnamed, reading)
 
 
 def _check_files(files: Sequence[str], reading: Reading) -> None:
@@ -318,10 +328,10 @@ def _read_predictions(
     rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     for name in own_predictions.NAMES:
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
-    checkpoints, predictions = _checkpoints_by_model(rows), {}
+    checkpoints, predictions = checkpoints_by_model(rows), {}
     with name_files_in_errors(*files):
         own_predictions.check_spelling(rows)
-        for model, dataset in _distinct(rows, PLACE):
+        for model, dataset in distinct_rows(rows, PLACE):
             may_be_equal = dict.fromkeys(checkpoints[model], False)
             own_predictions.check_predictions(rows, [dataset], {model: may_be_equal})
             place = {"model": model, "dataset": dataset}
@@ -376,18 +386,45 @@ def _read_answers(
             read_answers(entry, several=len(files) > 1, defaults=defaults, prepare=prepare)
         )
     _check_names(files, unnamed, parts)
-    all_rows = pd.concat(parts, ignore_index=True)
-    rows = all_rows[all_rows["split"] == "test"]
     with name_files_in_errors(*files):
-        if rows.empty:
-            raise UserTableError("no row has the split test; only these are evaluated")
-        inputs = _rate_answers(rows, reading)
-    if n_skipped := len(all_rows) - len(rows):
-        inputs.notes.append(
-            f"Left out: {n_skipped:,} answers of the split train, which is not evaluated."
+        rows, left_out = _test_rows(parts)
+        inputs = rate_answers(
+            rows, reading.estimators, beams=reading.beams, is_deployed=bool(reading.deployed)
         )
-    inputs.notes += _note_ignored(ignored)
+    inputs.notes += [*left_out, *_note_ignored(ignored)]
     return inputs
+
+
+def _read_options(
+    files: Mapping[str, str], unnamed: Collection[str], reading: Reading
+) -> PredictionTables:
+    parts: list[pd.DataFrame] = []
+    normalisation, notes = reading.normalisation or "none", []
+    for file, name in files.items():
+        entry, start = {"file": file}, file.removesuffix("-predictions.jsonl")
+        if start != file and exists(requests := f"{start}-requests.jsonl"):
+            entry["requests"] = requests
+            notes.append(f"The texts of {file} are those of {requests}.")
+        defaults = {"model": "model", "checkpoint": name, "dataset": "dataset"}
+        several = len(files) > 1
+        parts.append(read_options(entry, normalisation, several=several, defaults=defaults))
+    _check_names(files, unnamed, parts)
+    with name_files_in_errors(*files):
+        rows, left_out = _test_rows(parts)
+        inputs = rate_options(rows, reading.estimators, normalisation=normalisation)
+    inputs.notes += [*notes, *left_out]
+    return inputs
+
+
+def _test_rows(parts: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of the split test, and a note about the other rows."""
+    rows = pd.concat(parts, ignore_index=True)
+    is_test = rows["split"] == "test"
+    if not is_test.any():
+        raise UserTableError("no row has the split test; only these are evaluated")
+    n_skipped = int((~is_test).sum())
+    skipped = f"Left out: {n_skipped:,} answers of the split train, which is not evaluated."
+    return rows[is_test], [skipped] if n_skipped else []
 
 
 def _prepare_answers(
@@ -417,234 +454,3 @@ def _prepare_answers(
         if word not in meaning:
             raise UserTableError(f"row {row} has {word!r} in the column correct; give 1 or 0")
     return renamed.assign(label=[meaning[word] for word in words])
-
-
-def _rate_answers(rows: pd.DataFrame, reading: Reading) -> PredictionTables:
-    """Group, label and rate tidy answers."""
-    checkpoints = _checkpoints_by_model(rows)
-    weighting = _weighting(rows, reading)
-    beams = beam_table(rows)
-    checkpoints_of = {
-        model: dict.fromkeys(names, False) for model, names in checkpoints.items()
-    }
-    needed = {
-        m: {c: {"test": "evaluation"} for c in names} for m, names in checkpoints_of.items()
-    }
-    answer_checks.check_answers(rows, checkpoints=checkpoints_of, needed=needed)
-    questions, given = question_table(rows), label_table(rows)
-    own_answers.check_stated(rows, ESTIMATORS)
-    stated = own_answers.stated_names(rows)
-    is_deployed = reading.deployed == "first"
-    if is_deployed:
-        _check_deployed(beams, weighting)
-    chosen, left_out = _choose_estimators(beams, reading.estimators, stated, is_deployed)
-    tables = _label(beams, questions, given, weighting, is_deployed)
-    lexical = int((tables["labels"]["source"] == "lexical").sum())
-    notes = [
-        _NOTES[weighting],
-        *([_NOTES["deployed"]] if is_deployed else []),
-        "Answers were grouped lexically: they mean the same if they differ only in case and "
-        "full stops.",
-        f"Of {len(tables['labels']):,} groups of answers {lexical:,} were labelled lexically, "
-        "by a match with the references; the others by labels that came with them.",
-        f"Rated by {', '.join(chosen)}.",
-        *left_out,
-    ]
-    inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
-    for model, dataset in _distinct(rows, PLACE):
-        for name in chosen:
-            place = {"model": model, "dataset": dataset}
-            function = "stated" if name in stated else name
-            read = _deployed_or_others(beams, function) if is_deployed else beams
-            rated = _rate((name, function), inputs, read, place, weighting)
-            inputs.predictions[model, dataset, name] = stack(
-                [(rated, place)], artifacts.PREDICTIONS
-            )
-    return inputs
-
-
-_NOTES = {
-    "equal": "Answers are samples: every answer to a question counts equally.",
-    "softmax": "Answers are beams: they weigh by the softmax of their log-probabilities.",
-    "deployed": "The first answer to each question is the deployed one; the others rate it.",
-}
-
-
-def _weighting(rows: pd.DataFrame, reading: Reading) -> str:
-    """Return how answers weigh; refuse answers that can be beams unless a strategy is given."""
-    several = rows.duplicated([*answer_checks.PLACE, "question_id"]).any()
-    if reading.beams is None and several and answer_checks.can_be_beams(rows):
-        raise UserTableError(
-            "the answers to each question differ and their probabilities sum to at most 1, as "
-            "in a beam search; give --beams if they are beams, which weigh by their "
-            "log-probability, or --samples if they were drawn at random and weigh equally"
-        )
-    strategy = {None: "", True: "beams", False: "sample"}[reading.beams]
-    answer_checks.check_weights(rows, strategy)
-    return "softmax" if reading.beams else "equal"
-
-
-def _choose_estimators(
-    beams: pd.DataFrame, asked: Sequence[str], stated: Sequence[str], is_deployed: bool
-) -> tuple[list[str], list[str]]:
-    """Return the estimators that rate the answers, and why others of `USUAL` do not."""
-    if unknown := [name for name in asked if name not in {*ESTIMATORS, *stated}]:
-        names = ", ".join([*ESTIMATORS, *stated])
-        raise ValueError(f"no estimator is {unknown[0]!r}; choose from {names}")
-    chosen, left_out = [], []
-    for name in asked or [*USUAL, *stated]:
-        needs = registration_of("stated" if name in stated else name).needs
-        try:
-            if is_deployed and SEVERAL in needs and len(needs) > 1:
-                raise ValueError(
-                    f"{name} reads the deployed answer and the others together; leave it out"
-                )
-            for _, answers in beams.groupby(list(artifacts.BEAMS.file_columns), sort=False):
-                check_needs(name, needs, answers)
-            chosen.append(name)
-        except ValueError as error:
-            if asked:
-                raise
-            left_out.append(f"Left out: {str(error).partition(';')[0]}.")
-    return chosen, left_out
-
-
-def _is_first(beams: pd.DataFrame) -> pd.Series:
-    """Return whether each beam is the first one of its question."""
-    question = [*artifacts.BEAMS.file_columns, "question_id"]
-    return beams["beam"] == beams.groupby(question, sort=False)["beam"].transform("min")
-
-
-def _check_deployed(beams: pd.DataFrame, weighting: str) -> None:
-    """Refuse answers if the others cannot rate the first one."""
-    if weighting != "equal":
-        raise UserTableError("--deployed first needs samples; leave out --beams")
-    counts = beams.groupby([*artifacts.BEAMS.file_columns, "question_id"], sort=False).size()
-    if single := list(counts.index[counts < 2]):
-        raise UserTableError(
-            f"question {single[0][-1]!r} has one answer, but --deployed first needs samples "
-            "after the deployed answer; add them, or leave the option out"
-        )
-
-
-def _deployed_or_others(beams: pd.DataFrame, function: str) -> pd.DataFrame:
-    """Return the answers that an estimator reads: the deployed one, or the samples after it."""
-    several = SEVERAL in registration_of(function).needs
-    return beams[_is_first(beams) != several]
-
-
-def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFrame:
-    """Make the first answer of each question the prediction, rated by the other answers.
-
-    Both tables are of one checkpoint and dataset. A cluster's probability becomes its share of
-    the other answers. Questions with an empty first answer have no prediction.
-    """
-    first = _is_first(beams)
-    deployed = beams[first].set_index("question_id")["text"].str.strip()
-    samples = beams[~first].assign(text=beams["text"].map(normalise))
-    rows = []
-    for question, group in clusters.groupby("question_id", sort=False):
-        answer = str(deployed[question])
-        texts = samples.loc[samples["question_id"] == question, "text"]
-        if not normalise(answer):
-            continue
-        entries = []
-        for cluster in group.to_dict("records"):
-            meanings = {normalise(text) for text in cluster["members"]}
-            is_own = normalise(answer) in meanings
-            share = float(texts.isin(meanings).mean())
-            members = [answer, *(m for m in cluster["members"] if m != answer)]
-            changed = {"answer": answer, "members": members} if is_own else {}
-            new = {str(name): value for name, value in cluster.items()} | changed
-            entries.append((not is_own, -share, new | {"probability": share}))
-        entries.sort(key=lambda entry: entry[:2])
-        rows += [new | {"cluster": number} for number, (*_, new) in enumerate(entries)]
-    return pd.DataFrame(rows, columns=clusters.columns)
-
-
-def _label(
-    beams: pd.DataFrame,
-    questions: pd.DataFrame,
-    given: pd.DataFrame,
-    weighting: str,
-    is_deployed: bool,
-) -> dict[str, pd.DataFrame]:
-    """Group and label the answers of each checkpoint; return tables by name."""
-    tables = {
-        "clusters": artifacts.CLUSTERS,
-        "labels": artifacts.LABELS,
-        "answers": artifacts.ANSWERS,
-    }
-    made: dict[str, list[tuple[pd.DataFrame, dict[str, str]]]] = {name: [] for name in tables}
-    asked = {
-        str(dataset): stack([(rows, {"dataset": str(dataset)})], artifacts.QUESTIONS)
-        for dataset, rows in questions.groupby("dataset", sort=False)
-    }
-    for place, rows in beams.groupby(list(artifacts.BEAMS.file_columns), sort=False):
-        subject = dict(zip(artifacts.BEAMS.file_columns, map(str, place), strict=True))
-        questions_of = asked[subject["dataset"]]
-        grouped = cluster_table(questions_of, rows, identical, weighting=weighting)
-        if is_deployed:
-            grouped = _cluster_deployed(grouped, rows)
-        clusters = stack([(grouped, subject)], artifacts.CLUSTERS)
-        labels_of = given[given["dataset"] == subject["dataset"]]
-        labels, answers = label_answers(questions_of, clusters, labels_of, Lexical().label)
-        for name, table in (("clusters", grouped), ("labels", labels), ("answers", answers)):
-            made[name].append((table, subject))
-    return {
-        "questions": pd.concat(asked.values(), ignore_index=True),
-        **{name: stack(parts, tables[name]) for name, parts in made.items()},
-    }
-
-
-def _rate(
-    estimator: tuple[str, str],
-    inputs: PredictionTables,
-    beams: pd.DataFrame,
-    place: dict[str, str],
-    weighting: str,
-) -> pd.DataFrame:
-    """Return the predictions of one model and dataset with an estimator's confidences.
-
-    The estimator is given by its name and its function. Missing confidences are noted.
-    """
-    questions = inputs.questions[inputs.questions["dataset"] == place["dataset"]]
-    names = inputs.checkpoints[place["model"]]
-    asked = select_rows(beams, place).groupby("checkpoint", sort=False)
-    by_checkpoint = [(rows, {**place, "checkpoint": str(name)}) for name, rows in asked]
-    tables = AnswerTables(
-        questions,
-        stack(by_checkpoint, artifacts.BEAMS),
-        select_rows(inputs.clusters, place),
-        select_rows(inputs.answers, place),
-    )
-    settings = Estimation(
-        *estimator,
-        place["dataset"],
-        read=names,
-        earlier=[],
-        evaluation=names,
-        equivalence={"backend": "lexical"},
-        sampled=weighting == "equal",
-    )
-    rated = estimate(settings, tables)
-    lacking = rated[rated["unsaid"]].groupby("checkpoint", sort=False).size()
-    inputs.notes += [
-        f"{estimator[0]}: {n:,} answers of {place['model']}, {name} to {place['dataset']} "
-        f"state no confidence and count as {NEITHER:g}."
-        for name, n in lacking.items()
-    ]
-    return join_predictions(tables.predictions(names, "test"), rated[RATED], estimator[0])
-
-
-def _checkpoints_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the checkpoints of each model in the order of the rows."""
-    names_of: dict[str, list[str]] = {}
-    for model, checkpoint in _distinct(rows, ["model", "checkpoint"]):
-        names_of.setdefault(model, []).append(checkpoint)
-    return names_of
-
-
-def _distinct(rows: pd.DataFrame, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    pairs = rows[list(columns)].astype(str).drop_duplicates()
-    return list(pairs.itertuples(index=False, name=None))

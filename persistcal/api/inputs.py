@@ -133,6 +133,20 @@ def select_rows(table: pd.DataFrame, subject: dict[str, str]) -> pd.DataFrame:
     return table[(table[list(subject)] == list(subject.values())).all(axis=1)]
 
 
+def checkpoints_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the checkpoints of each model in the order of the rows."""
+    names_of: dict[str, list[str]] = {}
+    for model, checkpoint in distinct_rows(rows, ["model", "checkpoint"]):
+        names_of.setdefault(model, []).append(checkpoint)
+    return names_of
+
+
+def distinct_rows(rows: pd.DataFrame, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the distinct values of some columns as texts, in the order of the rows."""
+    pairs = rows[list(columns)].astype(str).drop_duplicates()
+    return list(pairs.itertuples(index=False, name=None))
+
+
 def whole_number(name: str, value: float, *, least: int = 1) -> int:
     """Return a setting as a whole number."""
     if not isinstance(value, Real) or not (value >= least and value == value // 1):

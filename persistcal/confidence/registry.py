@@ -78,9 +78,9 @@ class Registration:
 
     @property
     def reads_answers_only(self) -> bool:
-        """Whether the function needs the answers of the evaluated checkpoints and no more."""
+        """Whether the function needs at most the answers of the evaluated checkpoints."""
         others = (self.required, self.reads_weights, self.fitted, self.compares_answers)
-        return self.reads == ("evaluation",) and not any(others) and not self.may_lack
+        return set(self.reads) <= {"evaluation"} and not any(others) and not self.may_lack
 
     def defaults(self) -> dict[str, Any]:
         """Return the keys of the config's entry that have a value without one in the config."""

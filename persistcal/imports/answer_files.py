@@ -43,16 +43,34 @@ def read_answers(
             rows = lm_eval_logs.lm_eval_rows(rows, filtered=filtered, labelled=labelled)
             used = {"labels", "filter"}
         elif columns >= olmes_logs.KEYS or "option_logprobs" in columns:
-            raise UserTableError("contains scores of options; set decoding.strategy to options")
+            raise UserTableError(
+                "contains scores of options, not answers; in a study, set decoding.strategy to "
+                "options"
+            )
         elif kind_of(file) != ".eval":
             rows = prepare(rows)
-        rows = _named(rows, entry, used)
-        lacking = {n: v for n, v in (defaults or {}).items() if n not in rows.columns}
-        return tidy_answers(rows.assign(**lacking), file=Path(file).name if several else "")
+        rows = _named(rows, entry, used, defaults or {})
+        return tidy_answers(rows, file=Path(file).name if several else "")
+
+
+def is_multiple_choice(file: str) -> bool:
+    """Return whether a log scores the options of multiple choice, and generates no answers."""
+    if kind_of(file) == ".eval":
+        return False
+    with name_files_in_errors(file):
+        rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
+    columns = set(rows.columns)
+    if columns >= lm_eval_logs.KEYS:
+        return lm_eval_logs.scores_options(rows)
+    return columns >= olmes_logs.KEYS
 
 
 def read_options(
-    entry: Mapping[str, str], normalisation: str, *, several: bool = False
+    entry: Mapping[str, str],
+    normalisation: str,
+    *,
+    several: bool = False,
+    defaults: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return the scored options of one file after checking each row; see `read_answers`."""
     file, used = entry["file"], set()
@@ -66,16 +84,18 @@ def read_options(
             used = {"requests"}
         elif "option_logprobs" not in columns:
             raise UserTableError(
-                "has no scores of options (column 'option_logprobs'), but decoding.strategy "
-                "is options; set it to sample or beams, or add them"
+                "has no scores of options (column 'option_logprobs'); add them, or in a study "
+                "set decoding.strategy to sample or beams"
             )
-        rows = _named(rows, entry, used)
+        rows = _named(rows, entry, used, defaults or {})
         shown_file = Path(file).name if several else ""
         return options.tidy_options(rows, normalisation, file=shown_file)
 
 
-def _named(rows: pd.DataFrame, entry: Mapping[str, str], used: set[str]) -> pd.DataFrame:
-    """Return `rows` with the names that their entry sets for all of them."""
+def _named(
+    rows: pd.DataFrame, entry: Mapping[str, str], used: set[str], defaults: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return `rows` with the names that their entry sets for all of them, and the defaults."""
     for key in sorted(LOG_KEYS & set(entry) - used):
         raise UserTableError(f"is not a log with {key}; remove the key from its entry")
     given = {name: entry[name] for name in NAMES if name in entry}
@@ -84,4 +104,5 @@ def _named(rows: pd.DataFrame, entry: Mapping[str, str], used: set[str]) -> pd.D
             raise UserTableError(
                 f"has a column {name!r}, and study.answers sets {name!r} too; keep one"
             )
-    return rows.assign(**given)
+    lacking = {name: value for name, value in defaults.items() if name not in rows.columns}
+    return rows.assign(**(lacking | given))

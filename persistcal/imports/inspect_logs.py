@@ -1,5 +1,7 @@
 """Read logs of Inspect (`.eval`) with inspect-ai, if it is installed."""
 
+from collections.abc import Sequence
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,13 +14,15 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatCompletionChoice
 
 STATED = "stated_confidence"  # a scorer of this name gives the confidence of an answer
+CHOICE = "choice"  # Inspect's scorer of multiple choice, which records the chosen options
 SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: INCORRECT}
 
 
 def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
     """Return the answers of a log (`.eval`) in the columns of `persistcal.imports.answers`.
 
-    Each choice in each epoch is one sample. The user's last message is the question.
+    Each completion in each epoch is one sample. The user's last message is the question. The
+    answer to multiple choice is the text of the chosen option, or else the completion.
     """
     try:
         from inspect_ai.log import read_eval_log
@@ -65,20 +69,19 @@ def _check(sample: "EvalSample", *, labelled: bool) -> None:
             f"({sample.limit.limit:g}), so its answer can be incomplete; raise it and run "
             "it again"
         )
-    if sample.choices:
+    if sample.choices and CHOICE not in (sample.scores or {}):
         raise UserTableError(
-            f"{location} has choices; only tasks with free-text answers can be read"
+            f"{location} has choices, but no score of the scorer {CHOICE}, which records the "
+            "chosen one; score the log with it (inspect score)"
         )
     if not sample.output.choices:
         raise UserTableError(
             f"{location} has no output of a model; use a solver that generates"
         )
     n = len(sample.output.choices)
-    if labelled and n > 1:
-        raise UserTableError(
-            f"{location} has {n} completions and one score, so `labels: log` does not label "
-            "each; let the judge label, or use epochs"
-        )
+    if (labelled or sample.choices) and n > 1:
+        reason = "one choice" if sample.choices else "one score, which is not that of each"
+        raise UserTableError(f"{location} has {n} completions and {reason}; use epochs instead")
     if STATED in (sample.scores or {}) and n > 1:
         raise UserTableError(
             f"{location} has {n} completions, but the model stated its confidence only in the "
@@ -89,7 +92,10 @@ def _check(sample: "EvalSample", *, labelled: bool) -> None:
 def _row(
     sample: "EvalSample", number: int, choice: "ChatCompletionChoice", *, labelled: bool
 ) -> dict[str, Any]:
-    target = sample.target
+    target, answer = sample.target, choice.message.text
+    if sample.choices:
+        target = _options(sample, target)
+        answer = _options(sample, _letters_chosen(sample)) or answer
     tokens = choice.logprobs.content if choice.logprobs else None
     stated = (sample.scores or {}).get(STATED)
     return {
@@ -97,11 +103,32 @@ def _row(
         "question": _question(sample),
         "references": [target] if isinstance(target, str) else list(target),
         "sample": str(number),
-        "answer": choice.message.text,
+        "answer": answer,
         "token_logprobs": None if tokens is None else [token.logprob for token in tokens],
         "confidence": stated.value if stated else None,
         "label": _label(sample) if labelled else "",
     }
+
+
+def _letters_chosen(sample: "EvalSample") -> list[str]:
+    """Return the letters of the chosen options, which the score shows as "A, C"."""
+    answer = (sample.scores or {})[CHOICE].answer or ""
+    return [letter.strip() for letter in answer.split(",") if letter.strip()]
+
+
+def _options(sample: "EvalSample", letters: str | Sequence[str]) -> str:
+    """Return the text of the option with a letter; several texts are sorted and joined."""
+    options = sample.choices or []
+    if len(options) > len(ascii_uppercase):
+        raise UserTableError(f"sample {sample.id!r} has more options than letters")
+    texts = dict(zip(ascii_uppercase, options, strict=False))
+    named = [letters] if isinstance(letters, str) else letters
+    if unknown := [letter for letter in named if letter not in texts]:
+        raise UserTableError(
+            f"sample {sample.id!r} has no option {unknown[0]!r}, but {', '.join(texts)}; name "
+            "options by their letters in target, as Inspect does"
+        )
+    return "; ".join(sorted(texts[letter] for letter in named))
 
 
 def _question(sample: "EvalSample") -> str:

@@ -85,8 +85,8 @@ def _refuse_choices(line: dict[str, Any]) -> None:
     if len(requests) != 1 or [type(part) for part in requests[0][1:2]] != [dict]:
         raise UserTableError(
             f"row {line['row']} is of a task without free text: lm-evaluation-harness scored "
-            "given choices; set decoding.strategy to options, or take the log of a task "
-            "that generates (generate_until)"
+            "given choices; take the log of a task that generates (generate_until), or in a "
+            "study set decoding.strategy to options"
         )
 
 
@@ -110,8 +110,8 @@ def _one_per_document(
     if filtered is None:
         if labelled and len(by_filter) > 1:
             raise UserTableError(
-                f"has scores of several filters ({filters}); add to its entry in study.answers "
-                "which filter's"
+                f"has scores of several filters ({filters}); name one by the key filter of its "
+                "entry in study.answers (in the command, --filter)"
             )
         return list(first.values())
     if filtered not in by_filter:
@@ -181,7 +181,7 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
     if n_answers > 1:
         raise UserTableError(
             f"row {row} has one score for {n_answers} answers, so `labels: log` does not "
-            "label each; name a filter that keeps one, or let the judge label"
+            "label each; name a filter that keeps one, or leave `labels` out"
         )
     if not isinstance(metrics, list):
         present = {name for name, value in line.items() if value == value}
@@ -192,9 +192,17 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
     except (KeyError, TypeError, ValueError):
         raise UserTableError(
             f"row {row} has the scores {', '.join(f'{m}: {line.get(m)}' for m in metrics)!r}, "
-            "but `labels: log` needs exact_match, or one score that is 0 or 1; let the judge "
-            "label"
+            "but `labels: log` needs exact_match, or one score that is 0 or 1; leave `labels` "
+            "out"
         ) from None
+
+
+def scores_options(log: pd.DataFrame) -> bool:
+    """Return whether the first line of a log scores given options and generates no text."""
+    [first] = _lines_of(log.head(1))
+    return all(
+        [type(part) for part in request[:2]] == [str, str] for request in _requests(first)
+    )
 
 
 def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
@@ -270,9 +278,9 @@ def _delimiter(
     if normalisation == "per_character" and shared:
         raise UserTableError(
             f"all options begin with {_shortened(shared)}, and the documents do not show how "
-            "much of it is the task's delimiter, so the numbers of characters are unknown; set "
-            "decoding.normalisation to another one, or write the scores into a file of your "
-            "own with option_characters (docs/formats.md)"
+            "much of it is the task's delimiter, so the numbers of characters are unknown; "
+            "choose another normalisation, or write the scores into a file of your own with "
+            "option_characters (docs/formats.md)"
         )
     return shared[: len(shared) - len(shared.lstrip())]
 
@@ -293,8 +301,9 @@ def _scored(line: Mapping[str, Any]) -> list[tuple[str, str]]:
     for request in _requests(line):
         if [type(part) for part in request[:2]] != [str, str]:
             raise UserTableError(
-                f"row {line['row']} is of a task that generates text, but decoding.strategy is "
-                "options; set it to sample, or take the log of a multiple_choice task"
+                f"row {line['row']} is of a task that generates text, not of a multiple_choice "
+                "task, so it scores no options; take another log, or in a study set "
+                "decoding.strategy to sample"
             )
         pairs.append((request[0], request[1]))
     return pairs

@@ -155,8 +155,8 @@ def _add_scores(
     column = NEEDS.get(normalisation)
     if column and column not in {*given, "option_characters"}:
         raise UserTableError(
-            f"decoding.normalisation is {normalisation}, but column {column!r} is missing; add "
-            "it, or choose another normalisation"
+            f"the normalisation {normalisation} needs the column {column!r}, which is missing; "
+            "add it, or choose another normalisation"
         )
     numbers = {name: np.concatenate(read(name)) for name in VALID if name in given}
     n_options = [len(of_row) for of_row in options]

@@ -82,7 +82,6 @@ Clusters = Annotated[pd.DataFrame, CLUSTERS]
 ENTAILMENTS = Table.parse(
     "entailments", "cluster_answers", "question! one! other! entailed:flag"
 )
-Entailments = Annotated[pd.DataFrame, ENTAILMENTS]
 
 LABELS = Table.parse(
     "labels",

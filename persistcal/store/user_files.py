@@ -376,8 +376,8 @@ def check_copy(
     if other != checkpoint and not (may_be_equal[checkpoint] or may_be_equal[other]):
         raise UserTableError(
             f"all {what} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
-            "give each checkpoint its own, or if they are meant to be equal set "
-            f"models.{model}.checkpoints.{checkpoint}.allow_identical_weights"
+            "give each checkpoint its own (for checkpoints that are meant to be equal, a study "
+            f"sets models.{model}.checkpoints.{checkpoint}.allow_identical_weights)"
         )
 
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -133,6 +134,111 @@ def test_logs_have_the_names_of_their_folders_and_labels_of_their_own(tmp_path, 
     assert "model: step1 → step2" in said and "Answers were grouped lexically" in said
     assert "Left out: estimators.self_consistency needs several answers" in said
     assert "Rated by end_correct." in said and out.stat().st_size > 10_000
+
+
+CHOICES = [ROOT / f"tests/imports/lm_eval_choice_{n}.jsonl" for n in (1, 2)]
+
+
+def rated(files, **how):
+    """Return the predictions of files by checkpoint and estimator, and the study."""
+    study = read_study(list(map(str, files)), Reading(**how))
+    rows = study.all_predictions.set_index(["checkpoint", "question_id"])
+    return {name: of for name, of in rows.groupby("estimator")}, study
+
+
+@pytest.mark.parametrize(
+    ("normalisation", "metric"), [(None, "acc"), ("per_character", "acc_norm")]
+)
+def test_logs_of_multiple_choice_are_rated_by_their_options(normalisation, metric):
+    by_estimator, study = rated(CHOICES, normalisation=normalisation, names=["a", "b"])
+    names = ["end_correct", "option_probability", "option_margin", "option_entropy"]
+    assert sorted(by_estimator) == sorted(names)
+    for name, file in zip("ab", CHOICES, strict=True):
+        for line in map(json.loads, file.read_text().splitlines()):
+            place = (name, str(line["doc_id"]))
+            assert by_estimator["option_margin"].loc[place, "correct"] == line[metric]
+            n = len(line["doc"]["choices"])  # then come the options without the question
+            scores = np.array([float(r[0][0]) for r in line["resps"][:n]])
+            if normalisation:
+                scores /= [len(text) for text in line["doc"]["choices"]]
+            second, best = np.sort(np.exp(scores) / np.exp(scores).sum())[-2:]
+            found = [by_estimator[e].loc[place, "confidence"] for e in names[1:3]]
+            np.testing.assert_allclose(found, [best, best - second], rtol=1e-12)
+    if normalisation:
+        page = compare_inputs(study, Settings(min_contrast=1, n_replicates=200)).to_html()
+        assert "<dd>none (the right options of the questions)</dd>" in page
+    assert "Kingdom of Denmark" in study.clusters["answer"].tolist()
+
+
+def olmes(folder, name, scores, requests):
+    """Write predictions of OLMES for two questions with three options, and its requests."""
+    lines = [
+        {"doc_id": i, "native_id": f"q{i}", "label": 0, "metrics": {}, "model_output": outputs}
+        for i, row in enumerate(scores)
+        for outputs in [[{"sum_logits": s, "num_chars": 3} for s in row]]
+    ]
+    asked = [
+        {
+            "doc_id": i,
+            "idx": k,
+            "doc": {"query": f"Why {i}?"},
+            "request": {"continuation": text},
+        }
+        for i in range(2)
+        for k, text in enumerate(["sun", "sky", "sea"])
+    ]
+    for end, rows in [("predictions", lines), ("requests", asked if requests else [])]:
+        if rows:
+            path = folder / name / f"task-000-arc-{end}.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder / name / "task-000-arc-predictions.jsonl"
+
+
+def test_predictions_of_olmes_take_their_texts_from_the_requests_beside_them(tmp_path):
+    scores = {"v1": [(-1.0, -2, -3), (-2, -1, -4)], "v2": [(-2.0, -1, -3), (-1, -4, -4)]}
+    for requests in (True, False):
+        folder = tmp_path / str(requests)
+        folder.mkdir()
+        files = [olmes(folder, name, rows, requests) for name, rows in scores.items()]
+        by_estimator, study = rated(files, labels="log")
+        found = by_estimator["option_probability"]
+        assert found["correct"].tolist() == [True, False, False, True]
+        assert list(found.index) == [(v, q) for v in ("v1", "v2") for q in "01"]
+        # e^-1 / (e^-1 + e^-2 + e^-3) = 1 / (1 + .3679 + .1353)
+        assert found["confidence"].iloc[0] == pytest.approx(0.6652, abs=1e-4)
+        texts = ["Why 0?", "Why 1?"] if requests else ["q0", "q1"]
+        assert study.questions["question"].tolist() == texts
+        assert any("are those of" in note for note in study.notes) == requests
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--deployed", "first"], "scored options, for which --deployed has no meaning"),
+        (["--samples"], "scored options, for which --samples or --beams has no meaning"),
+        (["--columns", "gold=answer"], "for which --columns has no meaning"),
+        (
+            ["--normalisation", "per_token"],
+            "needs the column 'option_tokens', which is missing",
+        ),
+        (["--estimator", "p_true"], "no estimator is 'p_true'; choose from end_correct"),
+    ],
+)
+def test_options_without_meaning_for_multiple_choice(capsys, words, message):
+    assert run("metrics", *CHOICES, "--names", "a", "b", *words) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_files_of_two_kinds_and_copies_are_refused(capsys, tmp_path):
+    generated = ROOT / "tests/imports/lm_eval_samples.jsonl"
+    assert run("metrics", CHOICES[0], generated) == 1
+    assert "contains answers and" in capsys.readouterr().err
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(CHOICES[0].read_bytes())
+    assert run("metrics", CHOICES[0], copy) == 1
+    said = capsys.readouterr().err
+    assert "give each checkpoint its own (for checkpoints that are meant to be equal, a" in said
 
 
 def test_answers_of_another_dataset_are_not_taken_for_the_same(tmp_path):
@@ -440,7 +546,7 @@ def test_a_file_is_not_merged_into_a_checkpoint_of_its_name(tmp_path, capsys, co
         (["compare"], 2, "Missing argument"),
         (["compare", "a.csv", "--labels", "mine"], 2, "--labels is 'mine'"),
         (["compare", "a.csv", "--columns", "conf"], 2, "write it as confidence=conf"),
-        (["compare", "a.csv", "--deployed", "first"], 1, "so --deployed has no meaning"),
+        (["compare", "a.csv", "--deployed", "first"], 1, "for which --deployed has no meaning"),
         (["compare", "answers.csv", "--names", "x"], 1, "--names has no meaning"),
         (["compare", "a.csv", "--names", "x", "y"], 1, "gives x, y for 1 files"),
         (["compare", "a.csv", "--min-contrast", "0"], 2, "--min-contrast"),

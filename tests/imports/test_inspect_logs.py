@@ -79,7 +79,7 @@ def test_without_log_probabilities_there_are_none(tmp_path):
     ("run", "said"),
     [
         ({"error": True}, r"\.eval: is the log of a run with status"),
-        ({"choices": ["Paris", "Rome"]}, r"sample .* has choices; only tasks"),
+        ({"choices": ["Paris", "Rome"]}, r"sample .* has choices, but no score of the scorer"),
         ({"message_limit": 2}, r"was stopped by its message limit \(2\), so"),
     ],
 )
@@ -117,6 +117,79 @@ def test_without_one_score_for_each_answer_there_are_no_labels(tmp_path, n):
     said = {1: r"has the scores \[\], but", 2: "has 2 completions and one score"}[n]
     with pytest.raises(UserTableError, match=said):
         read_answers({"file": write_log(tmp_path, n=n), **SAID, "labels": "log"})
+
+
+def write_choices(folder, texts, *, multiple=False, n=1):
+    """Have Inspect score `texts` as answers to two questions with options; return the log."""
+    inspect = pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
+    from inspect_ai import dataset, model, scorer, solver
+
+    given = iter(texts)
+
+    @solver.solver
+    def asked():
+        choose = solver.multiple_choice(multiple_correct=multiple)
+
+        async def solve(state, generate):
+            async def answer(state, **_):
+                message = model.ChatMessageAssistant(content=next(given))
+                said = [model.ChatCompletionChoice(message=message)] * n
+                state.output = model.ModelOutput(model="mock", choices=said)
+                return state
+
+            return await choose(state, answer)
+
+        return solve
+
+    samples = [
+        dataset.Sample(id="q1", input="Capital of France?", choices=["Rome", "Paris", "Oslo"]),
+        dataset.Sample(id="q2", input="Capital of Italy?", choices=["Oslo", "Rome", "Paris"]),
+    ]
+    for sample in samples:
+        sample.target = ["A", "C"] if multiple else "B"
+    task = inspect.Task(
+        dataset=dataset.MemoryDataset(samples), solver=asked(), scorer=scorer.choice()
+    )
+    (log,) = inspect.eval(
+        task, model="mockllm/model", log_dir=str(folder), display="none", max_samples=1
+    )
+    return log.location.removeprefix("file://")
+
+
+@pytest.mark.parametrize(
+    ("texts", "multiple", "answers", "references", "labels"),
+    [
+        (
+            ["So ANSWER: B", "Well"],
+            False,
+            ["Paris", "Well"],
+            [("Paris",), ("Rome",)],
+            ["correct", "incorrect"],
+        ),
+        (
+            ["ANSWER: A,C", "ANSWER: B"],
+            True,
+            ["Oslo; Rome", "Rome"],
+            [("Oslo; Rome",), ("Oslo; Paris",)],
+            ["correct", "incorrect"],
+        ),
+    ],
+)
+def test_the_answer_to_multiple_choice_is_the_chosen_option(
+    tmp_path, texts, multiple, answers, references, labels
+):
+    path = write_choices(tmp_path, texts, multiple=multiple)
+    rows = read_answers({"file": path, **SAID, "labels": "log"})
+    assert rows["question"].tolist() == ["Capital of France?", "Capital of Italy?"]
+    assert rows["answer"].tolist() == answers
+    assert rows["references"].tolist() == references
+    assert rows["label"].tolist() == labels
+
+
+def test_one_choice_of_several_completions_is_refused(tmp_path):
+    path = write_choices(tmp_path, ["ANSWER: B"] * 2, n=2)
+    with pytest.raises(UserTableError, match="has 2 completions and one choice;"):
+        read_answers({"file": path, **SAID})
 
 
 def stated_confidence():

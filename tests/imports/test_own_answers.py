@@ -277,7 +277,7 @@ def test_ties_between_samples_go_by_their_numbers(tmp_path):
 
 def test_the_same_answers_for_two_checkpoints(tmp_path):
     said = (
-        r"answers to quiz of checkpoint b of m1 are those of a, .* \(row 5: .* set "
+        r"answers to quiz of checkpoint b of m1 are those of a, .* \(row 5: .* sets "
         r"models\.m1\.checkpoints\.b\.allow_identical_weights"
     )
     with pytest.raises(UserTableError, match=said):
