@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 BATCH_ROUNDS = 3
 LARGEST_UPLOAD = 150_000_000  # bytes; servers take 200 MB
 WAITING = "Waiting for another job that is asking the judge."
-LABEL = "persistcal"  # labels a batch, with the token of its record
+LABEL = "persistcal"  # labels a batch with the token of the record
 OVER = {"completed", "failed", "expired", "cancelled"}
 LONGEST_WAIT_S = 48 * 3600
-SEARCHED_PAGES = 10  # of 100 batches, newest first, when a submission was interrupted
+SEARCHED_PAGES = 10  # pages of 100 batches, newest first, after an interrupted submission
 
 
 class ServerBatch(NamedTuple):
@@ -43,16 +43,16 @@ class ServerBatch(NamedTuple):
     error: str
 
 
-def read_batch(said: Any) -> ServerBatch:  # noqa: ANN401
+def read_batch(parsed: Any) -> ServerBatch:  # noqa: ANN401
     """Read a server's description of a batch, as parsed from JSON, or raise BadReplyError."""
     try:
-        files = [said.get(f"{kind}_file_id") for kind in ("output", "error")]
-        token = (said.get("metadata") or {}).get(LABEL)
-        counts = said.get("request_counts") or {}
+        files = [parsed.get(f"{kind}_file_id") for kind in ("output", "error")]
+        token = (parsed.get("metadata") or {}).get(LABEL)
+        counts = parsed.get("request_counts") or {}
         progress = f"{counts.get('completed')} of {counts.get('total')}"
-        errors = [error["message"] for error in (said.get("errors") or {}).get("data") or []]
+        errors = [error["message"] for error in (parsed.get("errors") or {}).get("data") or []]
         batch = ServerBatch(
-            *(said["id"], said["status"], str(token), progress, [*filter(None, files)]),
+            *(parsed["id"], parsed["status"], str(token), progress, [*filter(None, files)]),
             error=str(errors[-1] if errors else ""),
         )
     except (AttributeError, KeyError, TypeError, RecursionError):
@@ -63,11 +63,11 @@ def read_batch(said: Any) -> ServerBatch:  # noqa: ANN401
     return batch
 
 
-def _public_batch(server: ModelServer, said: Any) -> ServerBatch:  # noqa: ANN401
-    """Read a batch; its name is stored and logged."""
-    batch = read_batch(said)
+def _public_batch(server: ModelServer, parsed: Any) -> ServerBatch:  # noqa: ANN401
+    """Read a batch. The name of the batch is stored and logged."""
+    batch = read_batch(parsed)
     if server.quote(batch.id + batch.status) != batch.id + batch.status:
-        raise BadReplyError("a batch whose name cannot be told")
+        raise BadReplyError("a batch with a secret name")
     return batch
 
 
@@ -85,18 +85,18 @@ def _search(server: ModelServer, token: str) -> ServerBatch | None:
     return None
 
 
-def _read_page(server: ModelServer, said: Any) -> tuple[list[ServerBatch], bool]:  # noqa: ANN401
+def _read_page(server: ModelServer, parsed: Any) -> tuple[list[ServerBatch], bool]:  # noqa: ANN401
     try:
-        batches = [_public_batch(server, entry) for entry in said["data"]]
-        return batches, said.get("has_more") is True
+        batches = [_public_batch(server, entry) for entry in parsed["data"]]
+        return batches, parsed.get("has_more") is True
     except (AttributeError, KeyError, TypeError):
         raise BadReplyError("not a list of batches") from None
 
 
-def _read_file(said: Any) -> str:  # noqa: ANN401
-    if not (isinstance(said, dict) and isinstance(said.get("id"), str)):
+def _read_file(parsed: Any) -> str:  # noqa: ANN401
+    if not (isinstance(parsed, dict) and isinstance(parsed.get("id"), str)):
         raise BadReplyError("not a file")
-    return str(said["id"])
+    return str(parsed["id"])
 
 
 def ask_in_batches(
@@ -217,7 +217,7 @@ def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
 
 
 def _wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> ServerBatch | None:
-    """Return the batch of `record` when it is finished; None if another job collected it."""
+    """Return the finished batch of `record`, or None if another job collected it."""
     batch_id = record.state()[0]
     path = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
     fetch = partial(server.send, "get", path, in_json(partial(_public_batch, server)))
@@ -239,7 +239,7 @@ def _collect(
     replies: Replies,
     ledger: Ledger,
 ) -> None:
-    """Write the replies of a finished batch; its record stays if one cannot be written.
+    """Write the replies of a finished batch. The record stays if a reply cannot be written.
 
     Final refusals of the server are raised after the other replies are written.
     """
@@ -260,7 +260,7 @@ def _collect(
     model = next(iter(bodies.values()))["model"]
     ledger.add(model, -lost, -cost * lost / len(bodies), "not answered")
     if unanswered:
-        log.warning("Failures that may pass: %s", server.quote(unanswered[0]))
+        log.warning("Temporary failures: %s", server.quote(unanswered[0]))
     if refused := refused or ([f"failed: {batch.error}"] if batch.status == "failed" else []):
         raise ServerError(
             f"The judge's server refused batch {batch.id} ({server.quote(refused[0])}). "

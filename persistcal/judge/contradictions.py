@@ -1,4 +1,4 @@
-"""Questions for which a judge contradicts itself: equal answers, one correct, one not."""
+"""Questions with two equal answers that a judge labelled differently."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The file in which a person labels what the judge could not label.
+"""The file of answers that a person labels because the judge could not.
 
 Rules import this module when the Snakefile is parsed, so it needs no other package.
 """
@@ -51,10 +51,12 @@ def _read(path: str) -> _Table:
         raise JudgeError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from None
     above = next((i for i, line in enumerate(lines) if _header(line)[1]), None)
     if above is None:
-        if ",".join(COLUMNS).startswith("".join(lines).strip()):  # nothing, or cut in here
+        if ",".join(COLUMNS).startswith(
+            "".join(lines).strip()
+        ):  # an empty file, or a file cut in this line
             return _Table(",", [], [])
         raise JudgeError(
-            f"{path}: its first line must name the columns {', '.join(COLUMNS)}; restore that "
+            f"{path}: the first line must name the columns {', '.join(COLUMNS)}; restore that "
             "line or move the file away."
         )
     delimiter, columns = _header(lines[above])
@@ -78,8 +80,8 @@ def read_human_labels(path: str) -> dict[str, str]:
         label = parse_label(given)
         if label is None:
             raise JudgeError(
-                f"{path}: row {number} has the label {given!r}; it must be one of "
-                f"{', '.join(LABELS)}, or empty."
+                f"{path}: row {number} has the label {given!r}; write "
+                f"{', '.join(LABELS)} or nothing."
             )
         if labels.setdefault(row["id"], label) != label:
             raise JudgeError(
@@ -109,8 +111,8 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     """Return a digest of a person's decisions for a job since it first ran.
 
     The digest is the same before and after the job runs, and empty without changes. It changes
-    only if a person labels a candidate of this job, so as a parameter of its rule it reruns
-    only this job. `path` is the queue, and `noted` the job's file from `note_consulted`. A job
+    only if a person labels a candidate of this job. A rule with this parameter reruns only the
+    job. `path` is the queue, and `noted` the job's file from `note_consulted`. A job
     that must `stop` while a candidate waits for a person has another digest than a job that
     continued.
     """

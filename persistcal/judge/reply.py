@@ -26,7 +26,7 @@ ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none
 class Reply(NamedTuple):
     """A judge's reply to one request, in its own words: a label per candidate, in order."""
 
-    labels: tuple[str | None, ...]  # None if a person must decide
+    labels: tuple[str | None, ...]  # a missing label is decided by a person
     reason: str  # why a label is missing: "refusal" or "malformed"
     text: str
 
@@ -36,13 +36,13 @@ def no_labels(together: int | None, reason: str, text: str) -> Reply:
     return Reply((None,) * (together or 1), reason, text)
 
 
-def read_reply(said: Any, together: int | None = None) -> Reply:  # noqa: ANN401
+def read_reply(parsed: Any, together: int | None = None) -> Reply:  # noqa: ANN401
     """Read the labels in a chat completion, or raise BadReplyError.
 
-    `said` is the parsed JSON of a server. `together` is the number of candidates, if listed.
+    `parsed` is the parsed JSON of a server. `together` is the number of candidates, if listed.
     """
     try:
-        choice = said["choices"][0]
+        choice = parsed["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
         text, refusal = message.get("content"), message.get("refusal")
     except (AttributeError, IndexError, KeyError, TypeError):
@@ -90,7 +90,7 @@ def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
         except (ValueError, KeyError, TypeError, RecursionError):
             strange = "a line that is not readable"
         if strange:
-            log.warning("A batch's results hold %s", strange)
+            log.warning("The results of a batch contain %s", strange)
             continue
         together = asked_together(key)
         try:
@@ -133,7 +133,7 @@ class Replies:
         return ReplyCache(f"{self.folder}/cache")
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply with `key`; None, with a warning, if it is damaged."""
+        """Return the reply with `key`, or None. A damaged reply is None with a warning."""
         try:
             if (entry := self._cache.get(key)) is None:
                 return None
@@ -145,7 +145,7 @@ class Replies:
         if is_known and len(reply.labels) == (asked_together(key) or 1):
             return reply
         path = self._cache.path(key)
-        log.warning("%s is damaged; its candidates are judged again.", path)
+        log.warning("%s is damaged; the candidates in it are judged again.", path)
         return None
 
     def missing(self, bodies: Mapping[str, Body]) -> dict[str, Body]:
@@ -153,7 +153,7 @@ class Replies:
         return {key: body for key, body in bodies.items() if self.get(key) is None}
 
     def put(self, replies: Mapping[str, Reply], bodies: Mapping[str, Body]) -> None:
-        """Keep `replies` with the messages of their requests; raise if one cannot be kept."""
+        """Keep `replies` with the messages of the requests; raise if a reply cannot be kept."""
         failures = []
         for key, reply in replies.items():
             several = asked_together(key)
