@@ -1,7 +1,7 @@
 """Registrations of estimators: their display names, needs and config keys.
 
-The Snakefile reads registrations from source files and runs none of them. So the arguments of
-`estimator` are literals, and this module needs no other package.
+The Snakefile reads registrations from source files without running them. The arguments of
+`estimator` are literals for this reason, and this module needs no other package.
 """
 
 import ast
@@ -24,21 +24,21 @@ KNOWN = (SEVERAL, "logprob", "n_tokens", *OF_TOKENS, "unconditional", "stated")
 KEYS = {
     "asks": "how many replies it asks a checkpoint for, and of what length and temperature",
     "prompt": "the file of what it asks a checkpoint about an answer",
-    "verifier": "the verifier whose probabilities it reads",
+    "verifier": "the verifier that rates the answers",
     "words": "what follows its prompt after a right answer and after a wrong one",
     "scale": "the probability of each expression that a reply may be",
-    "layer": "the layer whose hidden states it reads",
+    "layer": "the layer of the hidden states that it reads",
     "fit_at": "training, or each to fit the probe anew at each checkpoint",
     "rater": "the checkpoint whose probabilities of the answers it reads",
 }
-PASSED = ("words", "scale", "layer", "fit_at")  # keys whose values functions receive unchanged
+PASSED = ("words", "scale", "layer", "fit_at")  # keys that functions receive unchanged
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Registration:
-    """What the workflow must know of an estimator before it runs.
+    """Display name, needs and config keys of an estimator.
 
     Attributes
     ----------
@@ -72,8 +72,7 @@ class Registration:
             given = getattr(self, name)
             if not isinstance(given, tuple) or not set(given) <= set(values):
                 raise ValueError(
-                    f"{name} is {given!r}, but it may be a tuple of "
-                    f"{', '.join(map(repr, values))}"
+                    f"{name} is {given!r}; give a tuple of {', '.join(map(repr, values))}"
                 )
 
     @property
@@ -83,7 +82,7 @@ class Registration:
         return set(self.reads) <= {"evaluation"} and not any(others) and not self.may_lack
 
     def defaults(self) -> dict[str, Any]:
-        """Return the keys of the config's entry that have a value without one in the config."""
+        """Return the defaults of keys in the config's entry."""
         flags = ("reads_weights", "fitted", "by_checkpoint", "compares_answers")
         set_flags = {name: True for name in flags if getattr(self, name)}
         return {"reads": list(self.reads), **set_flags}

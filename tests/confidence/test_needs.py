@@ -71,7 +71,7 @@ FUNCTION = "\n\ndef brevity(answers, evidence):\n    ...\n"
 
 @pytest.mark.parametrize("needs", ["('logprobs',)", "'logprob'", "['logprob']"])
 def test_unknown_needs_are_refused(needs):
-    with pytest.raises(ValueError, match="may be a tuple of 'several_answers', 'logprob'"):
+    with pytest.raises(ValueError, match="give a tuple of 'several_answers', 'logprob'"):
         registrations(f"@estimator(needs={needs})" + FUNCTION)
 
 
@@ -80,7 +80,7 @@ def test_unknown_needs_are_refused(needs):
     [
         ("@estimator(needs=needs())", "has an argument that is no literal"),
         ("@estimator(needed=())", "unexpected keyword argument 'needed'"),
-        ("@estimator(required=('layers',))", "required is .* tuple of 'asks', 'prompt'"),
+        ("@estimator(required=('layers',))", "required is .*; give a tuple of 'asks', 'prompt'"),
         (
             "NEEDS = ('logprob',)",
             r"write @estimator\(needs=\('logprob',\)\)",

@@ -1,8 +1,8 @@
-"""Estimators without an adapter: one registered function each, by family.
+"""Estimators without an adapter: registered functions in seven families.
 
 Each estimator receives `answers`, the predictions to rate (columns checkpoint, question_id,
 question, answer, probability), and the study's `Evidence`, and returns one confidence in
-[0, 1] per row. Its decorator registers its display name, needs and config keys, see
+[0, 1] per row. The decorator registers the display name, the needs and the config keys; see
 `persistcal.confidence.registry`.
 
 Modules
