@@ -80,7 +80,7 @@ def test_unknown_needs_are_refused(needs):
     [
         ("@estimator(needs=needs())", "has an argument that is no literal"),
         ("@estimator(needed=())", "unexpected keyword argument 'needed'"),
-        ("@estimator(required=('layers',))", "required is .*; give a tuple of 'asks', 'prompt'"),
+        ("@estimator(required=('layers',))", "required is .* a tuple of 'asks', 'prompt'"),
         (
             "NEEDS = ('logprob',)",
             r"write @estimator\(needs=\('logprob',\)\)",
