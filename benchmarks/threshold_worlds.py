@@ -135,7 +135,7 @@ def rows(worlds: int) -> Iterator[str]:
                     noise=noise,
                     carried=carried,
                     target=target,
-                    worlds=worlds // 4,
+                    worlds=worlds,
                 )
                 kind = "yes" if carried else "no"
                 share = f"{noise:.0%}" if carried else "–"
