@@ -133,16 +133,31 @@ def plan_views(settings: ViewSettings, sources: Sources, root: Path) -> dict[str
     Each has its rows, its parameters of the job, its target, its labels in the report and the
     digest of its code. They are in the order of `sources`.
     """
+    places = {key: place for place, key in enumerate(sources)}
     declared = list(declared_views(root / MODULES))
+    for view in declared:
+        if view.files not in places:
+            raise ValueError(
+                f"{_place(view)} reads the files {view.files!r}, which are not in ROWS of "
+                "workflow/rules/report.smk; add them there."
+            )
     planned: dict[str, Any] = {"figure": {}, "table": {}}
-    for key, files in sources.items():
-        for view in (view for view in declared if view.files == key):
-            for dataset in _datasets(view, files, settings):
-                rows = files[dataset] if isinstance(files, Mapping) else files
-                if rows:
-                    name = view.name.format(dataset=dataset)
-                    planned[view.kind][name] = _planned(view, dataset, rows, settings, root)
+    for view in sorted(declared, key=lambda view: places[view.files]):
+        files = sources[view.files]
+        for dataset in _datasets(view, files, settings):
+            name = view.name.format(dataset=dataset)
+            if first := planned[view.kind].get(name):
+                raise ValueError(
+                    f"{_place(view)} makes {name}, and so does {first['about']['module']}.py; "
+                    "rename one."
+                )
+            if rows := files[dataset] if isinstance(files, Mapping) else files:
+                planned[view.kind][name] = _planned(view, dataset, rows, settings, root)
     return planned
+
+
+def _place(view: View) -> str:
+    return f"{view.kind} {view.name} of persistcal/report/{view.module}.py"
 
 
 def _datasets(view: View, files: Any, settings: ViewSettings) -> list[str]:  # noqa: ANN401
@@ -164,8 +179,8 @@ def _planned(
             supply = getattr(settings, name, None)
             if name.startswith("_") or supply is None:
                 raise ValueError(
-                    f"{view.kind} {view.name} of persistcal/report/{view.module}.py has the "
-                    f"parameter {name}, which is no setting of study/views.py; add it there."
+                    f"{_place(view)} has the parameter {name}, which is no setting of "
+                    "study/views.py; add it there."
                 )
             asked = inspect.signature(supply).parameters
             values[name] = supply(**{n: value for n, value in known.items() if n in asked})

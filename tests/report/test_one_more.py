@@ -1,4 +1,4 @@
-"""A metric, table or estimator that is added as CONTRIBUTING says comes out everywhere."""
+"""A metric or estimator that is added as CONTRIBUTING says comes out everywhere."""
 
 import json
 import os
@@ -8,8 +8,6 @@ import sys
 
 import pandas as pd
 import pytest
-from own_study import write_study
-from programs import python
 from workflow_runs import ROOT
 
 FUNCTION = """
@@ -113,7 +111,11 @@ def test_a_metric_is_a_function_and_a_line(extended):
     assert found.loc[found["bold"], "estimator"].tolist() == [
         found.loc[found["value"].idxmin(), "estimator"]
     ]
-    texts = {"main.tex": r"$N$ $\scriptstyle\downarrow$", "index.html": "Nähe ↓"}
+    texts = {
+        "main.tex": r"$N$ $\scriptstyle\downarrow$",
+        "index.html": "Nähe ↓",
+        "rated.html": "Nähe ↓",
+    }
     check_shown(folder, {**texts, "summary.txt": "Nähe", "notebook.html": "closeness"})
 
 
@@ -129,59 +131,3 @@ def test_an_estimator_is_a_function(extended):
     assert found["confidence"].tolist() == pytest.approx(expected)
     assert len(set(expected)) > 2
     check_shown(folder, {"rated.html": "Kürze", "rated_table.html": "brevity"})
-
-
-VIEWS = """
-import pandas as pd
-from matplotlib.figure import Figure
-
-from persistcal.report.latex import Printed
-from persistcal.report.layout import Names
-from persistcal.report.registry import figure, table
-
-
-@table("flips_{dataset}", artifact="contrast_sets", caption="Flips of {dataset}.")
-def flips(sets: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
-    rows = sets.loc[sets["dataset"] == dataset, ["earlier", "later", "size"]]
-    return Printed(f"% {datasets[dataset]}: {rows['size'].sum()}", rows)
-
-
-@figure("sizes", artifact="contrast_sets", label="sizes", caption="Sizes of contrast sets.")
-def sizes_figure(sets: pd.DataFrame, *, models: Names) -> Figure:
-    drawn = Figure()
-    axes = drawn.subplots()
-    axes.bar(range(len(sets)), sets["size"])
-    axes.set_title(", ".join(models.values()))
-    return drawn
-"""
-
-
-@pytest.mark.slow
-def test_a_table_and_a_figure_are_a_function_each(tmp_path):
-    """The study plans and makes both without another edit."""
-    project = tmp_path / "project"
-    for folder in (
-        "persistcal",
-        "atlas",
-        "study",
-        "workflow",
-        "tools",
-        "config",
-        "envs",
-        "resources",
-    ):
-        shutil.copytree(ROOT / folder, project / folder)
-    shutil.copy(ROOT / "Snakefile", project)
-    (project / "persistcal/report/own_views.py").write_text(VIEWS, encoding="utf-8")
-    study = write_study(tmp_path / "mine")
-
-    def run(*words):
-        command = ["-m", "snakemake", "--snakefile", project / "Snakefile"]
-        command += ["--directory", study, "--profile", ROOT / "profiles/laptop", *words]
-        return python(*command, "--configfile", study / "config.yaml")
-
-    run("--cores", "2", "out/tables/flips_quiz.tex", "out/figures/sizes.png")
-    sizes = pd.read_csv(study / "out/contrast_sets.csv")["size"].tolist()
-    assert pd.read_csv(study / "out/tables/flips_quiz.csv")["size"].tolist() == sizes
-    assert (study / "out/tables/flips_quiz.tex").read_text() == f"% Quiz: {sum(sizes)}"
-    assert (study / "out/figures/sizes.png").exists()
