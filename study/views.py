@@ -22,8 +22,8 @@ Sources = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]]]
 class ViewSettings:
     """Settings that a function can name as parameters: a public method each.
 
-    A parameter of a method receives the dataset of the figure or table, or the key of its
-    files.
+    A method can have the parameters `dataset`, which receives the dataset of the figure or
+    table, and `files`, the key of the files that it reads.
     """
 
     def __init__(self, study: Study, inputs: Inputs) -> None:
@@ -44,7 +44,7 @@ class ViewSettings:
         return self._study.labels["models"]
 
     def datasets(self) -> dict[str, str]:
-        """Return the display names of the datasets, with those of tables about transfer."""
+        """Return the display names of all datasets, also of tables about transfer."""
         return self._study.labels["datasets"]
 
     def own_datasets(self) -> dict[str, str]:
@@ -52,7 +52,7 @@ class ViewSettings:
         return {name: self.datasets()[name] for name in self._study.chosen["datasets"]}
 
     def estimators(self) -> dict[str, str]:
-        """Return the display names of the study's estimators; of all if a file has them."""
+        """Return the display names of evaluated estimators; all names if they are in a file."""
         names = self._study.labels["estimators"]
         if not self._study.estimates:
             return names
@@ -115,7 +115,7 @@ class ViewSettings:
         return [name for name, recipe in recipes.items() if recipe["labels"] == "random_later"]
 
     def verifier(self) -> str:
-        """Return the display name of the verifier whose headroom is measured."""
+        """Return the display name of the verifier that the oracle is compared with."""
         return self._compared("verifier")
 
     def oracle(self) -> str:
@@ -128,10 +128,10 @@ class ViewSettings:
 
 
 def plan_views(settings: ViewSettings, sources: Sources, root: Path) -> dict[str, Any]:
-    """Return the figures and tables of a study by kind and by the names of their files.
+    """Return the figures and tables of a study by kind and file name, ordered like `sources`.
 
-    Each has its rows, its parameters of the job, its target, its labels in the report and the
-    digest of its code. They are in the order of `sources`.
+    An entry has `rows` (files), `about` and `code` (parameters of the job), `target`, and
+    `labels` (in Snakemake's report).
     """
     places = {key: place for place, key in enumerate(sources)}
     declared = list(declared_views(root / MODULES))
@@ -161,7 +161,7 @@ def _place(view: View) -> str:
 
 
 def _datasets(view: View, files: Any, settings: ViewSettings) -> list[str]:  # noqa: ANN401
-    """Return the datasets with a figure or table each; one without a name for all together."""
+    """Return the datasets that have a figure or table each; [""] if one shows all of them."""
     if "{dataset}" not in view.name:
         return [""]
     return list(files if isinstance(files, Mapping) else settings.own_datasets())
@@ -170,7 +170,7 @@ def _datasets(view: View, files: Any, settings: ViewSettings) -> list[str]:  # n
 def _planned(
     view: View, dataset: str, rows: Sequence[str], settings: ViewSettings, root: Path
 ) -> dict[str, Any]:
-    """Return all that the rules need to know of a figure or table."""
+    """Return the entry of a figure or table."""
     title = settings.datasets().get(dataset, dataset)
     known = {"dataset": dataset, "files": view.files}
     values: dict[str, Any] = {}
@@ -179,8 +179,8 @@ def _planned(
             supply = getattr(settings, name, None)
             if name.startswith("_") or supply is None:
                 raise ValueError(
-                    f"{_place(view)} has the parameter {name}, which is no setting of "
-                    "study/views.py; add it there."
+                    f"{_place(view)} has the parameter {name}, but study/views.py "
+                    "has no such setting; add it there."
                 )
             asked = inspect.signature(supply).parameters
             values[name] = supply(**{n: value for n, value in known.items() if n in asked})

@@ -46,7 +46,7 @@ def figure(
     Parameters
     ----------
     name : str
-        Name of its files. A name with `{dataset}` makes a figure of each dataset.
+        File name without ending. A name with `{dataset}` makes a figure of each dataset.
     artifact : str
         Table of `persistcal.store.artifacts` that it reads, in lower case.
     caption, label : str
@@ -95,7 +95,7 @@ def declared_views(folder: Path) -> Iterator[View]:
                     except (TypeError, ValueError) as error:
                         raise ValueError(
                             f"{path}: the decorator of {node.name} cannot be read ({error}); "
-                            "its arguments must be literals."
+                            "write literals as arguments."
                         ) from error
                     yield View(kind, path.stem, settings, **described)
 

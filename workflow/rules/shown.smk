@@ -1,4 +1,4 @@
-"""What rules about tables, figures and the page read."""
+"""Inputs of the rules for tables, figures and the page."""
 
 
 def transfers():
@@ -17,7 +17,7 @@ def plain_tables(target, end):
 
 
 def tables_shown(names):
-    """Tables on a page; analyses come last on the page of `all`."""
+    """Return the tables of a page; analyses are last on the page of `all`."""
     shown = expand(rules.make_table.output.csv, table=names)
     shown += plain_tables("study", "csv")
     shown += [rules.measure_agreement.output.csv] if AGREED else []

@@ -11,7 +11,7 @@ from persistcal.store.jobs import log, run
 
 
 def draw_figure(rows: list[str], *, figure: Mapping[str, Any]) -> Drawing:
-    """Return the registered `figure` of its `artifact` and `settings`."""
+    """Draw the registered `figure` from rows of its artifact, with its settings."""
     table = getattr(artifacts, figure["artifact"].upper())
     frame = artifacts.read_files(rows, table, placed=True)
     log.info("Drew %d rows", len(frame))

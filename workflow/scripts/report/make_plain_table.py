@@ -10,7 +10,7 @@ from persistcal.store.jobs import log, run
 
 
 def make_plain_table(rows: list[str], *, table: Mapping[str, Any]) -> tuple[str, str]:
-    """Return LaTeX and CSV of the registered `table` of its `artifact` and `settings`."""
+    """Return LaTeX and CSV of a registered table from rows of its artifact."""
     schema = getattr(artifacts, table["artifact"].upper())
     frame = artifacts.read_files(rows, schema, placed=True)
     import_module(f"persistcal.report.{table['module']}")
