@@ -107,7 +107,7 @@ class OpenAI(ServerBackend):
         server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
     ) -> None:
         """Send requests one by one, several at once."""
-        from persistcal.judge.one_by_one import ask_one_by_one
+        from persistcal.judge.asking import ask_one_by_one
 
         ask_one_by_one(server, bodies, folder, settings)
 
@@ -121,7 +121,7 @@ class OpenAIBatch(ServerBackend):
         server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
     ) -> None:
         """Send requests in batches."""
-        from persistcal.judge.batch import ask_in_batches
+        from persistcal.judge.asking import ask_in_batches
 
         ask_in_batches(server, bodies, folder, settings)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from judge_server import KEY, FakeJudge, as_json, candidates, completion, cut, error
 
-from persistcal.judge import batch
+from persistcal.judge import asking
 from persistcal.judge.prompt import requests_about
 from persistcal.questions.labels import JudgeError
 from persistcal.server import client
@@ -60,10 +60,10 @@ def test_large_sets_are_split(fake):
 
 @pytest.mark.parametrize(("most", "sizes"), [(90, [2, 2, 2]), (89, [1] * 6), (1, [1] * 6)])
 def test_uploads_are_no_longer_than_a_server_takes(monkeypatch, most, sizes):
-    assert batch.LARGEST_UPLOAD < 200_000_000
-    monkeypatch.setattr(batch, "LARGEST_UPLOAD", most)
+    assert asking.LARGEST_UPLOAD < 200_000_000
+    monkeypatch.setattr(asking, "LARGEST_UPLOAD", most)
     bodies = {str(i): {"asked": "é" * 16} for i in range(6)}  # 13 + 2 x 16 = 45 bytes each
-    assert [len(part) for part in batch._parts(bodies, 100)] == sizes
+    assert [len(part) for part in asking._parts(bodies, 100)] == sizes
 
 
 def test_results_may_be_longer_than_a_reply_and_take_longer(fake, monkeypatch):
@@ -133,7 +133,7 @@ def test_a_failed_batch_says_why(fake):
 def test_a_submitted_batch_is_resumed(fake, monkeypatch):
     """The job ends while its batch runs; the next one waits for that batch."""
     fake.polls_needed = 10**6
-    monkeypatch.setattr(batch, "LONGEST_WAIT_S", 0.05)
+    monkeypatch.setattr(asking, "LONGEST_WAIT_S", 0.05)
     with pytest.raises(JudgeError, match="run again to wait on"):
         fake.ask(candidates(6))
     monkeypatch.undo()
@@ -163,7 +163,7 @@ def test_a_submission_cut_short_is_found_or_repeated(fake, reached):
 
 @pytest.mark.parametrize(("pages", "submitted"), [(10, 4), (3, 5)])
 def test_a_submission_is_looked_for_among_so_many_batches(fake, monkeypatch, pages, submitted):
-    monkeypatch.setattr(batch, "SEARCHED_PAGES", pages)
+    monkeypatch.setattr(asking, "SEARCHED_PAGES", pages)
     fake.page = 1
     fake.next_batch_replies = [error(400, "unlucky")]
     with pytest.raises(JudgeError, match="400"):

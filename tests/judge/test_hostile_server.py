@@ -23,7 +23,7 @@ from judge_server import (
 )
 from werkzeug import Response
 
-from persistcal.judge.batch import read_batch
+from persistcal.judge.asking import read_batch
 from persistcal.judge.reply import read_reply, read_results
 from persistcal.questions.labels import LABELS, JudgeError
 from persistcal.server import client, spending
