@@ -10,9 +10,11 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+Target = Literal["study", "all"]
 
 FIGURES: dict[str, Callable[..., Any]] = {}
 TABLES: dict[str, Callable[..., Any]] = {}
@@ -39,7 +41,7 @@ def figure(
     caption: str,
     label: str,
     files: str = "",
-    target: str = "study",
+    target: Target = "study",
 ) -> Callable[[Function], Function]:
     """Register a function that draws a figure.
 
@@ -62,7 +64,7 @@ def figure(
 
 
 def table(
-    name: str, *, artifact: str, caption: str, files: str = "", target: str = "study"
+    name: str, *, artifact: str, caption: str, files: str = "", target: Target = "study"
 ) -> Callable[[Function], Function]:
     """Register a function that returns a table as LaTeX and rows; see `figure`."""
     return _register(TABLES, name)
@@ -95,7 +97,7 @@ def declared_views(folder: Path) -> Iterator[View]:
                     except (TypeError, ValueError) as error:
                         raise ValueError(
                             f"{path}: the decorator of {node.name} cannot be read ({error}); "
-                            "write literals as arguments."
+                            "write its arguments as literals, as `figure` describes them."
                         ) from error
                     yield View(kind, path.stem, settings, **described)
 
@@ -107,4 +109,6 @@ def _described(kind: str, mark: ast.Call) -> dict[str, str]:
     bound = inspect.signature(_DECORATORS[kind]).bind(*positional, **named)
     bound.apply_defaults()
     described = {"label": "", **bound.arguments}
+    if described["target"] not in get_args(Target):
+        raise ValueError(f"target is {described['target']!r} and not 'study' or 'all'")
     return {**described, "files": described["files"] or described["artifact"]}

@@ -221,7 +221,7 @@ def _cells(rows: list[dict[Hashable, Any]], labels: DisplayNames) -> list[str]:
     label="risk and coverage",
     caption="Share of wrong answers among the most confident ones (risk) over their share of "
     "all answers (coverage), means over seeds. Dashed: a model's first evaluation checkpoint; "
-    "solid: its last one. Lower is better.",
+    "solid: its last one. Lower is better. At most five estimators are drawn.",
 )
 @house_style()
 def risk_coverage_figure(

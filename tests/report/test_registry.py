@@ -114,9 +114,10 @@ def test_what_the_rules_cannot_plan_is_refused(own, tmp_path):
     own.write_text(VIEWS.replace("datasets: Names", "sizes: Names"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"table flips_.*own_views.py has the parameter sizes"):
         plan(tmp_path, contrast_sets=["a.csv"])
-    own.write_text(VIEWS.replace('label="sizes"', "label=NAME"), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"own_views.py: the decorator of sizes_figure"):
-        plan(tmp_path, contrast_sets=["a.csv"])
+    for argument in ("label=NAME", 'label="s", target="al"', 'text="s"'):
+        own.write_text(VIEWS.replace('label="sizes"', argument), encoding="utf-8")
+        with pytest.raises(ValueError, match=r"own_views.py: the decorator of sizes_figure"):
+            plan(tmp_path, contrast_sets=["a.csv"])
 
 
 def test_decorators_are_read_as_they_are_run():
