@@ -71,19 +71,6 @@ HEADROOMS = (
     else []
 )
 
-
-def subsets_of(datasets):
-    """Return the metrics of subsets of the questions of some datasets."""
-    names = datasets if HAS_TEXTS else []
-    return expand(rules.measure_subsets.output.subsets, model=MODELS, dataset=names)
-
-
-def questions_by_dataset(analysis):
-    """Return the questions of each dataset of an analysis of questions."""
-    chosen = config["analyses"]["questions"][analysis] if study.runs_models else []
-    return {d: paths.questions.format(dataset=d) for d in study.datasets if d in chosen}
-
-
 # Files with the rows of figures and tables (`files` in persistcal/report/registry.py), in the
 # order of tables on the page. A figure or table without files is not made.
 ROWS = {

@@ -10,6 +10,18 @@ def transfers():
     return found
 
 
+def subsets_of(datasets):
+    """Return the metrics of subsets of the questions of some datasets."""
+    names = datasets if HAS_TEXTS else []
+    return expand(rules.measure_subsets.output.subsets, model=MODELS, dataset=names)
+
+
+def questions_by_dataset(analysis):
+    """Return the questions of each dataset of an analysis of questions."""
+    chosen = config["analyses"]["questions"][analysis] if study.runs_models else []
+    return {d: paths.questions.format(dataset=d) for d in study.datasets if d in chosen}
+
+
 def plain_tables(target, end):
     """Return the tables of a target that compare no estimators."""
     names = [n for n, v in VIEWS["table"].items() if v["target"] == target]
