@@ -303,22 +303,21 @@ def threshold(
     if fail_if not in (None, BROKEN, UNDECIDED):
         raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
     filled = None if reading.labels in (None, "log") else reading.labels
-    if not filled:
-        _check_out(out, out)
-    rows = read_sheet(filled) if filled else None
-    if sheet or filled:
-        reading = replace(reading, unlabelled=files[-1])
-    inputs = _read(files, replace(reading, labels=None) if filled else reading)
-    if filled and rows is not None:
-        later = Relabelling(inputs, reading.estimators)
+    if filled:
+        rows = read_sheet(filled)
+        reading = replace(reading, labels=None, unlabelled=files[-1])
+        later = Relabelling(_read(files, reading), reading.estimators)
         typer.echo(later.certify(rows, filled, precision=precision, delta=delta))
         return
+    _check_out(out, out)
     if sheet:
-        drawn = Relabelling(inputs, reading.estimators).sheet(sheet).to_csv(index=False)
+        reading = replace(reading, unlabelled=files[-1])
+        drawn = Relabelling(_read(files, reading), reading.estimators).sheet(sheet)
         path = inside(make_folder(out), "sheet.csv")
-        write_whole(path, drawn)
+        write_whole(path, drawn.to_csv(index=False))
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
         return
+    inputs = _read(files, reading)
     settings = Settings(n_replicates=replicates)
     checked = check_inputs(inputs, settings, precision=precision, delta=delta)
     paths = _write_tables(checked.tables, out)

@@ -176,8 +176,9 @@ class Comparison:
     def labels(self) -> dict[str, dict[str, str]]:
         """The display names of models, datasets and estimators."""
         rows = self.inputs.all_predictions
-        named = {f"{kind}s": rows[kind].unique() for kind in (*PLACE, "estimator")}
-        return {kind: {n: ESTIMATORS.get(n, n) for n in names} for kind, names in named.items()}
+        places = {f"{kind}s": {name: name for name in rows[kind].unique()} for kind in PLACE}
+        estimators = {name: ESTIMATORS.get(name, name) for name in rows["estimator"].unique()}
+        return {**places, "estimators": estimators}
 
     @property
     def _checkpoint_names(self) -> dict[str, dict[str, str]]:

@@ -24,7 +24,7 @@ from persistcal.api.rating import rate_answers, rate_options
 from persistcal.imports import answers as own_answers
 from persistcal.imports import options as own_options
 from persistcal.imports import predictions as own_predictions
-from persistcal.imports.answer_files import is_multiple_choice, read_answers, read_options
+from persistcal.imports.answer_files import LOGS, is_multiple_choice, read_answers, read_options
 from persistcal.imports.answers import name_stated
 from persistcal.imports.predictions import imported_answers
 from persistcal.store import artifacts
@@ -68,8 +68,8 @@ class Reading:
     filter : str, optional
         Filter of lm-evaluation-harness; its output is the answer.
     estimators : sequence of str
-        Estimators that rate the answers. By default the `USUAL` ones and all stated
-        confidences, or all estimators in predictions.
+        Estimators that rate the answers, by default those of `rate_answers` or `rate_options`.
+        Of predictions, the estimators that are read, by default all.
     beams : bool, optional
         Whether several answers to a question are beams or samples.
     columns : mapping of str to str
@@ -147,6 +147,8 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
             kinds.append(OPTIONS)
         else:
             kinds.append(ANSWERS)
+        if reading.columns and (not columns or any(keys <= ours for keys in LOGS)):
+            raise ValueError(f"{file}: is a log, so --columns has no meaning; leave it out.")
         unnamed += [] if "checkpoint" in ours else [file]
         if reading.names and "checkpoint" in ours:
             raise ValueError(

@@ -15,6 +15,7 @@ from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.store.user_files import UserTableError, kind_of, name_files_in_errors, read_file
 
 LOG_KEYS = {"labels", "filter", "requests"}  # keys of an entry that apply only to logs
+LOGS = (lm_eval_logs.KEYS, olmes_logs.KEYS)  # columns of logs in JSON lines
 
 
 def read_answers(
@@ -97,7 +98,7 @@ def _named(
 ) -> pd.DataFrame:
     """Return `rows` with the names that their entry sets for all of them, and the defaults."""
     for key in sorted(LOG_KEYS & set(entry) - used):
-        raise UserTableError(f"is not a log with {key}; remove the key from its entry")
+        raise UserTableError(f"is not a log with {key}; leave {key} out")
     given = {name: entry[name] for name in NAMES if name in entry}
     for name in sorted(given):
         if name in rows.columns:

@@ -71,7 +71,7 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
         assert first.read_bytes() == second.read_bytes(), name
     assert "<html" in (tmp_path / "several/report/index.html").read_text()
 
-    backwards = read_study([*map(str, files[::-1])])
+    backwards = read_study([*map(str, files[::-1])], Reading(estimators=["own"]))
     tests = compare_inputs(backwards, Settings(5, n_replicates=200)).tables
     states = pd.read_csv(tmp_path / "several/states.csv"), tests["states"]
     forth, back = (rows.query("metric == 'accuracy'") for rows in states)
@@ -217,7 +217,7 @@ def test_predictions_of_olmes_take_their_texts_from_the_requests_beside_them(tmp
     [
         (["--deployed", "first"], "scored options, for which --deployed has no meaning"),
         (["--samples"], "scored options, for which --samples or --beams has no meaning"),
-        (["--columns", "gold=answer"], "for which --columns has no meaning"),
+        (["--columns", "gold=answer"], "is a log, so --columns has no meaning"),
         (
             ["--normalisation", "per_token"],
             "needs the column 'option_tokens', which is missing",
@@ -228,6 +228,12 @@ def test_predictions_of_olmes_take_their_texts_from_the_requests_beside_them(tmp
 def test_options_without_meaning_for_multiple_choice(capsys, words, message):
     assert run("metrics", *CHOICES, "--names", "a", "b", *words) == 1
     assert message in capsys.readouterr().err
+
+
+def test_columns_of_a_log_have_one_name(capsys):
+    log = ROOT / "tests/imports/lm_eval_samples.jsonl"
+    assert run("metrics", log, "--columns", "answer=filtered_resps") == 1
+    assert "is a log, so --columns has no meaning" in capsys.readouterr().err
 
 
 def test_files_of_two_kinds_and_copies_are_refused(capsys, tmp_path):

@@ -165,7 +165,5 @@ def test_a_filter_for_few_documents_does_not_drop_the_others(tmp_path):
 def test_a_file_that_is_no_log(tmp_path, key):
     path = tmp_path / "a.csv"
     path.write_text("question_id,question,references,answer\n1,Why?,so,so\n")
-    with pytest.raises(
-        UserTableError, match=f"is not a log with {next(iter(key))}; remove the key"
-    ):
+    with pytest.raises(UserTableError, match=f"is not a log with {next(iter(key))}; leave "):
         read_answers({"file": str(path), **NAMED, **key})

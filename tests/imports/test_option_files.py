@@ -544,5 +544,5 @@ def test_a_file_of_answers_and_a_key_of_another_log(tmp_path):
     rows = [{**ONE, "question_id": "1", "question": "?", "references": "a", "answer": "a"}]
     with pytest.raises(UserTableError, match="has no scores of options"):
         read_options({"file": write(tmp_path, rows)}, "none")
-    with pytest.raises(UserTableError, match="is not a log with requests; remove the key"):
+    with pytest.raises(UserTableError, match="is not a log with requests; leave requests out"):
         read_options({"file": write(tmp_path, good()), "requests": "x"}, "none")

@@ -8,6 +8,9 @@ from own_study import lexical_study
 from workflow_runs import snakemake
 
 from persistcal import evaluate
+from persistcal.api.evaluate import compute_metrics
+from persistcal.api.files import Reading, read_study
+from persistcal.api.inputs import Settings
 from persistcal.store import artifacts
 
 
@@ -120,12 +123,21 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
     given = {"answers": "options.parquet"}
     mine = lexical_study(tmp_path, models, [*names, "option_platt"], study=given, **further)
     snakemake(tmp_path, "out/metrics.csv", "--cores", "2", configs=mine)
+    # The command computes the same, to the last bit, from the evaluated checkpoints.
+    by_command = pd.DataFrame(rows).query("checkpoint != 'z'")
+    by_command.to_parquet(tmp_path / "by_command.parquet", index=False)
+    study = read_study([str(tmp_path / "by_command.parquet")], Reading(estimators=names))
+    commanded = compute_metrics(study, Settings(min_contrast=1))
     key = ["estimator", "conditioning", "scope", "metric", "seed"]
     found = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
     expected = evaluate(pd.DataFrame(rated), ["a", "b", "c"], min_contrast=1)
     expected = expected.assign(seed=expected["seed"].astype(str)).set_index(key)["value"]
     found = found.assign(seed=found["seed"].astype(str)).set_index(key)["value"]
     assert found.loc["option_platt"].notna().any()
+    commanded = commanded.assign(seed=commanded["seed"].astype(str)).set_index(key)["value"]
+    pd.testing.assert_series_equal(
+        found.sort_index().drop("option_platt"), commanded.sort_index(), check_exact=True
+    )
     pd.testing.assert_series_equal(
         found.sort_index().drop("option_platt"),
         expected.sort_index(),
