@@ -167,11 +167,9 @@ def test_columns_with_one_meaning_in_several_tables_are_explained_once():
     assert shared == [("width", "real", "in m")]
     heading, _, columns, *own = outputs_page.lines_of(halls, meanings, shared)
     assert heading == "## `halls`"
-    assert columns == (
-        "From `build` or `tool extend-it`: **`door`**, `width`?. Metadata: `house`."
-    )
-    assert own[-3:] == ["- `house` (text): a house", "- `door` (text): a gate", ""]
+    assert columns == "From `build` or `tool extend-it`. Shared: `width`?. Metadata: `house`."
+    assert own == ["", "- `house` (text): a house", "- **`door`** (text): a gate", ""]
     assert outputs_page.as_list([("low", "real", "an end"), ("high", "int", "an end")]) == [
-        "- `low`, `high` (real or int): an end",
+        "- low, high (real or int): an end",
         "",
     ]

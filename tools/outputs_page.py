@@ -20,13 +20,13 @@ INTRODUCTION = """\
 # Columns of all tables
 
 The tables that the workflow and `persistcal compare` write, as CSV or parquet, in the results
-folder or in a folder with the table's name. Each section has the rule or command that writes
-the table, then its columns: **bold** ones identify a row, and values of columns with **?**
-can be missing. Types are text, whole numbers (int), numbers (real), true or false (flag), and
-lists of these. Confidences, probabilities and shares are in [0, 1]; entropies, divergences,
-losses and log-probabilities are in nats. A parquet file about one model, checkpoint or
-dataset has its names in the metadata. `tables/*.csv` has the numbers and the layout of the
-table of the same name. [Concepts](concepts.md) explains the metrics. `make outputs` makes
+folder or in a folder with the table's name. Each section names the rule or command that writes the
+table, its columns among the shared ones, and its own columns. **Bold** columns identify a row, and
+values of columns with **?** can be missing. Types are text, whole numbers (int), numbers (real),
+true or false (flag), and lists of these. Confidences, probabilities and shares are in [0, 1];
+entropies, divergences, losses and log-probabilities are in nats. A parquet file about one model,
+checkpoint or dataset has its names in the metadata. `tables/*.csv` has the numbers and the layout
+of the table of the same name. [Concepts](concepts.md) explains the metrics. `make outputs` makes
 this page.
 """
 
@@ -63,33 +63,35 @@ def shared_rows(tables: list[Table], meanings: Meanings) -> list[Row]:
 
 
 def lines_of(table: Table, meanings: Meanings, shared: list[Row]) -> list[str]:
-    """Return the section about a table, with the meanings that other tables do not share."""
-    marks = {name: f"**`{name}`**" for name in table.key}
-    names = [
-        marks.get(field.name, f"`{field.name}`") + "?" * field.nullable
-        for field in table.schema
-    ]
+    """Return the section about a table: names of shared columns, then its own columns."""
+    marks = dict.fromkeys(table.file_columns, "`{}`")
+    for field in table.schema:
+        name = "**`{}`**" if field.name in table.key else "`{}`"
+        marks[field.name] = name + "?" * field.nullable
+    rows = rows_of(table, meanings)
     parts = re.split(r"(, | or )", table.rule)
     rules = "".join(f"`{part}`" if i % 2 == 0 else part for i, part in enumerate(parts))
-    columns = ", ".join(f"`{name}`" for name in table.file_columns)
-    lines = [
-        f"## `{table.name}`",
-        "",
-        f"From {rules}: {', '.join(names)}." + f" Metadata: {columns}." * bool(columns),
-        "",
+    names = {
+        "Shared": [row[0] for row in rows if row in shared and row[0] in table.schema.names],
+        "Metadata": table.file_columns,
+    }
+    lists = [
+        f" {kind}: {', '.join(marks[name].format(name) for name in listed)}."
+        for kind, listed in names.items()
+        if listed
     ]
-    own_rows = [row for row in rows_of(table, meanings) if row not in shared]
-    return [*lines, *as_list(own_rows)] if own_rows else lines
+    own_rows = [(marks[row[0]].format(row[0]), *row[1:]) for row in rows if row not in shared]
+    return [f"## `{table.name}`", "", f"From {rules}.{''.join(lists)}", "", *as_list(own_rows)]
 
 
 def as_list(rows: list[Row]) -> list[str]:
     """Return a Markdown list of columns; columns with the same meaning share a line."""
     lines = []
     for meaning in dict.fromkeys(meaning for _, _, meaning in rows):
-        names = dict.fromkeys(f"`{row[0]}`" for row in rows if row[2] == meaning)
+        names = dict.fromkeys(row[0] for row in rows if row[2] == meaning)
         kinds = dict.fromkeys(row[1] for row in rows if row[2] == meaning)
         lines.append(f"- {', '.join(names)} ({' or '.join(kinds)}): {meaning}")
-    return [*lines, ""]
+    return [*lines, ""] if lines else []
 
 
 def page() -> str:
@@ -98,7 +100,15 @@ def page() -> str:
     tables = all_tables()
     shared = shared_rows(tables, meanings)
     lines = [line for table in tables for line in lines_of(table, meanings, shared)]
-    return "\n".join([INTRODUCTION, "## Shared columns", "", *as_list(shared), *lines])
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## Shared columns",
+            "",
+            *as_list([(f"`{row[0]}`", *row[1:]) for row in shared]),
+            *lines,
+        ]
+    )
 
 
 if __name__ == "__main__":
