@@ -19,15 +19,15 @@ KINDS = {kind: name for name, kind in TYPES.items()}
 INTRODUCTION = """\
 # Columns of all tables
 
-The tables that the workflow and `persistcal compare` write, as CSV or parquet, in the results
-folder or in a folder with the table's name. Each section names the rule or command that writes the
-table, its columns among the shared ones, and its own columns. **Bold** columns identify a row, and
-values of columns with **?** can be missing. Types are text, whole numbers (int), numbers (real),
-true or false (flag), and lists of these. Confidences, probabilities and shares are in [0, 1];
-entropies, divergences, losses and log-probabilities are in nats. A parquet file about one model,
-checkpoint or dataset has its names in the metadata. `tables/*.csv` has the numbers and the layout
-of the table of the same name. [Concepts](concepts.md) explains the metrics. `make outputs` makes
-this page.
+The tables that the workflow and `persistcal compare` write, as CSV or parquet, in the
+results folder or in a folder with the table's name. Each section names the rule or command
+that writes the table, its columns among the shared ones, and its own columns. **Bold**
+columns identify a row, and values of columns with **?** can be missing. Types are text,
+whole numbers (int), numbers (real), true or false (flag), and lists of these. Confidences,
+probabilities and shares are in [0, 1]; entropies, divergences, losses and log-probabilities
+are in nats. A parquet file about one model, checkpoint or dataset has its names in the
+metadata. `tables/*.csv` has the numbers and the layout of the table of the same name.
+[Concepts](concepts.md) explains the metrics. `make outputs` makes this page.
 """
 
 Meanings = dict[str, str]
