@@ -66,10 +66,10 @@ class Reading:
     labels : str
         "log" takes the score of a log as the label; otherwise answers are matched lexically.
     filter : str, optional
-        Filter of lm-evaluation-harness; its output is the answer.
+        Filter of lm-evaluation-harness whose output is the answer.
     estimators : sequence of str
-        Estimators that rate the answers, by default those of `rate_answers` or `rate_options`.
-        Of predictions, the estimators that are read, by default all.
+        Estimators that rate the answers (`rate_answers` and `rate_options` have defaults), or
+        estimators in predictions (by default all).
     beams : bool, optional
         Whether several answers to a question are beams or samples.
     columns : mapping of str to str
@@ -79,7 +79,7 @@ class Reading:
     deployed : str
         "first" makes the first answer to each question the deployed one, which the others rate.
     unlabelled : str, optional
-        A file that can lack labels; its answers count as incorrect.
+        A file that can lack labels. Answers without a label count as incorrect.
     normalisation : {"none", "per_token", "per_character", "unconditional"}, optional
         Score of the options of multiple choice; by default their log-probability.
     """
@@ -118,7 +118,7 @@ class Reading:
         for name, value in given.items():
             if value is not None and name not in useful:
                 raise ValueError(
-                    f"{file}: contains {kind}, for which {name} has no meaning; leave it out."
+                    f"{file}: contains {kind}, so {name} has no meaning; leave it out."
                 )
 
 
@@ -205,8 +205,8 @@ def name_checkpoints(files: Sequence[str]) -> list[str]:
         if len(set(names)) == len(files) and all(names):
             return _differing_parts(names)
     raise ValueError(
-        f"{', '.join(files)}: neither the names of the files nor those of their folders tell "
-        "the checkpoints apart; rename them, give --names, or add a column checkpoint."
+        f"{', '.join(files)}: the names of the files and of their folders do not distinguish "
+        "the checkpoints; rename the files, give --names, or add a column checkpoint."
     )
 
 
@@ -239,7 +239,7 @@ def choose_columns(
     optional: Collection[str],
     given: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the columns to read by their names in a file; refuse what is unclear.
+    """Return the columns to read by their names in a file; refuse unclear names.
 
     `given` are names in the file by column. Further columns are left out, unless one looks
     like a misspelt optional column.

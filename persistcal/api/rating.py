@@ -41,7 +41,7 @@ from persistcal.questions.labels import normalise
 from persistcal.store import artifacts
 from persistcal.store.user_files import UserTableError
 
-# Estimators by default, and estimators for options alone
+# Estimators by default, and estimators only for options
 USUAL = ("end_correct", "self_consistency", "semantic_entropy")
 OF_OPTIONS = ("option_probability", "option_margin", "option_entropy")
 
@@ -72,8 +72,8 @@ def rate_answers(
     """Group, label and rate tidy answers.
 
     `asked` are the estimators, by default the `USUAL` ones and all stated confidences. Answers
-    are `beams` or samples. If `is_deployed`, the first answer to each question is the deployed
-    one, which the others rate.
+    are `beams` or samples; with None, answers that could be either are refused. If
+    `is_deployed`, the first answer to each question is the deployed one, which the others rate.
     """
     checkpoints = checkpoints_by_model(rows)
     weighting, candidates = _weighting(rows, beams), beam_table(rows)
@@ -115,7 +115,7 @@ def rate_options(
 ) -> PredictionTables:
     """Rate the best option of each question; `rows` are scored options after `tidy_options`.
 
-    `asked` are the estimators, by default "end_correct" and those `OF_OPTIONS`.
+    `asked` are the estimators, by default "end_correct" and `OF_OPTIONS`.
     """
     checkpoints = checkpoints_by_model(rows)
     distinct, needed = _requirements(checkpoints)

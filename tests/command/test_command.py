@@ -215,8 +215,8 @@ def test_predictions_of_olmes_take_their_texts_from_the_requests_beside_them(tmp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--deployed", "first"], "scored options, for which --deployed has no meaning"),
-        (["--samples"], "scored options, for which --samples or --beams has no meaning"),
+        (["--deployed", "first"], "scored options, so --deployed has no meaning"),
+        (["--samples"], "scored options, so --samples or --beams has no meaning"),
         (["--columns", "gold=answer"], "is a log, so --columns has no meaning"),
         (
             ["--normalisation", "per_token"],
@@ -548,11 +548,15 @@ def test_a_file_is_not_merged_into_a_checkpoint_of_its_name(tmp_path, capsys, co
         (["compare", "answers.csv", "--estimator", "p_true"], 1, "no estimator is 'p_true'"),
         (["compare", "answers.csv", "--estimator", "perplexity"], 1, "needs the logprob"),
         (["compare", "nested.jsonl"], 1, "column 'seed' holds [\"0\"] in a row; give one"),
-        (["compare", "x/a.csv", "x/a.csv.gz"], 1, "rename them, give --names, or add a column"),
+        (
+            ["compare", "x/a.csv", "x/a.csv.gz"],
+            1,
+            "rename the files, give --names, or add a column",
+        ),
         (["compare"], 2, "Missing argument"),
         (["compare", "a.csv", "--labels", "mine"], 2, "--labels is 'mine'"),
         (["compare", "a.csv", "--columns", "conf"], 2, "write it as confidence=conf"),
-        (["compare", "a.csv", "--deployed", "first"], 1, "for which --deployed has no meaning"),
+        (["compare", "a.csv", "--deployed", "first"], 1, "so --deployed has no meaning"),
         (["compare", "answers.csv", "--names", "x"], 1, "--names has no meaning"),
         (["compare", "a.csv", "--names", "x", "y"], 1, "gives x, y for 1 files"),
         (["compare", "a.csv", "--min-contrast", "0"], 2, "--min-contrast"),

@@ -27,7 +27,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Shown:
-    """What the page shows of a study besides its tables.
+    """Names and settings of a study that the page shows next to the tables.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Shown:
     pairs : Pairs
         The pairs of checkpoints that have a contrast set.
     judge, results : str
-        What labelled the answers, and the folder of the results.
+        The source of the labels, and the folder of the results.
     n_replicates, seed : int
-        Settings of the bootstrap; the seed is also that of samples on the page.
+        Settings of the bootstrap. The page draws samples with the same seed.
     descriptions : dict
         Descriptions of the tables of results.
     main : sequence of str
