@@ -26,7 +26,7 @@ LEGEND = (
     "**Bold**: best of its column. \\*: cannot be distinguished from the best, by simultaneous "
     "95 %\nintervals of all pairs of these estimators.\n\n"
 )
-HEAD = "| estimator | full AUC | contrast AUC | falls by | Δ₀ᵇ |\n|---|--:|--:|--:|--:|\n"
+HEAD = "| estimator | full AUC | contrast AUC | Δ₀ᵇ |\n|---|--:|--:|--:|\n"
 
 
 def best_sets(replicates: Replicates, dataset: str, labels: Collection[str]) -> Best:
@@ -72,10 +72,9 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str], best: Best) -> str:
 
     lines = []
     for name in in_domain["estimator"].unique():
-        full, contrast = cell("full", "auc", name), cell("contrast", "auc", name)
-        follows = cell("contrast", "delta0_balanced", name)[1]
-        cells = [labels[name], full[1], contrast[1], f"{full[0] - contrast[0]:.3f}", follows]
-        lines.append((-contrast[0], "| " + " | ".join(cells) + " |\n"))
+        cells = [cell(*column, name)[1] for column in COLUMNS]
+        order = -cell("contrast", "auc", name)[0]
+        lines.append((order, "| " + " | ".join([labels[name], *cells]) + " |\n"))
     return "".join(line for _, line in sorted(lines))
 
 
