@@ -63,7 +63,7 @@ def as_markdown(found: Sequence[Measured], heading: str) -> str:
         if isinstance(r, Result)
     ]
     growth = [
-        f"| {g.of} | {', '.join(map(str, g.sizes))} | "
+        f"| {g.quantity} | {', '.join(map(str, g.sizes))} | "
         f"{', '.join(f'{s:.3g}' for s in g.seconds)} | {g.exponent:.2f} | {g.how} |"
         for g in found
         if isinstance(g, Growth)
@@ -105,7 +105,7 @@ def draw(found: Sequence[Measured], path: Path) -> None:
         sizes = [size / g.sizes[0] for size in g.sizes]
         most = max(most, *sizes)
         spent = [seconds / g.seconds[0] for seconds in g.seconds]
-        axes.plot(sizes, spent, "o-", label=f"{g.of}: {g.exponent:.2f}")
+        axes.plot(sizes, spent, "o-", label=f"{g.quantity}: {g.exponent:.2f}")
     axes.plot([1, most], [1, most], ":", color="grey", label="in proportion: 1")
     axes.set(xscale="log", yscale="log", xlabel="number, of the smallest")
     axes.set_ylabel("seconds, of those for the smallest")

@@ -1,4 +1,4 @@
-"""Result of every benchmark, and its printed form."""
+"""Results of benchmarks, and their printed form."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Result(NamedTuple):
-    """The way of this project against another one, in one run.
+    """Comparison of this project's way with another one, in one run.
 
     Attributes
     ----------
@@ -16,15 +16,15 @@ class Result(NamedTuple):
     against : str
         The other way.
     seconds : float
-        Of the processor, unless `how` says otherwise, that this project's way takes.
+        Processor time that this project's way takes; `how` names any other clock.
     ratio : float
-        How many times as long the other way takes.
+        Time of the other way, as a multiple of `seconds`.
     difference, tolerance : float
-        Between the results of both ways: the largest, and the largest that counts as equal.
+        Largest difference between the results, and the largest that counts as equal.
     floor : float, optional
-        How many times as long as the least possible this project's way takes.
+        `seconds`, as a multiple of the least possible time.
     how : str
-        Sizes, and whatever else a reader must know.
+        Sizes and other conditions of the run.
     """
 
     name: str
@@ -53,14 +53,14 @@ class Result(NamedTuple):
 class Growth(NamedTuple):
     """Growth of processor time with the number of something."""
 
-    of: str
+    quantity: str
     sizes: list[int]
     seconds: list[float]
     how: str = ""
 
     @property
     def exponent(self) -> float:
-        """Slope of the logarithm of seconds over that of sizes, between the last two.
+        """Slope of log seconds over log sizes, between the last two sizes.
 
         >>> Growth("questions", [1, 10, 20], [5.0, 6.0, 12.0]).exponent
         1.0
@@ -73,23 +73,23 @@ class Growth(NamedTuple):
         points = ", ".join(
             f"{n}: {s:.3g} s" for n, s in zip(self.sizes, self.seconds, strict=True)
         )
-        return f"{self.of}: {points}; exponent {self.exponent:.2f}. {self.how}"
+        return f"{self.quantity}: {points}; exponent {self.exponent:.2f}. {self.how}"
 
 
 Measured = Result | Growth
 
 
 def show(measure: Callable[[bool], Iterable[Measured]]) -> None:
-    """Print what `measure` finds, quickly if the command line says ``quick``.
+    """Print all results of `measure`; with the argument ``quick``, of its quick run.
 
-    With ``json``, a line each that `from_json` reads.
+    With the argument ``json``, print lines that `from_json` reads.
     """
-    for found in measure("quick" in sys.argv):
-        row = [type(found).__name__, found._asdict()]
-        print(json.dumps(row) if "json" in sys.argv else found, flush=True)
+    for result in measure("quick" in sys.argv):
+        row = [type(result).__name__, result._asdict()]
+        print(json.dumps(row) if "json" in sys.argv else result, flush=True)
 
 
 def from_json(line: str) -> Measured:
-    """Return the result or growth that a line of `show` holds."""
+    """Return the result or growth of a line that `show` printed."""
     kind, values = json.loads(line)
     return {"Result": Result, "Growth": Growth}[kind](**values)

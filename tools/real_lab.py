@@ -39,10 +39,10 @@ def passage(relation: str, question: str, answer: str) -> str:
 def passages(facts: Mapping[Fact, str], *, seed: int) -> dict[str, pd.DataFrame]:
     """Return the columns question_id and passage of each context, for facts with their splits.
 
-    Each fact is dealt another one of its relation with another answer. The irrelevant passage
-    is about that one, and the wrong passage gives its answer to the question asked; of mixed
-    passages half are wrong. Examples have no wrong passage but the right one: nothing tells a
-    wrong passage from a right one.
+    Each fact gets a random partner: a fact of the same relation with another answer. The
+    irrelevant passage is about the partner, and the wrong passage gives the partner's answer to
+    the question. Half of the mixed passages are wrong. Few-shot examples always have the right
+    passage, so a model cannot recognise wrong ones.
     """
     by_relation: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:

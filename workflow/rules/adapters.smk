@@ -26,7 +26,7 @@ for recipe in study.recipes:
         wildcard_constraints:
             recipe=re.escape(recipe),
             trained_on="[^/]+",
-        # The longest jobs of a small study, which evaluation can fill the gaps of.
+        # The longest jobs of a small study start first; evaluation fills the gaps.
         priority: 100
         conda:
             "../../envs/gpu.yaml"

@@ -5,7 +5,7 @@ DECODER = "vllm" if DECODING["backend"] == "vllm" else "gpu"
 WEIGHTING = "equal" if DECODING["strategy"] == "sample" else DECODING["weighting"]
 
 
-# A lookahead, as a model may have checkpoints of both kinds.
+# A lookahead, because a model can have checkpoints of both kinds.
 OF_SERVERS = [
     f"{re.escape(model)}(?=/(?:{one_of(names)})/)"
     for model, names in study.served.items()
@@ -24,7 +24,7 @@ if study.served:
             f"{LOGS}/sample_from_server/{{model}}/{{checkpoint}}/{{dataset}}.log",
         wildcard_constraints:
             model=AT_SERVER,
-        # From where Snakemake runs: compute nodes have no connection.
+        # Runs next to Snakemake, because compute nodes have no connection.
         localrule: True
         conda:
             "../../envs/cpu.yaml"

@@ -26,7 +26,7 @@ if STORAGE.default_storage_provider or not SHARED <= set(STORAGE.shared_fs_usage
         "(--shared-fs-usage) can take its place; docs/cluster.md says how Kubernetes runs it."
     )
 
-# Snakemake itself would stop with a traceback where it cannot keep its records.
+# Snakemake itself stops with a traceback if it cannot keep its records.
 if not os.access(".snakemake" if Path(".snakemake").exists() else ".", os.W_OK):
     raise WorkflowError(
         f"{Path.cwd()} cannot be written by this user, and Snakemake keeps its records there; "
@@ -35,12 +35,12 @@ if not os.access(".snakemake" if Path(".snakemake").exists() else ".", os.W_OK):
 
 config = over_defaults(config, ROOT)
 try:
-    refuse_misread(workflow.configfiles)  # a module's lie in somebody else's
+    refuse_misread(workflow.configfiles)  # a module's files are another project's
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
-# Downloads go to one cache; a cluster's jobs have no connection and find all of it there.
+# Downloads go to one cache, because jobs of a cluster have no connection.
 if config["model_cache"]:
     os.environ.setdefault("HF_HOME", str(Path(config["model_cache"]).resolve()))
 if workflow.remote_exec:
@@ -59,7 +59,7 @@ if any(
         "The module has a prefix, but jobs also name files in what they write; "
         "leave it out and set `results` in the module's config."
     )
-# Display names without those of estimators, which are passed only to rules that show them
+# Display names, but not of estimators, which only rules that show them receive
 PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
 # Rules that collect results are made twice: for the default target, and for the target `all`
@@ -81,7 +81,7 @@ SCOPES = [
 ]
 
 RULES = workflow.current_basedir  # the folder of this file and of all other rule files
-# An edit of how a file is fetched must not rerun what was computed from it.
+# Editing the code that fetches a file must not rerun jobs that read the file.
 FETCH = ("resolve_checkpoint.py", "fetch_checkpoint.py", "fetch_adapter.py")
 
 
@@ -111,7 +111,7 @@ def of_checkpoint(key, default=None):
     return value
 
 
-# Settings that rules pass together: which contrast sets there are, and how they are resampled
+# Settings that rules pass together: the selection of contrast sets and their resampling
 SETS = {
     "checkpoints": per_job(study.evaluation),
     "min_contrast": of_dataset("min_contrast"),
@@ -158,7 +158,7 @@ def with_seeds(name, settings):
     return expand(pattern, seed=settings["seeds"], allow_missing=True)
 
 
-# A module can rename its rules; what a job requests follows from the rule's own name.
+# A module can rename its rules; resources follow from the original name of a rule.
 NAMED = {
     workflow.modifier.avail_rulename(name): name
     for name in [*MINUTES, *(f"train_{recipe}" for recipe in study.recipes)]
@@ -172,13 +172,13 @@ ON_GPU = {
 SEVERAL_NODES = ("gres", "tasks", "tasks_per_gpu", "mpi")
 
 
-# Jobs that can fail for a connection, a file or a name run before anything that takes long.
+# Jobs that can fail because of a connection, a file or a name run before long jobs.
 EARLY = 1000
 
 
 wildcard_constraints:
     model=one_of(study.models_made),
-    # Of the catalogue: a model may learn facts that the study does not ask for.
+    # All datasets of the catalogue: a model can learn facts that the study does not ask for.
     dataset=one_of(config["datasets"]),
     checkpoint=one_of(
         {c for model in MODELS for c in study.known_checkpoints(model)}

@@ -94,7 +94,7 @@ rule resolve_adapter:
         repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
         revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
         files=per_job(inputs.adapter_files),
-        # The record of before, which outlives this job; compared with what is there now.
+        # The earlier record, which is kept during the job and compared with the new one.
         record=paths.verifier_adapter,
     script:
         "../scripts/models/resolve_checkpoint.py"
@@ -230,7 +230,7 @@ if study.served:
         wildcard_constraints:
             model=AT_SERVER,
             estimator=one_of(ASKING),
-        # From where Snakemake runs, as sample_from_server does.
+        # Runs next to Snakemake, like sample_from_server.
         localrule: True
         conda:
             "../../envs/cpu.yaml"

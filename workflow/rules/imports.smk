@@ -1,4 +1,4 @@
-"""Take predictions or answers from elsewhere: a user's files, or the authors' release."""
+"""Import predictions or answers from a user's files or the authors' release."""
 
 PLACES_ANSWERED = [place._asdict() for place in study.answered]
 PLACES_EVALUATED = [
@@ -99,7 +99,7 @@ elif study.has_own_answers:
             contents=inputs.contents_of(*ANSWER_FILES),
             strategy=config["decoding"]["strategy"],
             known=KNOWN,
-            # One more estimator must not import the answers again.
+            # A new estimator must not import the answers again.
             questions_of=uncompared(OF_DATASETS),
             beams_of=uncompared(PLACES_ANSWERED),
             labels_of=uncompared(OF_DATASETS),

@@ -1,8 +1,8 @@
 """Label the candidate answers, and let a person check the labels.
 
 A paid judge keeps its replies in one folder for all jobs, so a rerun asks only
-what is new. A person's labels in its queue are a parameter: filling one in
-reruns the jobs whose answers it labels.
+for new ones. A person's labels in its queue are a parameter: a new label
+reruns the jobs that use it.
 """
 
 JUDGE = f"{RESULTS}/judge"
@@ -23,7 +23,7 @@ rule judge_answers:
         answers=paths.answers,
     log:
         f"{LOGS}/judge_answers/{{model}}/{{checkpoint}}/{{dataset}}.log",
-    # A server is asked from where Snakemake runs, because compute nodes have no connection.
+    # Runs next to Snakemake, because compute nodes have no connection.
     localrule: study.judge.asks_server
     conda:
         "../../envs/cpu.yaml"
@@ -43,7 +43,7 @@ rule draw_audit:
         questions=paths.questions,
         answers=for_each(inputs.checkpoints_audited, paths.answers),
     output:
-        # Not removed before the job, which then refuses to write over a person's entries.
+        # Kept before the job, which refuses to write over a person's entries.
         sheet=update(f"{RESULTS}/audit/{{model}}/{{dataset}}.csv"),
     log:
         f"{LOGS}/draw_audit/{{model}}/{{dataset}}.log",

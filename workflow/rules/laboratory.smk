@@ -1,4 +1,4 @@
-"""Make the states that the config describes as changes: checkpoints that are trained further."""
+"""Make checkpoints with a `change` in the config, by further training."""
 
 
 rule change_checkpoint:
@@ -15,7 +15,7 @@ rule change_checkpoint:
         f"{LOGS}/change_checkpoint/{{model}}/{{checkpoint}}.tsv"
     wildcard_constraints:
         model=inputs.made_by("change"),
-    # Like the checkpoints of a pre-training: all else waits for them.
+    # All other jobs wait for these, as for the checkpoints of a pre-training.
     priority: 100
     conda:
         "../../envs/gpu.yaml"

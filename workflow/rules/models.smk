@@ -1,7 +1,7 @@
-"""Make or fetch the checkpoints: a record of each, and where its weights are.
+"""Make or fetch the checkpoints: a record of each, and the path of its weights.
 
-Rules that fetch have no digest of their code: an edit of how a file is fetched
-must not rerun what was computed from it.
+Rules that fetch have no digest of their code: editing it must not rerun jobs
+that read the files.
 """
 
 
@@ -52,7 +52,7 @@ rule resolve_checkpoint:
         revision=of_checkpoint("revision"),
         # By content, so that a touch of local files reruns nothing.
         files=per_job(inputs.local_files),
-        # The record of before, which outlives this job; compared with what is there now.
+        # The earlier record, which is kept during the job and compared with the new one.
         record=paths.checkpoint,
         allow_identical_weights=of_checkpoint("allow_identical_weights", default=False),
         beside_weights=per_job(study.beside_weights),

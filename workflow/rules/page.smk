@@ -1,4 +1,4 @@
-"""The page: what the study says, and every answer behind it."""
+"""The page: the results of the study, and every answer behind them."""
 
 from functools import partial
 

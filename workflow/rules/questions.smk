@@ -64,7 +64,7 @@ rule prepare_questions:
             if about.get("source") not in FROM
         ),
     priority: EARLY
-    # From where Snakemake runs: compute nodes have no connection.
+    # Runs next to Snakemake, because compute nodes have no connection.
     localrule: True
     conda:
         "../../envs/cpu.yaml"
@@ -72,7 +72,7 @@ rule prepare_questions:
         source=of_dataset("source"),
         settings=per_job(inputs.source_settings),
         contents=per_job(inputs.source_contents),
-        # One more estimator must not read the questions again.
+        # A new estimator must not read the questions again.
         least=uncompared(inputs.least_questions),
         states=uncompared(study.checkpoint_names),
     script:

@@ -1,4 +1,4 @@
-"""Where the project lies on disk, however its Snakefile was named.
+"""Find the project's folder, for any way to name its Snakefile.
 
 Not `workflow.basedir`: that is the folder of whoever uses this workflow as a module.
 """
@@ -12,9 +12,9 @@ from snakemake.sourcecache import HostingProviderFile
 
 
 def laid_out(source):
-    """Folder with the whole project, of a Snakefile that was named by `github(...)`.
+    """Return the folder with the whole project, for a Snakefile named by `github(...)`.
 
-    Snakemake fetches only the files that rules name; the packages beside them go along.
+    Snakemake fetches only the files that rules name; this also unpacks the packages.
     """
     commit = source.hosted_repo.repo.commit(source.ref).hexsha
     root = Path(".snakemake", "persistent-calibration", commit).resolve()
