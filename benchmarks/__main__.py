@@ -33,8 +33,8 @@ PACKAGES = ["torch", "transformers", "peft", "numpy", "scipy", "scikit-learn", "
 
 def processor() -> str:
     """Return the name of the processor, and how many of it there are."""
-    about = Path("/proc/cpuinfo")
-    lines = about.read_text().splitlines() if about.exists() else []
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{len(names)} × {names[0]}" if names else platform.processor() or platform.machine()
 
@@ -54,18 +54,18 @@ def run(benchmark: str, quick: bool) -> list[Measured]:
     return [from_json(line) for line in done.stdout.splitlines() if line.startswith("[")]
 
 
-def as_markdown(found: Sequence[Measured], heading: str) -> str:
+def as_markdown(measured: Sequence[Measured], heading: str) -> str:
     """Return the page."""
     rows = [
         f"| {r.name} | {r.against} | {r.ratio:.1f} | {r.seconds:.3g} | "
         f"{'–' if r.floor is None else f'{r.floor:.1f}'} | {r.difference:.0e} | {r.how} |"
-        for r in found
+        for r in measured
         if isinstance(r, Result)
     ]
     growth = [
         f"| {g.quantity} | {', '.join(map(str, g.sizes))} | "
         f"{', '.join(f'{s:.3g}' for s in g.seconds)} | {g.exponent:.2f} | {g.how} |"
-        for g in found
+        for g in measured
         if isinstance(g, Growth)
     ]
     return f"""# Results of the benchmarks
@@ -97,11 +97,11 @@ exponent of 1 is proportional growth.
 """
 
 
-def draw(found: Sequence[Measured], path: Path) -> None:
+def draw(measured: Sequence[Measured], path: Path) -> None:
     """Plot growth, relative to the smallest size."""
     figure, axes = plt.subplots(figsize=(5.5, 4), layout="constrained")
     most = 1.0
-    for g in (g for g in found if isinstance(g, Growth)):
+    for g in (g for g in measured if isinstance(g, Growth)):
         sizes = [size / g.sizes[0] for size in g.sizes]
         most = max(most, *sizes)
         spent = [seconds / g.seconds[0] for seconds in g.seconds]
@@ -124,20 +124,20 @@ def main() -> None:
         "--note", default="", help="a sentence about the machine, such as: busy"
     )
     chosen = parser.parse_args()
-    found: list[Measured] = []
+    measured: list[Measured] = []
     start = time.perf_counter()
     for benchmark in chosen.only:
         new = run(benchmark, chosen.quick == "quick")
-        found += new
+        measured += new
         print(*new, sep="\n", flush=True)
     minutes = (time.perf_counter() - start) / 60
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    about = f"{processor()}; Python {platform.python_version()}, {versions}."
+    setup = f"{processor()}; Python {platform.python_version()}, {versions}."
     sizes = "Tiny sizes, a smoke test. " if chosen.quick else ""
-    heading = f"{sizes}{about} {minutes:.0f} minutes in all. {chosen.note}".strip()
-    (chosen.to / "results.md").write_text(as_markdown(found, heading), encoding="utf-8")
-    draw(found, chosen.to / "results.png")
-    wrong = [r for r in found if isinstance(r, Result) and not r.agrees]
+    heading = f"{sizes}{setup} {minutes:.0f} minutes in all. {chosen.note}".strip()
+    (chosen.to / "results.md").write_text(as_markdown(measured, heading), encoding="utf-8")
+    draw(measured, chosen.to / "results.png")
+    wrong = [r for r in measured if isinstance(r, Result) and not r.agrees]
     if wrong:
         raise SystemExit("Results differ:\n" + "\n".join(map(str, wrong)))
 

@@ -37,8 +37,8 @@ CONFIG = Olmo3Config(
 )
 
 
-def make_data(n_questions, shared, own):
-    """Questions with two answers: `shared` common tokens, about `own` of each answer."""
+def make_data(n_questions, shared, n_own):
+    """Questions with two answers: `shared` common tokens, about `n_own` of each answer."""
     draw = random.Random(17)
     tokens, questions = {}, {}
     for i in range(n_questions):
@@ -47,7 +47,9 @@ def make_data(n_questions, shared, own):
         ]
         prompts = (f"{i} a", f"{i} b")
         for prompt in prompts:
-            ending = [draw.randrange(20, 2048) for _ in range(draw.randint(own - 4, own + 4))]
+            ending = [
+                draw.randrange(20, 2048) for _ in range(draw.randint(n_own - 4, n_own + 4))
+            ]
             tokens[prompt] = beginning + ending
         questions[f"q{i}"] = TrainingQuestion(prompts, (0.7, 0.3), (1.0, 0.0))
     return tokens, questions
@@ -120,17 +122,17 @@ def measure(quick):
 
     with tempfile.TemporaryDirectory() as folder:
         Olmo3ForCausalLM(CONFIG).save_pretrained(folder)
-        for name, shared, own in (("atlas, 22 tokens", 13, 9), ("paper, 60 tokens", 50, 10)):
-            data = make_data(n_questions, shared, own)
+        for name, shared, n_own in (("atlas, 22 tokens", 13, 9), ("paper, 60 tokens", 50, 10)):
+            data = make_data(n_questions, shared, n_own)
             timed(train_ours, *data, seeds)  # warm up
-            obvious, theirs = timed(train_obviously, *data, seeds)
-            ours, losses = timed(train_ours, *data, seeds)
+            obvious, reference = timed(train_obviously, *data, seeds)
+            adapters, losses = timed(train_ours, *data, seeds)
             yield Result(
                 f"training, {name}",
                 "the obvious way",
-                ours,
-                obvious / ours,
-                max(abs(a - b) for a, b in zip(losses, theirs, strict=True)),
+                adapters,
+                obvious / adapters,
+                max(abs(a - b) for a, b in zip(losses, reference, strict=True)),
                 1e-4,
                 how=f"{n_questions} questions of 2 candidates, {len(seeds)} seeds.",
             )

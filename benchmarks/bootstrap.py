@@ -141,32 +141,40 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
     )
     metrics: dict[Key, list[float]] = {}
     start = time.process_time()
-    for number, of in enumerate(data.on_full):
+    for number, run in enumerate(data.on_full):
         stated = [
-            of.confidence[rows][at] for rows, at in zip(of.checkpoints, full, strict=True)
+            run.confidence[rows][drawn_rows]
+            for rows, drawn_rows in zip(run.checkpoints, full, strict=True)
         ]
-        labels = [of.correct[rows][at] for rows, at in zip(of.checkpoints, full, strict=True)]
-        every, right = np.concatenate(stated), np.concatenate(labels)
+        labels = [
+            run.correct[rows][drawn_rows]
+            for rows, drawn_rows in zip(run.checkpoints, full, strict=True)
+        ]
+        confidences, right = np.concatenate(stated), np.concatenate(labels)
         found = {
-            ("full", "auc"): roc_auc_score(right, every),
-            ("full", "brier"): brier_score_loss(right, every),
+            ("full", "auc"): roc_auc_score(right, confidences),
+            ("full", "brier"): brier_score_loss(right, confidences),
             ("full", "smece"): np.mean(
                 [relplot.smECE(p, z) for p, z in zip(stated, labels, strict=True)]
             ),
         }
         by_set: dict[str, list[float]] = {}
         for by_run, at in zip(data.on_contrast["odds"], contrast, strict=True):
-            said = by_run[number]
-            earlier, later, improved = said.earlier[at], said.later[at], said.improvement[at]
+            conditioned = by_run[number]
+            earlier, later, improved = (
+                conditioned.earlier[at],
+                conditioned.later[at],
+                conditioned.improvement[at],
+            )
             label = np.concatenate([~improved, improved]).astype(int)
-            both = np.concatenate([earlier, later])
-            gap, sign = said.gap[at], said.sign[at]
+            pooled = np.concatenate([earlier, later])
+            gap, sign = conditioned.gap[at], conditioned.sign[at]
             for name, value in {
-                "auc": roc_auc_score(label, both),
-                "brier": brier_score_loss(label, both),
+                "auc": roc_auc_score(label, pooled),
+                "brier": brier_score_loss(label, pooled),
                 "smece": relplot.smECE(earlier, 1.0 - improved),
                 "delta": gap.mean(),
-                "change_auc": roc_auc_score(improved, said.change[at]),
+                "change_auc": roc_auc_score(improved, conditioned.change[at]),
                 "delta_balanced": (gap[improved].mean() + gap[~improved].mean()) / 2,
                 "delta0": sign.mean(),
                 "delta0_balanced": (sign[improved].mean() + sign[~improved].mean()) / 2,
@@ -176,8 +184,10 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
         for name, value in found.items():
             metrics.setdefault(("odds", *name), []).append(float(value))
     taken = time.process_time() - start
-    ours = metrics_under(partial(count_draws, sequences=sequences), data)
-    return taken, max(float(np.abs(ours[key][:, 0] - of).max()) for key, of in metrics.items())
+    fast = metrics_under(partial(count_draws, sequences=sequences), data)
+    return taken, max(
+        float(np.abs(fast[key][:, 0] - run).max()) for key, run in metrics.items()
+    )
 
 
 def measure(quick: bool) -> Iterator[Result]:
@@ -195,17 +205,17 @@ def measure(quick: bool) -> Iterator[Result]:
     peak = sum(cost.megabytes for cost in last)
     peak += resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cpu = sum(cost.cpu_seconds for cost in last)
-    each = float(np.median([taken for taken, _ in obvious]))
+    per_replicate = float(np.median([taken for taken, _ in obvious]))
     yield Result(
         "significance tests",
         "row by row with scikit-learn and relplot",
         cpu,
-        each * size.n_replicates * size.n_blocks / cpu,
+        per_replicate * size.n_replicates * size.n_blocks / cpu,
         max(difference for _, difference in obvious),
         1e-8,
         how=f"{size.n_blocks} blocks of {costs[0].n_tests} tests, {size.n_replicates} "
         f"replicates: {wall:.0f} s on the clock in {N_PROCESSES} processes, {peak / 1024:.2f} "
-        f"GB; the other way takes {each:.2f} s for one replicate of one block.",
+        f"GB; the other way takes {per_replicate:.2f} s for one replicate of one block.",
     )
 
 

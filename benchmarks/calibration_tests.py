@@ -130,31 +130,33 @@ def single_table(worlds: list[World]) -> pd.DataFrame:
             for kind, (low, high) in kinds.items():
                 # the truth of a calibrated estimator is the narrowest bandwidth, not 0
                 inside.setdefault(kind, []).append(low <= max(truth, 0.002) and truth <= high)
-        rows[name] = row | {kind: 100 * np.mean(of) for kind, of in inside.items()}
+        rows[name] = row | {kind: 100 * np.mean(hits) for kind, hits in inside.items()}
     return pd.DataFrame(rows).T
 
 
 def difference_table(worlds: list[World]) -> pd.DataFrame:
     """Return the third table, a row per pair of laws."""
     truth, rows = true_values(), {}
-    for one, other in product(LAWS, LAWS):
-        if one > other:
+    for first, other in product(LAWS, LAWS):
+        if first > other:
             continue
-        true = truth[other] - truth[one]
+        true = truth[other] - truth[first]
         row = {"true difference": true}
         for kind in ("estimators", "checkpoints"):
             second = "replicates" if kind == "estimators" else "at_other_checkpoint"
-            drawn = [getattr(world[other], second) - world[one].replicates for world in worlds]
+            drawn = [
+                getattr(world[other], second) - world[first].replicates for world in worlds
+            ]
             low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
             row[f"{kind}: coverage"] = 100 * np.mean((low <= true) & (true <= high))
             row[f"{kind}: leaves out 0"] = 100 * np.mean((low > 0) | (high < 0))
-        rows[one, other] = row
+        rows[first, other] = row
     return pd.DataFrame(rows).T
 
 
 def study_table(n_worlds: int, n: int) -> pd.DataFrame:
     """Return the fourth table, a row per estimator of `benchmarks.checkpoint_tests`."""
-    found = []
+    tables = []
     for world in range(n_worlds):
         answers = simulate_answers(np.random.default_rng([world, n]), n, GAIN)
         rows = [
@@ -172,9 +174,11 @@ def study_table(n_worlds: int, n: int) -> pd.DataFrame:
             for series, run in answers.confidence.items()
             for k, checkpoint in enumerate(answers.checkpoints)
         ]
-        how = {"min_contrast": 1, "conditionings": ["odds"], "n_draws": N_DRAWS}
-        found.append(noise_floors(pd.concat(rows), answers.checkpoints, seed=world, **how))
-    tests = pd.concat(found)
+        settings = {"min_contrast": 1, "conditionings": ["odds"], "n_draws": N_DRAWS}
+        tables.append(
+            noise_floors(pd.concat(rows), answers.checkpoints, seed=world, **settings)
+        )
+    tests = pd.concat(tables)
     is_found = 100 * (tests["p_calibrated"] <= 0.05)
     return is_found.groupby([tests["estimator"], tests["scope"]], sort=False).mean().unstack()
 

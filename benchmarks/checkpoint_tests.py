@@ -60,15 +60,15 @@ def simulate_answers(rng: np.random.Generator, n_questions: int, gain: float) ->
 def true_differences(gain: float) -> dict[tuple[str, str], float]:
     """Return the true difference of the first two checkpoints by estimator and metric."""
     answers = simulate_answers(np.random.default_rng(1), N_LARGE, gain)
-    found = {}
+    values = {}
     for series, run in answers.confidence.items():
         for name, measure in {
             "auc": auc,
             "brier": lambda p, y: squared_error(p, y).mean(),
         }.items():
-            one, other = (float(measure(run[k], answers.correct[k])) for k in (0, 1))
-            found[series.estimator, name] = other - one
-    return found
+            first, second = (float(measure(run[k], answers.correct[k])) for k in (0, 1))
+            values[series.estimator, name] = second - first
+    return values
 
 
 def simulate_tests(
@@ -78,19 +78,19 @@ def simulate_tests(
     for world in range(n_worlds):
         rng = np.random.default_rng([seed, world])
         answers = simulate_answers(rng, n_questions, gain)
-        how = {"n_replicates": n_replicates, "seed": world}
-        pair, trend = compare_checkpoints(answers, [(0, 1)], **how)
-        other = simulate_answers(rng, n_questions, gain)
-        two_models, _ = compare_checkpoints(join(answers, other), [(0, 1)], **how)
+        settings = {"n_replicates": n_replicates, "seed": world}
+        pair, trend = compare_checkpoints(answers, [(0, 1)], **settings)
+        second = simulate_answers(rng, n_questions, gain)
+        two_models, _ = compare_checkpoints(join(answers, second), [(0, 1)], **settings)
         tests = {"checkpoints": pair, "trend": trend, "models": two_models}
-        found = pd.concat(table.assign(comparison=name) for name, table in tests.items())
-        yield found[(found["seed"] == "mean") & found["metric"].isin(METRICS)]
+        values = pd.concat(table.assign(comparison=name) for name, table in tests.items())
+        yield values[(values["seed"] == "mean") & values["metric"].isin(METRICS)]
 
 
 def levels(tests: pd.DataFrame) -> pd.DataFrame:
     """Return by comparison, estimator and metric the share of p-values up to 5 %."""
-    found = tests.assign(found=tests["p_value"] <= 0.05, defined=tests["p_value"].notna())
-    return found.groupby(["comparison", "estimator", "metric"], sort=False)[
+    values = tests.assign(found=tests["p_value"] <= 0.05, defined=tests["p_value"].notna())
+    return values.groupby(["comparison", "estimator", "metric"], sort=False)[
         ["found", "defined"]
     ].mean()
 

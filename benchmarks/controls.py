@@ -66,8 +66,8 @@ def simulate_study(effects: EqualEffects, seed: int, n_studies: int) -> pd.DataF
             )
             for state in STATES
         ]
-    about = {"model": "m", "dataset": "quiz", "train_dataset": "", "seed": 0}
-    return pd.concat(frames).assign(**about)
+    place = {"model": "m", "dataset": "quiz", "train_dataset": "", "seed": 0}
+    return pd.concat(frames).assign(**place)
 
 
 def level(
@@ -96,11 +96,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--replicates", type=int, default=300)
-    how = vars(parser.parse_args())
+    options = vars(parser.parse_args())
     print("| questions | flipped by change, by control | interval excludes 0 |\n|--:|--:|--:|")
     for effects in STUDIES:
         shares = f"{effects.change:.0%}, {effects.control:.0%}"
-        print(f"| {effects.n_questions} | {shares} | {level(effects, **how):.1%} |", flush=True)
+        print(
+            f"| {effects.n_questions} | {shares} | {level(effects, **options):.1%} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def against_generate(
     prompts = [prefix + suffix for suffix in suffixes]
     sizes = {"n_beams": N_BEAMS, "max_new_tokens": N_TOKENS}
 
-    def here(batch_size: int = BATCH_SIZE) -> list[list[Beam]]:
+    def decode_here(batch_size: int = BATCH_SIZE) -> list[list[Beam]]:
         search = Search(**sizes, batch_size=batch_size)
         return generate_beams(model, tokenizer, prefix, suffixes, search)
 
@@ -114,22 +114,24 @@ def against_generate(
 
     config = model.config
     rate = product_rate(512, config.hidden_size, config.intermediate_size)
-    floor = n_products(model, here) / rate / len(suffixes)  # the first run warms up as well
-    ours, scores = timed(here)
+    floor = (
+        n_products(model, decode_here) / rate / len(suffixes)
+    )  # the first run warms up as well
+    fast_seconds, scores = timed(decode_here)
     for way, run in (
         ("`generate` one by one", partial(generated, 1)),
         ("`generate` in batches", partial(generated, BATCH_SIZE)),
-        ("itself one by one", partial(here, 1)),
+        ("itself one by one", partial(decode_here, 1)),
     ):
-        taken, theirs = timed(run)
+        taken, plain_seconds = timed(run)
         yield Result(
             f"decoding, {name}",
             way,
-            ours,
-            taken / ours,
-            float(np.abs(theirs - scores).max()),
+            fast_seconds,
+            taken / fast_seconds,
+            float(np.abs(plain_seconds - scores).max()),
             1e-4,
-            ours / floor,
+            fast_seconds / floor,
             f"Seconds of a question; {len(suffixes)} questions, {N_BEAMS} beams, "
             f"{len(tokenizer(prefix)['input_ids'])} tokens of examples.",
         )
@@ -165,14 +167,14 @@ def drawing(n_questions: int, vocab_size: int) -> Result:
         taken = time.process_time() - start
         return taken, np.sort(chance[rows, drawn].log().numpy())
 
-    ours, here = timed(lambda: sampling._draw(chance, rows, step))
-    theirs, there = timed(flat)
-    apart = ks_2samp(here, there).statistic
+    fast_seconds, decode_here = timed(lambda: sampling._draw(chance, rows, step))
+    plain_seconds, plain_draws = timed(flat)
+    apart = ks_2samp(decode_here, plain_draws).statistic
     return Result(
         "drawing a token",
         "NumPy's noise for all tokens",
-        ours,
-        theirs / ours,
+        fast_seconds,
+        plain_seconds / fast_seconds,
         float(apart),
         2 / n**0.5,
         None,

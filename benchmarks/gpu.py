@@ -106,13 +106,13 @@ class Bench(NamedTuple):
             pad_token_id=self.tokenizer.pad_token_id,
         )
         torch.manual_seed(seed)
-        before = torch.get_default_dtype()
+        previous = torch.get_default_dtype()
         torch.set_default_dtype(dtype or shape.dtype)
         try:
             with torch.device(self.device):
                 return Olmo3ForCausalLM(config).eval().requires_grad_(False)
         finally:
-            torch.set_default_dtype(before)
+            torch.set_default_dtype(previous)
 
     @property
     def prefix(self) -> str:
@@ -152,10 +152,10 @@ class Bench(NamedTuple):
     def peak(self) -> tuple[float, float]:
         """Return the FLOPs and the bytes per second of a large product and a large copy."""
         n = 2 * self.shape.hidden_size
-        one = torch.randn(n, n, device=self.device, dtype=self.shape.dtype)
-        product, _ = self.timed(lambda: [one @ one for _ in range(10)])
-        copy, _ = self.timed(lambda: [one.clone() for _ in range(10)])
-        return 10 * 2 * n**3 / product, 10 * 2 * one.nbytes / copy
+        matrix = torch.randn(n, n, device=self.device, dtype=self.shape.dtype)
+        product, _ = self.timed(lambda: [matrix @ matrix for _ in range(10)])
+        copy, _ = self.timed(lambda: [matrix.clone() for _ in range(10)])
+        return 10 * 2 * n**3 / product, 10 * 2 * matrix.nbytes / copy
 
 
 def new_bench(device: str, shape: Shape) -> Bench:
@@ -170,10 +170,10 @@ def weights_of(model: torch.nn.Module) -> int:
     return sum(p.numel() for p in model.get_decoder().layers.parameters())
 
 
-def close(part: str, what: str, difference: float, tolerance: float) -> Finding:
+def close(part: str, measured: str, difference: float, tolerance: float) -> Finding:
     """Return the row of a comparison."""
-    found = f"differ by {difference:.1e}, at most {tolerance:.0e} allowed"
-    return Finding(part, what, found, difference <= tolerance)
+    result = f"differ by {difference:.1e}, at most {tolerance:.0e} allowed"
+    return Finding(part, measured, result, difference <= tolerance)
 
 
 def equality(bench: Bench) -> Iterator[Finding]:
@@ -185,21 +185,21 @@ def equality(bench: Bench) -> Iterator[Finding]:
         (f"{shape.dtype}, all layers".removeprefix("torch."), shape.dtype, 0.05, 0.02, 0),
     ):
         model = bench.model(n_layers=n_layers, dtype=dtype)
-        ours = generate_beams(model, bench.tokenizer, bench.prefix, suffixes, Search(**sizes))
+        fast = generate_beams(model, bench.tokenizer, bench.prefix, suffixes, Search(**sizes))
         theirs = [
             beams
             for suffix in suffixes
             for beams in generate(model, bench.tokenizer, [bench.prefix + suffix], **sizes)
         ]
         pairs = [
-            pair for a, b in zip(ours, theirs, strict=True) for pair in zip(a, b, strict=True)
+            pair for a, b in zip(fast, theirs, strict=True) for pair in zip(a, b, strict=True)
         ]
         same = sum(a.text == b.text for a, b in pairs)
         exact = dtype == torch.float32
         # In half precision nearly equal beams change places.
-        found = f"{same} of {len(pairs)} equal"
+        result = f"{same} of {len(pairs)} equal"
         yield Finding(
-            "equality", f"texts of beams, {name}", found, same == len(pairs) or not exact
+            "equality", f"texts of beams, {name}", result, same == len(pairs) or not exact
         )
         gap = max(abs(a.logprob - b.logprob) for a, b in pairs)
         tolerance = per_token * shape.n_tokens
@@ -263,19 +263,21 @@ def memory(bench: Bench) -> Iterator[Finding]:
         return generate_beams(model, bench.tokenizer, bench.prefix, bench.suffixes(n), search)
 
     expected = run(batch_size=2)
-    said: list[str] = []
+    messages: list[str] = []
     handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("persistcal.models.batches").addHandler(handler)
     with little_memory(bench, model, max(2, n // 4)):
         beams = run(batch_size=n)
     same = [[b.text for b in a] for a in beams] == [[b.text for b in a] for a in expected]
-    how = "out of memory for real" if bench.device == "cuda" else "simulated"
-    yield Finding("memory", f"halvings of a batch of {n}, {how}", str(len(said)), bool(said))
+    cause = "out of memory for real" if bench.device == "cuda" else "simulated"
+    yield Finding(
+        "memory", f"halvings of a batch of {n}, {cause}", str(len(messages)), bool(messages)
+    )
     yield Finding("memory", "beams after halving", "equal" if same else "differ", same)
 
 
-def _trained(bench: Bench, names: list[str], every: list[str]) -> list[torch.Tensor]:
+def _trained(bench: Bench, names: list[str], all_names: list[str]) -> list[torch.Tensor]:
     """Train on the checkpoints of a rank, and return the adapter."""
     tokens: dict[str, list[int]] = {}
     seen: dict[str, TrainingQuestion] = {}
@@ -284,14 +286,14 @@ def _trained(bench: Bench, names: list[str], every: list[str]) -> list[torch.Ten
         tokens |= zip(prompts, pair, strict=True)
         seen[f"q{number}"] = TrainingQuestion(prompts, (0.5, 0.5), (1.0, 0.0))
     models = {
-        name: bench.model(n_layers=2, dtype=torch.float32, seed=every.index(name))
+        name: bench.model(n_layers=2, dtype=torch.float32, seed=all_names.index(name))
         for name in names
     }
     adapter = share_adapter(models.values(), rank=4, alpha=8)
     trainee = Trainee(models, adapter, tokens, digit_tokens(bench.tokenizer))
     train_adapter(
         trainee,
-        dict.fromkeys(every, seen),
+        dict.fromkeys(all_names, seen),
         list(seen),
         Optimisation(lr=1e-3, epochs=1, batch_size=2, micro_batch=32),
         seed=17,
@@ -364,7 +366,7 @@ def decoding(bench: Bench) -> Iterator[Finding]:
     for n in (1, shape.n_questions // 4 or 1, shape.n_questions):
         suffixes = bench.suffixes(n)
         prompts = [bench.prefix + suffix for suffix in suffixes]
-        ours, gigabytes = bench.timed(
+        fast, gigabytes = bench.timed(
             partial(
                 generate_beams,
                 model,
@@ -376,18 +378,18 @@ def decoding(bench: Bench) -> Iterator[Finding]:
         )
         n_generated = n * shape.n_beams * shape.n_tokens
         read = shape.n_tokens * sum(p.nbytes for p in model.parameters())
-        share = 2 * weights_of(model) * n_generated / ours / flops
-        found = (
-            f"{n_generated / ours:.3g} tokens/s, {gigabytes:.1f} GB, {100 * share:.2g} % of "
-            f"the peak, {100 * read / bandwidth / ours:.2g} % of the time to read the weights"
+        share = 2 * weights_of(model) * n_generated / fast / flops
+        result = (
+            f"{n_generated / fast:.3g} tokens/s, {gigabytes:.1f} GB, {100 * share:.2g} % of "
+            f"the peak, {100 * read / bandwidth / fast:.2g} % of the time to read the weights"
         )
-        rates.append((n, ours / shape.n_tokens))
+        rates.append((n, fast / shape.n_tokens))
         if n < shape.n_questions:  # the largest would take `generate` too long
             plain, more = bench.timed(
                 partial(generate, model, bench.tokenizer, prompts, **sizes)
             )
-            found += f"; `generate` {plain / ours:.1f} times as long, {more:.1f} GB"
-        yield Finding("decoding", f"{n} questions at once", found)
+            result += f"; `generate` {plain / fast:.1f} times as long, {more:.1f} GB"
+        yield Finding("decoding", f"{n} questions at once", result)
     step = rates[0][1] - sum(p.nbytes for p in model.parameters()) / bandwidth
     yield Finding("rates", "BANDWIDTH", f"{bandwidth:.2g}")
     yield Finding("rates", "STEP_S", f"{max(0.0, step):.2g}")
@@ -404,15 +406,15 @@ def packed(bench: Bench, part: str, passes: int) -> Iterator[Finding]:
         adapter = share_adapter([model], rank=8, alpha=16)
         initialise(adapter, 17)
         run = partial(train, adapter)
-    ours, gigabytes = bench.timed(lambda: run(partial(as_trees, model, digits, asked)))
+    fast, gigabytes = bench.timed(lambda: run(partial(as_trees, model, digits, asked)))
     plain, more = bench.timed(lambda: run(partial(alone, model, digits, asked)))
     n_tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
-    rate = 2 * passes * weights_of(model) * n_tokens / ours
+    rate = 2 * passes * weights_of(model) * n_tokens / fast
     yield Finding(
         part,
         f"{2 * len(asked)} prompts, {n_tokens} tokens in trees",
-        f"{n_tokens / ours:.3g} tokens/s, {gigabytes:.1f} GB, {100 * rate / flops:.2g} % of "
-        f"the peak; each prompt alone {plain / ours:.1f} times as long, {more:.1f} GB",
+        f"{n_tokens / fast:.3g} tokens/s, {gigabytes:.1f} GB, {100 * rate / flops:.2g} % of "
+        f"the peak; each prompt alone {plain / fast:.1f} times as long, {more:.1f} GB",
     )
     yield Finding("rates", f"FLOPS, {part}", f"{rate:.2g}")
 
@@ -462,13 +464,13 @@ def run_parts(device: str, shape: str) -> list[Finding]:
     return rows
 
 
-def as_markdown(rows: list[Finding], about: str) -> str:
+def as_markdown(rows: list[Finding], setup: str) -> str:
     """Return the page."""
     says = {True: "yes", False: "**no**", None: ""}
     table = "\n".join(f"| {r.part} | {r.what} | {r.found} | {says[r.ok]} |" for r in rows)
     return f"""# Measurements on a GPU
 
-{about}
+{setup}
 
 Written by `make gpu`. The rows "rates" are, in this run, the bandwidth in bytes per second, the
 seconds of a decoding step beyond reading the weights, and the operations per second.
@@ -498,11 +500,11 @@ def main() -> None:
     start = time.perf_counter()
     rows = run_parts(chosen.device, chosen.shape)
     name = torch.cuda.get_device_name() if chosen.device == "cuda" else "no GPU"
-    about = (
+    setup = (
         f"{name}, shape {chosen.shape}, torch {torch.__version__}, Python "
         f"{platform.python_version()}; {time.perf_counter() - start:.0f} s in all."
     )
-    chosen.to.write_text(as_markdown(rows, about), encoding="utf-8")
+    chosen.to.write_text(as_markdown(rows, setup), encoding="utf-8")
     if wrong := [row for row in rows if row.ok is False]:
         raise SystemExit("Not as it must be:\n" + "\n".join(map(str, wrong)))
 

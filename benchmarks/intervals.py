@@ -105,11 +105,16 @@ def stratified_of(world: World, kind: str, rng: np.random.Generator, n: int) -> 
     """Replicate the metric of the estimators with each class resampled by itself: (4, n)."""
     rows = [np.flatnonzero(world.improvement), np.flatnonzero(~world.improvement)]
     counts = np.zeros((len(world.improvement), n), np.uint8)
-    for some in rows:
-        counts[some] = rng.multinomial(len(some), np.full(len(some), 1 / len(some)), n).T
+    for members in rows:
+        counts[members] = rng.multinomial(
+            len(members), np.full(len(members), 1 / len(members)), n
+        ).T
     if kind == "change AUC":
         return np.array([auc(v, world.improvement, weights=counts) for v in world.values])
-    means = [world.values[:, some] @ counts[some].astype(float) / len(some) for some in rows]
+    means = [
+        world.values[:, members] @ counts[members].astype(float) / len(members)
+        for members in rows
+    ]
     return np.asarray((means[0] + means[1]) / 2)
 
 
@@ -125,7 +130,7 @@ def cell(
     """Return the coverage of single values and of differences, now and stratified."""
     rng = np.random.default_rng([seed, KINDS.index(kind), int(100 * truth), *sizes])
     held: dict[str, list[bool]] = {}
-    nothing = 0.5 if kind == "change AUC" else 0.0  # what a constant estimator has
+    constant_value = 0.5 if kind == "change AUC" else 0.0  # what a constant estimator has
     for number in range(worlds):
         world = draw_world(kind, truth, sizes, rng)
         methods = {"": replicates_of}
@@ -137,11 +142,11 @@ def cell(
                 "alone": (made[0], world.truth),
                 "independent": (made[0] - made[1], 0.0),
                 "correlated": (made[0] - made[2], 0.0),
-                "constant": (made[0] - made[3], world.truth - nothing),
+                "constant": (made[0] - made[3], world.truth - constant_value),
             }
             for label, (drawn, target) in targets.items():
                 held.setdefault(f"{label}{name}", []).append(contains(drawn, target))
-    return {name: float(np.mean(found)) for name, found in held.items()}
+    return {name: float(np.mean(covered)) for name, covered in held.items()}
 
 
 def exact_cell(truth: float, sizes: tuple[int, int], *, draws: int = 8000) -> float:
@@ -194,20 +199,26 @@ def pairs_cell(
         held["Δ₀ᵇ"].append(contains(made[0] / 3, truth))
         held["Δ₀ᵇ difference"].append(contains(made[0] - made[1], 0))
         held["change AUC"].append(contains(areas / 3, float(true_auc)))
-    return {name: float(np.mean(found)) for name, found in held.items()}
+    return {name: float(np.mean(covered)) for name, covered in held.items()}
 
 
 def one_pair(
     kinds: Sequence[str], lost: Sequence[int], *, worlds: int, replicates: int, seed: int
 ) -> Iterator[dict[str, object]]:
     """Yield a row of coverage per kind, truth and numbers of questions."""
-    how = {"worlds": worlds, "replicates": replicates, "seed": seed}
+    settings = {"worlds": worlds, "replicates": replicates, "seed": seed}
     for kind in kinds:
-        for few in lost:
-            for gained in sorted({*(ratio * few for ratio in RATIOS), 40}):
+        for n_lost in lost:
+            for gained in sorted({*(ratio * n_lost for ratio in RATIOS), 40}):
                 for truth in TRUTHS:
-                    found = cell(kind, truth, (gained, few), **how)
-                    yield {"kind": kind, "lost": few, "gained": gained, "truth": truth, **found}
+                    covered = cell(kind, truth, (gained, n_lost), **settings)
+                    yield {
+                        "kind": kind,
+                        "lost": n_lost,
+                        "gained": gained,
+                        "truth": truth,
+                        **covered,
+                    }
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -236,17 +247,17 @@ def main() -> None:
     parser.add_argument("--exact", action="store_true", help="Δ₀ᵇ alone, over all counts")
     given = parser.parse_args()
     if given.exact:
-        for few in given.lost:
-            sizes = [(gained, few) for gained in (few, 3 * few, 8 * few, 40)]
-            found = [exact_cell(truth, both) for both in sizes for truth in TRUTHS]
-            print(f"| {few} | {min(found):.3f}–{max(found):.3f} |", flush=True)
+        for n_lost in given.lost:
+            sizes = [(gained, n_lost) for gained in (n_lost, 3 * n_lost, 8 * n_lost, 40)]
+            covered = [exact_cell(truth, counts) for counts in sizes for truth in TRUTHS]
+            print(f"| {n_lost} | {min(covered):.3f}–{max(covered):.3f} |", flush=True)
         return
-    how = {"worlds": given.worlds, "replicates": given.replicates, "seed": given.seed}
+    settings = {"worlds": given.worlds, "replicates": given.replicates, "seed": given.seed}
     if not given.pairs:
-        rows = pd.DataFrame(one_pair(given.kinds, given.lost, **how))
+        rows = pd.DataFrame(one_pair(given.kinds, given.lost, **settings))
         print(summary(rows).to_markdown(index=False), "\n", flush=True)
     shared = [
-        {"each direction": n, "truth": truth, **pairs_cell(truth, n, **how)}
+        {"each direction": n, "truth": truth, **pairs_cell(truth, n, **settings)}
         for n in given.lost
         for truth in TRUTHS
     ]

@@ -37,16 +37,18 @@ Answered = list[list[Candidate]]  # candidates of a checkpoint, by question and 
 def made_up_answers(*, drift: bool) -> list[Answered]:
     """Return the two judged answers of each checkpoint to each question."""
     rng = np.random.default_rng(17)
-    known = rng.random(N_QUESTIONS) < KNOWN
+    is_known = rng.random(N_QUESTIONS) < KNOWN
     mistake = rng.integers(0, 8, N_QUESTIONS)
     checkpoints = []
     for checkpoint in range(N_CHECKPOINTS):
         if checkpoint and drift:
-            known = known ^ (rng.random(N_QUESTIONS) < GAINED_OR_LOST)
-            other = rng.random(N_QUESTIONS) < OTHER_MISTAKE
-            mistake = np.where(other, rng.integers(0, 8, N_QUESTIONS), mistake)
+            is_known = is_known ^ (rng.random(N_QUESTIONS) < GAINED_OR_LOST)
+            is_other_mistake = rng.random(N_QUESTIONS) < OTHER_MISTAKE
+            mistake = np.where(is_other_mistake, rng.integers(0, 8, N_QUESTIONS), mistake)
         second = rng.integers(8, 16, N_QUESTIONS)
-        top = [f"right {i}" if known[i] else f"wrong {mistake[i]}" for i in range(N_QUESTIONS)]
+        top = [
+            f"right {i}" if is_known[i] else f"wrong {mistake[i]}" for i in range(N_QUESTIONS)
+        ]
         checkpoints.append(
             [
                 [candidate_of(f"Question {i}?", [f"right {i}"], text) for text in texts]
@@ -68,13 +70,13 @@ def answers_of(results: Path, checkpoints: Sequence[str] = CHECKPOINTS) -> list[
         groups = clusters.groupby("question_id")["answer"].agg(list)
         answered.append(groups[groups.index.isin(asked.index)])
     common = sorted(set.intersection(*(set(groups.index) for groups in answered)))
-    about = list(
+    labelled = list(
         zip(common, *(asked.loc[common, ["question", "references"]].T.to_numpy()), strict=True)
     )
     return [
         [
             [candidate_of(text, right, answer) for answer in groups[i]]
-            for i, text, right in about
+            for i, text, right in labelled
         ]
         for groups in answered
     ]
@@ -107,7 +109,7 @@ def judge(
 def contrast_share(correct: np.ndarray) -> float:
     """Return the mean share of questions in a pair's contrast set."""
     pairs = itertools.combinations(correct, 2)
-    return float(np.mean([one != other for one, other in pairs]))
+    return float(np.mean([first != is_other_mistake for first, is_other_mistake in pairs]))
 
 
 def report(title: str, checkpoints: list[Answered]) -> None:

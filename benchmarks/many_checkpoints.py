@@ -64,9 +64,9 @@ def study(names: list[str], estimators: list[str]) -> dict[str, object]:
 def taken(process: psutil.Process) -> float:
     """Return the memory that a process and all that it has started take now, in GB."""
     total = 0
-    for each in [process, *process.children(recursive=True)]:
+    for member in [process, *process.children(recursive=True)]:
         try:
-            total += each.memory_info().rss
+            total += member.memory_info().rss
         except psutil.NoSuchProcess:
             continue
     return total / 2**30

@@ -71,8 +71,8 @@ def errors(rng: np.random.Generator, world: EstimatorWorld, m: int, n: int) -> A
     shared, distinct = SHARED[world.dependence], m
     if world.dependence == COPIES:
         distinct = (m + 1) // 2
-    own = rng.normal(size=(distinct, n))
-    made = np.sqrt(shared) * rng.normal(size=n) + np.sqrt(1 - shared) * own
+    separate = rng.normal(size=(distinct, n))
+    made = np.sqrt(shared) * rng.normal(size=n) + np.sqrt(1 - shared) * separate
     return np.repeat(made, 2, axis=0)[:m] if world.dependence == COPIES else made
 
 
@@ -85,26 +85,28 @@ def draw_world(
         gained = np.arange(GAINED + LOST) < GAINED
         felt = 0.3 + quality[:, None] + errors(rng, world, m, len(gained))
         return gained, np.sign(felt) * (np.abs(felt) > 0.2)  # some do not change
-    known = rng.normal(size=N_QUESTIONS)
+    difficulty = rng.normal(size=N_QUESTIONS)
     noise = errors(rng, world, m, N_QUESTIONS)
     if world.metric == "auc_near_1":
-        return known > 0, expit((4 + quality[:, None]) * known + 0.5 * noise)
-    right = rng.random(N_QUESTIONS) < expit(2 * known)
-    felt = (1 + quality[:, None]) * known + noise
+        return difficulty > 0, expit((4 + quality[:, None]) * difficulty + 0.5 * noise)
+    right = rng.random(N_QUESTIONS) < expit(2 * difficulty)
+    felt = (1 + quality[:, None]) * difficulty + noise
     if world.metric == "brier_biased":
         felt += np.where(np.arange(m) % 2, 1.0, -1.0)[:, None]
     return right, expit(felt)
 
 
 def measure(
-    world: EstimatorWorld, labels: np.ndarray, said: Array, weights: np.ndarray
+    world: EstimatorWorld, labels: np.ndarray, confidences: Array, weights: np.ndarray
 ) -> Array:
     """Return the metric of each estimator under each column of weights, larger is better."""
     if world.metric == "delta0_balanced":
-        return np.asarray(balanced_gap(said, labels, weights=weights))
+        return np.asarray(balanced_gap(confidences, labels, weights=weights))
     if world.metric.startswith("auc"):
-        return np.array([auc(one, labels, weights=weights) for one in said])
-    return -np.asarray(mean_gap(squared_error(said, labels), weights=weights))
+        return np.array(
+            [auc(confidence, labels, weights=weights) for confidence in confidences]
+        )
+    return -np.asarray(mean_gap(squared_error(confidences, labels), weights=weights))
 
 
 class PairedCounts(NamedTuple):
@@ -123,21 +125,25 @@ def counts_of(part: Component, n: int, n_replicates: int, seed: int) -> PairedCo
 
 
 def claims_of(
-    world: EstimatorWorld, labels: np.ndarray, said: Array, draws: PairedCounts, seed: int
+    world: EstimatorWorld,
+    labels: np.ndarray,
+    confidences: Array,
+    draws: PairedCounts,
+    seed: int,
 ) -> Array:
     """Return the replicates on which claims rest, as `Replicates.for_claims` has them."""
     if world.metric != "delta0_balanced":
-        return measure(world, labels, said, draws.free)
+        return measure(world, labels, confidences, draws.free)
     n, n_replicates = draws.free.shape
     weights = question_weights(n, np.arange(n), range(n_replicates), seed=seed)
     pseudo = [
         pseudo_weights([str(i)], n_replicates, seed=seed, expected=PSEUDO)
-        for i in range(len(said))
+        for i in range(len(confidences))
     ]
     return np.concatenate(
         [
-            balanced_replicates(one[None], labels, weights, own)
-            for one, own in zip(said, pseudo, strict=True)
+            balanced_replicates(confidence[None], labels, weights, separate)
+            for confidence, separate in zip(confidences, pseudo, strict=True)
         ]
     )
 
@@ -152,16 +158,16 @@ def simulate(
     """
     rng = np.random.default_rng(seed)
     for number in range(n_worlds):
-        labels, said = draw_world(rng, world, quality)
+        labels, confidences = draw_world(rng, world, quality)
         if number % DRAWN_ANEW == 0 or world.metric != "delta0_balanced":
             part = component(np.arange(len(labels)), labels)
             number_of_draws = int(rng.integers(2**31))
             draws = counts_of(part, len(labels), n_replicates, number_of_draws)
-        once = np.ones((len(labels), 1), np.uint8)
-        values = measure(world, labels, said, once)[:, 0]
+        count_once = np.ones((len(labels), 1), np.uint8)
+        values = measure(world, labels, confidences, count_once)[:, 0]
         n = effective_questions([part], balanced=world.metric == "delta0_balanced")
-        marked = measure(world, labels, said, draws.stratified)
-        yield values, marked, claims_of(world, labels, said, draws, number_of_draws), n
+        marked = measure(world, labels, confidences, draws.stratified)
+        yield values, marked, claims_of(world, labels, confidences, draws, number_of_draws), n
 
 
 def marks(values: Array, drawn: Array) -> tuple[bool, bool]:
@@ -175,11 +181,11 @@ def marks(values: Array, drawn: Array) -> tuple[bool, bool]:
 
 def level(world: EstimatorWorld, m: int, n_worlds: int, n_replicates: int) -> dict[str, float]:
     """Return shares of worlds with false claims about `m` equal estimators."""
-    found = []
+    rates = []
     for values, drawn, claims, n in simulate(world, np.zeros(m), n_worlds, n_replicates):
         made = compare_all(values, claims, n)
-        found.append((made.above.any(), *marks(values, drawn)))
-    shares = np.mean(found, axis=0)
+        rates.append((made.above.any(), *marks(values, drawn)))
+    shares = np.mean(rates, axis=0)
     return dict(zip(["simultaneous", "marks", "holm"], map(float, shares), strict=True))
 
 
@@ -191,15 +197,15 @@ def power(world: EstimatorWorld, m: int, n_worlds: int, n_replicates: int) -> di
         [values for values, *_ in simulate(world, quality, 4000, 1, seed=1)], axis=0
     )
     true_difference = truth[:, None] - truth
-    others = ~np.eye(m, dtype=bool)
-    found = []
+    off_diagonal = ~np.eye(m, dtype=bool)
+    rates = []
     for values, _, claims, n in simulate(world, quality, n_worlds, n_replicates):
         made = compare_all(values, claims, n)
         inside = (made.lower <= true_difference) & (true_difference <= made.upper)
-        alone, some = made.above[0, 1:].all(), made.above[0, 1:].any()
-        covered = (inside | ~others | made.tied).all()
-        found.append((alone, some, made.in_best_set[0], covered))
-    shares = map(float, np.mean(found, axis=0))
+        above_all, above_any = made.above[0, 1:].all(), made.above[0, 1:].any()
+        covered = (inside | ~off_diagonal | made.tied).all()
+        rates.append((above_all, above_any, made.in_best_set[0], covered))
+    shares = map(float, np.mean(rates, axis=0))
     names = ["above all", "above some", "in the set", "coverage"]
     return {"difference": true_difference[0, -1], **dict(zip(names, shares, strict=True))}
 
@@ -224,7 +230,9 @@ def main() -> None:
     parser.add_argument("--estimators", type=int, nargs="+", default=[2, 3, 10, 25])
     parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(METRICS))
     asked = parser.parse_args()
-    worlds = [EstimatorWorld(metric, how) for metric in asked.metrics for how in SHARED]
+    worlds = [
+        EstimatorWorld(metric, settings) for metric in asked.metrics for settings in SHARED
+    ]
     how = {"n_worlds": asked.worlds, "n_replicates": asked.replicates}
     table(
         "equal estimators",

@@ -43,10 +43,12 @@ def broken_promises(
     selected = missed = 0
     for _ in range(worlds):
         stated = draw_confidence(rng, n, distinct)
-        found = select_threshold(stated, rng.random(n) < curve(stated), precision=target)
-        if found is not None:
+        selected_threshold = select_threshold(
+            stated, rng.random(n) < curve(stated), precision=target
+        )
+        if selected_threshold is not None:
             selected += 1
-            place = np.searchsorted(reference, found.threshold)
+            place = np.searchsorted(reference, selected_threshold.threshold)
             missed += bool(above[place] < target - 1e-3)
     return selected / worlds, missed / worlds
 
@@ -63,16 +65,18 @@ def verdicts_of_pairs(*, kept_label: float, drift: float, n: int, worlds: int) -
     for _ in range(worlds):
         stated = draw_confidence(rng, n, False)
         first = rng.random(n) < stated
-        again = rng.random(n) < np.maximum(0, stated - drift)
+        redrawn = rng.random(n) < np.maximum(0, stated - drift)
         stays = rng.random(n) < kept_label
-        second = np.where(stays, first, again)
-        found = select_threshold(stated, first, precision=0.9)
-        if found is None:
+        second = np.where(stays, first, redrawn)
+        selected_threshold = select_threshold(stated, first, precision=0.9)
+        if selected_threshold is None:
             continue
-        above = reference[np.searchsorted(reference, found.threshold) :]
+        above = reference[np.searchsorted(reference, selected_threshold.threshold) :]
         later = np.maximum(0, above - drift)
         truth = (kept_label * above + (1 - kept_label) * later).mean()
-        verdict = check_threshold(found.threshold, stated, second, precision=0.9).verdict
+        verdict = check_threshold(
+            selected_threshold.threshold, stated, second, precision=0.9
+        ).verdict
         wrong_kept += verdict == KEPT and truth < 0.9
         wrong_broken += verdict == BROKEN and truth >= 0.9
     return [wrong_kept / worlds, wrong_broken / worlds]
@@ -96,10 +100,10 @@ def certified(
         answers = LaterAnswers(stated, labels)
         sheet = draw_sheet(answers, n_labels, seed=world)
         sheet["correct"] = correct[sheet["position"]]
-        found = certify_threshold(answers, sheet, precision=target)
-        if found is not None:
+        selected_threshold = certify_threshold(answers, sheet, precision=target)
+        if selected_threshold is not None:
             made += 1
-            wrong += bool(correct[stated >= found].mean() < target)
+            wrong += bool(correct[stated >= selected_threshold].mean() < target)
     return made / worlds, wrong / worlds
 
 
@@ -122,8 +126,14 @@ def rows(worlds: int) -> Iterator[str]:
     yield "|--:|--:|--:|--:|"
     for stays in (0.0, 0.5, 0.9, 1.0):
         for drift in (0.0, 0.03, 0.06):
-            found = verdicts_of_pairs(kept_label=stays, drift=drift, n=1_000, worlds=worlds)
-            yield f"| {stays:.0%} | {drift} | " + " | ".join(f"{v:.1%}" for v in found) + " |"
+            selected_threshold = verdicts_of_pairs(
+                kept_label=stays, drift=drift, n=1_000, worlds=worlds
+            )
+            yield (
+                f"| {stays:.0%} | {drift} | "
+                + " | ".join(f"{v:.1%}" for v in selected_threshold)
+                + " |"
+            )
     yield ""
     yield "| labels | carried | wrong carried labels | target | certified | wrong (≤ 10 %) |"
     yield "|--:|---|--:|--:|--:|--:|"

@@ -33,7 +33,7 @@ N_SCORED, N_TRAINED, N_TURNS = 64, 16, 3
 Prompts = Sequence[Sequence[int]]
 
 
-def alone(model, digits, questions: Sequence[Prompts]) -> Tensor:
+def score_alone(model, digits, questions: Sequence[Prompts]) -> Tensor:
     """Return logits with a forward pass for each prompt, of the whole vocabulary."""
     prompts = [torch.tensor([p], device=model.device) for row in questions for p in row]
     return torch.stack([model(ids).logits[0, -1, digits] for ids in prompts])
@@ -107,7 +107,9 @@ def measure(quick: bool) -> Iterator[Result]:
         # Backwards only activations have gradients, and the adapter's.
         ("training step", partial(train, adapter), questions[:N_TRAINED], 2),
     ):
-        ways = {w: partial(w, model, digits, asked) for w in (alone, by_question, as_trees)}
+        ways = {
+            w: partial(w, model, digits, asked) for w in (score_alone, by_question, as_trees)
+        }
         results = {way: run(call) for way, call in ways.items()}
         seconds: dict[Callable, list[float]] = {way: [] for way in ways}
         for _ in range(N_TURNS):
@@ -115,22 +117,22 @@ def measure(quick: bool) -> Iterator[Result]:
                 start = time.process_time()
                 run(call)
                 seconds[way].append(time.process_time() - start)
-        ours = statistics.median(seconds[as_trees])
+        with_trees = statistics.median(seconds[as_trees])
         tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
         floor = passes * tokens * weights / rate
-        for way in (alone, by_question):
+        for way in (score_alone, by_question):
             gaps = [
                 ((a - b).abs().max() / max(1.0, b.abs().max())).item()
                 for a, b in zip(results[as_trees], results[way], strict=True)
             ]
             yield Result(
                 f"{name}, {'SmolLM2-135M' if real else 'a random model'}",
-                {alone: "each prompt alone", by_question: "a row for each question"}[way],
-                ours,
-                statistics.median(seconds[way]) / ours,
+                {score_alone: "each prompt alone", by_question: "a row for each question"}[way],
+                with_trees,
+                statistics.median(seconds[way]) / with_trees,
                 max(gaps),
                 1e-5,
-                ours / floor,
+                with_trees / floor,
                 f"{tokens} tokens are left of {sum(len(p) for row in asked for p in row)}.",
             )
 
