@@ -203,9 +203,9 @@ def _check_model(study: Study, name: str) -> None:
         return
     named, parts = [*earlier, *evaluation], set()
     for checkpoint in named:  # origins are appended during the loop
-        of = [part for part in study.parts(name, checkpoint) if part in described]
-        named += [part for part in of if part not in named]
-        parts.update(of)
+        described_parts = [part for part in study.parts(name, checkpoint) if part in described]
+        named += [part for part in described_parts if part not in named]
+        parts.update(described_parts)
     for checkpoint in named:
         served = "api" in described[checkpoint] and "pretraining" not in model
         if not served or checkpoint in parts:

@@ -134,13 +134,13 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         properties = schema.get("properties", {})
         unknown = next(name for name in error.instance if name not in properties)
-        where = f"{key}.{unknown}" if key else unknown
-        if instead := _instead(where):
+        place = f"{key}.{unknown}" if key else unknown
+        if instead := _instead(place):
             return (
-                f"config: {where} is no longer a key: {instead}; remove it, or use the tag "
+                f"config: {place} is no longer a key: {instead}; remove it, or use the tag "
                 f"{LAST_COMPLETE}, which has it."
             )
-        return f"config: {where} is not a known key; {_nearest(unknown, properties)}"
+        return f"config: {place} is not a known key; {_nearest(unknown, properties)}"
     if error.validator in ("enum", "type") and (instead := _instead(f"{key}={error.instance}")):
         return (
             f"config: {key} is {error.instance!r}, which is gone: {instead}, or use the tag "

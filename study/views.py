@@ -172,7 +172,7 @@ def _planned(
 ) -> dict[str, Any]:
     """Return the entry of a figure or table."""
     title = settings.datasets().get(dataset, dataset)
-    known = {"dataset": dataset, "files": view.files}
+    choices = {"dataset": dataset, "files": view.files}
     values: dict[str, Any] = {}
     for name in view.settings:
         if name != "caption":
@@ -183,15 +183,15 @@ def _planned(
                     "has no such setting; add it there."
                 )
             asked = inspect.signature(supply).parameters
-            values[name] = supply(**{n: value for n, value in known.items() if n in asked})
+            values[name] = supply(**{n: value for n, value in choices.items() if n in asked})
     caption = view.caption.format(**{**values, "dataset": title})
     if "caption" in view.settings:
         values["caption"] = caption
     module = MODULES / f"{view.module}.py"
-    about = {key: getattr(view, key) for key in ("name", "module", "artifact")}
+    identity = {key: getattr(view, key) for key in ("name", "module", "artifact")}
     return {
         "rows": expand(rows),
-        "about": {**about, "settings": values, "caption": caption},
+        "about": {**identity, "settings": values, "caption": caption},
         "target": view.target,
         "labels": {view.kind: view.label.format(dataset=dataset)},
         "code": [code_digest(root / file, root) for file in (MAKERS[view.kind], module)],

@@ -128,18 +128,19 @@ def score_options(
             scored = _score(model, shared, n_shared, [asked[i] for i in part])
             without_context = [choice for i in part if (choice := unconditional[i])]
             if not without_context:  # the tokenizer has no token that texts begin with
-                return [[[*one, None] for one in choices_of] for choices_of in scored]
+                return [[[*choice, None] for choice in choices_of] for choices_of in scored]
             pairs = zip(scored, _score(model, [], 0, without_context), strict=True)
             return [
-                [[*one, other[0]] for one, other in zip(*pair, strict=True)] for pair in pairs
+                [[*choice, empty_choice[0]] for choice, empty_choice in zip(*pair, strict=True)]
+                for pair in pairs
             ]
 
         order = sorted(range(len(asked)), key=lambda i: len(asked[i].context))
         scored_texts = in_batches(compute, order, batch_size=size, work=work, progress=progress)
     return [
         [
-            ScoredOption(*one)
-            for one in zip(choices_of, *zip(*scored_texts[i], strict=True), strict=True)
+            ScoredOption(*choice)
+            for choice in zip(choices_of, *zip(*scored_texts[i], strict=True), strict=True)
         ]
         if i in scored_texts
         else []

@@ -263,8 +263,8 @@ class SampleReplies:
             for _, fields in parse_rows(read_lines(self._list), columns=len(ANSWERED_BY))
             if fields and len(fields) == len(ANSWERED_BY) and fields[1] == self._asked
         ]
-        said = [reply.model, reply.fingerprint]
-        if not any(said) or said in listed:
+        stated = [reply.model, reply.fingerprint]
+        if not any(stated) or stated in listed:
             return
         if listed and reply.model != listed[0][0]:
             raise ServerError(
@@ -277,11 +277,11 @@ class SampleReplies:
             log.warning(
                 "%s: %s, which answers as %r, has changed behind its name: its "
                 "system_fingerprint is %r and was %s. Its answers so far are kept.",
-                *(self._section, self._asked, *said),
+                *(self._section, self._asked, *stated),
                 ", ".join(repr(fingerprint) for _, fingerprint in listed),
             )
         timestamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        row = [timestamp, self._asked, *said]
+        row = [timestamp, self._asked, *stated]
         append_rows(self._list, [row] if exists(self._list) else [ANSWERED_BY, row])
 
 

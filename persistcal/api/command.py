@@ -143,10 +143,10 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
     """Return the options of a command as `Reading`."""
     columns = {}
     for word in options.pop("columns") or []:
-        ours, is_pair, column = word.partition("=")
-        if not (ours and is_pair and column):
+        column_name, is_pair, column = word.partition("=")
+        if not (column_name and is_pair and column):
             raise typer.BadParameter(f"--columns is {word!r}; write it as confidence=conf.")
-        columns[ours] = column
+        columns[column_name] = column
     if options["deployed"] not in (None, "first"):
         raise typer.BadParameter(f"--deployed is {options['deployed']!r}, and can be 'first'.")
     if options["normalisation"] not in (None, *SCORES):

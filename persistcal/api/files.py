@@ -127,30 +127,32 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
     _check_files(files, reading)
     kinds, unnamed = [], []
     columns_known = {*KNOWN, *reading.columns.values()}
-    renamed = {theirs: ours for ours, theirs in reading.columns.items()}
+    renamed = {given_column: column for column, given_column in reading.columns.items()}
     for file in files:
         with name_files_in_errors(file):
             columns = [] if kind_of(file) == ".eval" else columns_of(file, known=columns_known)
-        ours = {renamed.get(name, name) for name in columns}
-        is_log = kind_of(file) == ".eval" or "doc_id" in ours
-        if not is_log and not {"confidence", "answer", "option_logprobs"} & ours:
-            lacking = [name for name in OTHER_NAMES if name not in ours]
+        shown_columns = {renamed.get(name, name) for name in columns}
+        is_log = kind_of(file) == ".eval" or "doc_id" in shown_columns
+        if not is_log and not {"confidence", "answer", "option_logprobs"} & shown_columns:
+            lacking = [name for name in OTHER_NAMES if name not in shown_columns]
             spare = [name for name in columns if name not in columns_known]
             raise ValueError(
                 f"{file}: has neither the column 'confidence' of predictions nor the column "
                 f"'answer' of answers; {_remedy(lacking, spare)}."
             )
         # Predictions can have their answers' texts; without labels answers are matched.
-        if "confidence" in ours and ("correct" in ours or "answer" not in ours):
+        if "confidence" in shown_columns and (
+            "correct" in shown_columns or "answer" not in shown_columns
+        ):
             kinds.append(PREDICTIONS)
-        elif "option_logprobs" in ours or (is_log and is_multiple_choice(file)):
+        elif "option_logprobs" in shown_columns or (is_log and is_multiple_choice(file)):
             kinds.append(OPTIONS)
         else:
             kinds.append(ANSWERS)
-        if reading.columns and (not columns or any(keys <= ours for keys in LOGS)):
+        if reading.columns and (not columns or any(keys <= shown_columns for keys in LOGS)):
             raise ValueError(f"{file}: is a log, so --columns has no meaning; leave it out.")
-        unnamed += [] if "checkpoint" in ours else [file]
-        if reading.names and "checkpoint" in ours:
+        unnamed += [] if "checkpoint" in shown_columns else [file]
+        if reading.names and "checkpoint" in shown_columns:
             raise ValueError(
                 f"{file}: has a column checkpoint, so --names has no meaning; leave one out."
             )
@@ -244,18 +246,22 @@ def choose_columns(
     `given` are names in the file by column. Further columns are left out, unless one looks
     like a misspelt optional column.
     """
-    for ours, theirs in given.items():
-        option = f"--columns {ours}={theirs}"
-        if ours not in needed and ours not in optional:
+    for column, given_column in given.items():
+        option = f"--columns {column}={given_column}"
+        if column not in needed and column not in optional:
             expected = ", ".join([*needed, *optional])
             raise UserTableError(
-                f"{option}: there is no column {ours!r} to give; give {expected}"
+                f"{option}: there is no column {column!r} to give; give {expected}"
             )
-        if theirs not in present:
-            raise UserTableError(f"{option}: it has no {theirs!r}, but {', '.join(present)}")
-        if ours in present and ours != theirs:
-            raise UserTableError(f"{option}: it has a column {ours!r}, too; rename one of them")
-    chosen = {theirs: ours for ours, theirs in given.items()}
+        if given_column not in present:
+            raise UserTableError(
+                f"{option}: it has no {given_column!r}, but {', '.join(present)}"
+            )
+        if column in present and column != given_column:
+            raise UserTableError(
+                f"{option}: it has a column {column!r}, too; rename one of them"
+            )
+    chosen = {given_column: column for column, given_column in given.items()}
     chosen |= {n: n for n in present if n not in chosen and (n in needed or n in optional)}
     spare = [name for name in present if name not in chosen]
     lacking = [name for name in needed if name not in chosen.values()]
@@ -280,7 +286,7 @@ def _remedy(lacking: Sequence[str], spare: Sequence[str]) -> str:
         if synonym in by_lower
     }
     if guesses:
-        words = " ".join(f"{ours}={theirs}" for ours, theirs in guesses.items())
+        words = " ".join(f"{column}={given_column}" for column, given_column in guesses.items())
         return f"give --columns {words} if these are meant"
     if spare:
         return f"if {spare[0]!r} is meant, give --columns {lacking[0]}={spare[0]}"
@@ -347,12 +353,12 @@ def _read_predictions(
 
 def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the chosen estimators, or all rows if none is chosen."""
-    known = rows["estimator"].astype(str)
-    if missing := [name for name in estimators if name not in set(known)]:
+    given = rows["estimator"].astype(str)
+    if missing := [name for name in estimators if name not in set(given)]:
         raise ValueError(
-            f"there is no estimator {missing[0]!r}; choose from {', '.join(sorted(set(known)))}"
+            f"there is no estimator {missing[0]!r}; choose from {', '.join(sorted(set(given)))}"
         )
-    return rows[known.isin(estimators)].reset_index(drop=True) if estimators else rows
+    return rows[given.isin(estimators)].reset_index(drop=True) if estimators else rows
 
 
 def _prediction_batches(

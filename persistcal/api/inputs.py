@@ -223,8 +223,10 @@ def _by_place(
     rows[NAMES] = rows[NAMES].astype(str)
     if checkpoints is not None:
         is_chosen = rows["checkpoint"].isin(checkpoints)
-        for other, count in rows.loc[~is_chosen, "checkpoint"].value_counts().items():
-            log.warning("Skipped %d rows of checkpoint %r, which is not chosen", count, other)
+        for left_out, count in rows.loc[~is_chosen, "checkpoint"].value_counts().items():
+            log.warning(
+                "Skipped %d rows of checkpoint %r, which is not chosen", count, left_out
+            )
         if not is_chosen.any():
             raise ValueError(f"No row has one of the checkpoints {', '.join(checkpoints)}.")
         rows = rows[is_chosen]

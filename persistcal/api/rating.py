@@ -84,8 +84,8 @@ def rate_answers(
     stated = stated_names(rows)
     if is_deployed:
         _check_deployed(candidates, weighting)
-    known = [name for name in ESTIMATORS if name not in OF_OPTIONS] + stated
-    functions = _functions(asked or [*USUAL, *stated], known, stated)
+    choices = [name for name in ESTIMATORS if name not in OF_OPTIONS] + stated
+    functions = _functions(asked or [*USUAL, *stated], choices, stated)
     functions, left_out = _can_rate(
         functions, candidates, must=bool(asked), is_deployed=is_deployed
     )

@@ -67,8 +67,8 @@ class Registration:
 
     def __post_init__(self) -> None:
         """Refuse unknown needs and keys."""
-        known = {"needs": KNOWN, "required": tuple(KEYS), "optional": tuple(KEYS)}
-        for name, values in known.items():
+        allowed = {"needs": KNOWN, "required": tuple(KEYS), "optional": tuple(KEYS)}
+        for name, values in allowed.items():
             given = getattr(self, name)
             if not isinstance(given, tuple) or not set(given) <= set(values):
                 raise ValueError(
@@ -78,8 +78,8 @@ class Registration:
     @property
     def reads_answers_only(self) -> bool:
         """Whether the function needs at most the answers of the evaluated checkpoints."""
-        others = (self.required, self.reads_weights, self.fitted, self.compares_answers)
-        return set(self.reads) <= {"evaluation"} and not any(others) and not self.may_lack
+        more_needed = (self.required, self.reads_weights, self.fitted, self.compares_answers)
+        return set(self.reads) <= {"evaluation"} and not any(more_needed) and not self.may_lack
 
     def defaults(self) -> dict[str, Any]:
         """Return the defaults of keys in the config's entry."""
@@ -108,7 +108,7 @@ def estimator(label: str = "", **settings: Any) -> Callable[[Function], Function
 
 def registrations(source: str) -> dict[str, Registration]:
     """Return the registration of each estimator in a file's text; refuse a wrong one."""
-    found = {}
+    declared = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
             raise ValueError(
@@ -118,8 +118,8 @@ def registrations(source: str) -> dict[str, Registration]:
             )
         for call in getattr(node, "decorator_list", []):
             if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("estimator"):
-                found[getattr(node, "name", "")] = _registration(call)
-    return found
+                declared[getattr(node, "name", "")] = _registration(call)
+    return declared
 
 
 def _registration(call: ast.Call) -> Registration:

@@ -60,7 +60,7 @@ def spelling_error(predictions: pd.DataFrame) -> str:
     if not (clash := [occurrences for occurrences in differing if len(occurrences) > 1]):
         return ""
     shared, union = frozenset.intersection(*states.values()), frozenset.union(*states.values())
-    first = "; ".join(f"{name!r} at {at[0]}" for name, at in clash[0].items())
+    first = "; ".join(f"{name!r} at {places[0]}" for name, places in clash[0].items())
     return (
         f"the ids of {len(clash):,} questions differ in spelling ({first}), so that "
         f"{len(shared):,} of {len(union):,} ids are shared by all checkpoints and models; "

@@ -236,22 +236,27 @@ def measure_label_curve(
         kinds[CARRIED] = answers
     rows = []
     for size in n_labels:
-        for kind, known in kinds.items():
-            if len(np.unique(known.strata)) > size:
+        for kind, known_labels in kinds.items():
+            if len(np.unique(known_labels.strata)) > size:
                 continue
-            found = []
+            selections = []
             for number in range(n_sheets):
-                sheet = draw_sheet(known, size, seed=seed + number)
+                sheet = draw_sheet(known_labels, size, seed=seed + number)
                 sheet["correct"] = correct[sheet["position"]]
-                certified = certify_threshold(known, sheet, precision=precision, delta=delta)
+                certified = certify_threshold(
+                    known_labels, sheet, precision=precision, delta=delta
+                )
                 if certified is not None:
-                    found.append(answer_above(certified, answers.confidence, correct))
+                    selections.append(answer_above(certified, answers.confidence, correct))
             row = {"labels": kind, "n_labels": size, "n_sheets": n_sheets, "target": precision}
             for name in ("threshold", "precision", "coverage"):
-                values = [getattr(selection, name) for selection in found]
-                row[name] = np.median(values) if found else np.nan
-            n_below = sum(one.n_correct < precision * one.n_answered for one in found)
-            row |= {"certified": len(found) / n_sheets, "below_target": n_below / n_sheets}
+                values = [getattr(selection, name) for selection in selections]
+                row[name] = np.median(values) if selections else np.nan
+            n_below = sum(
+                selection.n_correct < precision * selection.n_answered
+                for selection in selections
+            )
+            row |= {"certified": len(selections) / n_sheets, "below_target": n_below / n_sheets}
             rows.append(row)
         step(f"{size} labels")
     return pd.DataFrame(rows, columns=LABEL_CURVE.schema.names)

@@ -157,30 +157,32 @@ def _search(weighted: Weighted, start: Start) -> tuple[Array, Start]:
     # the widest k known to be too narrow, and the narrowest k known not to be
     narrow, wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
     guess, slope = np.full(n, start.k), np.full(n, start.slope)
-    value, at = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE and its k
+    value, position = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE and its k
     n_steps = 0
-    while len(open_ := np.flatnonzero((wide - narrow > 1) | (at != wide))):
+    while len(open_ := np.flatnonzero((wide - narrow > 1) | (position != wide))):
         n_steps += 1
         k = (guess if n_steps <= N_SECANTS else (narrow + wide) // 2)[open_]
         lowest = narrow[open_] + 1
         k = np.clip(k, lowest, np.maximum(lowest, wide[open_] - 1))
-        found, sigma = weighted.smooth_ece(k, open_), k / N_BANDWIDTHS
-        step = sigma - at[open_] / N_BANDWIDTHS
+        error, sigma = weighted.smooth_ece(k, open_), k / N_BANDWIDTHS
+        step = sigma - position[open_] / N_BANDWIDTHS
         if n_steps > 1:
-            secant = np.divide(found - value[open_], step, out=slope[open_], where=step != 0)
+            secant = np.divide(error - value[open_], step, out=slope[open_], where=step != 0)
             slope[open_] = secant.clip(-20, 0.2)
-        value[open_], at[open_] = found, k
+        value[open_], position[open_] = error, k
         # Smoothing wider lowers SmoothECE but for truncation and grids, which raise it by less
         # than a quarter per unit. The bandwidth that it equals is between sigma and `bound`.
-        bound = found + (found - sigma) / 3
+        bound = error + (error - sigma) / 3
         above = np.ceil(N_BANDWIDTHS * np.maximum(sigma, bound)).astype(int)
         below = np.floor(N_BANDWIDTHS * np.minimum(sigma, bound)).astype(int)
         wide[open_] = np.minimum(wide[open_], above)
         narrow[open_] = np.minimum(np.maximum(narrow[open_], below), wide[open_] - 1)
-        crossing = sigma + (found - sigma) / (1 - slope[open_])
+        crossing = sigma + (error - sigma) / (1 - slope[open_])
         guess[open_] = np.ceil(N_BANDWIDTHS * crossing).astype(int)
     defined = weighted.masses.sum(axis=1) > 0
-    return np.where(defined, value, np.nan), Start(int(np.median(at)), float(np.median(slope)))
+    return np.where(defined, value, np.nan), Start(
+        int(np.median(position)), float(np.median(slope))
+    )
 
 
 def n_grid_points(k: int) -> int:

@@ -182,12 +182,12 @@ def metrics_of_subsets(
         rows += [("answers", "that differ", *row) for row in of_all]
     for baseline, moves in _moves(answers, checkpoints, kept, rated):
         for move, name in MOVES.items():
-            within = [
+            restricted = [
                 pair.only(pair_groups == move)
                 for pair, pair_groups in zip(kept, moves, strict=True)
                 if (pair_groups == move).any()
             ]
-            of_all = _of_level(answers, within, zeros, 0)
+            of_all = _of_level(answers, restricted, zeros, 0)
             rows += [(baseline, name, *row) for row in of_all if row[SCOPE] == "contrast"]
     return pd.DataFrame(rows, columns=SUBSETS.schema.names)
 
@@ -244,7 +244,7 @@ def _of_level(
     if not n_answers:
         return []
     lower = [np.minimum(levels[pair.earlier], levels[pair.later]) for pair in kept]
-    within = [
+    restricted = [
         pair.only(members)
         for pair, levels_of_pair in zip(kept, lower, strict=True)
         for members in [levels_of_pair[pair.questions] == level]
@@ -260,8 +260,8 @@ def _of_level(
             kept, [pair_groups == level for pair_groups in lower], strict=True
         )
     )
-    n_contrast = sum(len(pair.questions) for pair in within)
-    gained = int(sum(pair.improvement.sum() for pair in within))
+    n_contrast = sum(len(pair.questions) for pair in restricted)
+    gained = int(sum(pair.improvement.sum() for pair in restricted))
     counts = (
         n_answers,
         float((correct == 1).sum() / n_answers),
@@ -276,7 +276,7 @@ def _of_level(
         confidence={s: c[answered] for s, c in answers.confidence.items()},
     )
     values = metrics_under(count_once, prepare(subset, [], ["odds"]))
-    whole = metrics_under(count_once, prepare(answers, within, ["odds"]))
+    whole = metrics_under(count_once, prepare(answers, restricted, ["odds"]))
     rows: list[tuple] = []
     for scope, table in (("contrast", whole), ("full", values)):
         for metric in names(scope):

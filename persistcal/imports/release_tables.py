@@ -153,11 +153,11 @@ def _evaluated(
 def _ablated(tree: Tree, model: Model, name: str, seeds: Sequence[int]) -> Iterator[Source]:
     """Yield the sources that involve the last earlier checkpoint's weights or answers."""
     last, last_revision = list(model.earlier.items())[-1]
-    own = f"{name}/{model_folder(model.repo)}/sc_surrogate/{last_revision}"
+    own_folder = f"{name}/{model_folder(model.repo)}/sc_surrogate/{last_revision}"
     for checkpoint, revision in model.evaluation.items():
         run = Run("self_consistency_surrogate", name, 0)
         prefix = f"pred_confs_sc_surrogate_{name}_{revision}"
-        yield Source(run, checkpoint, "test", own, prefix)
+        yield Source(run, checkpoint, "test", own_folder, prefix)
     for seed in seeds:
         folder = _adapter(model, name, model.earlier.values(), "_ncand2", seed)
         for checkpoint, revision in model.evaluation.items():

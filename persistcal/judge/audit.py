@@ -199,19 +199,19 @@ def _read_entries(sheet: pd.DataFrame) -> pd.DataFrame:
                 "or leave it empty."
             )
         entries[name] = texts.map(_ENTRIES).astype(float)
-    if entries[[f"{of}_correct" for of in ANSWERS]].isna().all(axis=None):
+    if entries[[f"{side}_correct" for side in ANSWERS]].isna().all(axis=None):
         raise AuditError("No answer of the sheet is labelled yet; fill it in first.")
     return entries
 
 
 def _check_answers(sheet: pd.DataFrame, joined: pd.DataFrame) -> None:
-    for of in ANSWERS:
-        current = sheet["question_id"].map(joined[f"answer_{of}"])
-        if (changed := sheet[f"{of}_answer"] != current).any():
+    for side in ANSWERS:
+        current = sheet["question_id"].map(joined[f"answer_{side}"])
+        if (changed := sheet[f"{side}_answer"] != current).any():
             row = sheet[changed].iloc[0]
             raise AuditError(
-                f"Question {row['question_id']!r}: the {of} answer on the sheet is "
-                f"{row[f'{of}_answer']!r}, and now it is {current[changed].iloc[0]!r}; draw "
+                f"Question {row['question_id']!r}: the {side} answer on the sheet is "
+                f"{row[f'{side}_answer']!r}, and now it is {current[changed].iloc[0]!r}; draw "
                 "and fill in a new sheet."
             )
 
@@ -221,8 +221,8 @@ def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, 
     complete = (filled["reference_incomplete"] != 1).to_numpy()
     all_rows = np.ones(len(filled), bool)
     for name, chosen in (("agreement", all_rows), ("agreement_complete", complete)):
-        person = np.concatenate([filled.loc[chosen, f"{of}_correct"] for of in ANSWERS])
-        judge = np.concatenate([judged.loc[chosen, f"correct_{of}"] for of in ANSWERS])
+        person = np.concatenate([filled.loc[chosen, f"{side}_correct"] for side in ANSWERS])
+        judge = np.concatenate([judged.loc[chosen, f"correct_{side}"] for side in ANSWERS])
         answered = ~np.isnan(person)
         person, judge = person[answered] == 1, judge[answered].astype(bool)
         yield {

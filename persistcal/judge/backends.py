@@ -128,8 +128,8 @@ class OpenAIBatch(ServerBackend):
 
 def server_backend(name: str) -> type[ServerBackend]:
     """Return the back end `name`; refuse a back end without a server."""
-    found = BACKENDS.get(name)
-    if found is None or not issubclass(found, ServerBackend):
-        names = [n for n, each in BACKENDS.items() if issubclass(each, ServerBackend)]
+    backend = BACKENDS.get(name)
+    if backend is None or not issubclass(backend, ServerBackend):
+        names = [n for n, kind in BACKENDS.items() if issubclass(kind, ServerBackend)]
         raise JudgeError(f"judge.backend is {name!r}; choose {' or '.join(names)}.")
-    return found
+    return backend

@@ -56,7 +56,7 @@ def average_weights(
 
     The sum is computed in float32, tensor by tensor. `share` belongs to `model`.
     """
-    parameters_of = [(weight, dict(other.named_parameters())) for weight, other in others]
+    parameters_of = [(weight, dict(added.named_parameters())) for weight, added in others]
     for name, parameter in model.named_parameters():
         total = share * parameter.float()
         for weight, parameters in parameters_of:
@@ -72,13 +72,13 @@ def check_same_shapes(empty: Mapping[str, nn.Module], key: str) -> None:
         model: {name: tuple(p.shape) for name, p in empty[model].named_parameters()}
         for model in empty
     }
-    for other in others:
-        for name in shapes[first] | shapes[other]:
-            shape, expected = (shapes[model].get(name, "missing") for model in (first, other))
+    for more in others:
+        for name in shapes[first] | shapes[more]:
+            shape, expected = (shapes[model].get(name, "missing") for model in (first, more))
             if shape != expected:
                 raise DamagedFileError(
                     f"config: {key} cannot be averaged: {name} is {shape} in {first} and "
-                    f"{expected} in {other}; merge checkpoints of one architecture "
+                    f"{expected} in {more}; merge checkpoints of one architecture "
                     "and vocabulary."
                 )
 

@@ -116,8 +116,8 @@ def agreement_table(
     for place, group in rows.groupby(["model", "dataset", "first", "second"], sort=False):
         model, dataset, first, second = map(str, place)
         names = checkpoints[model]
-        about = f"{models[model]}, {datasets[dataset]}: {names[first]}, {names[second]}"
-        lines = title(about, len(heads))
+        heading = f"{models[model]}, {datasets[dataset]}: {names[first]}, {names[second]}"
+        lines = title(heading, len(heads))
         for row in group.to_dict("records"):
             n = row["known"]
             gone = [row[f"gone_{side}"] for side in ("first", "second", "both")]

@@ -165,16 +165,16 @@ def thresholds_by_change(
     rows = pd.concat([rows, pd.get_dummies(verdicts, dtype=int)], axis=1)
     grouped = rows.groupby(key, sort=False)
     means = {"precision": "later_precision", **{name: name for name in AT_THRESHOLD}}
-    found = grouped.agg(
+    counted = grouped.agg(
         **{name: (name, "sum") for name in VERDICTS},
         **{name: (column, "mean") for name, column in means.items()},
     ).reset_index()
-    found.insert(3, "control", found["change"].map(controls).fillna(""))
+    counted.insert(3, "control", counted["change"].map(controls).fillna(""))
     for name in AT_THRESHOLD:
-        found[f"{name}_above_control"] = found[name] - _of_controls(found, name)
+        counted[f"{name}_above_control"] = counted[name] - _of_controls(counted, name)
     heads = ["Change", "Estimator", *map(str.capitalize, VERDICTS), "Precision"]
     ends = {"": "", "_above_control": " above control"}
-    if found["control"].eq("").all():
+    if counted["control"].eq("").all():
         ends.pop("_above_control")
     shown = [
         (name + end, head + words, digits)
@@ -183,7 +183,7 @@ def thresholds_by_change(
     ]
     heads += [head for _, head, _ in shown]
     groups = []
-    for place, of_place in found.groupby(PLACE, sort=False):
+    for place, of_place in counted.groupby(PLACE, sort=False):
         lines = title(place_title(place, labels), len(heads))
         for change, of_change in of_place.groupby("change", sort=False):
             for i, row in enumerate(of_change.to_dict("records")):
@@ -201,7 +201,7 @@ def thresholds_by_change(
     )
     body = tabular("ll" + "r" * (len(heads) - 2), [line(heads)], groups)
     return Printed(
-        floating(body, caption=caption, label="thresholds-by-change", shrink=True), found
+        floating(body, caption=caption, label="thresholds-by-change", shrink=True), counted
     )
 
 

@@ -262,13 +262,13 @@ def lay_out(
         for number, block in section.groupby("block", sort=False):
             described = table["blocks"][int(str(number))]
             all_rows = [{"estimator": name} for name in block["estimator"].unique()]
-            at = {
+            positions = {
                 (cell["estimator"], cell["model"], cell["scope"], cell["metric"]): _cell(
                     cell, bounds
                 )
                 for cell in block.to_dict("records")
             }
-            rows = [row(entry, at, columns) for entry in described.get("rows", all_rows)]
+            rows = [row(entry, positions, columns) for entry in described.get("rows", all_rows)]
             blocks.append(Block(described.get("title", ""), rows))
         elsewhere = heading.train_dataset != heading.dataset
         grids.append(

@@ -143,8 +143,8 @@ def _marks(shown: pd.DataFrame, printed_cells: pd.DataFrame) -> pd.DataFrame:
         cells.groupby(column)["estimator"].agg(_in_order).rename(name).reset_index()
         for name, cells in (("ours", shown.dropna(subset="value")), ("printed", printed_cells))
     )
-    both = computed.merge(printed, on=column)
-    equal = both.loc[both["ours"] == both["printed"], column]
+    joined = computed.merge(printed, on=column)
+    equal = joined.loc[joined["ours"] == joined["printed"], column]
     marks = shown[[*CELL, "bold", "underline"]].merge(equal, on=column)
     return marks.astype({"bold": "boolean", "underline": "boolean"})
 

@@ -45,11 +45,11 @@ _REFERENCES_PRINTED = 5
 )
 def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     """SmoothECE of each estimator with its noise floor and the test of calibration."""
-    found = intervals[(intervals["metric"] == "smece") & (intervals["conditioning"] == "odds")]
+    errors = intervals[(intervals["metric"] == "smece") & (intervals["conditioning"] == "odds")]
     shown = ["value", "noise_floor", "p_calibrated"]
     key = ["model", "dataset", "train_dataset", "estimator"]
     full, contrast = (
-        found.loc[found["scope"] == scope, [*key, *shown]].rename(
+        errors.loc[errors["scope"] == scope, [*key, *shown]].rename(
             columns={name: f"{scope}_{name}" for name in shown}
         )
         for scope in ("full", "contrast")
@@ -95,8 +95,8 @@ def contrast_set_sizes(
     right = "row_wrong_column_right"
     forth = {"earlier": "row", "later": "column", "improvement": right}
     back = {"later": "row", "earlier": "column", "regression": right}
-    here = sets[sets["dataset"] == dataset]
-    directions = [here.rename(columns=forth), here.rename(columns=back)]
+    of_dataset = sets[sets["dataset"] == dataset]
+    directions = [of_dataset.rename(columns=forth), of_dataset.rename(columns=back)]
     shown = ["model", "dataset", "row", "column", "size", right, "kept", "same_answers"]
     rows = pd.concat(directions, ignore_index=True)[shown]
     if rows.empty:
@@ -123,10 +123,10 @@ def contrast_set_sizes(
     )
     if not rows["kept"].all():
         caption += f" Gray: not used, as smaller than {min_contrast}."
-    if same := int(here["same_answers"].sum()):
+    if same := int(of_dataset["same_answers"].sum()):
         caption += (
-            f" {same} of {here['size'].sum()} questions have the same answer twice: there the "
-            "judge contradicts itself."
+            f" {same} of {of_dataset['size'].sum()} questions have the same answer twice: "
+            "there the judge contradicts itself."
         )
     label = f"contrast-set-sizes-{dataset}"
     return Printed(floating(stacked(tabulars), caption=caption, label=label), rows)
@@ -233,9 +233,9 @@ def checkpoints(
     groups = []
     for model, of_model in rows.groupby(rows["model"].astype(str), sort=False):
         group = title(models.get(model, model), 3 + len(datasets), ruled=True)
-        for _, one in of_model.groupby("checkpoint", sort=False):
-            first = one.iloc[0]
-            cells = {row["dataset"]: _accuracy(row) for row in one.to_dict("records")}
+        for _, of_checkpoint in of_model.groupby("checkpoint", sort=False):
+            first = of_checkpoint.iloc[0]
+            cells = {row["dataset"]: _accuracy(row) for row in of_checkpoint.to_dict("records")}
             tokens = described[model][first["checkpoint"]].get("tokens")
             names = [
                 escape(first["label"]) if first["label"] != first["revision"] else "",

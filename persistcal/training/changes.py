@@ -148,8 +148,8 @@ def _train(
     for step in Pace(range(n_steps), type(how).__name__, unit=" steps"):
         rows = {name: next(draws) for name, draws in drawn.items()}
         current = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
-        before = start_logprobs[rows["forget"]] if len(start_logprobs) else start_logprobs
-        loss = how.loss(current, before)
+        reference = start_logprobs[rows["forget"]] if len(start_logprobs) else start_logprobs
+        loss = how.loss(current, reference)
         loss.backward()
         clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
         for group in optimizer.param_groups:

@@ -150,15 +150,17 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         interval = "" if np.isnan(low) else f" [{short(low)}, {short(high)}]"
         label = labels.get(only, only)
         return f"The {measure} of {label} is {short(values[only])}{interval}{basis}."
-    one = ranked[0]
-    second = next((e for e in ranked[1:] if not standings.is_tied(one, e)), ranked[1])
+    first = ranked[0]
+    second = next((e for e in ranked[1:] if not standings.is_tied(first, e)), ranked[1])
     if {ORACLE, NON_ORACLE} <= values.keys():
-        one, second = ORACLE, NON_ORACLE
-    text = _headline(standings, (one, second), (name(one, True), name(second)), measure + basis)
+        first, second = ORACLE, NON_ORACLE
+    text = _headline(
+        standings, (first, second), (name(first, True), name(second)), measure + basis
+    )
     # Estimators in the same place share a clause.
     places: dict[str, list[tuple[str, float]]] = {}
-    for estimator in [e for e in ranked if e not in (one, second)]:
-        signs = {e: standings.sign(estimator, e) for e in (one, second)}
+    for estimator in [e for e in ranked if e not in (first, second)]:
+        signs = {e: standings.sign(estimator, e) for e in (first, second)}
         tied = [e for e in signs if standings.is_tied(estimator, e)]
         open_to = [e for e, sign in signs.items() if sign == 0]
         if tied and tied[0] in standings.constant:
@@ -172,7 +174,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         allowed = max((standings.allowed(estimator, e) for e in open_to), default=0.0)
         places.setdefault(place, []).append((name(estimator), allowed))
     clauses = [text, *(_clause(members, place) for place, members in places.items())]
-    note = standings.recipe_note(one, second) if standings.sign(one, second) else ""
+    note = standings.recipe_note(first, second) if standings.sign(first, second) else ""
     return "; ".join(clauses) + "." + note
 
 

@@ -39,8 +39,8 @@ def import_answers(
     sources = digests_of(*files)
     parts = [read_answers(entry, several=len(entries) > 1) for entry in entries]
     with name_files_in_errors(*files):
-        every = pd.concat(parts, ignore_index=True)
-        rows = select_rows(every, checkpoints=known, wanted=wanted)
+        together = pd.concat(parts, ignore_index=True)
+        rows = select_rows(together, checkpoints=known, wanted=wanted)
         check_weights(rows, strategy)
         check_stated(rows, computed, set(wanted.needs) - set(computed))
         beams = beam_table(rows)
