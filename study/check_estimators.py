@@ -33,8 +33,9 @@ def check_estimator(study: Study, name: str) -> None:
     _check_keys(estimator, f"estimators.{name}")
     if estimator.get("by_checkpoint") and name in study.recipes:
         raise ConfigError(
-            f"config: estimators.{name} works by_checkpoint and is named like a recipe, beside "
-            "whose scores its own would lie; give it another name, or leave by_checkpoint out."
+            f"config: estimators.{name} works by_checkpoint and has the name of a recipe, so "
+            "that both would write the same scores; give it another name, or leave "
+            "by_checkpoint out."
         )
     if "verifier" in estimator:
         key = f"estimators.{name}.verifier"
@@ -63,8 +64,8 @@ def _check_keys(entry: dict[str, Any], key: str) -> None:
         )
     if "asks" in entry and (more := [name for name in _NOT_BY_ASKING if entry.get(name)]):
         raise ConfigError(
-            f"config: {key} has asks and {more[0]}, but what asks reads the replies alone, "
-            f"which are kept by checkpoint; leave {more[0]} out."
+            f"config: {key} has asks and {more[0]}, but an estimator that asks reads only "
+            f"the replies of a checkpoint; leave {more[0]} out."
         )
 
 
@@ -74,9 +75,9 @@ def _check_folders(study: Study, name: str, recipe: str) -> None:
         longest = max(map(len, study.training_sets(model, recipe)), default=0)
         if longest > LONGEST_NAME:
             raise ConfigError(
-                f"config: estimators.{name} trains an adapter on checkpoints of {model} whose "
-                f"names have {longest} characters together, but a folder is named after them "
-                f"all and may have {LONGEST_NAME}; shorten those of models.{model}.checkpoints."
+                f"config: estimators.{name} trains an adapter on checkpoints of {model}, and "
+                f"their names have {longest} characters together; a folder with all names can "
+                f"have {LONGEST_NAME}; shorten the names in models.{model}.checkpoints."
             )
 
 
@@ -136,8 +137,8 @@ def check_decoding(study: Study, estimators: Iterable[str]) -> None:
     decoding = study.config["decoding"]
     if decoding["strategy"] == "options":
         raise ConfigError(
-            "config: decoding.strategy is options, which is how study.answers may have been "
-            "made; set it to beams or sample, by which models answer."
+            "config: decoding.strategy is options, which describes given answers "
+            "(study.answers); set it to beams or sample for models that answer."
         )
     if decoding["strategy"] == "sample" and decoding["backend"] == "vllm":
         raise ConfigError(
@@ -152,7 +153,7 @@ def check_decoding(study: Study, estimators: Iterable[str]) -> None:
         if lacking and decoding["backend"] == "vllm":
             raise ConfigError(
                 f"config: estimators.{name} needs the {lacking[0]} of each answer's tokens, "
-                "which decoding.backend vllm does not give; set backend to transformers, or "
+                "and decoding.backend vllm does not give it; set backend to transformers, or "
                 "leave the estimator out."
             )
         if SEVERAL in needs and decoding[number] == 1:

@@ -1,6 +1,6 @@
 """Write the scores of each estimator of a study into docs/estimators.md, and copy its figure.
 
-`python -m tools.leaderboard results/atlas atlas` takes both from what its target `all` made.
+`python -m tools.leaderboard results/atlas atlas` reads the results of its target `all`.
 """
 
 import shutil
@@ -79,14 +79,14 @@ def rows(intervals: pd.DataFrame, labels: dict[str, str], best: Best) -> str:
 
 
 def main(results: str, dataset: str) -> None:
-    """Replace the scores in docs/estimators.md and the figure by those of a study."""
+    """Replace the scores in docs/estimators.md and the figure by a study's."""
     intervals = artifacts.read_csv(Path(results) / "all" / "intervals.csv", artifacts.INTERVALS)
     config = over_defaults({}, ROOT)
     blocks = config["tables"]["leaderboard"]["blocks"]
     named = [row["estimator"] for block in blocks for row in block["rows"]]
     labels = {name: config["estimators"][name]["label"] for name in named}
     chosen = intervals[intervals["dataset"] == dataset]
-    [model] = chosen["model"].unique()  # of one model the estimators are paired
+    [model] = chosen["model"].unique()  # the estimators of one model are paired
     files = sorted((Path(results) / "replicates" / model / dataset).glob("*.parquet"))
     drawn = from_table(artifacts.read_files(list(map(str, files)), artifacts.REPLICATES))
     best = best_sets(drawn, dataset, labels)

@@ -135,14 +135,14 @@ def _in_order(
     index: pd.RangeIndex,
     name: str,
 ) -> NDArray[np.float64]:
-    """Return an estimator's result in the order of its answers, by their `index`.
+    """Return an estimator's result in the order of the answers, by their `index`.
 
     `left` is the index of the answers after the call.
     """
     if np.ma.isMaskedArray(rated):
         raise ValueError(
-            f"Estimator {name!r} returned a masked array, of which nobody says what hidden "
-            "values are; rate every answer."
+            f"Estimator {name!r} returned a masked array, and its hidden values are "
+            "unknown; rate every answer."
         )
     if np.shape(rated) != (len(index),):
         raise ValueError(
@@ -152,19 +152,19 @@ def _in_order(
     if isinstance(rated, pd.Series):
         if not rated.index.sort_values().equals(index):
             raise ValueError(
-                f"Estimator {name!r} returned a Series without the index of its answers, so "
-                "that nobody knows which is whose; give it answers.index, or return an array "
-                "if it is in the order of the rows."
+                f"Estimator {name!r} returned a Series without the index of the answers, so "
+                "that its values cannot be matched with them; give it answers.index, or return "
+                "an array in the order of the rows."
             )
         rated = rated.loc[index]
     elif not left.equals(index):
         raise ValueError(
-            f"Estimator {name!r} moved the rows of its answers in place and returned no "
+            f"Estimator {name!r} moved the rows of the answers in place and returned no "
             "Series; sort a copy, or return a Series with the index of the answers."
         )
     try:
         return np.asarray(round_narrow(np.asarray(rated), name), float)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
-            f"Estimator {name!r} returned what is no array of numbers ({error})."
+            f"Estimator {name!r} returned a value that is not an array of numbers ({error})."
         ) from error

@@ -39,19 +39,19 @@ def check_digest(archive: str | Path, digest_file: str | Path) -> None:
         raise ArchiveError(f"{archive}: no such file; download it from the release.")
     if not digest_file.is_file():
         raise ArchiveError(
-            f"{digest_file}: no such file; download it from the release, beside the archive."
+            f"{digest_file}: no such file; download it from the release into the same folder."
         )
     lines = digest_file.read_text(encoding="utf-8", errors="replace").split("\n")
     entries = [match for line in lines if (match := _DIGEST.fullmatch(line.strip()))]
     named = [entry for entry in entries if entry[2] and Path(entry[2]).name == archive.name]
     if not named and len(entries) != 1:
-        raise ArchiveError(f"{digest_file}: holds no sha256 of {archive.name}.")
+        raise ArchiveError(f"{digest_file}: has no sha256 of {archive.name}.")
     expected = (named or entries)[0][1].lower()
     with archive.open("rb") as file:
         actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != expected:
         raise ArchiveError(
-            f"{archive}: its sha256 is {actual} but {digest_file.name} says {expected}; "
+            f"{archive}: its sha256 is {actual} but {digest_file.name} has {expected}; "
             "download both again."
         )
 
@@ -269,7 +269,8 @@ class Tree:
         lists = load_lists(self._root / path, depth=depth)
         if len(lists) != n:
             raise ReleaseError(
-                f"{self.named(path)}: holds {len(lists)} questions, but its folder says {n}."
+                f"{self.named(path)}: has {len(lists)} questions, but the name of the "
+                f"folder has {n}."
             )
         return lists
 
@@ -490,15 +491,15 @@ def read_confidences(
         if differs.any():
             i = int(differs.argmax())
             raise ReleaseError(
-                f"{tree.named(shard.path)}: judge_labels holds {judged[i]} for question "
-                f"{span[0] + target.start + i}, but judge.pt holds {expected[i]} for the top "
+                f"{tree.named(shard.path)}: judge_labels has {judged[i]} for question "
+                f"{span[0] + target.start + i}, but judge.pt has {expected[i]} for the top "
                 "cluster; they must be of the same release."
             )
         if (of_nothing := stated & (judged == NO_ANSWER)).any():
             i = int(of_nothing.argmax())
             raise ReleaseError(
-                f"{tree.named(shard.path)}: confs holds {confidence[i]:g} for question "
-                f"{span[0] + target.start + i}, but judge_labels says that it has no answer; "
+                f"{tree.named(shard.path)}: confs has {confidence[i]:g} for question "
+                f"{span[0] + target.start + i}, but judge_labels has no answer there; "
                 "download the release again."
             )
     return read
@@ -508,16 +509,16 @@ def _load_confidences(tree: Tree, shard: Shard) -> tuple[Floats, Ints]:
     """Return the confidences and labels of one file after checking them."""
     held, path = tree.arrays(shard.path), tree.named(shard.path)
     if not isinstance(held, dict):
-        raise ReleaseError(f"{path}: holds no dict of 'confs' and 'judge_labels'.")
+        raise ReleaseError(f"{path}: contains no dict of 'confs' and 'judge_labels'.")
     for key, kind in (("confs", "f"), ("judge_labels", "i")):
         if not isinstance(held.get(key), np.ndarray):
-            raise ReleaseError(f"{path}: holds no tensor {key!r}.")
+            raise ReleaseError(f"{path}: contains no tensor {key!r}.")
         size = shard.end - shard.begin
         check_tensor(held[key], (size,), kind, f"{path}: {key!r}")
     eval_range = held.get("eval_range", (shard.begin, shard.end))
     if not np.array_equal(eval_range, (shard.begin, shard.end)):
         raise ReleaseError(
-            f"{path}: 'eval_range' is {eval_range}, but its name says "
+            f"{path}: 'eval_range' is {eval_range}, but the name of the file has "
             f"{shard.begin}-{shard.end}."
         )
     confidence, labels = held["confs"], held["judge_labels"]

@@ -187,7 +187,7 @@ REFUSED = [
         "moved the rows",
     ),
     ('np.ma.masked_less(answers["answer"].str.len().rdiv(1), 0.2)', "masked array"),
-    ('["much"] * len(answers)', "no array of numbers .*much"),
+    ('["much"] * len(answers)', "not an array of numbers .*much"),
     ('answers["probability"].astype("Float64").mask([True] + [False] * 4)', "nan"),
 ]
 

@@ -322,8 +322,8 @@ def with_entry(key, index, value):
         (lambda held: {**held, "eval_range": (60, 99)}, r"'eval_range' is \(60, 99\)"),
         (lambda held: {**held, "confs": held["confs"][:-1]}, r"'confs' .*\(39,\).* \(40,\)"),
         (lambda held: {**held, "confs": held["confs"].long()}, r"'confs' holds int64.* float"),
-        (lambda held: {"confs": held["confs"]}, r"holds no tensor 'judge_labels'"),
-        (lambda held: held["confs"], r"holds no dict"),
+        (lambda held: {"confs": held["confs"]}, r"contains no tensor 'judge_labels'"),
+        (lambda held: held["confs"], r"contains no dict"),
     ],
 )  # fmt: skip
 def test_confidence_files_that_cannot_be_right(confidences, small_tree, change, message):
@@ -343,7 +343,7 @@ def test_labels_must_be_those_of_the_top_clusters(confidences, small_tree):
     label = small_tree.tops["b", "jeop", "phoenix"][83][1]
     other = label % 3 + 1
     edit_pt(confidences / FOLDER / FILE, with_entry("judge_labels", 23, other))
-    said = rf"{FILE}: judge_labels holds {other} for question 83, but judge\.pt holds {label}"
+    said = rf"{FILE}: judge_labels has {other} for question 83, but judge\.pt has {label}"
     with pytest.raises(ReleaseError, match=said):
         read_folder(confidences, small_tree)
 
@@ -353,7 +353,7 @@ def test_a_confidence_without_an_answer_is_refused(confidences):
     edit_pt(confidences / FOLDER / FILE, with_entry("judge_labels", 5, -1))
     edit_pt(confidences / FOLDER / FILE, with_entry("confs", 5, 0.75))
     unknown = np.full(40, UNKNOWN)
-    said = rf"{FILE}: confs holds 0\.75 for question 65, but judge_labels .* no answer; "
+    said = rf"{FILE}: confs has 0\.75 for question 65, but judge_labels .* no answer there; "
     with pytest.raises(ReleaseError, match=said):
         read_confidences(Tree(confidences), FOLDER, PREFIX, (60, 100), unknown)
 
@@ -397,10 +397,14 @@ def read_shards(tree, *span):
 @pytest.mark.parametrize(
     ("file", "change", "message"),
     [
-        ("beam_strs.pkl", lambda v: v[:-1], "holds 19 questions, but its folder says 20"),
+        (
+            "beam_strs.pkl",
+            lambda v: v[:-1],
+            "has 19 questions, but the name of the folder has 20",
+        ),
         ("beam_strs.pkl", lambda v: [v[0][:9], *v[1:]], "9 strings for jeop-60, but needs 10"),
         ("beam_lls.pt", lambda v: v[:, :9], r"\(20, 9\), but needs .* shape \(20, 10\)"),
-        ("beam_group_strs.pkl", lambda v: v[:5], "holds 5 questions"),
+        ("beam_group_strs.pkl", lambda v: v[:5], "has 5 questions"),
         ("beam_group_strs.pkl", lambda v: [v[0] * 11, *v[1:]], "more clusters than beams"),
         ("beam_group_strs.pkl", lambda v: [[], *v[1:]], "more probabilities than its 0 cl"),
         ("beam_group_strs.pkl", lambda v: [[[]], *v[1:]], "an empty cluster"),

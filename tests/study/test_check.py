@@ -161,16 +161,16 @@ decoding: {n_beams: 1}
 > estimators\.self_consistency needs several .* decoding\.n_beams is 1; raise
 decoding: {backend: vllm}
 study: {estimators: [mean_token_entropy], tables: [all_estimators]}
-> estimators\.mean_token_entropy needs the entropy .* vllm does not give; set
+> estimators\.mean_token_entropy needs the entropy .* vllm does not give it; set
 decoding: {backend: vllm}
 study: {estimators: [self_certainty], tables: [all_estimators]}
-> estimators\.self_certainty needs the self_certainty .* vllm does not give; set
+> estimators\.self_certainty needs the self_certainty .* vllm does not give it; set
 estimators: {mine: {function: said_words, reads: [evaluation], prompt: a.txt}}
 study: {estimators: [mine]}
 > estimators\.mine lacks the key asks: how many replies it asks
 estimators: {said_words: {reads_weights: true}}
 study: {estimators: [said_words]}
-> estimators\.said_words has asks and reads_weights, but what asks reads the replies
+> estimators\.said_words has asks and reads_weights, but an estimator that asks reads only the replies
 estimators: {base_probability: {rater: ocelott}}
 study: {models: [marin-8b], estimators: [base_probability]}
 > estimators\.base_probability\.rater names 'ocelott'; .*ocelot
@@ -194,11 +194,11 @@ study: {estimators: ['true']}
 recipes: {asked: {train_on: all}}
 estimators: {asked: {function: verbalised, reads: [evaluation], by_checkpoint: true}}
 study: {estimators: [asked]}
-> estimators\.asked works by_checkpoint and is named like a recipe
+> estimators\.asked works by_checkpoint and has the name of a recipe
 decoding: {strategy: sample, backend: vllm}
 > decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to
 decoding: {strategy: options}
-> decoding\.strategy is options, which is how study\.answers .*; set it to beams
+> decoding\.strategy is options, which describes given answers .*; set it to beams
 decoding: {temperature: 0}
 > decoding\.temperature is 0, .*Of samples
 study: {pairs: neighbours}
