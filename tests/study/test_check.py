@@ -170,7 +170,7 @@ study: {estimators: [mine]}
 > estimators\.mine lacks the key asks: how many replies it asks
 estimators: {said_words: {reads_weights: true}}
 study: {estimators: [said_words]}
-> estimators\.said_words has asks and reads_weights, but an estimator that asks reads only the replies
+> estimators\.said_words has asks and reads_weights, but an estimator that asks
 estimators: {base_probability: {rater: ocelott}}
 study: {models: [marin-8b], estimators: [base_probability]}
 > estimators\.base_probability\.rater names 'ocelott'; .*ocelot
