@@ -116,6 +116,9 @@ def test_sentences_have_the_simulated_numbers():
         f"misses its target in at most {read('thresholds')['misses'].max()} % of",
         f"A verdict “kept” is wrong in at most {verdicts['wrong_kept'].max()} %, "
         f"“broken” in at most {verdicts['wrong_broken'].max()} %",
+        "rejects calibrated means in {full} % (over four checkpoints) and {contrast} % (over".format(
+            **read("smooth_ece_means").iloc[0]
+        ),
         f"few labels is wrong in at most {read('few_labels')['wrong'].max()} %",
         "questions contain the truth in {:.0f} to {:.0f} % of".format(*spread["questions"]),
         "seeds and questions in {:.0f} to {:.0f} %".format(*spread["seeds"]),
