@@ -109,6 +109,7 @@ def test_sentences_have_the_simulated_numbers():
     spread = read("seeds").query("ratio == 3")[["questions", "seeds"]].agg(["min", "max"]) * 100
     differences = read("smooth_ece_differences")["contains_truth"]
     verdicts, fixed = read("verdicts"), read("checkpoints")["found_with_fixed_accuracy"]
+    means = read("smooth_ece_means").iloc[0]
     text = " ".join(PAGE.split())
     for sentence in (
         f"Brier scores differ in up to {fixed.max()} %",
@@ -116,9 +117,8 @@ def test_sentences_have_the_simulated_numbers():
         f"misses its target in at most {read('thresholds')['misses'].max()} % of",
         f"A verdict “kept” is wrong in at most {verdicts['wrong_kept'].max()} %, "
         f"“broken” in at most {verdicts['wrong_broken'].max()} %",
-        "rejects calibrated means in {full} % (over four checkpoints) and {contrast} % (over".format(
-            **read("smooth_ece_means").iloc[0]
-        ),
+        f"rejects calibrated means in {means['full']} % (over four checkpoints) and "
+        f"{means['contrast']} % (over their pairs)",
         f"few labels is wrong in at most {read('few_labels')['wrong'].max()} %",
         "questions contain the truth in {:.0f} to {:.0f} % of".format(*spread["questions"]),
         "seeds and questions in {:.0f} to {:.0f} %".format(*spread["seeds"]),
