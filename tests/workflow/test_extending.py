@@ -1,10 +1,11 @@
-"""The study of docs/your-models.md and docs/your-estimator.md, run as it is shown."""
+"""The studies of docs/your-models.md, your-estimator.md and tutorial.md, run as shown."""
 
 import re
 
 import pandas as pd
 import pytest
 import yaml
+from programs import python
 from tiny_models import tiny_model, tiny_tokenizer
 from workflow_runs import ROOT, planned, snakemake
 
@@ -101,3 +102,16 @@ def test_a_verifier_of_ones_own_is_planned(folder):
 def test_questions_are_those_of_the_file(folder):
     rows = pd.read_json(folder / "quiz.jsonl", lines=True)
     assert rows["split"].value_counts().to_dict() == {"test": 3, "few_shot": 2, "train": 1}
+
+
+def test_the_model_of_the_tutorial_changes_as_the_page_shows(tmp_path):
+    (tmp_path / "questions.py").write_text(first_block("tutorial.md", "py", "# questions.py"))
+    (tmp_path / "mine.yaml").write_text(first_block("tutorial.md", "yaml", "# mine.yaml"))
+    (tmp_path / "resources").symlink_to(ROOT / "resources")
+    python("questions.py", folder=tmp_path)
+    target = "results/mine/contrast_sets.csv"
+    snakemake(tmp_path, "-c2", target, configs=[tmp_path / "mine.yaml"])
+    [pair] = pd.read_csv(tmp_path / target).to_dict("records")
+    shown = f"{pair['improvement']} gained and {pair['regression']} lost questions"
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    assert shown in " ".join(text.split())
