@@ -33,7 +33,7 @@ from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedTokenizerBase
 from atlas.corpus import train_tokenizer
 from benchmarks.decoding import made_up_questions
 from benchmarks.reference import generate
-from benchmarks.trees import alone, as_trees, score, train
+from benchmarks.trees import as_trees, score, score_alone, train
 from persistcal.answers import decode
 from persistcal.answers.decode import Beam, Search, bytes_of_a_question, generate_beams
 from persistcal.confidence.verbalised import digit_tokens
@@ -207,7 +207,7 @@ def equality(bench: Bench) -> Iterator[Finding]:
 
         digits, asked = digit_tokens(bench.tokenizer), bench.prompts(4)
         [confidence], [plain] = (
-            score(partial(way, model, digits, asked)) for way in (as_trees, alone)
+            score(partial(way, model, digits, asked)) for way in (as_trees, score_alone)
         )
         gap = (confidence.float() - plain.float()).abs().max().item()
         yield close("equality", f"confidences, {name}", gap, of_confidence)
@@ -215,7 +215,8 @@ def equality(bench: Bench) -> Iterator[Finding]:
             adapter = share_adapter([model], rank=8, alpha=16)
             initialise(adapter, 17)
             trees, plain = (
-                train(adapter, partial(way, model, digits, asked)) for way in (as_trees, alone)
+                train(adapter, partial(way, model, digits, asked))
+                for way in (as_trees, score_alone)
             )
             gap = max(
                 ((a - b).abs().max() / b.abs().max().clamp(min=1)).item()
@@ -407,7 +408,7 @@ def packed(bench: Bench, part: str, passes: int) -> Iterator[Finding]:
         initialise(adapter, 17)
         run = partial(train, adapter)
     fast, gigabytes = bench.timed(lambda: run(partial(as_trees, model, digits, asked)))
-    plain, more = bench.timed(lambda: run(partial(alone, model, digits, asked)))
+    plain, more = bench.timed(lambda: run(partial(score_alone, model, digits, asked)))
     n_tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
     rate = 2 * passes * weights_of(model) * n_tokens / fast
     yield Finding(

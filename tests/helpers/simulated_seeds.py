@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from scipy.special import expit
 
 from persistcal.evaluation.draws import component, count_draws, draw_sequences, reach
-from persistcal.evaluation.metrics import auc, balanced_gap
-from persistcal.evaluation.significance import BOUNDS, recipe_interval
+from persistcal.evaluation.metrics import MEASURES, auc, balanced_gap
+from persistcal.evaluation.significance import recipe_interval
 
 N_QUESTIONS, N_REPLICATES = 600, 200
 RATIOS = (0.0, 1.0, 3.0)
@@ -107,7 +107,7 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
                     (
                         drawn[0],
                         recipe_interval(
-                            mean[0], drawn[0], of[:1], noise[0], BOUNDS[world.metric]
+                            mean[0], drawn[0], of[:1], noise[0], MEASURES[world.metric].bounds
                         ),
                     ),
                     (
@@ -138,7 +138,7 @@ def coverage_with_failures(n_seeds, *, worlds, seed):
         runs += rng.normal(0, 0.01)
         drawn = runs.mean() + rng.normal(0, 0.01, N_REPLICATES)
         by_seed = dict(enumerate(runs.tolist(), 17))
-        made = recipe_interval(runs.mean(), drawn, [by_seed], 0.0, BOUNDS["auc"])
+        made = recipe_interval(runs.mean(), drawn, [by_seed], 0.0, MEASURES["auc"].bounds)
         held += made.lower <= 0.8 <= made.upper  # 3/4 of .9 and 1/4 of .5
     return held / worlds
 
