@@ -1,9 +1,14 @@
 """Config values that YAML would misread."""
 
+from pathlib import Path
+
 import pytest
 
-from study.config_files import refuse_misread, settle_sources
+from persistcal.confidence.registry import registered
+from study.config_files import over_defaults, refuse_misread, settle_sources
 from study.schema import ConfigError
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -67,3 +72,11 @@ def test_a_folder_of_the_project_is_found_from_elsewhere(tmp_path, monkeypatch):
     config = {"models": {"m": {"repo": "mine"}}}
     settle_sources(config, tmp_path / "project")
     assert config["models"]["m"]["repo"] == "mine"  # the user's own comes first
+
+
+def test_estimators_are_shown_in_the_order_of_the_config_with_the_paper_first():
+    names = list(over_defaults({}, ROOT)["estimators"])
+    first = ["end_correct", "self_consistency", "self_consistency_posthoc"]
+    assert names[:3] == first
+    assert names.index("non_oracle") < names.index("oracle") < names.index("gcm")
+    assert set(registered()) - {"verifier"} <= set(names)
