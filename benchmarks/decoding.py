@@ -3,12 +3,12 @@
 A random Olmo-3 model of the atlas study's size answers questions with 10 beams of 10
 tokens after a few-shot prefix of about 150 tokens, on one thread: transformers'
 `generate` one by one, `generate` on padded batches, and `generate_beams`; then
-SmolLM2-135M answers questions about cities likewise, where `tools.smollm2` finds it.
+SmolLM2-135M answers questions about cities in the same three ways, if `tools.smollm2`
+finds it.
 Run `python -m benchmarks.decoding` in the root of the repository.
 
-The floor is what `generate_beams` must multiply: the tokens that went through the layers
-and those whose successors the head ranked, times their weights, at the rate of one large
-product.
+The floor is the time of the multiplications that `generate_beams` cannot avoid, at the rate
+of one large product: each token in the layers, and in the head if its successors are ranked.
 """
 
 import time

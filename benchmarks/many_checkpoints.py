@@ -2,7 +2,7 @@
 
 Made-up scores of four options, a parquet file for each checkpoint, are read and evaluated by
 the workflow itself on two cores: `option_probability` on adjacent pairs of checkpoints, with
-2,000 replicates under odds. Memory is that of all its processes together, twice a second.
+2,000 replicates under odds. Memory is the sum over all processes, measured twice a second.
 Run `python -m benchmarks.many_checkpoints [n_checkpoints [n_questions]]` in the root of the
 repository.
 """
@@ -23,7 +23,7 @@ TARGETS = ["out/metrics.csv", "out/significance.csv", "out/contrast_sets.csv"]
 
 
 def write_scores(folder: Path, names: list[str], n_questions: int) -> None:
-    """Write what each checkpoint scored: it knows a little more than the one before."""
+    """Write the scores of each checkpoint; each answers a little better than the one before."""
     rng = np.random.default_rng(0)
     knowledge, gold = rng.normal(size=n_questions), rng.integers(4, size=n_questions)
     asked = {

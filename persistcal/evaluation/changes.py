@@ -8,7 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.contrast import ContrastSet, choose_pairs, contrast_sets
+from persistcal.evaluation.contrast import (
+    ContrastSet,
+    choose_pairs,
+    contrast_sets,
+    control_model,
+)
 from persistcal.evaluation.predictions import AnswerArrays, arrange
 from persistcal.evaluation.proportions import compare_replicates
 from persistcal.evaluation.replicates import Replicates, replicate_metrics
@@ -150,11 +155,10 @@ def _pairs_in(
 
 
 def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
-    candidates = [candidate for candidate in kinds if candidate.change == name]
-    same_model = [candidate for candidate in candidates if candidate.model == kind.model]
-    chosen = same_model or candidates
-    if name and len(chosen) != 1:
-        models = ", ".join(candidate.model for candidate in candidates) or "no model"
+    candidates = {candidate.model: candidate for candidate in kinds if candidate.change == name}
+    model = control_model(kind.model, candidates)
+    if name and model is None:
+        models = ", ".join(candidates) or "no model"
         log.warning(
             "%s of %s is not compared with its control %s, which is in %s; add its pair of "
             "checkpoints to the model.",
@@ -163,7 +167,7 @@ def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
             name,
             models,
         )
-    return chosen[0] if len(chosen) == 1 else None
+    return candidates[model] if model is not None else None
 
 
 def _of_changes(rows: pd.DataFrame) -> pd.DataFrame:

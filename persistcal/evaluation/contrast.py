@@ -1,6 +1,6 @@
 """Contrast sets: the questions that one checkpoint answers correctly and another does not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Literal, NamedTuple
 
@@ -13,6 +13,17 @@ from persistcal.store.artifacts import CONTRAST_SETS
 
 Listed = Sequence[Sequence[str]]
 Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
+
+
+def control_model(model: str, models: Collection[str]) -> str | None:
+    """Return the model of a control: the same model, or else the only one of `models`.
+
+    >>> [control_model("a", models) for models in (["a", "b"], ["b"], ["b", "c"])]
+    ['a', 'b', None]
+    """
+    if model in models:
+        return model
+    return next(iter(models)) if len(models) == 1 else None
 
 
 class ContrastSet(NamedTuple):

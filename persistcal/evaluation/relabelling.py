@@ -152,18 +152,17 @@ def certify_threshold(
     predicted = np.where(np.isnan(answers.carried), 1 - answers.confidence, 1 - answers.carried)
     position, stratum = sheet["position"].to_numpy(int), sheet["stratum"].to_numpy(int)
     wrong = 1 - sheet["correct"].to_numpy(float)
-    sizes, quotas = np.bincount(answers.strata), np.bincount(stratum)
+    strata, answered = answers.strata, answers.confidence >= GRID[:, None]
+    sizes, quotas = np.bincount(strata), np.bincount(stratum)
     weight_of = np.divide(
         sizes * len(sheet), len(predicted) * quotas, out=np.zeros(len(sizes)), where=quotas > 0
     )
-    weight, allowed = weight_of[answers.strata], 1 - precision
+    weight, allowed = weight_of[strata], 1 - precision
     p_values = [
-        1
-        / max(1.0, wealth(answers.confidence >= t, predicted, position, wrong, weight, allowed))
-        for t in GRID
+        1 / max(1.0, wealth(above, predicted, position, wrong, weight, allowed))
+        for above in answered
     ]
-    n_answered = (answers.confidence >= GRID[:, None]).sum(axis=1)
-    return lowest_passing(np.array(p_values), first_tested(n_answered), delta)
+    return lowest_passing(np.array(p_values), first_tested(answered.sum(axis=1)), delta)
 
 
 def wealth(

@@ -1,12 +1,14 @@
 """Table and figure of the named kinds of change: whether confidence follows each."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from persistcal.evaluation.contrast import control_model
 from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
 from persistcal.report.analysis_tables import chosen_rows, trained_name
@@ -207,15 +209,16 @@ def thresholds_by_change(
 
 def _of_controls(found: pd.DataFrame, name: str) -> list[float]:
     """Return a column at each row's control: of the same model, or of the only other one."""
-    key = ["dataset", "control", "train_dataset", "estimator"]
-    by_control = found.drop(columns="control").rename(columns={"change": "control"})
-    values = {k: rows for k, rows in by_control.set_index("model").groupby(key)[name]}
-    matched = []
-    for row in found.to_dict("records"):
-        rows = values.get(tuple(row[column] for column in key), pd.Series(dtype=float))
-        chosen = rows[rows.index == row["model"]] if row["model"] in rows.index else rows
-        matched.append(chosen.iloc[0] if len(chosen) == 1 else np.nan)
-    return matched
+    rows = found.to_dict("records")
+    place = itemgetter("dataset", "train_dataset", "estimator")
+    values: dict[Hashable, dict[str, float]] = {}  # by change and place, then by model
+    for row in rows:
+        values.setdefault((row["change"], *place(row)), {})[row["model"]] = row[name]
+    of_control = [values.get((row["control"], *place(row)), {}) for row in rows]
+    return [
+        by_model.get(control_model(row["model"], by_model) or "", np.nan)
+        for row, by_model in zip(rows, of_control, strict=True)
+    ]
 
 
 def _mean(value: float, digits: int = 3) -> str:

@@ -281,7 +281,6 @@ LABEL_CURVE = Table.parse(
     "labels! n_labels!:int n_sheets:int target:real threshold?:real precision?:real "
     "coverage?:real certified:real below_target:real",
 )
-LabelCurve = Annotated[pd.DataFrame, LABEL_CURVE]
 
 # Answered: who answers above the threshold, which is both, earlier, later or neither
 THRESHOLD_CELLS = Table.parse(

@@ -3,7 +3,7 @@
 import generate_beams as script
 import pytest
 from adapter_files import write_checkpoints
-from answer_tables import questions_table
+from answer_tables import LEXICAL, questions_table
 from jobs import ABOUT, beams_job, clusters_job
 from judge_answers import judge_answers
 from records import write_record
@@ -85,13 +85,6 @@ def test_without_training_questions_the_test_split_is_answered_and_judged(study)
     clusters_job(questions, beams, clusters, equivalence={"backend": "lexical"})
     tables = zip((questions, clusters), (artifacts.QUESTIONS, artifacts.CLUSTERS), strict=True)
     given = artifacts.empty(artifacts.GIVEN_LABELS)
-    lexical = {
-        "judged_clusters": None,
-        "judge": {"backend": "lexical"},
-        "reached": {},
-        "folder": "",
-        "noted": "",
-    }
     read = [artifacts.read(path, table) for path, table in tables]
-    _, judged = judge_answers(*read, given, **lexical)
+    _, judged = judge_answers(*read, given, **LEXICAL)
     assert set(judged["split"]) == {"test"} and set(judged["question_id"]) <= {"q3", "q4"}

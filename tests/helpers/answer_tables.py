@@ -2,6 +2,15 @@
 
 import pandas as pd
 
+# Parameters of the job `judge_answers` without a server
+LEXICAL = {
+    "judged_clusters": None,
+    "judge": {"backend": "lexical"},
+    "reached": {},
+    "folder": "",
+    "noted": "",
+}
+
 
 def questions_table(n_train=18, n_test=6):
     n = n_train + n_test

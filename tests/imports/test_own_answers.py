@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from answer_tables import LEXICAL
 from import_answers import import_answers
 from judge_answers import judge_answers
 from own_rows import ONE, wanted, write_rows
@@ -96,14 +97,7 @@ def judged(folder, rows, *texts):
         [(name, 0, text, 0.5, [text]) for name, text in texts],
         columns=CLUSTERS.schema.names,
     )
-    lexical = {
-        "judged_clusters": None,
-        "judge": {"backend": "lexical"},
-        "reached": {},
-        "folder": "",
-        "noted": "",
-    }
-    labels, _ = judge_answers(questions, clusters, given, **lexical)
+    labels, _ = judge_answers(questions, clusters, given, **LEXICAL)
     return labels[["label", "source"]].values.tolist()
 
 

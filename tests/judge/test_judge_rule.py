@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import warm_python
 import yaml
-from answer_tables import questions_table
+from answer_tables import LEXICAL, questions_table
 from configs import overlaid
 from judge_answers import judge_answers
 from judge_server import KEY, ROOT, candidates, completion
@@ -36,8 +36,6 @@ def tables_of(some):
     return questions, pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
 
 
-HOW = {"judged_clusters": None, "reached": {}, "folder": "", "noted": ""}
-LEXICAL = {**HOW, "judge": {"backend": "lexical"}}
 NONE_GIVEN = artifacts.empty(artifacts.GIVEN_LABELS)
 
 
@@ -98,7 +96,7 @@ def test_a_back_end_is_one_class(monkeypatch, request):
     job = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
     assert JobResources(study).judge_requests("judge_answers", job) == 0
     inputs = Inputs(study, ROOT)
-    how = {**HOW, "judge": inputs.label_settings(), "reached": inputs.judge_settings()}
+    how = {**LEXICAL, "judge": inputs.label_settings(), "reached": inputs.judge_settings()}
     assert how["judge"] == {"backend": "initials", "model": "abc"}
     labels, answers = judge_answers(*tables_of(candidates(2)), NONE_GIVEN, **how)
     # References fact 0 and fact 1; answers fact 0 and wrong 1, each with second and third
