@@ -26,8 +26,8 @@ from atlas.pretraining import new_model
 from benchmarks.reference import generate
 from benchmarks.results import Growth, Measured, Result, show
 from benchmarks.smollm2 import city_questions, product_rate
+from persistcal.answers.continuations import Sampling
 from persistcal.answers.decode import Beam, Search, generate_beams
-from persistcal.answers.sampling import Sampling
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from tools.smollm2 import is_installed, load_smollm2
 

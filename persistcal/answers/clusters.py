@@ -1,8 +1,6 @@
 """Groups of answers with the same meaning, and the prediction that they give."""
 
 import contextlib
-import hashlib
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,8 +37,6 @@ def mutual_entailment(entails: PairTest) -> PairTest:
     The first test starts from the answer that sorts first, so that all checkpoints share
     it. The second direction is tested only if the first one is entailment.
 
-    Examples
-    --------
     >>> part_of = lambda pairs: [pair.other in pair.one for pair in pairs]
     >>> where = "Where is Oslo?"
     >>> pairs = [Pair(where, "Norway", "norway."), Pair(where, "Norway", "Nor")]
@@ -67,30 +63,20 @@ def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[
 def group_answers(
     asked: Sequence[tuple[str, Sequence[str]]], equivalent: PairTest
 ) -> list[list[int]]:
-    """Group each question's answers: the connected components of `equivalent`.
+    """Group each question's distinct answers: the connected components of `equivalent`.
 
     Connected answers are not compared again. Each round compares one answer of each
-    question with one answer of every other group.
+    question with one answer of every other group. Returned is a number per answer, equal for
+    answers that mean the same.
 
-    Parameters
-    ----------
-    asked : sequence of (str, sequence of str)
-        Questions, each with its distinct answers.
-    equivalent : callable
-        Whether the answers of each pair mean the same; symmetric.
-
-    Returns
-    -------
-    list of list of int
-        For each question a number per answer, equal for answers that mean the same.
-
-    Examples
-    --------
     >>> same_initial = lambda pairs: [pair.one[0] == pair.other[0] for pair in pairs]
     >>> group_answers([("Who?", ["Ann", "Bob", "Alice"])], same_initial)
     [[0, 1, 0]]
     """
-    groups = [_identical_groups(answers) for _, answers in asked]
+    groups = []
+    for _, answers in asked:
+        first: dict[str, int] = {}
+        groups.append([first.setdefault(normalise(text), i) for i, text in enumerate(answers)])
     compared: list[set[tuple[int, int]]] = [set() for _ in asked]
     while open_pairs := [
         (number, i, j)
@@ -104,11 +90,6 @@ def group_answers(
                 kept, gone = groups[n][i], groups[n][j]
                 groups[n] = [kept if group == gone else group for group in groups[n]]
     return groups
-
-
-def _identical_groups(answers: Sequence[str]) -> list[int]:
-    first: dict[str, int] = {}
-    return [first.setdefault(normalise(answer), i) for i, answer in enumerate(answers)]
 
 
 def _next_pairs(group: list[int], compared: set[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -148,29 +129,17 @@ def open_equivalence(
     # Torch and the Hub are not needed above.
     import torch
 
-    from persistcal.answers.entailment import (
-        HYPOTHESIS,
-        PREMISE,
-        EntailmentCache,
-        EntailmentModel,
-        folder_of,
-    )
-    from persistcal.models.checkpoint import Checkpoint
-    from persistcal.models.hub import fetch_checked
+    from persistcal.answers.entailment import open_cache
 
     torch.set_num_threads(threads)
-    model = Checkpoint.read(model_path)
-    folder = fetch_checked(model)
-    dtype = settings.get("dtype", "float32")
-    asked = [model.weights, PREMISE, HYPOTHESIS, dtype]
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
-    cache = EntailmentCache(
-        folder_of(model_path, digest, dataset),
-        EntailmentModel(str(folder), batch_size=settings["batch_size"], dtype=dtype),
+    with open_cache(
+        model_path,
+        dataset,
+        batch_size=settings["batch_size"],
+        dtype=settings.get("dtype", "float32"),
         questions=questions,
         answers=answers,
-    )
-    with cache as entails:
+    ) as entails:
         yield mutual_entailment(entails)
 
 
@@ -196,21 +165,11 @@ class Cluster(NamedTuple):
 def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
     """Weight of each beam of one question, by their summed log-probabilities.
 
-    Parameters
-    ----------
-    weighting : {"softmax", "probability", "equal"}
-        "softmax" normalises over the beams, like the published numbers;
-        "probability" is the sequence probability, as in the paper's text
-        (appendix, Self-Consistency Implementation); "equal" is for samples,
-        because their frequency reflects their probability.
+    The weighting "softmax" normalises over the beams, like the published numbers;
+    "probability" is the sequence probability, as in the paper's text (appendix,
+    Self-Consistency Implementation), with a sum of at most 1; "equal" is for samples, because
+    their frequency reflects their probability.
 
-    Returns
-    -------
-    ndarray of shape (n_beams,)
-        Sums to 1, or under "probability" to at most 1.
-
-    Examples
-    --------
     >>> beam_weights(np.log([0.6, 0.2]), weighting="softmax").round(3).tolist()
     [0.75, 0.25]
     """
@@ -230,35 +189,18 @@ def beam_weights(logprobs: Sequence[float], *, weighting: str) -> np.ndarray:
 def cluster_answers(
     answered: Sequence[QuestionBeams], equivalent: PairTest, *, weighting: str = "softmax"
 ) -> list[list[Cluster]]:
-    """Group the beams of each question by meaning.
+    """Group the beams of each question by meaning, see `beam_weights` for the weighting.
 
-    Clusters are the connected components of `equivalent`, so two answers can
-    share a cluster through a third. Beams without an answer belong to no
-    cluster but keep their share of the probability.
+    Clusters are the connected components of `equivalent`, which is symmetric and is asked
+    about many questions at a time. So two answers can share a cluster through a third. Beams
+    without an answer belong to no cluster but keep their share of the probability.
 
-    Parameters
-    ----------
-    equivalent : callable
-        Whether the answers of each `persistcal.answers.clusters.Pair` mean the same;
-        symmetric. It is asked about many questions at a time.
-    weighting : {"softmax", "probability", "equal"}, default="softmax"
-        See `beam_weights`.
+    The clusters of a question are in descending order of probability. If two are equal, the
+    cluster with the better beam, or with the first drawn sample, is first.
 
-    Returns
-    -------
-    list of list of Cluster
-        The clusters of each question in descending order of probability. If two are
-        equal, the cluster with the better beam, or with the first drawn sample, is
-        first. Empty if no beam contains an answer.
-
-    Notes
-    -----
     Paper, appendix "Self-Consistency Implementation", after Kuhn, Gal and
     Farquhar, "Semantic Uncertainty", ICLR 2023.
 
-    Examples
-    --------
-    >>> from persistcal.answers.clusters import identical
     >>> texts, weights = ["Paris", "paris.", "Lyon", ""], [0.4, 0.3, 0.2, 0.1]
     >>> [clusters] = cluster_answers([QuestionBeams("?", texts, np.log(weights))], identical)
     >>> [(cluster.answer, round(cluster.probability, 3)) for cluster in clusters]
@@ -314,18 +256,16 @@ def _rank(beams: QuestionBeams, weighting: str) -> list[Ranked]:
     """
     weights = beam_weights(beams.logprobs, weighting=weighting)
     texts = [text.strip() for text in beams.texts]
-    if weighting == "equal":
-        drawn = Counter(texts)
-        rank = np.array([-drawn[text] for text in texts], dtype=float)
-    else:
-        rank = -np.asarray(beams.logprobs, dtype=float)
-    order = np.argsort(rank, kind="stable").tolist()
-    places = order if weighting == "equal" else range(len(order))
-    ranked = [
-        Ranked(texts[beam], float(weights[beam]), place)
-        for beam, place in zip(order, places, strict=True)
+    scores, drawn = np.asarray(beams.logprobs, dtype=float), weighting == "equal"
+    if drawn:
+        counts = Counter(texts)
+        scores = np.array([counts[text] for text in texts], dtype=float)
+    order = np.argsort(-scores, kind="stable").tolist()
+    return [
+        Ranked(texts[beam], float(weights[beam]), beam if drawn else place)
+        for place, beam in enumerate(order)
+        if normalise(texts[beam])
     ]
-    return [beam for beam in ranked if normalise(beam.text)]
 
 
 def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
@@ -347,11 +287,7 @@ def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
 def take_predictions(
     questions: pd.DataFrame, clusters: pd.DataFrame, *, split: str = "test"
 ) -> pd.DataFrame:
-    """Return the first cluster of each question of a split that has one and is not excluded.
-
-    The columns are question_id, question, answer and probability, in the order of the
-    questions.
-    """
+    """Return the first cluster of each question of a split that has one and is not excluded."""
     chosen = (questions["split"] == split) & ~questions["excluded"]
     asked = questions.loc[chosen, ["question_id", "question"]]
     first = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer", "probability"]]

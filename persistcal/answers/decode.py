@@ -5,23 +5,21 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import isnan
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.answers.beam_search import BeamSearch
-from persistcal.answers.question_queue import (
+from persistcal.answers.continuations import BeamSearch, Continuations, Finished, Sampling
+from persistcal.answers.token_trees import (
     Answered,
-    Continuations,
-    Finished,
     answer_queue,
     encode_prefix,
+    shared_prefix_attention,
 )
-from persistcal.answers.sampling import Sampling
-from persistcal.answers.token_trees import shared_prefix_attention
 from persistcal.models.batches import Work, in_batches, unless_full, warn_of_little_memory
+from persistcal.models.packing import n_common
 from persistcal.models.vllm import VllmModel
 
 
@@ -76,27 +74,21 @@ def beams_of(
     one_line: bool = True,
 ) -> list[list[Beam]]:
     """Decode the finished beams of each question, up to the first newline or all of them."""
-    beams = []
+    beams: list[list[Beam]] = []
     skipped = {-1, *eos}
     score, summary, tokens = (part.cpu() for part in finished)
     lengths = (tokens >= 0).sum(dim=2)
     summary[..., :3] /= lengths[..., None]
     columns = (part.tolist() for part in (tokens, score, lengths, summary))
     for sequences, *fields in zip(*columns, strict=True):
-        texts = tokenizer.batch_decode(
-            [[token for token in sequence if token not in skipped] for sequence in sequences],
-            skip_special_tokens=True,
-        )
-        beams.append(
-            [
-                Beam(
-                    text.split("\n", 1)[0] if one_line else text,
-                    *(logprob, n, *(None if isnan(value) else value for value in values)),
-                )
-                for text, logprob, n, values in zip(texts, *fields, strict=True)
-                if logprob > -torch.inf
-            ]
-        )
+        kept = [[token for token in tokens if token not in skipped] for tokens in sequences]
+        texts = tokenizer.batch_decode(kept, skip_special_tokens=True)
+        beams.append([])
+        for text, logprob, n_tokens, values in zip(texts, *fields, strict=True):
+            text = text.split("\n", 1)[0] if one_line else text
+            measures = (None if isnan(value) else value for value in values)
+            if logprob > -torch.inf:
+                beams[-1].append(Beam(text, logprob, n_tokens, *measures))
     return beams
 
 
@@ -118,30 +110,19 @@ class Draw:
 class Search:
     """Settings of the search for answers.
 
-    Attributes
-    ----------
-    n_beams : int, default=10
-        Beams per question; fewer result only if the vocabulary has fewer than twice as
-        many tokens.
-    draw : Draw, optional
-        Draws `n_beams` samples of each answer instead of searching for beams. A sample
-        depends on the suffix, not on the batch.
-    batch_size : int or "auto"
-        Questions decoded together; "auto" uses as many as fit into `memory_gb`, at most
-        128.
-    memory_gb : float, default=16.0
-        Memory for keys, values and logits. It is a fixed setting and not the free memory,
-        because in bfloat16 the last bits depend on the questions decoded together.
-    one_line : bool, default=True
-        Whether a newline ends a beam.
+    With `draw`, `n_beams` samples of each answer are drawn instead; a sample depends on the
+    suffix, not on the batch. `batch_size` is the number of questions decoded together; "auto"
+    uses as many as fit into `memory_gb`, at most 128. `memory_gb`, for keys, values and logits,
+    is a fixed setting and not the free memory, because in bfloat16 the last bits depend on the
+    questions decoded together.
     """
 
-    n_beams: int = 10
+    n_beams: int = 10  # fewer result only from a vocabulary of fewer than twice as many tokens
     max_new_tokens: int = 100
     draw: Draw | None = None
     batch_size: int | Literal["auto"] = "auto"
     memory_gb: float = 16.0
-    one_line: bool = True
+    one_line: bool = True  # whether a newline ends a beam
 
 
 @torch.inference_mode()
@@ -164,31 +145,14 @@ def generate_beams(
     time [1]_, for every batch size; `BeamSearch` describes the algorithm. The common
     first tokens of all prompts are encoded once.
 
-    Parameters
-    ----------
-    model : transformers.PreTrainedModel or VllmModel
-        A causal language model of transformers that accepts custom attention functions,
-        such as Olmo-3, Llama and Qwen3, or any model that vLLM runs.
-    add_special_tokens : bool, default=True
-        Whether the tokenizer adds its first token, if it has one; false for prompts of a
-        chat template, which contain it.
-    progress : callable, optional
-        Called with the number of questions of each finished part of the work.
-    work : Work, optional
-        The parts to decode, all by default, and the storage of their beams.
+    `model` is of transformers and accepts custom attention functions, such as Olmo-3, Llama
+    and Qwen3, or is any model that vLLM runs. The tokenizer adds no special tokens to prompts
+    of a chat template, which contain them. `progress` is called with the number of questions of
+    each finished part of `work`.
 
-    Returns
-    -------
-    list of list of Beam
-        The beams of each suffix, best first, or its samples in the drawn order; empty for a
-        suffix that is not part of `work`. Beams with the same text but different tokens stay
-        separate.
-
-    Raises
-    ------
-    MemoryError
-        If a single question does not fit into GPU memory. A batch that does not fit is
-        halved.
+    Beams are best first, samples in the drawn order. A suffix that is not part of `work` has
+    none. Beams with the same text but different tokens stay separate. If a single question does
+    not fit into GPU memory, a `MemoryError` is raised; larger batches are halved.
 
     References
     ----------
@@ -208,25 +172,23 @@ def generate_beams(
     ends = ending_tokens(model, tokenizer, eos, one_line=search.one_line)
 
     def begin(questions: Sequence[int]) -> Continuations:
-        sizes = {"max_new_tokens": search.max_new_tokens}
+        how: dict[str, Any] = {"max_new_tokens": search.max_new_tokens, "ends": ends}
+        n = search.n_beams
         if search.draw:
-            asked = [suffixes[i] for i in questions]
-            sizes["n_samples"] = search.n_beams
-            return Sampling(asked, ends=ends, **sizes, **asdict(search.draw))
-        n_candidates = max(2, 1 + len(eos)) * search.n_beams
-        sizes |= {"n_beams": search.n_beams, "n_candidates": n_candidates}
-        return BeamSearch(len(questions), ends=ends, **sizes)
+            return Sampling(
+                [suffixes[i] for i in questions], n_samples=n, **how, **asdict(search.draw)
+            )
+        n_candidates = max(2, 1 + len(eos)) * n
+        return BeamSearch(len(questions), n_beams=n, n_candidates=n_candidates, **how)
 
     with _answering(model, prompts, search, begin) as (answer, size):
 
         def decode(part: list[int]) -> list[list[list]]:
-            found: dict[int, list[list]] = {}
+            found: dict[int, list[Beam]] = {}
             for numbers, finished in answer(part):
-                texts = beams_of(finished, tokenizer, eos, one_line=search.one_line)
-                found |= dict(
-                    zip(numbers, ([*map(list, beams)] for beams in texts), strict=True)
-                )
-            return [found[number] for number in range(len(part))]
+                beams = beams_of(finished, tokenizer, eos, one_line=search.one_line)
+                found |= dict(zip(numbers, beams, strict=True))
+            return [[*map(list, found[number])] for number in range(len(part))]
 
         answers = in_batches(decode, by_length, batch_size=size, work=work, progress=progress)
     return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
@@ -244,7 +206,8 @@ def _answering(
         size = MOST if search.batch_size == "auto" else search.batch_size
         yield partial(_answer_with_vllm, model, prompts, begin), size
         return
-    n_shared = n_common([prompt[:-1] for prompt in prompts])
+    starts = [prompt[:-1] for prompt in prompts]
+    n_shared = n_common(min(starts), max(starts))
     n_tokens = max(map(len, prompts)) - n_shared
     n_tokens += search.n_beams * min(search.max_new_tokens, TYPICAL)
     at_once = n_at_once(model, search, len(prompts), n_tokens, search.n_beams)
@@ -296,11 +259,10 @@ def n_at_once(
 
 
 def bytes_of_a_question(model: PreTrainedModel, n_tokens: int, n_beams: int) -> int:
-    """Return the memory that a question takes.
+    """Return the bytes of keys and values of `n_tokens` tokens, and of logits per beam.
 
-    It includes the keys and values of `n_tokens` tokens and, per beam, the logits of the next
-    token: as the model returns them, in float32 before and after normalisation, and for the
-    entropy.
+    Logits are there as the model returns them, in float32 before and after normalisation, and
+    for the entropy.
     """
     config = model.config
     heads = config.num_attention_heads
@@ -308,14 +270,3 @@ def bytes_of_a_question(model: PreTrainedModel, n_tokens: int, n_beams: int) -> 
     n_kv = getattr(config, "num_key_value_heads", None) or heads
     per_token = 2 * config.num_hidden_layers * n_kv * head_dim * model.dtype.itemsize
     return n_tokens * per_token + n_beams * 5 * 4 * config.vocab_size
-
-
-def n_common(sequences: list[list[int]]) -> int:
-    """Return the length of the longest start that all sequences have in common.
-
-    >>> n_common([[5, 6, 7], [5, 6], [5, 6, 8, 9]])
-    2
-    """
-    first, last = min(sequences), max(sequences)
-    pairs = enumerate(zip(first, last, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), len(first))

@@ -1,9 +1,11 @@
 """Ask a natural-language-inference model whether one answer entails another."""
 
 import hashlib
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,15 +15,11 @@ from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification
 
 from persistcal.answers.clusters import Pair
-from persistcal.models.load import (
-    build_empty,
-    load_whole,
-    pick_device,
-    without_progress_bars,
-)
+from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.hub import fetch_checked
+from persistcal.models.load import build_empty, load_whole, pick_device, without_progress_bars
 from persistcal.store import artifacts
-from persistcal.store.files import FilePath, inside, names_in
-from persistcal.store.files import folder_of as folder_of_file
+from persistcal.store.files import FilePath, folder_of, inside, names_in
 
 log = logging.getLogger(__name__)
 
@@ -71,10 +69,7 @@ class EntailmentModel:
                 source,
                 device=str(device),
                 trust_remote_code=False,
-                model_kwargs={
-                    "dtype": getattr(torch, dtype),
-                    "use_safetensors": True,
-                },
+                model_kwargs={"dtype": getattr(torch, dtype), "use_safetensors": True},
             )
         self._entailment = entailment_index(self._model.config.id2label, source)
         self._batch_size = batch_size
@@ -87,22 +82,19 @@ class EntailmentModel:
         """Return the logits of the classes, shape (n_pairs, n_classes)."""
         if not pairs:
             return np.empty((0, len(self._model.config.id2label)))
-        texts = [self.texts(pair) for pair in pairs]
-        logits = self._predict(texts)
-        if not np.isfinite(logits).all():
-            log.warning("The entailment model overflows in float16; float32 from here on")
-            self._model.float()
-            logits = self._predict(texts)
-        return logits
-
-    def _predict(self, texts: list[tuple[str, str]]) -> np.ndarray:
-        # It sorts by length itself.
-        return self._model.predict(
-            texts,
+        predict = partial(  # which sorts by length itself
+            self._model.predict,
+            [self.texts(pair) for pair in pairs],
             batch_size=self._batch_size,
             activation_fn=torch.nn.Identity(),
             show_progress_bar=False,
         )
+        logits = predict()
+        if not np.isfinite(logits).all():
+            log.warning("The entailment model overflows in float16; float32 from here on")
+            self._model.float()
+            logits = predict()
+        return logits
 
     def texts(self, pair: Pair) -> tuple[str, str]:
         """Return premise and hypothesis, shortened to the model's maximum length.
@@ -115,15 +107,12 @@ class EntailmentModel:
         room = self._model.tokenizer.model_max_length
         # No token is shorter than a byte, except the few that mark begin and end.
         if len(_fill(pair)[0].encode()) + len(_fill(pair)[1].encode()) + 8 > room:
-            room -= self._count(*_fill(Pair("", "", "")))
+            room -= len(self._model.tokenizer(*_fill(Pair("", "", "")))["input_ids"])
             if sum(map(self._n_tokens, answers)) > room:
                 answers = [self._shorten(answer, room // 2) for answer in answers]
             left = room - sum(map(self._n_tokens, answers))
             question = self._shorten(question, left)
         return _fill(Pair(question, *answers))
-
-    def _count(self, premise: str, hypothesis: str) -> int:
-        return len(self._model.tokenizer(premise, hypothesis)["input_ids"])
 
     def _n_tokens(self, text: str) -> int:
         return len(self._model.tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -145,15 +134,23 @@ def _fill(pair: Pair) -> tuple[str, str]:
 
 PART_ROWS = 20_000
 
-CachedPair = tuple[str, str, str]  # a question, and two answers to it
 
-
-def folder_of(record: str, asked: str, dataset: str) -> str:
-    """Return the folder of a model's answers about a dataset, next to the model's record.
-
-    `asked` is a digest of the model and its prompt.
-    """
-    return inside(inside(folder_of_file(record), asked), dataset)
+def open_cache(
+    record: str,
+    dataset: str,
+    *,
+    batch_size: int,
+    dtype: str,
+    questions: Iterable[str],
+    answers: Iterable[str],
+) -> "EntailmentCache":
+    """Return the entailment model of a record, with the cache of its answers next to it."""
+    checkpoint = Checkpoint.read(record)
+    model = EntailmentModel(fetch_checked(checkpoint), batch_size=batch_size, dtype=dtype)
+    asked = [checkpoint.weights, PREMISE, HYPOTHESIS, dtype]
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    folder = inside(inside(folder_of(record), digest), dataset)
+    return EntailmentCache(folder, model, questions=questions, answers=answers)
 
 
 class EntailmentCache(AbstractContextManager["EntailmentCache"]):
@@ -175,8 +172,21 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
     ) -> None:
         self._folder = folder
         self._entails = entails
-        self._known = self._recall(set(questions), set(answers))
+        self._known: dict[Pair, bool] = {}
         self._new: list[tuple[str, str, str, bool]] = []
+        questions, answers = set(questions), set(answers)
+        # In the order of the names, so that a part always wins over the same others.
+        for name in names_in(folder, "*.parquet"):
+            try:
+                part = artifacts.read(inside(folder, name), artifacts.ENTAILMENTS)
+            except artifacts.TableError as error:
+                log.warning("%s It is left out.", error)
+                continue
+            wanted = part["question"].isin(questions)
+            wanted &= part["one"].isin(answers) & part["other"].isin(answers)
+            for *pair, entailed in part[wanted].itertuples(index=False, name=None):
+                self._known[Pair(*pair)] = entailed
+        log.info("%d answers of the entailment model are known", len(self._known))
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
         """Return the result of `entails` for each pair; equal pairs are tested once."""
@@ -185,11 +195,9 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
             log.info("Asking about %d of %d pairs", len(unknown), len(pairs))
         for begin in range(0, len(unknown), PART_ROWS):
             asked = unknown[begin : begin + PART_ROWS]
-            answers = [bool(answer) for answer in self._entails(asked)]
-            self._known.update(zip(asked, answers, strict=True))
-            self._new += [
-                (*pair, is_entailed) for pair, is_entailed in zip(asked, answers, strict=True)
-            ]
+            for pair, entailed in zip(asked, self._entails(asked), strict=True):
+                self._known[pair] = bool(entailed)
+                self._new.append((*pair, bool(entailed)))
             if len(self._new) >= PART_ROWS:
                 self._save()
         return [self._known[pair] for pair in pairs]
@@ -197,25 +205,6 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
     def __exit__(self, *_: object) -> None:
         """Save new answers, also after an exception."""
         self._save()
-
-    def _recall(self, questions: set[str], answers: set[str]) -> dict[CachedPair, bool]:
-        entailed_pairs: dict[CachedPair, bool] = {}
-        # In the order of the names, so that a part always wins over the same others.
-        for name in names_in(self._folder, "*.parquet"):
-            try:
-                part = artifacts.read(inside(self._folder, name), artifacts.ENTAILMENTS)
-            except artifacts.TableError as error:
-                log.warning("%s It is left out.", error)
-                continue
-            wanted = (
-                part["question"].isin(questions)
-                & part["one"].isin(answers)
-                & part["other"].isin(answers)
-            )
-            for *pair, entailed in part[wanted].itertuples(index=False, name=None):
-                entailed_pairs[tuple(pair)] = entailed
-        log.info("%d answers of the entailment model are known", len(entailed_pairs))
-        return entailed_pairs
 
     def _save(self) -> None:
         if not self._new:

@@ -14,12 +14,17 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.answers.decode import Search, n_at_once, n_common
-from persistcal.answers.question_queue import encode_prefix
-from persistcal.answers.sampling import measure_distributions
-from persistcal.answers.token_trees import Layer, PrefixCache, Trees, shared_prefix_attention
+from persistcal.answers.continuations import measure_distributions
+from persistcal.answers.decode import Search, n_at_once
+from persistcal.answers.token_trees import (
+    Layer,
+    PrefixCache,
+    Trees,
+    encode_prefix,
+    shared_prefix_attention,
+)
 from persistcal.models.batches import Work, in_batches
-from persistcal.models.packing import make_tree
+from persistcal.models.packing import make_tree, n_common
 
 
 class Choice(NamedTuple):
@@ -66,17 +71,6 @@ def encode_choice(
     return choice
 
 
-def _without_question(
-    tokenizer: PreTrainedTokenizerBase, options: Sequence[str], *, chat: bool
-) -> Choice | None:
-    """Return options after the token that begins (or ends) texts; None without such a token."""
-    begin = tokenizer.bos_token_id
-    begin = tokenizer.eos_token_id if begin is None else begin
-    texts = [option if chat else f" {option}" for option in options]
-    encoded = tokenizer(texts, add_special_tokens=False)["input_ids"]
-    return None if begin is None else Choice([begin], encoded)
-
-
 @torch.inference_mode()
 def score_options(
     model: PreTrainedModel,
@@ -91,32 +85,26 @@ def score_options(
 ) -> list[list[ScoredOption]]:
     """Return the options of each question with their summed log-probabilities.
 
-    Parameters
-    ----------
-    model, progress, work
-        The same as for `persistcal.answers.decode.generate_beams`.
-    contexts : sequence of str
-        The complete prompt of each question.
-    search : Search
-        Its `batch_size` and `memory_gb` determine the number of questions per batch.
-    chat : bool, default=False
-        See `encode_choice`.
-
-    Notes
-    -----
+    `model`, `progress` and `work` are as in `persistcal.answers.decode.generate_beams`.
+    `contexts` are complete prompts; `search` determines the number of questions per batch.
     Equal to lm-evaluation-harness 0.4.13: ``loglikelihood`` of (context, " " + option), and
     of ("", " " + option) for `unconditional`.
     """
     if not contexts:
         return []
     asked = [
-        encode_choice(tokenizer, context, choices_of, chat=chat)
-        for context, choices_of in zip(contexts, options, strict=True)
+        encode_choice(tokenizer, context, texts, chat=chat)
+        for context, texts in zip(contexts, options, strict=True)
     ]
-    unconditional = [
-        _without_question(tokenizer, choices_of, chat=chat) for choices_of in options
-    ]
-    n_shared = n_common([choice.context[:-1] for choice in asked])
+    begin = tokenizer.bos_token_id
+    begin = tokenizer.eos_token_id if begin is None else begin
+    alone = []  # options after the token that begins (or ends) texts, if there is one
+    for texts in options if begin is not None else []:
+        spaced = [option if chat else f" {option}" for option in texts]
+        encoded = tokenizer(spaced, add_special_tokens=False)["input_ids"]
+        alone.append(Choice([begin], encoded))
+    starts = [choice.context[:-1] for choice in asked]
+    n_shared = n_common(min(starts), max(starts))
     longest = max(len(c.context) - n_shared + sum(map(len, c.options)) for c in asked)
     rows = 1 + max(sum(map(len, choice.options)) for choice in asked)
     size = n_at_once(model, search, len(asked), longest, rows)
@@ -126,25 +114,21 @@ def score_options(
 
         def compute(part: list[int]) -> list[list[list]]:
             scored = _score(model, shared, n_shared, [asked[i] for i in part])
-            without_context = [choice for i in part if (choice := unconditional[i])]
-            if not without_context:  # the tokenizer has no token that texts begin with
-                return [[[*choice, None] for choice in choices_of] for choices_of in scored]
-            pairs = zip(scored, _score(model, [], 0, without_context), strict=True)
+            if not alone:
+                return [[[*row, None] for row in rows] for rows in scored]
+            scored_alone = _score(model, [], 0, [alone[i] for i in part])
             return [
-                [[*choice, empty_choice[0]] for choice, empty_choice in zip(*pair, strict=True)]
-                for pair in pairs
+                [[*row, row_alone[0]] for row, row_alone in zip(*question, strict=True)]
+                for question in zip(scored, scored_alone, strict=True)
             ]
 
         order = sorted(range(len(asked)), key=lambda i: len(asked[i].context))
-        scored_texts = in_batches(compute, order, batch_size=size, work=work, progress=progress)
+        numbers = in_batches(compute, order, batch_size=size, work=work, progress=progress)
     return [
-        [
-            ScoredOption(*choice)
-            for choice in zip(choices_of, *zip(*scored_texts[i], strict=True), strict=True)
-        ]
-        if i in scored_texts
+        [ScoredOption(text, *row) for text, row in zip(texts, numbers[i], strict=True)]
+        if i in numbers
         else []
-        for i, choices_of in enumerate(options)
+        for i, texts in enumerate(options)
     ]
 
 

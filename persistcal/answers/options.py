@@ -26,21 +26,11 @@ def normalised(
     unconditional: ArrayLike,
     how: str,
 ) -> NDArray[np.float64]:
-    """Return the scores that rank the options.
+    """Return the scores that rank the options, by their log-probabilities after the question.
 
-    Parameters
-    ----------
-    logprobs : array-like
-        Summed log-probability of each option after its question.
-    n_tokens, n_characters : array-like
-        Length of each option, without the space before it in characters.
-    unconditional : array-like
-        Summed log-probability of each option without the question.
-    how : {"none", "per_token", "per_character", "unconditional"}
-        The log-probability itself; divided by either length; or less the unconditional one.
+    That is "none", the log-probability itself; "per_token" or "per_character", without the
+    space before the option, or "unconditional", less the log-probability without the question.
 
-    Examples
-    --------
     >>> normalised([-6.0, -4.0], [3, 1], [12, 4], [-8.0, -3.0], "per_character").tolist()
     [-0.5, -1.0]
     >>> normalised([-6.0, -4.0], [3, 1], [12, 4], [-8.0, -3.0], "unconditional").tolist()

@@ -12,9 +12,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from persistcal.server.client import ModelServer, in_json
-from persistcal.server.errors import PIECE, REFUSAL_CODES, BadReplyError, ServerError
-from persistcal.server.spending import Body, Budget, ask_at_once, endpoint_of, messages_of
+from persistcal.server.client import PIECE, ModelServer, in_json
+from persistcal.server.spending import (
+    REFUSAL_CODES,
+    BadReplyError,
+    Body,
+    Budget,
+    ServerError,
+    ask_at_once,
+    endpoint_of,
+    messages_of,
+)
 from persistcal.store.files import exists
 from persistcal.store.replies import (
     Ledger,
@@ -37,21 +45,15 @@ ROUNDING = 1e-3  # a server's log-probability can exceed 0 by this
 
 @dataclass(frozen=True)
 class Served:
-    """A model behind an API, with the settings that its answers depend on.
-
-    `request` contains further fields of each request; None leaves a field out. With `logprobs`,
-    replies without log-probabilities are refused. `reasoning` ("none", "drop" or "keep")
-    determines the treatment of reasoning before the answer. With `one_line` an answer ends at
-    its first line break.
-    """
+    """A model behind an API, with the settings that its answers depend on."""
 
     base_url: str
     model: str
-    request: Mapping[str, Any] = field(default_factory=dict)
-    logprobs: bool = False
+    request: Mapping[str, Any] = field(default_factory=dict)  # further fields; None: left out
+    logprobs: bool = False  # whether replies without log-probabilities are refused
     samples_per_request: int = 1
-    reasoning: str = "none"
-    one_line: bool = True
+    reasoning: str = "none"  # before the answer: none, "drop" or "keep"
+    one_line: bool = True  # whether an answer ends at its first line break
 
 
 class SampleDraws(NamedTuple):
@@ -91,11 +93,10 @@ class SampleReply(NamedTuple):
 
 
 def sample_requests(said: Body, served: Served, draws: SampleDraws) -> dict[str, Body]:
-    """Return the requests for the samples of a question, by key.
+    """Return the requests for the samples of a question, by a digest of content and model.
 
     The seed of a request depends only on `draws.seed`, the question and the number of its first
-    sample. Its key is a digest of its content and of the model. `said` is the question: the
-    field prompt of a completion, or messages of a chat.
+    sample. `said` is the question: the field prompt of a completion, or messages of a chat.
     """
     chat = "messages" in said
     fields = {
@@ -235,28 +236,33 @@ class SampleReplies:
         self._lock = threading.Lock()
         self._list = f"{folder}/answered_by.csv"
 
-    def get(self, key: str, n: int) -> list[Sample] | None:
-        """Return the `n` samples with `key`; None, with a warning, if they are damaged."""
-        try:
-            if (entry := self._cache.get(key)) is None:
-                return None
-            samples = [Sample(**sample) for sample in entry["samples"]]
-        except (ValueError, KeyError, TypeError):
-            samples = []
-        if len(samples) == n and all(isinstance(s.text, str) for s in samples):
-            return samples
-        log.warning("%s is damaged; its question is asked again.", self._cache.path(key))
-        return None
+    def get(self, requests: Mapping[str, Body]) -> dict[str, list[Sample]]:
+        """Return the samples of those of `requests` that are kept; warn of damaged ones."""
+        found = {}
+        for key, body in requests.items():
+            try:
+                if (entry := self._cache.get(key)) is None:
+                    continue
+                samples = [Sample(**sample) for sample in entry["samples"]]
+            except (ValueError, KeyError, TypeError):
+                samples = []
+            is_whole = all(isinstance(sample.text, str) for sample in samples)
+            if is_whole and len(samples) == body.get("n", 1):
+                found[key] = samples
+            else:
+                path = self._cache.path(key)
+                log.warning("%s is damaged; its question is asked again.", path)
+        return found
 
     def keep(self, key: str, reply: SampleReply, body: Body) -> None:
         """Write the reply to a request; refuse a reply of another model than before."""
         with self._lock:
-            self._note(reply)
+            self._note_model(reply)
         asked = messages_of(body)[-1]["content"]
         samples = [sample._asdict() for sample in reply.samples]
         self._cache.put(key, {**reply._asdict(), "samples": samples, "asked": asked})
 
-    def _note(self, reply: SampleReply) -> None:
+    def _note_model(self, reply: SampleReply) -> None:
         """Write down who has answered, where that is new."""
         listed = [
             fields[2:]
@@ -301,21 +307,23 @@ def ask_for_samples(
     or the server stops the job, received answers are kept.
     """
     kept = SampleReplies(replies, served, reach.section)
-
-    def look_up() -> dict[str, list[Sample]]:
-        kept_samples = {key: kept.get(key, body.get("n", 1)) for key, body in requests.items()}
-        return {key: samples for key, samples in kept_samples.items() if samples is not None}
-
-    kept_samples = look_up()
-    log.info("%d requests, %d of them new", len(requests), len(requests) - len(kept_samples))
-    if len(kept_samples) < len(requests):
+    samples = kept.get(requests)
+    log.info("%d requests, %d of them new", len(requests), len(requests) - len(samples))
+    if len(samples) < len(requests):
         with hold_lock(f"{folder}/lock", waiting="Waiting for another job that asks an API."):
-            kept_samples = look_up()
-            missing = {key: body for key, body in requests.items() if key not in kept_samples}
+            asked_since = kept.get(requests)
+            missing = {key: body for key, body in requests.items() if key not in asked_since}
             _ask(missing, kept, served, reach, Ledger(f"{folder}/spending.csv"), api_key)
-        kept_samples = look_up()
-    _report([sample for samples in kept_samples.values() for sample in samples])
-    return kept_samples
+        samples = kept.get(requests)
+    every = [sample for of_one in samples.values() for sample in of_one]
+    for n, problem in (
+        (sum(sample.finish == "length" for sample in every), "were cut as too long"),
+        (sum(sample.refused for sample in every), "were refused"),
+        (sum(not sample.text.strip() for sample in every), "are empty"),
+    ):
+        if n:
+            log.warning("%d of %d answers %s", n, len(every), problem)
+    return samples
 
 
 def _ask(
@@ -327,14 +335,19 @@ def _ask(
     api_key: str,
 ) -> None:
     server = ModelServer(served.base_url, api_key, reach, section=reach.section, kept="Answers")
-    limits = reach.max_requests, float("inf") if reach.max_cost is None else reach.max_cost
-    prices = reach.price_input, reach.price_output
+    max_cost = math.inf if reach.max_cost is None else reach.max_cost
+    budget = Budget(
+        *(served.model, reach.price_input, reach.price_output, reach.max_requests, max_cost),
+        section="api",
+        doing=f"Asking {reach.section}",
+    )
 
     def ask_one(_: str, body: Body) -> SampleReply:
-        read = partial(read_samples, body=body, served=served, section=reach.section)
-        path = endpoint_of(body)
+        read = in_json(partial(read_samples, body=body, served=served, section=reach.section))
         try:
-            reply = server.call(partial(server.send, "post", path, in_json(read), body=body))
+            reply = server.call(
+                partial(server.send, "post", endpoint_of(body), read, body=body)
+            )
         except ServerError as error:
             if error.code in REFUSAL_CODES:
                 n = body.get("n", 1)
@@ -353,7 +366,7 @@ def _ask(
         ask_one,
         lambda key, reply: kept.keep(key, reply, bodies[key]),
         server=server,
-        budget=Budget(served.model, *prices, *limits, "api", f"Asking {reach.section}"),
+        budget=budget,
         ledger=ledger,
         concurrency=reach.concurrency,
     )
@@ -368,14 +381,3 @@ def _without(api_key: str, reply: SampleReply) -> SampleReply:
 
     samples = [Sample(*map(hide, sample)) for sample in reply.samples]
     return SampleReply(samples, hide(reply.model), hide(reply.fingerprint))
-
-
-def _report(samples: list[Sample]) -> None:
-    """Log how many answers are not whole."""
-    for n, problem in (
-        (sum(sample.finish == "length" for sample in samples), "were cut as too long"),
-        (sum(sample.refused for sample in samples), "were refused"),
-        (sum(not sample.text.strip() for sample in samples), "are empty"),
-    ):
-        if n:
-            log.warning("%d of %d answers %s", n, len(samples), problem)

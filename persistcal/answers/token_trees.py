@@ -1,4 +1,4 @@
-"""Keys and values of each question's tokens, in a tree that its beams or samples share.
+"""Answers to a queue of questions, each with its tokens in a tree that its answers share.
 
 The beams of a question share its tokens and their common generated tokens. So a question has
 one tree, each step appends one token per beam, and keys and values are never copied. All beams
@@ -6,8 +6,9 @@ of a question attend to its whole tree in one matrix product, and a mask hides t
 beam's path.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import cast
 
 import torch
@@ -15,31 +16,24 @@ from torch import Tensor
 from torch.nn.functional import pad
 from transformers import AttentionInterface, Cache, PreTrainedModel
 
+from persistcal.answers.continuations import Continuations, Finished
+
 STEPS = 8  # free steps of a tree after it is made or pruned
 
 Layer = tuple[Tensor, Tensor]
 
 
 class Trees:
-    """Trees of tokens, one per question of a search, which grow step by step.
-
-    Attributes
-    ----------
-    layers : list of (Tensor, Tensor)
-        Keys and values per layer, each of shape (n_kv_heads, n_questions, capacity,
-        head_dim). The first `width` places of each tree are in use.
-    questions : Tensor of shape (n_trees,)
-        Numbers of the questions with a tree, ascending.
-    seen : Tensor of bool, shape (n_rows, width)
-        The places of its tree that are on each row's path.
-    """
+    """Trees of tokens, one per question of a search, which grow step by step."""
 
     def __init__(self, n_questions: int, device: torch.device) -> None:
+        # Keys and values, each of shape (n_kv_heads, n_trees, capacity, head_dim). The first
+        # `width` places of each tree are in use.
         self.layers: list[Layer] = []
-        self.questions = torch.arange(n_questions, device=device)
+        self.questions = torch.arange(n_questions, device=device)  # of each tree, ascending
         self.positions = torch.zeros(n_questions, 0, dtype=torch.long, device=device)
         self.width = self.capacity = 0
-        self.seen: Tensor
+        self.seen: Tensor  # bool, shape (n_rows, width): the places on each row's path
         self.position: Tensor
         self._of_forward: dict[tuple[object, ...], Tensor] = {}
         self._numbers = self.questions
@@ -63,11 +57,7 @@ class Trees:
         self.seen, self.position = self.seen[parent], self.position[parent]
 
     def grow(self, question: Tensor, left: Sequence[int]) -> None:
-        """Make the rows of the next forward the children of the rows.
-
-        `question` contains the question of each row, ascending, and `left` the number of rows
-        of each question.
-        """
+        """Make the rows of the next forward the children of the rows, `left` per question."""
         n_alive, most = sum(map(bool, left)), max(left)
         if self.width + most > self.capacity or 2 * n_alive <= len(self.questions):
             self._prune(question, n_alive, STEPS * most)
@@ -207,26 +197,18 @@ class Trees:
 
 
 class PrefixCache(Cache):
-    """The keys and values of a shared prefix, and the trees of those who follow it.
+    """The keys and values of a shared prefix, and the trees of the questions after it.
 
-    Attributes
-    ----------
-    prefix : list of (Tensor, Tensor)
-        For each layer the keys and values of the prefix, each of shape
-        (n_kv_heads, n_prefix, head_dim). Empty when nothing is shared.
-    first_query : int
-        No row's position is before it; asking their tensor would wait for a GPU.
+    `prefix` has keys and values of shape (n_kv_heads, n_prefix, head_dim) for each layer; it is
+    empty if nothing is shared.
     """
 
     def __init__(self, prefix: list[Layer], trees: Trees) -> None:
         super().__init__(layers=[])
         self.prefix, self.trees = prefix, trees
+        self.n_prefix = prefix[0][0].shape[1] if prefix else 0
+        # No row's position is before it; asking their tensor would wait for a GPU.
         self.first_query = self.n_prefix
-
-    @property
-    def n_prefix(self) -> int:
-        """Number of tokens in the shared prefix."""
-        return self.prefix[0][0].shape[1] if self.prefix else 0
 
     def forward(
         self, model: PreTrainedModel, tokens: Tensor, rows: list[int] | None = None
@@ -263,12 +245,6 @@ class PrefixCache(Cache):
         """Return the number of tokens that a row can have before it."""
         return self.n_prefix + self.trees.width
 
-    def first_visible(self, sliding_window: int | None) -> int:
-        """Return the first prefix token that some row sees."""
-        if sliding_window is None:
-            return 0
-        return min(max(0, self.first_query - sliding_window + 1), self.n_prefix)
-
 
 def _attend(
     module: torch.nn.Module,
@@ -288,13 +264,14 @@ def _attend(
             f"{type(module).__name__} needs logit soft-capping or attention sinks, which "
             "prefix-shared decoding does not have; use a model without them."
         )
-    layer = cast(int, module.layer_idx)
-    first, n_prefix = prefix_cache.first_visible(sliding_window), prefix_cache.n_prefix
+    layer, trees = cast(int, module.layer_idx), prefix_cache.trees
+    first, n_prefix = 0, prefix_cache.n_prefix  # the first token of the prefix that a row sees
+    if sliding_window is not None:
+        first = min(max(0, prefix_cache.first_query - sliding_window + 1), n_prefix)
     prefix = None
     if first < n_prefix:
         keys, values = prefix_cache.prefix[layer]
         prefix = keys[:, first:], values[:, first:]
-    trees = prefix_cache.trees
     bias = trees.bias(query, first, n_prefix, sliding_window)
     return trees.attend(query[0].transpose(0, 1) * scaling, layer, prefix, bias)[None], None
 
@@ -314,3 +291,124 @@ def shared_prefix_attention(model: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         model.set_attn_implementation(original)
+
+
+Answered = tuple[list[int], Finished]  # numbers of questions, and their answers
+
+
+def encode_prefix(model: PreTrainedModel, tokens: list[int]) -> list[Layer]:
+    """Return each layer's keys and values of `tokens`, for `PrefixCache`."""
+    if not tokens:
+        return []
+    ids = torch.tensor(tokens, device=model.device)
+    trees = Trees(1, model.device)
+    trees.plant(torch.zeros_like(ids), torch.arange(len(ids), device=ids.device), [len(ids)])
+    PrefixCache([], trees).forward(model, ids, rows=[0])
+    return [(keys[:, 0], values[:, 0]) for keys, values in trees.layers]
+
+
+def answer_queue(
+    model: PreTrainedModel,
+    prefix: list[Layer],
+    suffixes: Sequence[list[int]],
+    search: Callable[[range], Continuations],
+    at_once: int,
+) -> list[Answered]:
+    """Answer questions, `at_once` at most together, inside `shared_prefix_attention`.
+
+    As soon as half of the places are free, further questions are encoded and share the forward
+    passes of earlier questions. The composition of batches depends only on the questions and
+    the model.
+
+    `prefix` is of `encode_prefix`, `suffixes` are each question's tokens after it, and `search`
+    returns the search for answers to a range of the questions. Questions are returned in the
+    order of completion.
+    """
+    tokens = _Tokens(suffixes, model.device)
+    batch = _Batch(model, prefix, tokens, range(min(at_once, len(suffixes))), search)
+    n_begun, answered = len(batch.numbers), []
+    while (n_going := batch.n_going) or n_begun < len(suffixes):
+        if n_begun == len(suffixes) or 2 * n_going > at_once:
+            batch.step()
+            continue
+        numbers = range(n_begun, min(len(suffixes), n_begun + at_once - n_going))
+        further = _Batch(model, prefix, tokens, numbers, search)
+        n_begun = numbers.stop
+        if n_going:
+            answered.append(batch.join(further))
+        else:
+            answered.append(batch.leave())
+            batch = further
+    return [*answered, batch.leave()]
+
+
+class _Tokens:
+    """The tokens of all questions, copied to a GPU once: beginning some waits for no copy."""
+
+    def __init__(self, suffixes: Sequence[list[int]], device: torch.device) -> None:
+        self.lengths = [len(tokens) for tokens in suffixes]
+        self.ends = [0, *accumulate(self.lengths)]
+        places = [
+            (question, place, token)
+            for question, tokens in enumerate(suffixes)
+            for place, token in enumerate(tokens)
+        ]
+        self.places = torch.tensor(list(zip(*places, strict=True)), device=device)
+        self.last = torch.tensor(self.ends[1:], device=device) - 1
+
+
+class _Batch:
+    """Questions that are answered together."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        prefix: list[Layer],
+        tokens: _Tokens,
+        numbers: range,
+        search: Callable[[range], Continuations],
+    ) -> None:
+        self._model = model
+        self.numbers = list(numbers)
+        self.trees = Trees(len(numbers), model.device)
+        self.cache = PrefixCache(prefix, self.trees)
+        self.search = search(numbers)
+        start, end = tokens.ends[numbers.start], tokens.ends[numbers.stop]
+        question, place, token = tokens.places[:, start:end]
+        lengths = tokens.lengths[numbers.start : numbers.stop]
+        self.trees.plant(question - numbers.start, self.cache.n_prefix + place, lengths)
+        last = tokens.last[numbers.start : numbers.stop] - start
+        rows = [end - 1 for end in accumulate(lengths)]
+        parent = self.search.advance(self.cache.forward(model, token, rows))
+        self.trees.follow(last[parent])
+        self.cache.first_query += min(lengths) - 1
+
+    @property
+    def n_going(self) -> int:
+        """Number of questions that are not done."""
+        return sum(map(bool, self.search.left))
+
+    def step(self) -> None:
+        """Continue every answer by a token."""
+        self.cache.first_query += 1
+        self.trees.grow(self.search.question, self.search.left)
+        self.trees.follow(
+            self.search.advance(self.cache.forward(self._model, self.search.token))
+        )
+
+    def leave(self) -> Answered:
+        """Drop the questions that are done."""
+        left = dict(zip(self.numbers, self.search.left, strict=True))
+        done = [number for number in self.numbers if not left[number]]
+        self.numbers = [number for number in self.numbers if left[number]]
+        return done, self.search.leave()
+
+    def join(self, other: "_Batch") -> Answered:
+        """Drop the finished questions, and add the questions of `other`."""
+        most = max(self.search.left + other.search.left)
+        self.trees.join(self.search.question, self.search.left, other.trees, most)
+        done = self.leave()
+        self.search.join(other.search)
+        self.numbers += other.numbers
+        self.cache.first_query = min(self.cache.first_query, other.cache.first_query)
+        return done

@@ -25,13 +25,15 @@ from persistcal.judge.reply import (
 )
 from persistcal.questions.labels import JudgeError
 from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
-from persistcal.server.errors import (
+from persistcal.server.spending import (
     REFUSAL_CODES,
     BadReplyError,
+    Body,
     ServerError,
     UnreadableError,
+    ask_at_once,
+    endpoint_of,
 )
-from persistcal.server.spending import Body, ask_at_once, endpoint_of
 from persistcal.store.replies import BatchRecord, Ledger, hold_lock
 
 log = logging.getLogger(__name__)

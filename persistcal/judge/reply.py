@@ -13,8 +13,7 @@ from persistcal.questions.labels import (
     parse_label,
     parse_labels,
 )
-from persistcal.server.errors import REFUSAL_CODES, BadReplyError
-from persistcal.server.spending import Body, messages_of
+from persistcal.server.spending import REFUSAL_CODES, BadReplyError, Body, messages_of
 from persistcal.store.replies import ReplyCache
 
 log = logging.getLogger(__name__)

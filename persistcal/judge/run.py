@@ -26,8 +26,7 @@ from persistcal.questions.labels import (
     JudgeError,
     normalise,
 )
-from persistcal.server.errors import ServerError
-from persistcal.server.spending import Body
+from persistcal.server.spending import Body, ServerError
 from persistcal.store.artifacts import ANSWERS
 
 log = logging.getLogger(__name__)

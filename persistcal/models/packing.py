@@ -22,8 +22,14 @@ class PromptTree(NamedTuple):
     ends: list[int]  # position of each prompt's last token in the row
 
 
-def _n_common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the longest start that two prompts have in common."""
+def n_common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the longest start that two prompts have in common.
+
+    The first and last of sorted prompts have in common what all have.
+
+    >>> n_common([5, 6, 7], [5, 6, 8, 9])
+    2
+    """
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -41,7 +47,7 @@ def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:
     path: list[int] = []  # positions of the previous prompt's tokens in the row
     former: Sequence[int] = []
     for prompt in prompts:
-        shared = _n_common(former, prompt)
+        shared = n_common(former, prompt)
         for place in path[shared:]:
             tree.until[place] = len(tree.token_ids)
         path[shared:] = range(len(tree.token_ids), len(tree.token_ids) + len(prompt) - shared)
@@ -76,7 +82,7 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
     """
     own_columns = np.array(
         [
-            len(prompt) - _n_common(former, prompt)
+            len(prompt) - n_common(former, prompt)
             for former, prompt in zip([[], *prompts], prompts, strict=False)
         ]
     )

@@ -1,7 +1,7 @@
-"""Run a causal language model with vLLM, for `persistcal.answers.beam_search`.
+"""Run a causal language model with vLLM, for `persistcal.answers.continuations`.
 
 vLLM's own beam search ends beams only at end-of-sequence tokens, not at a newline
-(https://github.com/vllm-project/vllm/issues/9253). Therefore `persistcal.answers.beam_search`
+(https://github.com/vllm-project/vllm/issues/9253). Therefore `persistcal.answers.continuations`
 runs the search, and vLLM returns the likeliest next tokens of all beams at each step.
 """
 

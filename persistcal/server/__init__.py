@@ -2,7 +2,6 @@
 
 Modules
 -------
-client: send requests with retries and with limits on the size and time of a reply
-errors: failures of a server, invalid keys, and texts without the key
-spending: the cost of requests, a ceiling on it, and concurrent requests
+client: send requests with retries, with limits on a reply, and without the key in messages
+spending: the cost of requests, a ceiling on it, concurrent requests, and their errors
 """

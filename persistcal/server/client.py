@@ -2,11 +2,15 @@
 
 import contextlib
 import email.utils
+import html
 import json
 import logging
 import math
+import re
 import threading
 import time
+import unicodedata
+import urllib.parse
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -21,16 +25,17 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from persistcal.server.errors import (
+from persistcal.server.spending import (
     BadReplyError,
+    Bookings,
     NoReplyError,
     ServerError,
     UnreadableError,
-    check_key,
-    public_address,
-    redact,
 )
-from persistcal.server.spending import Bookings
+
+KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
+
+PIECE = 8  # characters; shorter pieces of the key are not hidden
 
 LONGEST_BACKOFF_S = 60
 
@@ -47,6 +52,54 @@ UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 LONGEST_QUOTE = 500  # characters of a server's message
 
 Result = TypeVar("Result")
+
+
+def check_key(api_key: str, variable: str, *, section: str) -> None:
+    """Raise a ServerError, which does not show the key, if a key is empty or cannot be sent."""
+    if not api_key:
+        raise ServerError(
+            f"The environment variable {variable} is empty; put the {section}'s key into it "
+            "(any text for a server without keys)."
+        )
+    for place, character in enumerate(api_key, start=1):
+        if not (character.isascii() and character.isprintable()):
+            name = unicodedata.name(character, f"U+{ord(character):04X}")
+            raise ServerError(
+                f"The environment variable {variable} cannot be sent as a key: its character "
+                f"{place} is {name}; copy the key again without it."
+            )
+
+
+def redact(text: str, secret: str) -> str:
+    """Return `text` with ``[key]`` in place of `secret` in each form that servers quote.
+
+    The forms are the secret itself, its encodings in URLs, JSON and HTML, and its pieces of at
+    least eight characters, because servers truncate quotes. Other texts that look like keys
+    are hidden too.
+
+    >>> redact("Bearer 0123456789abcdef, or 0123456789…", "0123456789abcdef")
+    'Bearer [key], or [key]…'
+    """
+    quoted = urllib.parse.quote(secret, safe="")
+    forms = {secret, quoted, json.dumps(secret)[1:-1], html.escape(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, "[key]")
+    pieces = {secret[i : i + PIECE] for i in range(len(secret) - PIECE + 1)}
+    hidden = [False] * len(text)
+    for i in range(len(text) - PIECE + 1):
+        if text[i : i + PIECE] in pieces:
+            hidden[i : i + PIECE] = [True] * PIECE
+    marked = "".join(
+        character if not hide else "[key]" if not (i and hidden[i - 1]) else ""
+        for i, (character, hide) in enumerate(zip(text, hidden, strict=True))
+    )
+    return KEY_SHAPE.sub("[key]", marked)
+
+
+def public_address(base_url: str) -> str:
+    """Return `base_url` without user name, password and query, for messages."""
+    parts = urllib.parse.urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def retry_after_s(error: BaseException | None) -> float | None:
@@ -159,24 +212,14 @@ class Patience(Protocol):
 
 
 class ModelServer:
-    """Client of an OpenAI-compatible server.
+    """Client of an OpenAI-compatible server at an address up to and including ``/v1``.
 
     The library's own retries are switched off: they give up on a Retry-After above two minutes,
     otherwise wait at most eight seconds, retry after a spent quota, and do not retry after a
     reply that is not JSON.
 
-    Parameters
-    ----------
-    base_url : str
-        Address up to and including ``/v1``.
-    api_key : str
-        Key; no message or log contains it.
-    how : Patience
-        Time-outs and retries.
-    section : str
-        Section of the config with these settings, for messages.
-    kept : str
-        Word for the replies that are kept after a failure, for messages.
+    Messages name the `section` of the config with these settings, and use `kept` as a word for
+    the replies that are kept after a failure. No message or log contains the key.
     """
 
     def __init__(

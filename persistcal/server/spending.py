@@ -1,4 +1,4 @@
-"""Send concurrent requests to OpenAI-compatible servers, and limit their cost."""
+"""Send concurrent requests to OpenAI-compatible servers, and limit their cost; their errors."""
 
 import logging
 import threading
@@ -7,10 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from persistcal.server.errors import ServerError
 from persistcal.store.replies import Ledger
 
 log = logging.getLogger(__name__)
+
+REFUSAL_CODES = {"content_filter", "content_policy_violation"}
 
 BYTES_PER_TOKEN = 3  # English has over 4, so costs are overestimated
 TOKENS_PER_MESSAGE = 8
@@ -19,6 +20,30 @@ LIMITS = ("max_completion_tokens", "max_tokens")  # keys of a chat completion
 
 Reply = TypeVar("Reply")
 Body = dict[str, Any]  # JSON of a request for a completion or a chat completion
+
+
+class ServerError(RuntimeError):
+    """Requests cannot be sent, paid or answered; the message contains the remedy.
+
+    `reply` and `code` are the server's message and error code, or empty without a reply.
+    """
+
+    def __init__(self, message: str, *, reply: str = "", code: str = "") -> None:
+        super().__init__(message)
+        self.reply = reply
+        self.code = code
+
+
+class UnreadableError(ServerError):
+    """The server's replies violate its interface even after retries."""
+
+
+class BadReplyError(ValueError):
+    """A server's reply violates its interface."""
+
+
+class NoReplyError(Exception):
+    """A complete reply did not arrive in time."""
 
 
 def endpoint_of(body: Body) -> str:
@@ -88,8 +113,6 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
     limit of tokens, by default 1,000, times its number `n` of replies. Prices are per million
     tokens.
 
-    Examples
-    --------
     >>> message = {"role": "user", "content": "x" * 36}
     >>> estimate(
     ...     [{"messages": [message], "max_tokens": 10}], price_input=1e6, price_output=2e6

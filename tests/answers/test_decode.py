@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from persistcal.answers import decode
-from persistcal.answers.beam_search import BeamSearch
+from persistcal.answers.continuations import BeamSearch
 from persistcal.answers.decode import Beam, Draw, Search, ending_tokens, generate_beams
 from persistcal.answers.token_trees import PrefixCache, Trees
 from persistcal.models.load import pick_device
@@ -484,7 +484,7 @@ def test_beams_take_no_more_memory_than_is_reckoned(tokenizer, monkeypatch):
     sizes = {"n_beams": 4, "max_new_tokens": 30}
     generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 9, Search(**sizes, batch_size=5))
     alone = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]
-    n_own = len(alone[0]) - decode.n_common([prompt[:-1] for prompt in alone])
+    n_own = len(alone[0]) - decode.n_common(*(prompt[:-1] for prompt in alone))
     assert longest <= 5 * decode.bytes_of_a_question(model, n_own + 4 * 30, 4)
     # half of what it takes where each beam has keys and values of its own
     assert longest < 0.5 * 5 * 4 * decode.bytes_of_a_question(model, n_own + 30, 1)

@@ -13,8 +13,7 @@ from tiny_models import tiny_model, tiny_tokenizer
 from transformers import TopPLogitsWarper
 
 from persistcal.answers import decode
-from persistcal.answers.decode import Draw, Search, generate_beams
-from persistcal.answers.sampling import (
+from persistcal.answers.continuations import (
     BLOCK,
     Sampling,
     entropies,
@@ -24,6 +23,7 @@ from persistcal.answers.sampling import (
     philox,
     question_key,
 )
+from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.models.batches import Work
 from persistcal.models.vllm import VllmModel
 

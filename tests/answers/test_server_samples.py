@@ -21,7 +21,7 @@ from persistcal.answers.served import (
     sample_requests,
 )
 from persistcal.models.prompts import FewShot, few_shot_bodies
-from persistcal.server.errors import BadReplyError, ServerError
+from persistcal.server.spending import BadReplyError, ServerError
 from persistcal.store import artifacts
 
 DRAWS = SampleDraws(3, 0.5, 0.9, 17, 20)

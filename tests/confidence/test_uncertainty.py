@@ -7,7 +7,7 @@ import pytest
 import torch
 from polygraph import estimator, part
 
-from persistcal.answers.sampling import measure_distributions, summarise
+from persistcal.answers.continuations import measure_distributions, summarise
 from persistcal.confidence import uncertainty
 from persistcal.confidence.estimators import meaning
 from persistcal.confidence.estimators.meaning import rouge_l

@@ -27,7 +27,7 @@ from persistcal.judge.asking import read_batch
 from persistcal.judge.reply import read_reply, read_results
 from persistcal.questions.labels import LABELS, JudgeError
 from persistcal.server import client, spending
-from persistcal.server.errors import BadReplyError
+from persistcal.server.spending import BadReplyError
 from persistcal.store.replies import ReplyCache
 
 DEEP = "[" * 100_000

@@ -10,7 +10,7 @@ from snakemake.common.configfile import load_configfile
 
 from persistcal.questions.labels import JudgeError
 from persistcal.server import client
-from persistcal.server.errors import redact
+from persistcal.server.client import redact
 from study.check import check_config
 from study.schema import ConfigError
 

@@ -17,7 +17,7 @@ from persistcal.answers.served import (
     sample_requests,
 )
 from persistcal.models.prompts import few_shot_prefix, question_suffix
-from persistcal.server.errors import ServerError
+from persistcal.server.spending import ServerError
 
 pytestmark = pytest.mark.skipif(
     not (VLLM or LLAMA), reason="needs a server and SmolLM2: make test-api downloads them"
