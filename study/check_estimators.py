@@ -62,6 +62,11 @@ def _check_keys(entry: dict[str, Any], key: str) -> None:
             f"{'true' if entry['fit_at'] == 'training' else 'false'}: only on training "
             "checkpoints the function learns from the earlier ones."
         )
+    if registration.may_lack and entry.get("by_checkpoint"):
+        raise ConfigError(
+            f"config: {key} has by_checkpoint, but confidences of {function} may be missing "
+            "(may_lack), which is counted over all checkpoints; leave by_checkpoint out."
+        )
     if "asks" in entry and (more := [name for name in _NOT_BY_ASKING if entry.get(name)]):
         raise ConfigError(
             f"config: {key} has asks and {more[0]}, but an estimator that asks reads only "

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -106,44 +106,23 @@ def refuse_misread(paths: Iterable[str | Path]) -> None:
     count, and numbers that YAML reads as other numbers.
     """
     for path in paths:
-        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=LOADER)
-        nodes = list(_nodes(root, ()))
-        for _, node in nodes:
-            _refuse_odd_number(path, node)
-        for place, node in nodes:
-            _refuse_repeated_key(path, place, node)
+        _refuse_below(path, yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=LOADER))
 
 
-def _nodes(
-    node: yaml.Node | None, place: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], yaml.Node | None]]:
-    """Yield a node and all below it, keys too, each with its place."""
-    yield place, node
+def _refuse_below(path: str | Path, node: yaml.Node | None, *place: str) -> None:
+    if isinstance(node, yaml.ScalarNode):
+        is_number = node.tag.endswith((":int", ":float"))
+        if is_number and _ODD_NUMBER.fullmatch(node.value):
+            raise ConfigError(
+                f"{path}: line {node.start_mark.line + 1} has {node.value}, which YAML reads "
+                f"as the number {yaml.load(node.value, Loader=LOADER)}; put it in quotes if it "
+                "is a name, or write it without leading zeros and colons."
+            )
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            yield from _nodes(item, (*place, str(number)))
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from _nodes(key, place)
-            yield from _nodes(value, (*place, str(key.value)))
-
-
-def _refuse_odd_number(path: str | Path, node: yaml.Node | None) -> None:
-    number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
-    if node is not None and number and _ODD_NUMBER.fullmatch(node.value):
-        read = yaml.load(node.value, Loader=LOADER)
-        raise ConfigError(
-            f"{path}: line {node.start_mark.line + 1} has {node.value}, which YAML reads as "
-            f"the number {read}; put it in quotes if it is a name, or write it without leading "
-            "zeros and colons."
-        )
-
-
-def _refuse_repeated_key(
-    path: str | Path, place: tuple[str, ...], node: yaml.Node | None
-) -> None:
+            _refuse_below(path, item, *place, str(number))
     lines: dict[str, int] = {}
-    for key, _ in node.value if isinstance(node, yaml.MappingNode) else []:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
         name, line = str(key.value), key.start_mark.line + 1
         if name in lines:
             raise ConfigError(
@@ -151,3 +130,5 @@ def _refuse_repeated_key(
                 f"line {line}, and only the last would count; write it once."
             )
         lines[name] = line
+        _refuse_below(path, key, *place)
+        _refuse_below(path, value, *place, name)

@@ -173,15 +173,6 @@ class Inputs:
         digests = [local_digests(Path(s["repo"]) / s["revision"], record) for s in sources]
         return digests[0] if len(digests) == 1 else digests
 
-    def records_merged(self, model: str, checkpoint: str) -> Files:
-        """Return the records of the checkpoints that are averaged."""
-        parts = self.study.state(model, checkpoint)["merge"]
-        return expand(self.paths.checkpoint, model=model, checkpoint=list(parts))
-
-    def merge_key(self, model: str, checkpoint: str) -> str:
-        """Return the config key of an average."""
-        return f"models.{model}.checkpoints.{checkpoint}.merge"
-
     def pretraining(self, model: str) -> Config:
         """Return how the checkpoints of `model` are made."""
         return self.config["models"][model]["pretraining"]
@@ -220,10 +211,6 @@ class Inputs:
     def last_step(self, model: str) -> int:
         """Return the last step of the pre-training."""
         return self.study.catalogue(model)[self.study.pretrained(model)[-1]]["step"]
-
-    def change(self, model: str, checkpoint: str) -> Config:
-        """Return the settings of a change."""
-        return self.study.state(model, checkpoint)["change"]
 
     def checkpoint_to_change(self, model: str, checkpoint: str) -> dict[str, Any]:
         """Return the record of the checkpoint that is changed, and its files if made here."""
@@ -620,10 +607,6 @@ class Inputs:
     def wants_categories(self, dataset: str) -> bool:
         """Return whether metrics are also by the category of questions."""
         return dataset in self.config["evaluation"]["by_category"]
-
-    def table_description(self, table: str) -> Config:
-        """Return a table's description; per job, or Snakemake would fill its braces."""
-        return self.study.every_table[table]
 
     def datasets_shown(self, table: str) -> dict[str, list[str]]:
         """Return the datasets of a table, with the datasets that their estimators train on."""

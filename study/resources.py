@@ -162,53 +162,22 @@ class JobResources:
         memory = round(MB_PER_GPU_GB * gpu_gb * gpus / nodes)
         return Request(gpus, memory * attempt, MINUTES[row] * attempt, ranks, nodes)
 
-    # Functions of rules: `rulename` is filled in by Snakemake
+    def of_rule(self, name: str) -> Callable[[Wildcards, str, int], int | str | None]:
+        """Return a function for the resource `name` of a rule, as SLURM's executor wants it.
 
-    def gpu(self, wildcards: Wildcards, rulename: str) -> int | None:
-        """Return the GPUs of a job on one node; several nodes request GPUs as `gres`."""
-        asked = self.request(rulename, wildcards)
-        return asked.gpu if asked.nodes == 1 else None
-
-    def mem_mb(self, wildcards: Wildcards, rulename: str, attempt: int) -> int:
-        """Return the memory of each node."""
-        return self.request(rulename, wildcards, attempt).mem_mb
-
-    def runtime(self, wildcards: Wildcards, rulename: str, attempt: int) -> int:
-        """Return the minutes that a job can take."""
-        return self.request(rulename, wildcards, attempt).runtime
-
-    def ranks(self, wildcards: Wildcards, rulename: str) -> int:
-        """Return the number of processes that train together."""
-        return self.request(rulename, wildcards).ranks
-
-    def nodes(self, wildcards: Wildcards, rulename: str) -> int:
-        """Return the number of machines."""
-        return self.request(rulename, wildcards).nodes
-
-    def cpus_per_task(self, wildcards: Wildcards, rulename: str) -> int:
-        """Return the cores of a task: one node has one task for all ranks."""
-        asked = self.request(rulename, wildcards)
-        return asked.ranks if asked.nodes == 1 else 1
-
-    def over_nodes(self, resource: str) -> Callable[[Wildcards, str], int | str | None]:
-        """Return a function for a resource of jobs on several nodes, for the SLURM executor.
-
-        Each rank is a task that the job itself starts with srun (``mpi``), and each node has
-        its own GPUs. Without ``tasks_per_gpu`` each GPU would get as many tasks.
+        On several nodes each rank is a task that the job itself starts with srun (``mpi``), and
+        each node has its own GPUs. Without ``tasks_per_gpu`` each GPU would get as many tasks.
+        One node has one task for all ranks.
         """
 
-        def value(wildcards: Wildcards, rulename: str) -> int | str | None:
-            asked = self.request(rulename, wildcards)
-            if asked.nodes == 1:
-                return None
-            gres = f"gpu:{asked.gpu // asked.nodes}"
-            values: Config = {
-                "gres": gres,
-                "tasks": asked.ranks,
-                "tasks_per_gpu": 0,
-                "mpi": "srun",
-            }
-            return values[resource]
+        def value(wildcards: Wildcards, rulename: str, attempt: int) -> int | str | None:
+            asked = self.request(rulename, wildcards, attempt)
+            values: Config = {**asked._asdict(), "cpus_per_task": asked.ranks}
+            if asked.nodes > 1:
+                gres = f"gpu:{asked.gpu // asked.nodes}"
+                values |= {"gpu": None, "gres": gres, "cpus_per_task": 1}
+                values |= {"tasks": asked.ranks, "tasks_per_gpu": 0, "mpi": "srun"}
+            return values.get(name)
 
         return value
 

@@ -21,7 +21,6 @@ from persistcal.store.jobs import Job, execute
 from persistcal.training.changes import answer_logprobs, write_documents
 from persistcal.training.methods import METHODS, Tuning
 from study.check import check_config
-from study.inputs import Inputs
 from study.schema import ConfigError, load_schema
 from study.study import Study
 
@@ -101,7 +100,7 @@ def test_a_method_is_one_class(folder, monkeypatch, request):
     check_config(config)
     study = Study(config)
     assert study.made_by("atlas", "swapped") == "change"
-    change = Inputs(study, folder).change("atlas", "swapped")
+    change = study.state("atlas", "swapped")["change"]
     base = changed("base", "taught", method="fine_tuning", learn=["edited"], **HOW)
     taught = known(base, [1], ["France"])[0]
     record = changed("taught", "swapped", **{k: v for k, v in change.items() if k != "of"})

@@ -195,6 +195,9 @@ recipes: {asked: {train_on: all}}
 estimators: {asked: {function: verbalised, reads: [evaluation], by_checkpoint: true}}
 study: {estimators: [asked]}
 > estimators\.asked works by_checkpoint and has the name of a recipe
+estimators: {stated: {function: stated, by_checkpoint: true}}
+study: {estimators: [stated]}
+> estimators\.stated has by_checkpoint, but confidences of stated may be missing
 decoding: {strategy: sample, backend: vllm}
 > decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to
 decoding: {strategy: options}

@@ -79,7 +79,7 @@ def test_files_of_a_checkpoint_are_those_that_are_made_here():
     assert before == {"before": "out/checkpoints/m/a.json", "beside_before": []}
     assert INPUTS.questions_of_change("m", "b") == ["out/questions/exam.parquet"]
     change = {"of": "a", "datasets": ["exam"], "method": "npo", "beta": 1}
-    assert INPUTS.change("m", "b") == change
+    assert INPUTS.study.state("m", "b")["change"] == change
     assert INPUTS.made_by("change") == r"m(?=/(?:b)[./])" and INPUTS.made_by("api") == "(?!)"
 
 

@@ -4,6 +4,8 @@ One rule per recipe, because the seeds of a recipe decide what its job makes;
 all seeds are trained behind one load of the checkpoints.
 """
 
+OF_RANKS = "ranks nodes cpus_per_task gres tasks tasks_per_gpu mpi".split()
+
 for recipe in study.recipes:
     settings = study.recipe(recipe)
 
@@ -32,11 +34,8 @@ for recipe in study.recipes:
             "../../envs/gpu.yaml"
         resources:
             **ON_GPU,
-            **{name: resources.over_nodes(name) for name in SEVERAL_NODES},
-            ranks=resources.ranks,
+            **{name: resources.of_rule(name) for name in OF_RANKS},
             rank_timeout_min=config["rank_timeout_min"],
-            cpus_per_task=resources.cpus_per_task,
-            nodes=resources.nodes,
         params:
             plan=per_job(inputs.training_plan),
             design={

@@ -164,12 +164,7 @@ NAMED = {
     for name in [*MINUTES, *(f"train_{recipe}" for recipe in study.recipes)]
 }
 resources = JobResources(study, NAMED)
-ON_GPU = {
-    "gpu": resources.gpu,
-    "mem_mb": resources.mem_mb,
-    "runtime": resources.runtime,
-}
-SEVERAL_NODES = ("gres", "tasks", "tasks_per_gpu", "mpi")
+ON_GPU = {name: resources.of_rule(name) for name in ("gpu", "mem_mb", "runtime")}
 
 
 # Jobs that can fail because of a connection, a file or a name run before long jobs.

@@ -22,7 +22,7 @@ rule change_checkpoint:
     resources:
         **ON_GPU,
     params:
-        change=per_job(inputs.change),
+        change=of_checkpoint("change"),
     script:
         "../scripts/laboratory/change_checkpoint.py"
 

@@ -82,7 +82,7 @@ rule fetch_checkpoint:
 rule merge_checkpoints:
     input:
         per_job(inputs.made_files),
-        parts=per_job(inputs.records_merged),
+        parts=for_each(study.parts, paths.checkpoint),
     output:
         checkpoint=paths.checkpoint,
     log:
@@ -97,7 +97,7 @@ rule merge_checkpoints:
         merge=of_checkpoint("merge"),
         dtype=of_checkpoint("dtype"),
         beside_weights=per_job(study.beside_weights),
-        key=per_job(inputs.merge_key),
+        key="models.{model}.checkpoints.{checkpoint}.merge",
         files=per_job(inputs.local_files),
     script:
         "../scripts/models/merge_checkpoints.py"

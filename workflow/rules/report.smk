@@ -15,7 +15,7 @@ rule make_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        description=per_job(inputs.table_description),
+        description=lookup("{table}", within=study.every_table),
         models=MODELS,
         datasets=per_job(inputs.datasets_shown),
         labels=per_job(inputs.labels_shown),
