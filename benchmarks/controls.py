@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.changes import metrics_of_changes
+from persistcal.evaluation.subsets import metrics_of_changes
 
 STATES = ("base", "changed", "again")
 PAIRS = {"Change": [("base", "changed")], "Control": [("base", "again")]}

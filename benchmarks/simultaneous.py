@@ -4,7 +4,7 @@ Estimators are equally good by construction, or one is better. Each world has ne
 confidences and its own bootstrap. Printed are Markdown tables, in per cent of the worlds:
 
 - *simultaneous*: worlds with a claim about any pair of equal estimators, by
-  `persistcal.evaluation.simultaneous`,
+  `persistcal.evaluation.significance`,
 - *coverage*: worlds with the true differences in all simultaneous intervals,
 - *paper's marks*: worlds with an equal estimator that the paper's one-sided test calls
   significantly worse than the best,
@@ -35,8 +35,7 @@ from persistcal.evaluation.draws import (
 )
 from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
 from persistcal.evaluation.replicates import effective_questions
-from persistcal.evaluation.significance import holm
-from persistcal.evaluation.simultaneous import LEVEL, Array, compare_all
+from persistcal.evaluation.significance import LEVEL, Array, compare_all, holm
 
 N_QUESTIONS, GAINED, LOST = 400, 220, 38
 DRAWN_ANEW = 10  # worlds that share their draws of contrast questions

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.replicates import Replicates, from_table
-from persistcal.evaluation.simultaneous import compare_estimators
+from persistcal.evaluation.significance import compare_estimators
 from persistcal.store import artifacts
 from study.config_files import over_defaults
 

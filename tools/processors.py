@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.replicates import from_table
-from persistcal.evaluation.simultaneous import compare_estimators
+from persistcal.evaluation.significance import compare_estimators
 from persistcal.store import artifacts
 
 ROOT = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
-from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
+from persistcal.evaluation.reliability import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import (
     digest_of_draws,
     from_table,

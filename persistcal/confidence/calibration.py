@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
 from sklearn.linear_model import LogisticRegression
 
-from persistcal.evaluation.conditioning import CLAMP
+from persistcal.evaluation.contrast import CLAMP
 
 
 class Calibrator(NamedTuple):

@@ -8,13 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.conditioning import (
+from persistcal.evaluation.contrast import (
     CONDITIONINGS,
     Conditioning,
+    ContrastSet,
+    Pairs,
+    choose_pairs,
     condition,
+    contrast_sets,
     question_folds,
 )
-from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
 from persistcal.evaluation.draws import Component, Counts, component
 from persistcal.evaluation.metrics import (
     CONTRAST_METRICS,

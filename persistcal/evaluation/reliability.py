@@ -1,15 +1,38 @@
-"""Reliability diagrams: accuracy as a smooth function of confidence, with a bootstrap band.
+"""Calibration: reliability diagrams, the noise floor of SmoothECE, and a test.
 
+A reliability diagram shows accuracy as a smooth function of confidence, with a bootstrap band.
 The smoothing kernel is SmoothECE's, with a bandwidth equal to the SmoothECE, as in `relplot`.
+
+SmoothECE of a finite sample is above 0 even if the estimator is calibrated. The noise floor is
+its mean over labels that are drawn from the confidences themselves: the value that a perfectly
+calibrated estimator with these confidences would have at this number of questions. The p-value
+of calibration is the share of draws that reach the observed value.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.contrast import (
+    CONDITIONINGS,
+    Conditioning,
+    Pairs,
+    choose_pairs,
+    contrast_sets,
+)
 from persistcal.evaluation.draws import question_blocks
+from persistcal.evaluation.evaluate import (
+    Key,
+    Prepared,
+    count_once,
+    defining,
+    metrics_under,
+    prepare,
+)
+from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.smooth_ece import (
     COARSEST,
     N_BANDWIDTHS,
@@ -98,3 +121,158 @@ def reliability(
     return Reliability(
         smece, points[chosen], shares[:, 0], band[0], band[1], mass[:, 0] / height / len(runs)
     )
+
+
+N_DRAWS = 500
+BLOCK = 100  # draws at a time, to save memory
+METRIC = "smece"
+FLOOR = ["noise_floor", "p_calibrated"]
+
+
+class CalibrationTest(NamedTuple):
+    """Noise floor of a SmoothECE, and the p-value of the hypothesis of calibration."""
+
+    noise_floor: float
+    p_calibrated: float
+
+
+class CheckpointCalibration(NamedTuple):
+    """Calibration at one checkpoint.
+
+    `value` is SmoothECE. `p_mean` is the p-value of the hypothesis that the mean confidence
+    differs from the accuracy by chance.
+    """
+
+    value: float
+    noise_floor: float
+    p_calibrated: float
+    confidence: float
+    accuracy: float
+    p_mean: float
+
+
+def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
+    """Compare a SmoothECE with values of a calibrated estimator, (n_draws,).
+
+    The p-value counts the observed value among the draws, so it is never 0. Both are NaN if
+    the value or a draw is undefined.
+
+    >>> compare_with_floor(0.3, np.array([0.1, 0.2, 0.3, 0.4]))  # (1 + 2) / (1 + 4)
+    CalibrationTest(noise_floor=0.25, p_calibrated=0.6)
+    """
+    if np.isnan(value) or np.isnan(drawn).any():
+        return CalibrationTest(np.nan, np.nan)
+    n_larger = int(np.sum(np.round(drawn, 12) >= np.round(value, 12)))
+    return CalibrationTest(float(drawn.mean()), (1 + n_larger) / (1 + len(drawn)))
+
+
+def draw_smooth_ece(confidence: Array, uniform: Array) -> Array:
+    """Return SmoothECE of labels drawn from the confidences, one value per draw.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_answers,)
+    uniform : ndarray of shape (n_answers, n_draws)
+        Numbers from [0, 1); an answer is correct in the draws below its confidence.
+    """
+    correct = uniform < confidence[:, None]
+    return smooth_ece(
+        np.tile(confidence, 2),
+        np.repeat([1, 0], len(confidence)),
+        weights=np.concatenate([correct, ~correct]).astype(np.uint8),
+    )
+
+
+def checkpoint_calibration(
+    runs: Sequence[Array], correct: NDArray[np.bool_], *, seed: int, n_draws: int = N_DRAWS
+) -> CheckpointCalibration:
+    """Test the calibration of an estimator's confidences in the answers of one checkpoint.
+
+    `runs` are the confidences of each seed, (n_answers,). Values and draws are means over
+    seeds.
+    """
+    rng = np.random.default_rng(seed)
+    drawn, means = [], []
+    for first in range(0, n_draws, BLOCK):
+        uniform = rng.random((len(correct), min(BLOCK, n_draws - first)))
+        drawn.append(np.mean([draw_smooth_ece(run, uniform) for run in runs], axis=0))
+        means.append(np.mean([(uniform < run[:, None]).mean(axis=0) for run in runs], axis=0))
+    value = float(np.mean([smooth_ece(run, correct) for run in runs]))
+    confidence, accuracy = float(np.mean(runs)), float(correct.mean())
+    of_mean = compare_with_floor(
+        abs(confidence - accuracy), np.abs(np.concatenate(means) - confidence)
+    )
+    tested = compare_with_floor(value, np.concatenate(drawn))
+    return CheckpointCalibration(value, *tested, confidence, accuracy, of_mean.p_calibrated)
+
+
+def noise_floors(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    *,
+    min_contrast: int,
+    seed: int = 0,
+    conditionings: Sequence[Conditioning] = CONDITIONINGS,
+    pairs: Pairs = "all",
+    n_draws: int = N_DRAWS,
+) -> pd.DataFrame:
+    """Return the noise floor and the p-value of calibration for each estimator's SmoothECE.
+
+    The parameters are described in `persistcal.evaluation.replicates.replicate_metrics`. On
+    contrast sets the labels are drawn from the conditioned confidences.
+
+    Returns
+    -------
+    DataFrame
+        Columns train_dataset, estimator, conditioning, scope, metric, noise_floor and
+        p_calibrated. Value and draws are means over seeds and over checkpoints or pairs. A draw
+        gives a question the same random number everywhere: answers of one question are right or
+        wrong together as often as the confidences allow, so the test errs towards calibration.
+    """
+    answers = arrange(predictions, checkpoints)
+    sets = contrast_sets(
+        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
+    )
+    data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
+    rng, observed = np.random.default_rng(seed), metrics_under(count_once, data)
+    blocks = [
+        _draw_runs(data, rng.random((len(answers.questions), min(BLOCK, n_draws - first))))
+        for first in range(0, n_draws, BLOCK)
+    ]
+    rows = []
+    for key in blocks[0]:
+        drawn = np.concatenate([block[key] for block in blocks], axis=1)
+        for member, series in answers.rows.items():
+            value = float(observed[key][series, 0].mean())
+            tested = compare_with_floor(value, drawn[series].mean(axis=0))
+            rows.append((*member, *key, *tested))
+    columns = ["train_dataset", "estimator", "conditioning", "scope", "metric", *FLOOR]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def add_noise_floors(intervals: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of intervals with the columns of `noise_floors` filled."""
+    return intervals.drop(columns=FLOOR).merge(floors, how="left", validate="one_to_one")
+
+
+def _draw_runs(data: Prepared, uniform: NDArray[np.float64]) -> dict[Key, Array]:
+    """Return SmoothECE of each run under drawn labels, (n_runs, n_draws), by metric."""
+    full = [
+        [
+            draw_smooth_ece(run.confidence[rows], uniform[part.questions])
+            for rows, part in zip(run.checkpoints, data.full, strict=True)
+        ]
+        for run in data.on_full
+    ]
+    drawn: dict[Key, Array] = {("odds", "full", METRIC): np.mean(full, axis=1)}
+    defined = defining(METRIC, data.contrast)
+    for conditioning, by_pair in data.on_contrast.items() if defined else ():
+        on_pairs = [
+            [
+                draw_smooth_ece(run.earlier, uniform[data.contrast[i].questions])
+                for run in by_pair[i]
+            ]
+            for i in defined
+        ]
+        drawn[conditioning, "contrast", METRIC] = np.mean(on_pairs, axis=0)
+    return drawn

@@ -15,8 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
-from persistcal.evaluation.contrast import Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.contrast import (
+    CONDITIONINGS,
+    Conditioning,
+    Pairs,
+    choose_pairs,
+    contrast_sets,
+)
 from persistcal.evaluation.draws import (
     MIN_DIRECTION,
     PSEUDO,

@@ -3,6 +3,10 @@
 A user answers only if the confidence reaches a threshold, so that a chosen share of the answers
 is correct. `select_threshold` finds such a threshold with a guarantee. `check_threshold` tests
 it at a later checkpoint, and `explain_change` counts the questions behind a change.
+
+AURC, AUGRC and PRR summarise all thresholds. Answers with equal confidence are withheld in
+random order, and every metric is the expectation over this order, so a metric does not depend
+on the order of the rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +20,6 @@ from scipy.stats import beta, binom
 from persistcal.evaluation.contrast import Pairs, choose_pairs
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.proportions import compare_accuracies
-from persistcal.evaluation.selective import selective_metrics
 from persistcal.store.artifacts import (
     CONFIDENT_REGRESSIONS,
     SELECTIVE,
@@ -503,3 +506,127 @@ def _add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFra
 def rank_verdicts(verdicts: Sequence[str]) -> str:
     """Return the worst of some verdicts: broken, then undecided, then kept."""
     return next(v for v in (BROKEN, UNDECIDED, KEPT) if v in verdicts)
+
+
+def _errors_in_top(confidence: ArrayLike, correct: ArrayLike) -> NDArray[np.float64]:
+    """Return the expected number of errors among the k most confident answers, k = 0 … n."""
+    stated = -np.asarray(confidence, float)
+    wrong = 1 - np.asarray(correct, float)
+    order = np.argsort(stated, kind="stable")
+    ends = (
+        np.flatnonzero(np.diff(stated[order], append=np.inf)) + 1
+    )  # the end of each group of ties
+    errors = np.cumsum(wrong[order])[ends - 1]
+    positions = np.arange(len(wrong) + 1)
+    return np.interp(positions, np.concatenate([[0], ends]), np.concatenate([[0], errors]))
+
+
+def risk_coverage(
+    confidence: ArrayLike, correct: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the risk–coverage curve: coverage k / n, and the error rate of the k answers.
+
+    Returns
+    -------
+    coverage, risk : ndarray of shape (n_answers,)
+        For k = 1 … n, from the most confident answer to all answers.
+
+    Examples
+    --------
+    >>> coverage, risk = risk_coverage([0.9, 0.6, 0.6], [1, 1, 0])
+    >>> [round(float(value), 3) for value in risk]  # 0; (0 + 1/2) / 2; 1 / 3
+    [0.0, 0.25, 0.333]
+    """
+    errors = _errors_in_top(confidence, correct)[1:]
+    answered = np.arange(1, len(errors) + 1)
+    return answered / len(errors), errors / answered
+
+
+def aurc(confidence: ArrayLike, correct: ArrayLike) -> float:
+    """Return the area under the risk–coverage curve: the mean risk over k = 1 … n.
+
+    Lower is better; NaN without answers.
+
+    References
+    ----------
+    .. [1] Geifman, Uziel and El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural
+       Classifiers", ICLR 2019. https://arxiv.org/abs/1805.08206
+
+    Examples
+    --------
+    The least confident answer is the error: (0 + 0 + 1/3) / 3
+
+    >>> round(aurc([0.9, 0.6, 0.2], [1, 1, 0]), 4)
+    0.1111
+    """
+    risk = risk_coverage(confidence, correct)[1]
+    return float(risk.mean()) if len(risk) else np.nan
+
+
+def augrc(confidence: ArrayLike, correct: ArrayLike) -> float:
+    """Return the area under the generalised risk–coverage curve.
+
+    The generalised risk is the number of errors among the k most confident answers divided by
+    all n answers. The curve is piecewise linear and begins at (0, 0). With accuracy
+    a it equals (1 − AUROC) a (1 − a) + (1 − a)² / 2. Lower is better; NaN without answers.
+
+    References
+    ----------
+    .. [1] Traub, Bungert, Lüth, Baumgartner, Maier-Hein, Maier-Hein and Jaeger, "Overcoming
+       Common Flaws in the Evaluation of Selective Classification Systems", NeurIPS 2024.
+       https://arxiv.org/abs/2407.01032
+
+    Examples
+    --------
+    Errors 0, 0, 0, 1 of 3 answers: ((0 + 0) + (0 + 0) + (0 + 1)) / 2 / 3 / 3
+
+    >>> round(augrc([0.9, 0.6, 0.2], [1, 1, 0]), 4)
+    0.0556
+    """
+    errors = _errors_in_top(confidence, correct)
+    n = len(errors) - 1
+    return float(np.trapezoid(errors) / n**2) if n else np.nan
+
+
+def prediction_rejection_ratio(confidence: ArrayLike, correct: ArrayLike) -> float:
+    """Return the prediction rejection ratio (PRR): 1 for a perfect order, 0 for a random one.
+
+    The gain in mean accuracy over all rejection rates, from the random order, divided by the
+    gain of the order that withholds all errors first. NaN if all answers are correct or all
+    are wrong.
+
+    References
+    ----------
+    .. [1] Malinin and Gales, "Uncertainty Estimation in Autoregressive Structured Prediction",
+       ICLR 2021. https://arxiv.org/abs/2002.07650
+
+    Examples
+    --------
+    >>> prediction_rejection_ratio([0.9, 0.6, 0.2], [1, 1, 0])
+    1.0
+    """
+    labels = np.asarray(correct, float)
+    if len(labels) == 0 or labels.min() == labels.max():
+        return np.nan
+    random_order, best_order = 1 - labels.mean(), aurc(labels, labels)
+    return float((random_order - aurc(confidence, labels)) / (random_order - best_order))
+
+
+METRICS = {"aurc": aurc, "augrc": augrc, "prr": prediction_rejection_ratio}
+
+
+def selective_metrics(answers: AnswerArrays) -> pd.DataFrame:
+    """Return AURC, AUGRC and PRR of each checkpoint, estimator and seed.
+
+    The result has the columns of the table SELECTIVE except model and dataset.
+    """
+    rows = [
+        (checkpoint, *series, metric, function(stated[answered], correct[answered] == 1))
+        for series, confidence in answers.confidence.items()
+        for checkpoint, stated, correct in zip(
+            answers.checkpoints, confidence, answers.correct, strict=True
+        )
+        for answered in [correct != ABSENT]
+        for metric, function in METRICS.items()
+    ]
+    return pd.DataFrame(rows, columns=SELECTIVE.but("model", "dataset"))

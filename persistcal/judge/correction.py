@@ -33,7 +33,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from persistcal.evaluation.conditioning import condition
+from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.metrics import CONTRAST_METRICS, Array, OnContrastSet, compute
 from persistcal.evaluation.predictions import ABSENT, arrange
 from persistcal.judge.audit import AuditError

@@ -13,7 +13,7 @@ from records import write_record
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.analyses.variance import (
+from persistcal.analyses.transfer import (
     correlations_by_layer,
     order_correlations,
     variance_table,

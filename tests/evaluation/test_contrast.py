@@ -4,16 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from persistcal.evaluation.conditioning import (
+from persistcal.evaluation.contrast import (
     _features,
     _knots,
+    choose_pairs,
     condition,
     condition_by_cross_fit,
     condition_by_fit,
     condition_by_odds,
+    contrast_sets,
     question_folds,
 )
-from persistcal.evaluation.contrast import choose_pairs, contrast_sets
 
 
 def test_contrast_sets_by_hand():

@@ -7,8 +7,8 @@ from scipy.special import expit
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 import persistcal
-from persistcal.evaluation.conditioning import condition
-from persistcal.evaluation.noise_floor import (
+from persistcal.evaluation.contrast import condition
+from persistcal.evaluation.reliability import (
     checkpoint_calibration,
     compare_with_floor,
     draw_smooth_ece,

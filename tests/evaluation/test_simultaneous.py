@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simultaneous import INDEPENDENT, EstimatorWorld, level
-from persistcal.evaluation.simultaneous import compare_all
+from persistcal.evaluation.significance import compare_all
 
 
 @pytest.fixture

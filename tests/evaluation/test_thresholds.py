@@ -21,18 +21,16 @@ from persistcal.evaluation.relabelling import (
     measure_label_curve,
     wealth,
 )
-from persistcal.evaluation.selective import (
-    augrc,
-    aurc,
-    prediction_rejection_ratio,
-    risk_coverage,
-)
 from persistcal.evaluation.thresholds import (
     GRID,
+    augrc,
+    aurc,
     check_threshold,
     check_thresholds,
     exact_interval,
     explain_change,
+    prediction_rejection_ratio,
+    risk_coverage,
     select_threshold,
 )
 from persistcal.report.threshold_views import mean_curve, risk_coverage_figure

@@ -6,7 +6,7 @@ import numpy as np
 import relplot
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from persistcal.evaluation.conditioning import condition
+from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.evaluate import prepare
 

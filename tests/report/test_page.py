@@ -14,7 +14,7 @@ from synthetic_study import NAMES, invent, study_tables, write_page
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.replicates import Replicates
-from persistcal.evaluation.simultaneous import Simultaneous
+from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table

@@ -1,7 +1,7 @@
 """Sentences about estimators that claim no more than the numbers support.
 
 One estimator is "above" or "below" another only if the simultaneous 95 % interval of their
-difference excludes 0, see `persistcal.evaluation.simultaneous`.
+difference excludes 0, see `persistcal.evaluation.significance`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,13 @@ from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.replicates import Estimator, Replicates
-from persistcal.evaluation.significance import BySeed, recipe_interval
-from persistcal.evaluation.simultaneous import TINY, Simultaneous, compare_estimators
+from persistcal.evaluation.significance import (
+    TINY,
+    BySeed,
+    Simultaneous,
+    compare_estimators,
+    recipe_interval,
+)
 from persistcal.report.page.tables import short
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))

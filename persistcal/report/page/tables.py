@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.replicates import KEY, Replicates
-from persistcal.evaluation.simultaneous import compare_estimators
+from persistcal.evaluation.significance import compare_estimators
 from persistcal.report.grid import Cell, Grid
 from persistcal.report.layout import DisplayNames
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.evaluate import DECIMALS
-from persistcal.evaluation.noise_floor import checkpoint_calibration
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import compare_accuracies
+from persistcal.evaluation.reliability import checkpoint_calibration
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.report.page.contents import Part
 from persistcal.report.page.sentences import Standings, explain_missing_interval

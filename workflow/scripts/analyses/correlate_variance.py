@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from persistcal.analyses.variance import correlations_by_layer
+from persistcal.analyses.transfer import correlations_by_layer
 from persistcal.report.analysis_tables import hidden_state_table
 from persistcal.store.artifacts import Correlations, Variances
 from persistcal.store.jobs import log, run

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from persistcal.analyses.variance import variance_table
+from persistcal.analyses.transfer import variance_table
 from persistcal.answers.clusters import take_predictions
 from persistcal.confidence.hidden_states import variances_over_adapters
 from persistcal.models import load

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from persistcal.evaluation.conditioning import CONDITIONINGS, Conditioning
-from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.store.artifacts import METRICS, Metrics, Predictions, empty
 from persistcal.store.jobs import log, run

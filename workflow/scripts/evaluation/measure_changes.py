@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from persistcal.evaluation.changes import metrics_of_changes
+from persistcal.evaluation.subsets import metrics_of_changes
 from persistcal.store.artifacts import CHANGES, Changes, Predictions, empty
 from persistcal.store.jobs import log, run
 
@@ -21,7 +21,7 @@ def measure_changes(
 ) -> Changes:
     """Return the metrics of each kind of change, estimator by estimator.
 
-    `persistcal.evaluation.changes.metrics_of_changes` describes the settings.
+    `persistcal.evaluation.subsets.metrics_of_changes` describes the settings.
     """
     settings = {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
     tables = []

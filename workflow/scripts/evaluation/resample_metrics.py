@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from persistcal.evaluation.conditioning import Conditioning
-from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.noise_floor import add_noise_floors, noise_floors
+from persistcal.evaluation.contrast import Conditioning, Pairs
+from persistcal.evaluation.reliability import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import digest_of_draws, replicate_metrics, to_table
 from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import (
