@@ -13,8 +13,7 @@ from atlas.corpus import Corpus, FactSets, Phase, train_tokenizer
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint, save_checkpoint
 from persistcal.models.load import load_model, load_tokenizer, pick_device
 from persistcal.store.files import FilePath, folder_of, inside, write_whole
-from persistcal.store.progress import Pace
-from persistcal.store.weights_file import read_sealed, seal
+from persistcal.store.progress import Pace, read_sealed, seal
 
 OPTIMIZER = "optimizer.safetensors"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from persistcal.judge.prompt import Candidate, JudgeSettings, candidate_of, requests_about
+from persistcal.judge.messages import Candidate, JudgeSettings, candidate_of, requests_about
 from persistcal.questions.labels import CORRECT, judge_lexically
 from persistcal.store import artifacts
 

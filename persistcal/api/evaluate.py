@@ -30,7 +30,7 @@ from persistcal.evaluation.replicates import (
     to_table,
 )
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
-from persistcal.judge.contradictions import count_same_answers
+from persistcal.judge.run import count_same_answers
 from persistcal.report.layout import EVERY, named_blocks
 from persistcal.store import artifacts
 

@@ -28,7 +28,7 @@ from persistcal.evaluation.relabelling import (
     measure_label_curve,
 )
 from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
-from persistcal.judge.contradictions import same_answers
+from persistcal.judge.run import same_answers
 from persistcal.report.threshold_views import percent, threshold_sentences
 from persistcal.store.files import exists, read_text
 

@@ -10,6 +10,5 @@ hidden_states: hidden states at the end of a prompt, and their variance over ada
 registry: registrations of estimators: display names, needs and config keys
 said: confidence in words: ask for it, and read probabilities, guesses and phrases
 uncertainty: measures of uncertainty over all answers to a question
-verbalised: verbalised confidence: the mean digit that a model with an adapter answers
-verifier: ask an external verifier model whether answers are right
+verbalised: next-token probabilities: the mean digit that a model answers, a verifier's word
 """

@@ -1,7 +1,6 @@
 """Hidden states at the end of a prompt, and their variance over adapters."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -10,7 +9,7 @@ from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from persistcal.models.packing import Packed, pack
+from persistcal.models.packing import pack
 from persistcal.store.progress import Pace
 
 
@@ -25,9 +24,17 @@ def blocks(model: PreTrainedModel) -> nn.ModuleList:
     return layers
 
 
-@contextmanager
-def _last_outputs(model: PreTrainedModel, packed: Packed) -> Iterator[list[Tensor]]:
-    """Collect the output of each block at the last tokens only, on the model's device."""
+@torch.inference_mode()
+def last_hidden_states(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], *, last_layer: str = "after_norm"
+) -> Tensor:
+    """Return the output of each block at the last token of each prompt of a batch, as float32.
+
+    The shape is (n_layers, n_prompts, n_units). `last_layer` is "after_norm" for the last
+    block's output after the model's final norm, as in the paper and as transformers returns it
+    for `output_hidden_states`, or "before_norm", as for other blocks.
+    """
+    packed = pack(model, prompts)
     outputs: list[Tensor] = []
 
     def keep(_block: nn.Module, _inputs: tuple, output: Tensor | tuple) -> None:
@@ -36,33 +43,10 @@ def _last_outputs(model: PreTrainedModel, packed: Packed) -> Iterator[list[Tenso
 
     hooks = [block.register_forward_hook(keep) for block in blocks(model)]
     try:
-        yield outputs
+        output = model.get_decoder()(**packed.inputs)
     finally:
         for hook in hooks:
             hook.remove()
-
-
-@torch.inference_mode()
-def last_hidden_states(
-    model: PreTrainedModel, prompts: Sequence[Sequence[int]], *, last_layer: str = "after_norm"
-) -> Tensor:
-    """Return the output of each block at the last token of each prompt.
-
-    Parameters
-    ----------
-    prompts : sequence of sequence of int
-        Token ids of one batch.
-    last_layer : {"after_norm", "before_norm"}, default="after_norm"
-        Take the last block's output after the model's final norm, as the paper does and as
-        transformers returns it for `output_hidden_states`, or before, as of other blocks.
-
-    Returns
-    -------
-    Tensor of float32, shape (n_layers, n_prompts, n_units)
-    """
-    packed = pack(model, prompts)
-    with _last_outputs(model, packed) as outputs:
-        output = model.get_decoder()(**packed.inputs)
     if last_layer == "after_norm":
         normed = packed.last_tokens(output.last_hidden_state)
         outputs[-1] = normed.float().to(model.device)

@@ -38,32 +38,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Registration:
-    """Display name, needs and config keys of an estimator.
+    """Display name, needs and config keys of an estimator."""
 
-    Attributes
-    ----------
-    label : str, default=""
-        Display name; "" for the name in the config.
-    needs : tuple of str, default=()
-        Columns of BEAMS that must not be empty, and `SEVERAL` for several answers.
-    required, optional : tuple of str, default=()
-        Keys of `KEYS` that its entry in the config must have, and that it can have.
-    reads, reads_weights, fitted, by_checkpoint, compares_answers
-        Defaults of the keys of the same names in its entry.
-    may_lack : bool, default=False
-        Whether confidences can be missing.
-    """
-
-    label: str = ""
-    needs: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ("evaluation",)
+    label: str = ""  # by default the name in the config
+    needs: tuple[str, ...] = ()  # columns of BEAMS that must not be empty, and `SEVERAL`
+    required: tuple[str, ...] = ()  # keys of `KEYS` that its entry in the config must have
+    optional: tuple[str, ...] = ()  # and that it can have
+    reads: tuple[str, ...] = ("evaluation",)  # default of its key, as of the next four
     reads_weights: bool = False
     fitted: bool = False
     by_checkpoint: bool = False
     compares_answers: bool = False
-    may_lack: bool = False
+    may_lack: bool = False  # whether confidences can be missing
 
     def __post_init__(self) -> None:
         """Refuse unknown needs and keys."""
@@ -89,15 +75,8 @@ class Registration:
 
 
 def estimator(label: str = "", **settings: Any) -> Callable[[Function], Function]:  # noqa: ANN401
-    """Register a function as an estimator.
+    """Register a function as an estimator, with the fields of `Registration` as literals.
 
-    Parameters
-    ----------
-    label, **settings
-        Attributes of `Registration`, as literals.
-
-    Examples
-    --------
     >>> @estimator("Brevity", needs=("n_tokens",))
     ... def brevity(answers, evidence):
     ...     return 1 / (1 + evidence.beams["n_tokens"])

@@ -226,67 +226,60 @@ class Asking:
     memory_gb: float = 16.0
 
 
-@dataclass(frozen=True)
-class AskedWeights:
-    """A checkpoint with loaded weights."""
+def replies_of_weights(
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
+    prompts: Sequence[str],
+    settings: Asking,
+) -> list[list[str]]:
+    """Return the replies to each prompt that loaded weights generate."""
+    from persistcal.answers.decode import Draw, Search, generate_beams  # torch
 
-    model: "PreTrainedModel"
-    tokenizer: "PreTrainedTokenizerBase"
-
-    def __call__(self, prompts: Sequence[str], settings: Asking) -> list[list[str]]:
-        """Return the replies that the weights generate."""
-        from persistcal.answers.decode import Draw, Search, generate_beams  # torch
-
-        if settings.chat:
-            key = "the model's chat"
-            prompts = [chat_prompt(self.tokenizer, text, key=key) for text in prompts]
-        search = Search(
-            n_beams=settings.n_samples,
-            max_new_tokens=settings.max_new_tokens,
-            draw=Draw(settings.temperature or GREEDY, 1.0, settings.seed),
-            batch_size=settings.batch_size,
-            memory_gb=settings.memory_gb,
-            one_line=False,
-        )
-        beams = generate_beams(
-            *(self.model, self.tokenizer, "", prompts, search),
-            add_special_tokens=not settings.chat,
-        )
-        return [[reply.text for reply in replies] for replies in beams]
+    if settings.chat:
+        key = "the model's chat"
+        prompts = [chat_prompt(tokenizer, text, key=key) for text in prompts]
+    search = Search(
+        n_beams=settings.n_samples,
+        max_new_tokens=settings.max_new_tokens,
+        draw=Draw(settings.temperature or GREEDY, 1.0, settings.seed),
+        batch_size=settings.batch_size,
+        memory_gb=settings.memory_gb,
+        one_line=False,
+    )
+    beams = generate_beams(
+        *(model, tokenizer, "", prompts, search), add_special_tokens=not settings.chat
+    )
+    return [[reply.text for reply in replies] for replies in beams]
 
 
-@dataclass(frozen=True)
-class AskedServer:
-    """A checkpoint behind an API; `folder` and `kept` are as for its answers."""
+def replies_of_server(
+    served: Served,
+    reach: Reach,
+    folder: str,
+    kept: str,
+    prompts: Sequence[str],
+    settings: Asking,
+) -> list[list[str]]:
+    """Return the replies to each prompt of a server, which is asked once.
 
-    served: Served
-    reach: Reach
-    folder: str
-    kept: str
-
-    def __call__(self, prompts: Sequence[str], settings: Asking) -> list[list[str]]:
-        """Return the replies of the server, which are asked for once."""
-        served = replace(self.served, logprobs=False, one_line=False)
-        draws = SampleDraws(
-            settings.n_samples,
-            settings.temperature,
-            1.0,
-            settings.seed,
-            settings.max_new_tokens,
-        )
-        text = [
-            {"messages": chat_turns(p)} if settings.chat else {"prompt": p} for p in prompts
-        ]
-        requests = [sample_requests(body, served, draws) for body in text]
-        values = ask_for_samples(
-            {key: body for of_one in requests for key, body in of_one.items()},
-            served,
-            self.reach,
-            folder=self.folder,
-            replies=self.kept,
-            api_key=os.environ.get(self.reach.api_key_env, "").strip(),
-        )
-        return [[s.text for key in of_one for s in values[key]] for of_one in requests]
+    `folder` and `kept` are as for its answers.
+    """
+    served = replace(served, logprobs=False, one_line=False)
+    draws = SampleDraws(
+        *(settings.n_samples, settings.temperature, 1.0, settings.seed),
+        settings.max_new_tokens,
+    )
+    texts = [{"messages": chat_turns(p)} if settings.chat else {"prompt": p} for p in prompts]
+    requests = [sample_requests(body, served, draws) for body in texts]
+    values = ask_for_samples(
+        {key: body for of_one in requests for key, body in of_one.items()},
+        served,
+        reach,
+        folder=folder,
+        replies=kept,
+        api_key=os.environ.get(reach.api_key_env, "").strip(),
+    )
+    return [[s.text for key in of_one for s in values[key]] for of_one in requests]
 
 
 def ask_about_answers(

@@ -1,7 +1,13 @@
-"""Verbalised confidence: the mean digit that a model would answer, over nine.
+"""Confidence from a model's next-token probabilities: of ten digits, or of one word.
 
-The next-token logits of the ten digits at the end of a confidence prompt, and
-nothing else of the vocabulary, make the confidence.
+Verbalised confidence is the mean digit that a model would answer, over nine. The logits of the
+ten digits at the end of a confidence prompt, and nothing else of the vocabulary, make it.
+
+A verifier, a separate model, is asked whether answers are right. Its confidence is the
+probability of one word, such as "yes", among the whole vocabulary. The probabilities of other
+words, "no" and "Yes" included, do not count. This follows the authors of generalized
+correctness models (Xiao et al., "Generalized Correctness Models: Learning Calibrated and
+Model-Agnostic Correctness Predictors from Historical Patterns", 2025, arXiv:2509.24988).
 """
 
 import functools
@@ -12,11 +18,13 @@ from typing import Literal
 
 import numpy as np
 import torch
+from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.batches import Work
 from persistcal.models.packing import check_logits, over_prompts, pack
+from persistcal.models.prompts import chat_prompt, confidence_prompt
 
 PIECES_PER_GPU = 2  # pieces of a batch, for a model that is split over several GPUs
 
@@ -27,17 +35,27 @@ Head = Literal["float32", "model"]  # precision of the digits' logits
 
 def digit_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """Return the token ids of the digits 0 to 9; each digit must be one token."""
-    digits = []
-    for digit in "0123456789":
-        ids = tokenizer.encode(digit, add_special_tokens=False)
-        if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
-            raise ValueError(
-                f"Tokenizer {tokenizer.name_or_path!r} splits the digit {digit!r} into "
-                f"{tokenizer.convert_ids_to_tokens(ids)}; verbalised confidence needs a "
-                "model whose tokenizer has each digit as one token."
-            )
-        digits.append(ids[0])
-    return digits
+    remedy = "verbalised confidence needs a model whose tokenizer has each digit as one token."
+    return [_only_token(tokenizer, "digit", digit, remedy) for digit in "0123456789"]
+
+
+def word_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
+    """Return the token of `word`, leading space included; several are refused."""
+    remedy = (
+        "give a word that is one token, with the space before it if the prompt ends without "
+        "one."
+    )
+    return _only_token(tokenizer, "word", word, remedy)
+
+
+def _only_token(tokenizer: PreTrainedTokenizerBase, kind: str, text: str, remedy: str) -> int:
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
+        raise ValueError(
+            f"Tokenizer {tokenizer.name_or_path!r} splits the {kind} {text!r} into "
+            f"{tokenizer.convert_ids_to_tokens(ids)}; {remedy}"
+        )
+    return ids[0]
 
 
 def tokenise(
@@ -63,23 +81,20 @@ def digit_logits(
     digits: Sequence[int],
     head: Head = "float32",
 ) -> Tensor:
-    """Return the logits of the ten digits after each prompt.
+    """Return the float32 logits of the ten digits after each prompt: (n_prompts, 10).
+
+    They equal the logits of a separate full forward pass of each prompt, which
+    `check_digit_logits` verifies for a model. A common start of prompts is encoded once.
 
     Parameters
     ----------
     prompts : sequence of sequence of int
-        Token ids. A common start of prompts is encoded once.
+        Token ids.
     digits : sequence of int
         Token ids of `digit_tokens`.
     head : {"float32", "model"}
         The dtype of the last layer: float32, or the model's own dtype, in which its logits
         are rounded.
-
-    Returns
-    -------
-    Tensor of float32, shape (n_prompts, 10)
-        Equal to the logits of a separate full forward pass of each prompt;
-        `check_digit_logits` verifies this for a model.
     """
     # Of a model that is split, one GPU computes a piece while another has the next: nothing
     # here waits for the last one. Four pieces on two GPUs take 5 / 8 of the time of one.
@@ -146,7 +161,9 @@ def score_answers(
     head: Head = "float32",
     work: Work = Work(),  # noqa: B008 - immutable
 ) -> np.ndarray:
-    """Return the verbalised confidence at the end of each prompt.
+    """Return the verbalised confidence at the end of each prompt, in [1e-6, 1 - 1e-6].
+
+    The confidence is NaN for a prompt whose batch is not part of `work`.
 
     Parameters
     ----------
@@ -156,11 +173,6 @@ def score_answers(
         Prompts in a forward pass; results do not depend on it beyond rounding.
     work : Work, optional
         The batches to score, all by default, and the storage of their scores.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_prompts,)
-        In [1e-6, 1 - 1e-6]; NaN for a prompt whose batch is not part of `work`.
 
     Raises
     ------
@@ -173,3 +185,67 @@ def score_answers(
 
     scores = over_prompts(score, prompts, batch_size=batch_size, desc="scoring", work=work)
     return scores.clip(MARGIN, 1 - MARGIN)
+
+
+@dataclass(frozen=True)
+class VerifierPrompt:
+    """The config's request for a verdict."""
+
+    template: str  # with ``{question}`` and ``{answer}``
+    chat_template: bool  # `chat` of `verifier_prompt`
+    word: str  # the verifier's word for right answers
+
+
+def verifier_prompt(
+    tokenizer: PreTrainedTokenizerBase, template: str, question: str, answer: str, *, chat: bool
+) -> list[int]:
+    """Return the token ids of the request for a verdict.
+
+    With `chat` it is a user's message in the tokenizer's chat template, without thinking;
+    otherwise it is plain text that the verifier continues.
+    """
+    text = confidence_prompt(template, question, answer)
+    if not chat:
+        return tokenizer(text)["input_ids"]
+    filled = chat_prompt(tokenizer, text, key="the verifier's chat_template")
+    return tokenizer(filled, add_special_tokens=False)["input_ids"]
+
+
+def next_logits(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> Tensor:
+    """Return the model's own logits after each prompt: shape (n_prompts, vocab_size).
+
+    A common start of prompts is encoded once.
+    """
+    packed = pack(model, prompts)
+
+    def last_tokens(_head: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        [hidden] = inputs
+        return (packed.last_tokens(hidden)[None],)
+
+    # Select positions before the head: logits at all positions would need the most memory.
+    hook = model.get_output_embeddings().register_forward_pre_hook(last_tokens)
+    try:
+        return model(**packed.inputs).logits[0]
+    finally:
+        hook.remove()
+
+
+@torch.inference_mode()
+def word_probability(
+    model: PreTrainedModel | PeftModel,
+    prompts: Sequence[Sequence[int]],
+    token: int,
+    *,
+    batch_size: int,
+) -> np.ndarray:
+    """Return the probability among the whole vocabulary that `token` follows each prompt.
+
+    Prompts are token ids, `batch_size` of them in a forward pass. A model is refused if its
+    results for packed prompts and for single prompts differ.
+    """
+
+    def probabilities(batch: list[Sequence[int]]) -> Tensor:
+        return next_logits(model, batch).double().softmax(-1)[:, token]
+
+    check_logits(model, prompts[:2], next_logits(model, prompts[:2]))
+    return over_prompts(probabilities, prompts, batch_size=batch_size, desc="rating")

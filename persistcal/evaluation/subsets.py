@@ -150,7 +150,7 @@ def metrics_of_subsets(
         stays or rises from the earlier to the later checkpoint are one group each.
     same_answers : callable, optional
         Returns the questions to which two checkpoints give the same answer, see
-        `persistcal.judge.contradictions.same_answers`. Contrast sets without these questions
+        `persistcal.judge.run.same_answers`. Contrast sets without these questions
         are a group, if there are any.
 
     Returns

@@ -10,14 +10,15 @@ import logging
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from persistcal.judge.prompt import JudgeSettings, asked_together
-from persistcal.judge.reply import (
+from persistcal.judge.messages import (
+    JudgeSettings,
     Replies,
     Reply,
+    asked_together,
     check_labelled,
     no_labels,
     read_reply,
@@ -129,8 +130,11 @@ class ServerBatch(NamedTuple):
     error: str
 
 
-def read_batch(parsed: Any) -> ServerBatch:  # noqa: ANN401
-    """Read a server's description of a batch, as parsed from JSON, or raise BadReplyError."""
+def read_batch(quote: Callable[[str], str], parsed: Any) -> ServerBatch:  # noqa: ANN401
+    """Read a server's description of a batch, as parsed from JSON, or raise BadReplyError.
+
+    `quote` removes secrets, because the name of the batch is stored and logged.
+    """
     try:
         files = [parsed.get(f"{kind}_file_id") for kind in ("output", "error")]
         token = (parsed.get("metadata") or {}).get(LABEL)
@@ -146,22 +150,25 @@ def read_batch(parsed: Any) -> ServerBatch:  # noqa: ANN401
     names = [batch.id, batch.status, *batch.files]
     if not all(isinstance(name, str) and name for name in names):
         raise BadReplyError("not a batch")
-    return batch
-
-
-def _public_batch(server: ModelServer, parsed: Any) -> ServerBatch:  # noqa: ANN401
-    """Read a batch. The name of the batch is stored and logged."""
-    batch = read_batch(parsed)
-    if server.quote(batch.id + batch.status) != batch.id + batch.status:
+    if quote(batch.id + batch.status) != batch.id + batch.status:
         raise BadReplyError("a batch with a secret name")
     return batch
 
 
 def _search(server: ModelServer, token: str) -> ServerBatch | None:
+    """Return the batch with our `token`, or None if the newest batches lack it."""
+
+    def read_page(parsed: Any) -> tuple[list[ServerBatch], bool]:  # noqa: ANN401
+        try:
+            batches = [read_batch(server.quote, entry) for entry in parsed["data"]]
+            return batches, parsed.get("has_more") is True
+        except (AttributeError, KeyError, TypeError):
+            raise BadReplyError("not a list of batches") from None
+
     asked: dict[str, object] = {"limit": 100}
     for _ in range(SEARCHED_PAGES):
-        read = in_json(partial(_read_page, server))
-        batches, more = server.send("get", "/batches", read, options={"params": asked})
+        options = {"params": asked}
+        batches, more = server.send("get", "/batches", in_json(read_page), options=options)
         for batch in batches:
             if batch.token == token:
                 return batch
@@ -169,14 +176,6 @@ def _search(server: ModelServer, token: str) -> ServerBatch | None:
             return None
         asked["after"] = batches[-1].id
     return None
-
-
-def _read_page(server: ModelServer, parsed: Any) -> tuple[list[ServerBatch], bool]:  # noqa: ANN401
-    try:
-        batches = [_public_batch(server, entry) for entry in parsed["data"]]
-        return batches, parsed.get("has_more") is True
-    except (AttributeError, KeyError, TypeError):
-        raise BadReplyError("not a list of batches") from None
 
 
 def _read_file(parsed: Any) -> str:  # noqa: ANN401
@@ -233,7 +232,7 @@ def _on_their_way(
     """Return the batches of all jobs with their keys; forget those never submitted."""
     unfinished = {}
     for record in BatchRecord.all_in(folder):
-        bodies = _bodies_of(record)
+        bodies = record.bodies()
         batch_id, cost = record.state()
         if batch_id or _find_submitted(server, record):
             unfinished[record] = set(bodies)
@@ -242,6 +241,15 @@ def _on_their_way(
             ledger.add(model, -len(bodies), -cost, "not submitted")
             record.remove()
     return unfinished
+
+
+def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
+    """Return whether the interrupted submission of `record` reached the server."""
+    batch = server.call(partial(_search, server, record.token))
+    if batch:
+        record.save(batch.id)
+        log.info("Found batch %s of an interrupted job", batch.id)
+    return batch is not None
 
 
 def _parts(bodies: dict[str, Body], most: int) -> Iterator[dict[str, Body]]:
@@ -258,10 +266,6 @@ def _parts(bodies: dict[str, Body], most: int) -> Iterator[dict[str, Body]]:
     yield part
 
 
-def _bodies_of(record: BatchRecord) -> dict[str, Body]:
-    return {line["custom_id"]: line["body"] for line in record.lines()}
-
-
 def _submit(server: ModelServer, record: BatchRecord) -> None:
     """Upload the requests of `record`, have them run, and write down where."""
     upload = partial(
@@ -271,42 +275,30 @@ def _submit(server: ModelServer, record: BatchRecord) -> None:
         files=[("file", ("judge.jsonl", record.upload()))],
         options={"headers": {"Content-Type": "multipart/form-data"}},
     )
-    file_id = server.call(upload, longest_s=LONGEST_TRANSFER_S)
     fields = {
-        "input_file_id": file_id,
+        "input_file_id": server.call(upload, longest_s=LONGEST_TRANSFER_S),
         "endpoint": record.lines()[0]["url"],
         "completion_window": "24h",
         "metadata": {LABEL: record.token},
     }
-    tries = itertools.count()
+    tries, read = itertools.count(), in_json(partial(read_batch, server.quote))
 
     def create() -> ServerBatch:
         # An attempt with a lost reply can have created the batch; a second batch costs twice.
         if next(tries) and (batch := _search(server, record.token)):
             return batch
-        return server.send(
-            "post", "/batches", in_json(partial(_public_batch, server)), body=fields
-        )
+        return server.send("post", "/batches", read, body=fields)
 
     batch = server.call(create)
-    record.save(batch.id, record.state()[1])
+    record.save(batch.id)
     log.info("Submitted batch %s", batch.id)
-
-
-def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
-    """Return whether the interrupted submission of `record` reached the server."""
-    batch = server.call(partial(_search, server, record.token))
-    if batch:
-        record.save(batch.id, record.state()[1])
-        log.info("Found batch %s of an interrupted job", batch.id)
-    return batch is not None
 
 
 def _wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> ServerBatch | None:
     """Return the finished batch of `record`, or None if another job collected it."""
     batch_id = record.state()[0]
     path = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
-    fetch = partial(server.send, "get", path, in_json(partial(_public_batch, server)))
+    fetch = partial(server.send, "get", path, in_json(partial(read_batch, server.quote)))
     for _ in range(int(LONGEST_WAIT_S / poll_s) + 1):
         if batch_id is None or not record.exists():
             return None
@@ -331,7 +323,7 @@ def _collect(
     """
     if not record.exists():
         return  # another job was faster
-    bodies, cost = _bodies_of(record), record.state()[1]
+    bodies, cost = record.bodies(), record.state()[1]
     found, unanswered, refused = read_results(_lines(server, batch), set(bodies))
     found = {key: reply._replace(text=server.quote(reply.text)) for key, reply in found.items()}
     log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(found))

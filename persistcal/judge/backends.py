@@ -8,14 +8,10 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from persistcal.judge.prompt import JudgeSettings, candidate_of
-from persistcal.questions.labels import JudgeError, judge_lexically
-from persistcal.server.spending import Body
-
-if TYPE_CHECKING:
-    from persistcal.server.client import ModelServer
+from persistcal.judge.messages import JudgeSettings, candidate_of
+from persistcal.questions.labels import judge_lexically
 
 Asked = tuple[str, Sequence[str], str]  # question, references, answer
 Label = tuple[str, str]  # label and who gave it
@@ -36,6 +32,7 @@ class Backend(ABC):
     needs: ClassVar[tuple[str, ...]] = ()  # required keys of the section ``judge``
     # If true, jobs run where Snakemake runs, and `judge.clusters` limits the judged answers.
     asks_server: ClassVar[bool] = False
+    in_batches: ClassVar[bool] = False  # whether requests to a server are sent together
 
     @abstractmethod
     def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
@@ -53,11 +50,6 @@ def backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
         return class_
 
     return register
-
-
-def open_backend(settings: Mapping[str, Any], folder: str, noted: str) -> Backend:
-    """Return the back end that the section ``judge`` names."""
-    return BACKENDS[settings["backend"]](settings, folder, noted)
 
 
 @backend("lexical")
@@ -90,46 +82,14 @@ class ServerBackend(Backend):
         files = {"folder": self.folder, "noted": self.noted}
         return judge_candidates(candidates, settings=settings, api_key=key, **files)
 
-    @staticmethod
-    @abstractmethod
-    def send(
-        server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
-    ) -> None:
-        """Send requests by key to the judge, and keep the replies in `folder`."""
-
 
 @backend("openai")
 class OpenAI(ServerBackend):
     """A judge model behind an OpenAI-compatible server, request by request."""
-
-    @staticmethod
-    def send(
-        server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
-    ) -> None:
-        """Send requests one by one, several at once."""
-        from persistcal.judge.asking import ask_one_by_one
-
-        ask_one_by_one(server, bodies, folder, settings)
 
 
 @backend("openai_batch")
 class OpenAIBatch(ServerBackend):
     """The same in batches, within a day."""
 
-    @staticmethod
-    def send(
-        server: "ModelServer", bodies: dict[str, Body], folder: str, settings: JudgeSettings
-    ) -> None:
-        """Send requests in batches."""
-        from persistcal.judge.asking import ask_in_batches
-
-        ask_in_batches(server, bodies, folder, settings)
-
-
-def server_backend(name: str) -> type[ServerBackend]:
-    """Return the back end `name`; refuse a back end without a server."""
-    backend = BACKENDS.get(name)
-    if backend is None or not issubclass(backend, ServerBackend):
-        names = [n for n, kind in BACKENDS.items() if issubclass(kind, ServerBackend)]
-        raise JudgeError(f"judge.backend is {name!r}; choose {' or '.join(names)}.")
-    return backend
+    in_batches = True

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from persistcal.judge.prompt import Candidate, candidate_id
+from persistcal.judge.messages import Candidate, candidate_id
 from persistcal.questions.labels import LABELS, JudgeError, parse_label
 from persistcal.store.replies import append_rows, hold_lock, parse_rows, read_lines
 

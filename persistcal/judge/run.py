@@ -1,8 +1,10 @@
-"""Judge candidates by a paid model, nothing twice, and by a person where that fails."""
+"""Judge candidates by a paid model, nothing twice, and by a person where that fails.
+
+`same_answers` finds equal answers, to which a judge can have given different labels.
+"""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
@@ -12,20 +14,21 @@ from persistcal.answers.clusters import (
     warn_if_none_is_correct,
 )
 from persistcal.answers.options import has_options, option_labels
-from persistcal.judge.backends import Asked, Label, server_backend
+from persistcal.judge.backends import BACKENDS, Asked, Label
 from persistcal.judge.human_labels import (
     Unresolved,
     append_unresolved,
     note_consulted,
     read_human_labels,
 )
-from persistcal.judge.prompt import Candidate, JudgeSettings, candidate_id, requests_about
-from persistcal.judge.reply import Replies, Reply
-from persistcal.questions.labels import (
-    NOT_ATTEMPTED,
-    JudgeError,
-    normalise,
+from persistcal.judge.messages import (
+    Candidate,
+    JudgeSettings,
+    Replies,
+    candidate_id,
+    requests_about,
 )
+from persistcal.questions.labels import NOT_ATTEMPTED, JudgeError, normalise
 from persistcal.server.spending import Body, ServerError
 from persistcal.store.artifacts import ANSWERS
 
@@ -57,7 +60,8 @@ def judge_candidates(
         for key, (body, group) in requests_about(distinct.values(), settings).items()
         if not human.keys() >= set(map(candidate_id, group))
     }
-    replies = _look_up(folder, requests)
+    kept = Replies(folder)
+    replies = kept.present(requests)
     missing = {key: body for key, (body, _) in requests.items() if key not in replies}
     log.info(
         "%d candidates, %d distinct, %d labelled by a person: %d requests, %d of them new",
@@ -66,7 +70,7 @@ def judge_candidates(
     )
     if missing:
         _ask(missing, folder, settings, api_key)
-        replies |= _look_up(folder, missing)
+        replies |= kept.present(missing)
 
     decided, waiting = {}, {}
     for key, (_, group) in requests.items():
@@ -89,14 +93,6 @@ def judge_candidates(
     ]
 
 
-def given_labels(clusters: pd.DataFrame, given: pd.DataFrame) -> list[str | None]:
-    """Return the given label of each cluster's answer, or None."""
-    keys = zip(given["question_id"], given["answer"], strict=True)
-    labels = dict(zip(keys, given["label"], strict=True))
-    answers = zip(clusters["question_id"], map(normalise, clusters["answer"]), strict=True)
-    return [labels.get(key) for key in answers]
-
-
 def label_answers(
     questions: pd.DataFrame, clusters: pd.DataFrame, given: pd.DataFrame, ask: Judge
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -111,7 +107,9 @@ def label_answers(
     if has_options(questions):
         sourced = option_labels(questions, clusters)
     else:
-        given_before = given_labels(clusters, given)
+        known = given.set_index(["question_id", "answer"])["label"].to_dict()
+        keys = zip(clusters["question_id"], map(normalise, clusters["answer"]), strict=True)
+        given_before = [known.get(key) for key in keys]
         unknown = [row for row, label in zip(rows, given_before, strict=True) if label is None]
         replies = iter(ask(unknown))
         sourced = [(label, "given") if label else next(replies) for label in given_before]
@@ -145,24 +143,73 @@ def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:
     log.warning("%s and count as not attempted until then: %s.", message, remedy)
 
 
-def _look_up(folder: str, keys: Iterable[str]) -> dict[str, Reply]:
-    kept = Replies(folder)
-    kept_replies = {key: kept.get(key) for key in keys}
-    return {key: reply for key, reply in kept_replies.items() if reply}
-
-
 def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
-    send = server_backend(settings.backend).send
-    how: dict[str, Any] = {"section": "judge", "kept": "Labels"}
     try:
+        from persistcal.judge.asking import ask_in_batches, ask_one_by_one
         from persistcal.server.client import ModelServer
-
-        server = ModelServer(settings.base_url, api_key.strip(), settings, **how)
-        send(server, missing, folder, settings)
     except ImportError as error:
         raise JudgeError(
             f"judge.backend {settings.backend} needs the package {error.name}: "
             "pip install openai tenacity"
         ) from None
+    ask = ask_in_batches if BACKENDS[settings.backend].in_batches else ask_one_by_one
+    try:
+        reached = settings.base_url, api_key.strip(), settings
+        ask(ModelServer(*reached, section="judge", kept="Labels"), missing, folder, settings)
     except ServerError as error:
         raise JudgeError(str(error)) from error
+
+
+def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None]:
+    """Return a function that finds questions with the same answer at two checkpoints.
+
+    Answers are the same if one checkpoint's cluster, made by the equivalence model, contains
+    the other's answer. No new comparisons are made, so some equal answers can be missed. The
+    function returns None for a checkpoint without `clusters`, which belong to one model and
+    dataset.
+
+    Examples
+    --------
+    >>> first = {"question_id": ["q", "q"], "checkpoint": ["a", "b"], "cluster": [0, 0]}
+    >>> first = {**first, "answer": ["NYC", "n.y.c"], "members": [["NYC"], []]}
+    >>> same_answers(pd.DataFrame(first))("a", "b")
+    {'q'}
+    """
+    by_checkpoint: dict[str, dict[str, tuple[str, set[str]]]] = {}
+    first = clusters[clusters["cluster"] == 0]
+    columns = [first[name] for name in ("checkpoint", "question_id", "answer", "members")]
+    for checkpoint, question, answer, members in zip(*columns, strict=True):
+        meant = {normalise(text) for text in (answer, *members)}
+        by_checkpoint.setdefault(str(checkpoint), {})[question] = normalise(answer), meant
+
+    def same(earlier: str, later: str) -> set[str] | None:
+        if not {earlier, later} <= by_checkpoint.keys():
+            return None
+        first_said, second_said = by_checkpoint[earlier], by_checkpoint[later]
+        return {
+            question
+            for question in first_said.keys() & second_said.keys()
+            if first_said[question][0] in second_said[question][1]
+            or second_said[question][0] in first_said[question][1]
+        }
+
+    return same
+
+
+def count_same_answers(
+    sets: pd.DataFrame, answers: pd.DataFrame, clusters: pd.DataFrame
+) -> list[int | None]:
+    """Count the questions of each contrast set with two answers of the same meaning.
+
+    `sets` has columns earlier and later. The count is None for a checkpoint without clusters.
+    """
+    find_same = same_answers(clusters)
+    correct = answers.pivot(index="question_id", columns="checkpoint", values="correct")
+
+    def count(earlier: str, later: str) -> int | None:
+        if (questions := find_same(earlier, later)) is None:
+            return None
+        labels = correct.loc[correct.index.isin(questions), [earlier, later]].dropna()
+        return int((labels[earlier] != labels[later]).sum())
+
+    return [count(str(a), str(b)) for a, b in zip(sets["earlier"], sets["later"], strict=True)]

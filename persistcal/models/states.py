@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from persistcal.models import checks
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
 from persistcal.store.files import DamagedFileError, FilePath, inside, read_text
-from persistcal.store.weights_file import read_sealed
+from persistcal.store.progress import read_sealed
 
 BITS = {"int8": 8, "int4": 4}
 GROUP = 32  # inputs that share a scale in int4

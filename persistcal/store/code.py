@@ -5,7 +5,6 @@ import functools
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from persistcal.store.files import digest
 
@@ -60,29 +59,23 @@ def _files_of(name: str, root: Path) -> set[Path]:
     return {file for file in files - {names} if file.exists()}
 
 
-class _Code(NamedTuple):
-    """Digest of a file's code, and the dotted names that it can import."""
-
-    meaning: str
-    imports: list[str]
-
-
 @functools.cache
-def _read(path: Path, root: Path) -> _Code:
+def _read(path: Path, root: Path) -> tuple[str, list[str]]:
+    """Return the digest of a file's code, and the dotted names that it can import."""
     inside = any(path.is_relative_to(root / package) for package in PACKAGES)
     package = ".".join(path.parent.relative_to(root).parts) if inside else ""
     tree = ast.parse(path.read_bytes(), filename=str(path))
     statements = list(_statements(tree.body))
     imports = sorted(set(_imported(statements, package)))
     _drop_docstrings(tree, statements)
-    return _Code(digest([ast.dump(tree)]), imports)
+    return digest([ast.dump(tree)]), imports
 
 
 def imported_files(script: Path, root: Path) -> set[Path]:
     """Return the files of our packages that `script` imports, directly or indirectly."""
     waiting, seen = [script], {script}
     while waiting:
-        names = _read(waiting.pop(), root).imports
+        _, names = _read(waiting.pop(), root)
         further = set().union(*(_files_of(name, root) for name in names)) - seen
         seen |= further
         waiting += further
@@ -95,9 +88,9 @@ def code_digest(script: Path, root: Path) -> str:
 
     Comments, docstrings, layout and file times do not change the digest.
     """
-    lines = [f"{script.name} {_read(script, root).meaning}\n"]
+    lines = [f"{script.name} {_read(script, root)[0]}\n"]
     for path in sorted(imported_files(script, root)):
-        lines.append(f"{path.relative_to(root)} {_read(path, root).meaning}\n")
+        lines.append(f"{path.relative_to(root)} {_read(path, root)[0]}\n")
     return digest(lines)[:16]
 
 

@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,11 +82,6 @@ def last_part(path: FilePath) -> str:
 def names_in(folder: FilePath, pattern: str = "*") -> list[str]:
     """Return the sorted names in `folder` that match; an empty list without a folder."""
     return sorted(path.name for path in Path(folder).glob(pattern))
-
-
-def files_below(folder: FilePath, pattern: str) -> list[str]:
-    """Return the sorted paths below `folder` that match, relative to it."""
-    return [str(path.relative_to(folder)) for path in sorted(Path(folder).rglob(pattern))]
 
 
 def make_folder(path: FilePath) -> str:
@@ -184,11 +179,6 @@ def digest(parts: Iterable[bytes | memoryview | str]) -> str:
     for part in parts:
         total.update(part.encode() if isinstance(part, str) else part)
     return total.hexdigest()
-
-
-def folder_beside(path: FilePath) -> AbstractContextManager[str]:
-    """Return a temporary folder next to a file, for use in a ``with`` block."""
-    return TemporaryDirectory(dir=make_folder(folder_of(path)))
 
 
 def sha256(path: FilePath) -> str:

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import NoneType, TracebackType
 from typing import Any, Protocol, Self, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
 from persistcal.store import artifacts
-from persistcal.store.files import FilePath, files_below, folder_beside, inside, write_whole
+from persistcal.store.files import FilePath, write_whole
 
 log = logging.getLogger(__name__)  # shared by all scripts: each runs in a separate process
 
@@ -88,7 +90,9 @@ class Outputs:
     def folder(self) -> AbstractContextManager[str]:
         """Return a temporary folder next to the last output, for a ``with`` block."""
         *_, last = self._job.outputs.values()
-        return folder_beside(paths(last)[-1])
+        folder = Path(paths(last)[-1]).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return TemporaryDirectory(dir=folder)
 
 
 def paths(files: Files) -> list[str]:
@@ -262,10 +266,9 @@ def job_of(path: str) -> str:
 
 def read_benchmarks(logs: FilePath) -> list[tuple[str, pd.DataFrame]]:
     """Return the rule and the table of each benchmark in a folder of logs."""
-    return [
-        (name.split("/")[0].removesuffix(".tsv"), pd.read_csv(inside(logs, name), sep="\t"))
-        for name in files_below(logs, "*.tsv")
-    ]
+    paths = sorted(Path(logs).rglob("*.tsv"))
+    rules = [path.relative_to(logs).parts[0].removesuffix(".tsv") for path in paths]
+    return [(rule, pd.read_csv(p, sep="\t")) for rule, p in zip(rules, paths, strict=True)]
 
 
 FULL = (

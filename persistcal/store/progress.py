@@ -2,6 +2,7 @@
 
 The work files are in a hidden folder next to the output, and are deleted once the output
 exists. No rule declares the folder, because Snakemake deletes declared files of failed jobs.
+Their tensors are in safetensors files that contain a digest of their content.
 """
 
 import json
@@ -9,8 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 from tqdm import tqdm
 
@@ -19,23 +25,19 @@ from persistcal.store.files import (
     FilePath,
     delete,
     digest,
-    exists,
-    inside,
-    last_part,
     names_in,
     read_text,
     sha256,
-    sibling,
     write_whole,
 )
 from persistcal.store.jobs import Job, paths
-from persistcal.store.weights_file import read_metadata, read_sealed, seal
 
 log = logging.getLogger(__name__)
 
 SAVE_EVERY_S = 60.0  # at most this much work is lost, and short jobs write nothing
 SECONDS = 10.0  # between lines, and before the first
 LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
+SEAL = "sha256"
 
 
 class Snapshot(NamedTuple):
@@ -48,20 +50,11 @@ class Snapshot(NamedTuple):
 class Progress(AbstractContextManager["Progress"]):
     """Finished parts of a job, from an interrupted run and from this run.
 
-    Parameters
-    ----------
-    output : path
-        The job's first output; the work files are next to it.
-    inputs : iterable of paths
-        Files on which the result depends.
-    settings : mapping
-        All other values on which the result depends, including the digest of the code. Work
-        files of other inputs or settings are deleted.
+    The work files are next to `output`, the job's first one. Work files of other inputs or
+    settings are deleted; the settings contain the digest of the code.
 
-    Examples
-    --------
     >>> import tempfile
-    >>> output = inside(tempfile.mkdtemp(), "squares.json")
+    >>> output = Path(tempfile.mkdtemp()) / "squares.json"
     >>> with Progress(output, [], {"power": 2}) as progress:
     ...     [progress.remember("squares", n, lambda: n * n) for n in (1, 2)]
     [1, 4]
@@ -70,25 +63,24 @@ class Progress(AbstractContextManager["Progress"]):
     def __init__(
         self, output: FilePath, inputs: Iterable[FilePath], settings: Mapping[str, Any]
     ) -> None:
-        self.folder = sibling(output, f".{last_part(output)}.progress")
+        self.folder = Path(output).with_name(f".{Path(output).name}.progress")
         serialised = json.dumps(settings, sort_keys=True, default=str)
         self._key = digest([serialised, *map(sha256, inputs)])
+        self._key_file = self.folder / "key"
         self._saved_at = time.monotonic()
         self._finished: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
-        key, parts = self._path("key"), names_in(self.folder, "*.json")
-        if exists(self.folder) and not (exists(key) and read_text(key) == self._key):
+        if self.folder.exists() and not (
+            self._key_file.exists() and read_text(self._key_file) == self._key
+        ):
             log.info("Deleting work files of other inputs, settings or code: %s", self.folder)
             delete(self.folder)
-            parts = []
-        if exists(self.folder):
+        if self.folder.exists():
             log.info("Continuing an interrupted run with its work files in %s", self.folder)
-            for part in parts:
-                self._finished |= _read_part(self._path(part))
+        parts = names_in(self.folder, "*.json")
+        for part in parts:
+            self._finished |= _read_part(self.folder / part)
         self._n_parts = len(parts)
-
-    def _path(self, name: str) -> str:
-        return inside(self.folder, name)
 
     @classmethod
     def of_job(cls, job: Job) -> AbstractContextManager["Progress | None"]:
@@ -132,40 +124,37 @@ class Progress(AbstractContextManager["Progress"]):
 
     def read_snapshot(self, name: str) -> Snapshot | None:
         """Return the last saved state of the computation `name`, or None."""
-        path = self._path(f"{name}.safetensors")
-        if not exists(path):
+        path = self.folder / f"{name}.safetensors"
+        if not path.exists():
             return None
         try:
-            return Snapshot(read_sealed(path), json.loads(read_metadata(path)["record"]))
+            tensors, metadata = _read_sealed(path)
+            return Snapshot(tensors, json.loads(metadata["record"]))
         except (DamagedFileError, KeyError):
             log.warning("%s is damaged; its parts are computed again.", path)
             return None
 
     def _save(self) -> None:
         if self._unsaved:
-            content = {"sha256": _sha256(self._unsaved), "finished": self._unsaved}
+            checksum = digest([json.dumps(self._unsaved)])
+            content = {"sha256": checksum, "finished": self._unsaved}
             self._write(f"{self._n_parts:06}.json", json.dumps(content).encode())
             self._n_parts += 1
             self._unsaved = {}
 
     def _write(self, name: str, content: bytes) -> None:
         """Write a work file, after the key if this is the first one."""
-        key = self._path("key")
-        if not exists(key):
-            write_whole(key, self._key.encode())
-        write_whole(self._path(name), content)
+        if not self._key_file.exists():
+            write_whole(self._key_file, self._key.encode())
+        write_whole(self.folder / name, content)
         self._saved_at = time.monotonic()
 
 
-def _sha256(finished: dict[str, Any]) -> str:
-    return digest([json.dumps(finished)])
-
-
-def _read_part(path: str) -> dict[str, Any]:
+def _read_part(path: Path) -> dict[str, Any]:
     """Return the finished parts in a work file; an empty dict if it is damaged."""
     try:
         content = json.loads(read_text(path))
-        if content["sha256"] == _sha256(content["finished"]):
+        if content["sha256"] == digest([json.dumps(content["finished"])]):
             return content["finished"]
     except (ValueError, KeyError, TypeError):
         pass
@@ -187,3 +176,52 @@ class Pace(tqdm):
     def display(self, *_: object, **__: object) -> None:
         """Log the progress of the job."""
         log.info("%s", str(self))
+
+
+def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], companion: str) -> str:
+    shapes = {name: [str(t.dtype), [*t.shape]] for name, t in sorted(tensors.items())}
+    texts = json.dumps([shapes, dict(metadata), companion], sort_keys=True)
+    flat = (tensor.contiguous().view(-1) for _, tensor in sorted(tensors.items()))
+    return digest(chain([texts], (tensor.view(torch.uint8).numpy().data for tensor in flat)))
+
+
+def seal(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str], companion: str = ""
+) -> bytes:
+    """Return the bytes of a safetensors file with a digest of its tensors and metadata.
+
+    The digest also covers `companion`, the content of a file that must not change either.
+    """
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    file = save(tensors, metadata={**metadata, SEAL: _digest(tensors, metadata, companion)})
+    # The library writes the header's keys in random order; sort them for a stable file.
+    length = int.from_bytes(file[:8], "little")
+    header = json.dumps(json.loads(file[8 : 8 + length]), sort_keys=True).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + file[8 + length :]
+
+
+def read_sealed(path: FilePath, companion: str = "") -> dict[str, Tensor]:
+    """Return the tensors of a file of `seal`; raise DamagedFileError if it was changed since.
+
+    Files of other programs have no digest and are not checked.
+    """
+    return _read_sealed(path, companion)[0]
+
+
+def _read_sealed(
+    path: FilePath, companion: str = ""
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            metadata = dict(file.metadata() or {})
+        sealed = metadata.pop(SEAL, None)
+        if sealed and _digest(tensors, metadata, companion) != sealed:
+            raise ValueError("its content does not match its digest")
+    except (SafetensorError, ValueError, OSError) as error:
+        raise DamagedFileError(
+            f"{path} or the file next to it is damaged ({error}); delete it, so that it is "
+            "made again."
+        ) from error
+    return tensors, metadata

@@ -6,44 +6,33 @@ Jobs append rows to CSV files, which can end in half a row and which people edit
 import csv
 import datetime
 import io
+import itertools
 import json
 import logging
 import math
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
-from persistcal.store.files import (
-    FilePath,
-    append_lines,
-    delete,
-    exists,
-    folder_of,
-    inside,
-    make_folder,
-    names_in,
-    read_bytes,
-    read_text,
-    write_whole,
-)
+from persistcal.store.files import FilePath, append_lines, names_in, read_text, write_whole
 
 log = logging.getLogger(__name__)
 
-
+SPENDING = ("time", "model", "requests", "cost", "what")
 LONGEST_FIELD = 2**31 - 1  # the csv module's default is 128 KiB
 
 
 def append_rows(path: FilePath, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
     """Append `rows` as `append_lines` does; line breaks inside a field become spaces."""
+
+    def in_one_line(field: object) -> object:
+        return " ".join(field.splitlines()) if isinstance(field, str) else field
+
     text = io.StringIO(newline="")
-    flat = ([_in_one_line(field) for field in row] for row in rows)
-    csv.writer(text, delimiter=delimiter).writerows(flat)
+    csv.writer(text, delimiter=delimiter).writerows(map(in_one_line, row) for row in rows)
     append_lines(path, text.getvalue().encode("utf-8"))
-
-
-def _in_one_line(field: object) -> object:
-    return " ".join(field.splitlines()) if isinstance(field, str) else field
 
 
 def read_lines(path: FilePath) -> list[str]:
@@ -52,18 +41,16 @@ def read_lines(path: FilePath) -> list[str]:
     Raises UnicodeDecodeError if the file is not UTF-8. A truncated character at the end of a
     line is allowed.
     """
-    content = read_bytes(path) if exists(path) else b""
-    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
-    return [_decoded(line) for line in lines]
-
-
-def _decoded(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.reason != "unexpected end of data" and line[error.end :].strip():
-            raise
-        return line.decode("utf-8", errors="replace")
+    content = Path(path).read_bytes() if Path(path).exists() else b""
+    lines = []
+    for line in content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True):
+        try:
+            lines.append(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data" and line[error.end :].strip():
+                raise
+            lines.append(line.decode("utf-8", errors="replace"))
+    return lines
 
 
 def parse_rows(
@@ -91,9 +78,7 @@ def parse_rows(
 def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | None, int]:
     """Return the row that begins at line `i`, or None, and its number of lines."""
     previous_limit = csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.reader(
-        (lines[j] for j in range(i, len(lines))), delimiter=delimiter, strict=True
-    )
+    reader = csv.reader(itertools.islice(lines, i, None), delimiter=delimiter, strict=True)
     try:
         fields = next(reader, [])
     except csv.Error:
@@ -101,9 +86,6 @@ def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | N
     finally:
         csv.field_size_limit(previous_limit)
     return fields, max(reader.line_num, 1)
-
-
-SPENDING = ("time", "model", "requests", "cost", "what")
 
 
 @contextmanager
@@ -116,7 +98,7 @@ def hold_lock(lock: FilePath, *, waiting: str = "Waiting for another job.") -> I
     # Imported here, because Snakemake's own environment imports this module without filelock.
     from filelock import FileLock, Timeout
 
-    make_folder(folder_of(lock))
+    Path(lock).parent.mkdir(parents=True, exist_ok=True)
     held = FileLock(lock)
     try:
         held.acquire(timeout=0)
@@ -138,9 +120,9 @@ class ReplyCache:
     def __init__(self, folder: FilePath) -> None:
         self._folder = folder
 
-    def path(self, key: str) -> str:
+    def path(self, key: str) -> Path:
         """Return the file of the reply under `key`."""
-        return inside(inside(self._folder, key[:2]), f"{key[2:]}.json")
+        return Path(self._folder, key[:2], f"{key[2:]}.json")
 
     def get(self, key: str) -> Any:  # noqa: ANN401
         """Return the JSON value under `key`, or None."""
@@ -162,15 +144,15 @@ class BatchRecord:
 
     def __init__(self, folder: FilePath, token: str) -> None:
         self.token = token
-        self._state = inside(folder, f"{token}.json")
-        self._lines = inside(folder, f"{token}.jsonl")
+        self._state = Path(folder, f"{token}.json")
+        self._lines = Path(folder, f"{token}.jsonl")
 
     @classmethod
     def create(cls, folder: FilePath, lines: Iterable[dict[str, Any]], cost: float) -> Self:
         """Write the record of a batch before it is submitted."""
         record = cls(folder, uuid.uuid4().hex)
         write_whole(record._lines, "".join(f"{json.dumps(line)}\n" for line in lines))
-        record.save(None, cost)
+        record._write(None, cost)
         return record
 
     @classmethod
@@ -178,9 +160,12 @@ class BatchRecord:
         """Return the records of all batches that are not collected yet."""
         return [cls(folder, n.removesuffix(".json")) for n in names_in(folder, "*.json")]
 
-    def save(self, batch_id: str | None, cost: float) -> None:
-        """Write the state, whole or not at all."""
+    def _write(self, batch_id: str | None, cost: float) -> None:
         write_whole(self._state, json.dumps({"batch_id": batch_id, "cost": cost}))
+
+    def save(self, batch_id: str) -> None:
+        """Write the server's id of the batch, whole or not at all."""
+        self._write(batch_id, self.state()[1])
 
     def state(self) -> tuple[str | None, float]:
         """Return the server's id of the batch, or None, and the estimated cost."""
@@ -192,20 +177,24 @@ class BatchRecord:
 
     def upload(self) -> bytes:
         """Return the requests as bytes for the upload."""
-        return read_bytes(self._lines)
+        return self._lines.read_bytes()
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the requests."""
         return [json.loads(line) for line in self.upload().splitlines()]
 
+    def bodies(self) -> dict[str, dict[str, Any]]:
+        """Return the content of each request, by key."""
+        return {line["custom_id"]: line["body"] for line in self.lines()}
+
     def exists(self) -> bool:
         """Return whether no job has collected the batch yet."""
-        return exists(self._state)
+        return self._state.exists()
 
     def remove(self) -> None:
         """Delete the record."""
-        delete(self._state)
-        delete(self._lines)
+        self._state.unlink(missing_ok=True)
+        self._lines.unlink(missing_ok=True)
 
 
 class Ledger:
@@ -228,14 +217,14 @@ class Ledger:
             if fields == list(SPENDING):
                 continue
             try:
-                _, _, n, spent, _ = fields or []
-                numbers = int(n), float(spent)
+                _, _, number, spent, _ = fields or []
+                n, spent_here = int(number), float(spent)
             except ValueError:
-                numbers = 0, math.nan
-            if not math.isfinite(numbers[1]):
+                n, spent_here = 0, math.nan
+            if math.isfinite(spent_here):
+                requests, cost = requests + n, cost + spent_here
+            else:
                 log.warning("%s: line %d is damaged and does not count.", self.path, line)
-                continue
-            requests, cost = requests + numbers[0], cost + numbers[1]
         return requests, cost
 
     def add(self, model: str, requests: int, cost: float, event: str) -> None:
@@ -244,4 +233,4 @@ class Ledger:
             return
         time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         line = [time, model, requests, f"{cost:.6f}", event]
-        append_rows(self.path, [line] if exists(self.path) else [SPENDING, line])
+        append_rows(self.path, [line] if Path(self.path).exists() else [SPENDING, line])

@@ -41,6 +41,11 @@ ENDING = re.compile(r"(\.shard\d+of\d+)?\.parquet$")
 
 SEVERAL = "imported"  # file name when a file contains several estimators
 
+NAMES = [
+    *("model", "other_model", "dataset", "train_dataset", "checkpoint", "earlier", "later"),
+    *("estimator", "recipe", "trained_on"),
+]
+
 
 class TableError(ValueError):
     """A table does not have its schema, or its file is damaged."""
@@ -105,13 +110,10 @@ class Table(NamedTuple):
 
 
 def check(frame: pd.DataFrame, table: Table, path: FilePath) -> pa.Table:
-    """Return `frame` as an arrow table with the schema of `table`.
+    """Return `frame` as an arrow table with the schema of `table`, or raise a TableError.
 
-    Raises
-    ------
-    TableError
-        If a column is missing, unknown or of the wrong type, a required value is missing, or
-        a key occurs twice. The message begins with `path`.
+    The error is about a column that is missing, unknown or of the wrong type, a missing value,
+    or a key that occurs twice. Its message begins with `path`.
     """
 
     def refuse(problem: str) -> TableError:
@@ -145,7 +147,7 @@ def _column_parts(values: pa.Array) -> Iterator[Any]:
     kind = "list" if pa.types.is_list(values.type) else values.type
     yield f"{kind} {len(values)}"
     yield values.is_null().cast(pa.uint8()).to_numpy(zero_copy_only=False).data
-    if pa.types.is_list(values.type):
+    if kind == "list":
         yield pc.fill_null(pc.list_value_length(values), 0).to_numpy().data
         yield from _column_parts(values.flatten())
     elif pa.types.is_string(values.type):
@@ -154,22 +156,22 @@ def _column_parts(values: pa.Array) -> Iterator[Any]:
         yield lengths.data
         _, _, characters = texts.buffers()
         yield memoryview(characters or b"")[: int(lengths.sum())]
-    elif pa.types.is_boolean(values.type):
-        yield pc.fill_null(values, False).cast(pa.uint8()).to_numpy().data
     else:
-        yield pc.fill_null(values, 0).to_numpy().data
-
-
-def _table_parts(table: pa.Table) -> Iterator[Any]:
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        yield name
-        # One contiguous copy, so that the buffers contain only the column's values.
-        yield from _column_parts(pa.concat_arrays([*column.chunks, pa.array([], column.type)]))
+        numbers = values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values
+        yield pc.fill_null(numbers, 0).to_numpy().data
 
 
 def content_digest(table: pa.Table) -> str:
     """Return a digest of names, types and values, independent of their layout in memory."""
-    return digest(_table_parts(table))
+
+    def parts() -> Iterator[Any]:
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            yield name
+            # One contiguous copy, so that the buffers contain only the column's values.
+            chunks = [*column.chunks, pa.array([], column.type)]
+            yield from _column_parts(pa.concat_arrays(chunks))
+
+    return digest(parts())
 
 
 def _seal(content: pa.Table, file_values: str) -> bytes:
@@ -188,18 +190,8 @@ def write(
 ) -> None:
     """Write `frame` to the parquet file `path`, with a digest of its content.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows of `table`.
-    path : path
-        File to write.
-    table : Table
-        Schema to check.
-    values : mapping, optional
-        Contains a value for each of ``table.file_columns``.
-    sources : mapping, optional
-        SHA-256 of each user's file behind the rows, by file.
+    `values` contains a value for each of ``table.file_columns``, and `sources` the SHA-256 of
+    each user's file behind the rows, by file.
     """
     content = check(frame, table, path)
     file_values = ""
@@ -221,17 +213,10 @@ def read(path: FilePath, table: Table) -> pd.DataFrame:
 def read_files(
     paths: FilePath | Sequence[FilePath], table: Table, *, placed: bool = False
 ) -> pd.DataFrame:
-    """Read the files of a table into one frame that begins with the columns of each file.
+    """Read parquet or CSV files of a table into one frame that begins with the file columns.
 
-    Parameters
-    ----------
-    paths : path or list of paths
-        Parquet or CSV files.
-    table : Table
-        Schema of all files.
-    placed : bool, default=False
-        Whether paths name the model, checkpoint, dataset, … of their rows. If so, a file with
-        other rows raises a TableError.
+    If paths are `placed`, they name the model, checkpoint, dataset, … of their rows, and a file
+    with other rows raises a TableError.
     """
     frames, several = [], [paths] if isinstance(paths, str | os.PathLike) else paths
     for path in several:
@@ -317,12 +302,6 @@ def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
     except (OSError, pa.ArrowInvalid) as error:
         raise TableError(f"{path}: not a readable CSV of {table.name} ({error}).") from error
     return check(frame, table, path).to_pandas()
-
-
-NAMES = [
-    *("model", "other_model", "dataset", "train_dataset", "checkpoint", "earlier", "later"),
-    *("estimator", "recipe", "trained_on"),
-]
 
 
 def read_cells(path: str) -> pd.DataFrame | None:

@@ -12,7 +12,7 @@ import logging
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,23 +78,11 @@ def read_file(
 def read_rows(
     content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return the rows of a file; numbers in CSV and JSON stay texts.
+    """Return the rows of the `content` of a .csv, .jsonl or .parquet file, also in gzip.
 
-    Parameters
-    ----------
-    content : bytes
-        Content of the file, with or without gzip.
-    kind : str
-        ``.csv``, ``.jsonl`` or ``.parquet``.
-    known : collection of str
-        Names of columns, which determine the delimiter of a CSV file.
-    lists : collection of str
-        Columns with lists: a field of a CSV file that begins with ``[`` is parsed as JSON.
-
-    Raises
-    ------
-    ValueError
-        If the file is empty, damaged or ambiguous.
+    Numbers in CSV and JSON stay texts. The `known` names of columns determine the delimiter of
+    a CSV file. A field in its columns `lists` that begins with ``[`` is parsed as JSON. An
+    empty, damaged or ambiguous file raises a ValueError.
     """
     content = _unzipped(content)
     if not content.strip():
@@ -169,32 +157,36 @@ def read_batches(
     if kind == ".parquet":
         with pq.ParquetFile(path) as file:
             chosen = choose(file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=BATCH, columns=list(chosen)):
-                yield batch.rename_columns([chosen[name] for name in batch.schema.names])
-        return
-    if kind == ".jsonl":
+            yield from _renamed(file.iter_batches(BATCH, columns=list(chosen)), chosen)
+    elif kind == ".jsonl":
         rows = read_file(path, known=known)
         chosen = choose(list(rows.columns))
         texts = [
             pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in chosen
         ]
         yield pa.RecordBatch.from_arrays(texts, names=list(chosen.values()))
-        return
-    if kind != ".csv":
+    elif kind == ".csv":
+        delimiter, columns = _heading(path, known)
+        chosen = choose(columns)
+        with pyarrow.csv.open_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(use_threads=False),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+            # As text, so that errors about wrong values can name the row.
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()), include_columns=list(chosen)
+            ),
+        ) as reader:
+            yield from _renamed(reader, chosen)
+    else:
         raise ValueError("is no .csv, .jsonl or .parquet file; save it as one")
-    delimiter, columns = _heading(path, known)
-    chosen = choose(columns)
-    with pyarrow.csv.open_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(use_threads=False),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
-        # As text, so that errors about wrong values can name the row.
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()), include_columns=list(chosen)
-        ),
-    ) as reader:
-        for batch in reader:
-            yield batch.rename_columns([chosen[name] for name in batch.schema.names])
+
+
+def _renamed(
+    batches: Iterable[pa.RecordBatch], names: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.rename_columns([names[name] for name in batch.schema.names])
 
 
 def _as_text(value: object, name: object) -> str | None:
@@ -244,12 +236,8 @@ def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFr
                 f"line {line} has {len(row)} fields, but the heading has {len(names)}; put a "
                 "text that holds the delimiter in double quotes"
             )
-        fields.append(
-            [
-                _json_list(field, name, line) if name in lists else field
-                for name, field in zip(names, row, strict=True)
-            ]
-        )
+        named = zip(names, row, strict=True)
+        fields.append([_json_list(f, n, line) if n in lists else f for n, f in named])
     return pd.DataFrame(fields, columns=names, dtype=object)
 
 
@@ -280,27 +268,25 @@ def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the object of each line; numbers stay texts."""
-    numbers = {"parse_int": str, "parse_float": str}
-    constants = {"parse_constant": lambda name: None if name == "NaN" else name}
-    for number, row in _json_lines(text, **numbers, **constants):
-        if not isinstance(row, dict):
-            raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
-        yield row
-
-
-def _json_lines(text: str, **options: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
-    """Yield number and value of each line that is not blank; `json.loads` gets `options`."""
+    """Yield the object of each line that is not blank; numbers stay texts."""
     lines = text.rstrip().split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            value = json.loads(line, object_pairs_hook=_object, **options)
+            row = json.loads(
+                line,
+                object_pairs_hook=_object,
+                parse_int=str,
+                parse_float=str,
+                parse_constant=lambda name: None if name == "NaN" else name,
+            )
         except (ValueError, RecursionError) as error:
             cut = ", or write the file again: it may be cut off" * (number == len(lines))
             raise ValueError(f"line {number} is not JSON ({error}); correct it{cut}") from error
-        yield number, value
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
+        yield row
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

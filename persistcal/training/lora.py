@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
-from persistcal.store.weights_file import seal
+from persistcal.store.progress import seal
 
 
 class Adapter(dict[str, nn.Parameter]):

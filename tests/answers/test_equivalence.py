@@ -166,7 +166,7 @@ def test_cache_remembers_only_what_may_be_asked(tmp_path):
 def test_lexical_equivalence_needs_no_torch():
     code = (
         "import sys, cluster_answers, estimate_confidences;"
-        "from persistcal.confidence.estimators import controls, meaning, probabilities;"
+        "from persistcal.confidence.estimators import meaning, probabilities;"
         "from persistcal.confidence.estimators import replies;"
         "sys.exit('torch' in sys.modules)"
     )

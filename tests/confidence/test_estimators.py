@@ -15,7 +15,7 @@ from workflow_runs import ROOT
 
 from persistcal.confidence import uncertainty
 from persistcal.confidence.estimate import AnswerTables, Estimation
-from persistcal.confidence.verifier import word_probability, word_token
+from persistcal.confidence.verbalised import word_probability, word_token
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
 

@@ -1,5 +1,7 @@
 """Confidences that are said in words: read, asked of weights or of a server, and counted."""
 
+from functools import partial
+
 import pandas as pd
 import pytest
 import torch
@@ -10,13 +12,13 @@ from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.confidence.estimate import AnswerTables, Estimation
 from persistcal.confidence.said import (
-    AskedServer,
-    AskedWeights,
     Asking,
     ask_about_answers,
     guesses,
     on_scale,
     probability,
+    replies_of_server,
+    replies_of_weights,
 )
 from persistcal.store import artifacts
 
@@ -312,15 +314,11 @@ def how(**changes):
     return Asking(**{**about, "seed": 17, **changes})
 
 
-@pytest.fixture(scope="module")
-def weights():
-    return AskedWeights(tiny_model(seed=3), tiny_tokenizer())
-
-
-def test_greedy_replies_are_those_of_transformers_with_all_their_lines(weights):
-    model, tokenizer = weights.model, weights.tokenizer
+def test_greedy_replies_are_those_of_transformers_with_all_their_lines():
+    model, tokenizer = tiny_model(seed=3), tiny_tokenizer()
     prompts = ["Which country is Oslo in?", "A prompt\nof lines\n"]
-    said = weights(prompts, how(n_samples=1, temperature=0, max_new_tokens=20))
+    asked = how(n_samples=1, temperature=0, max_new_tokens=20)
+    said = replies_of_weights(model, tokenizer, prompts, asked)
     for prompt, [reply] in zip(prompts, said, strict=True):
         ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
         whole = model.generate(ids, do_sample=False, max_new_tokens=20, pad_token_id=0)
@@ -328,21 +326,23 @@ def test_greedy_replies_are_those_of_transformers_with_all_their_lines(weights):
         assert reply == expected and reply
 
 
-def test_weights_and_a_server_give_the_same_from_the_same_texts(weights, tmp_path, monkeypatch):
+def asked_of(served, fake, folder):
+    return partial(
+        replies_of_server, served, fake.reach(), str(folder), str(folder / "replies")
+    )
+
+
+def test_weights_and_a_server_give_the_same_from_the_same_texts(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     texts = {0: "0.9", 1: "60%\n", 2: "I cannot say", 3: "Well:\n1/4"}
 
     def say(prompts, _):
         return [[texts[int(prompt.split("?")[0][-1])]] * 2 for prompt in prompts]
 
-    monkeypatch.setattr(AskedWeights, "__call__", lambda self, *asked: say(*asked))
-    local = ask_about_answers(QUESTIONS, CLUSTERS, weights, how(), "test")
+    local = ask_about_answers(QUESTIONS, CLUSTERS, say, how(), "test")
     with FakeModel(tmp_path) as fake:
         fake.says = lambda prompt, _: texts[int(prompt.split("?")[0][-1])]
-        asks = AskedServer(
-            *(fake.served(logprobs=True), fake.reach()),
-            *(str(tmp_path), str(tmp_path / "replies")),
-        )
+        asks = asked_of(fake.served(logprobs=True), fake, tmp_path)
         served = ask_about_answers(QUESTIONS, CLUSTERS, asks, how(), "test")
         assert fake.bodies[0]["prompt"] in {
             f"Fact {i}? Thing {i}?\nProbability:" for i in range(N)
@@ -366,9 +366,7 @@ def test_weights_and_a_server_give_the_same_from_the_same_texts(weights, tmp_pat
 def test_a_chat_is_asked_in_a_message_with_the_scale(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with FakeModel(tmp_path) as fake:
-        asks = AskedServer(
-            fake.served(), fake.reach(), str(tmp_path), str(tmp_path / "replies")
-        )
+        asks = asked_of(fake.served(), fake, tmp_path)
         asked = how(prompt="{question} {scale}", chat="turns", n_samples=1, scale=["a", "b"])
         ask_about_answers(QUESTIONS, CLUSTERS, asks, asked, "test")
         said = {body["messages"][-1]["content"] for body in fake.bodies}

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from persistcal.answers.clusters import Pair, identical
-from persistcal.confidence.estimators.controls import surrogate_confidences
+from persistcal.confidence.estimators.meaning import surrogate_confidences
 from persistcal.store import artifacts
 
 CANDIDATES = pd.DataFrame(

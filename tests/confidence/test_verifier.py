@@ -18,7 +18,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import LlamaForCausalLM
 
 from atlas.corpus import Corpus
-from persistcal.confidence.verifier import (
+from persistcal.confidence.verbalised import (
     VerifierPrompt,
     verifier_prompt,
     word_probability,

@@ -14,9 +14,8 @@ from safetensors.torch import load_file
 
 from persistcal.store import artifacts
 from persistcal.store.files import DamagedFileError, Digests, sha256, write_whole, written_whole
-from persistcal.store.progress import Progress, Snapshot
+from persistcal.store.progress import Progress, Snapshot, read_sealed, seal
 from persistcal.store.tables import content_digest
-from persistcal.store.weights_file import read_sealed, seal
 
 ROOT = Path(__file__).parents[2]
 # With lists, missing values, and numbers of which few differ (so that they are coded).

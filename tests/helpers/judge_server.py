@@ -15,7 +15,7 @@ from pathlib import Path
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from persistcal.judge.prompt import JudgeSettings, candidate_of
+from persistcal.judge.messages import JudgeSettings, candidate_of
 from persistcal.judge.run import judge_candidates
 from persistcal.questions.labels import LABELS
 from persistcal.server.spending import messages_of
@@ -83,7 +83,7 @@ JOB = f"""
 import json, sys
 sys.path[:0] = ["{ROOT}", "{ROOT}/tests/helpers"]
 from judge_server import KEY, candidates
-from persistcal.judge.prompt import JudgeSettings
+from persistcal.judge.messages import JudgeSettings
 from persistcal.judge.run import judge_candidates
 settings, folder, n = JudgeSettings(**json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 judge_candidates(candidates(n), folder, settings, noted=folder + "/noted.csv", api_key=KEY)

@@ -6,7 +6,7 @@ import pytest
 from judge_server import KEY, FakeJudge, as_json, candidates, completion, cut, error
 
 from persistcal.judge import asking
-from persistcal.judge.prompt import requests_about
+from persistcal.judge.messages import requests_about
 from persistcal.questions.labels import JudgeError
 from persistcal.server import client
 from persistcal.server.spending import estimate

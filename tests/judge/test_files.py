@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from judge_server import candidates, completion
 
 from persistcal.judge.human_labels import Unresolved, append_unresolved, read_human_labels
-from persistcal.judge.prompt import candidate_id, candidate_of
-from persistcal.judge.reply import Replies, Reply
+from persistcal.judge.messages import Replies, Reply, candidate_id, candidate_of
 from persistcal.questions.labels import JudgeError
 from persistcal.store.replies import SPENDING, Ledger, append_rows, parse_rows, read_lines
 

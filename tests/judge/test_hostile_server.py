@@ -24,7 +24,7 @@ from judge_server import (
 from werkzeug import Response
 
 from persistcal.judge.asking import read_batch
-from persistcal.judge.reply import read_reply, read_results
+from persistcal.judge.messages import read_reply, read_results
 from persistcal.questions.labels import LABELS, JudgeError
 from persistcal.server import client, spending
 from persistcal.server.spending import BadReplyError
@@ -343,7 +343,7 @@ def test_any_line_of_a_batch_is_read_or_left_out(rows):
 @given(JSON)
 def test_any_json_is_a_batch_or_a_bad_reply(said):
     try:
-        batch = read_batch(said)
+        batch = read_batch(str, said)
     except BadReplyError:
         return
     assert all(isinstance(name, str) for name in [batch.id, batch.status, *batch.files])

@@ -9,7 +9,7 @@ import pytest
 from judge_server import PROMPT
 from local_server import VLLM, smollm2_served
 
-from persistcal.judge.prompt import JudgeSettings, candidate_of
+from persistcal.judge.messages import JudgeSettings, candidate_of
 from persistcal.judge.run import judge_candidates
 from persistcal.questions.labels import JudgeError
 

@@ -20,7 +20,7 @@ from judge_server import (
 from werkzeug import Response
 
 from persistcal.judge.human_labels import human_labels_digest
-from persistcal.judge.prompt import candidate_of
+from persistcal.judge.messages import candidate_of
 from persistcal.questions.labels import JudgeError
 
 BOTH = pytest.mark.parametrize("backend", ["openai", "openai_batch"])
@@ -47,13 +47,11 @@ def test_each_distinct_candidate_is_asked_once_and_kept(fake):
     assert fake.asked.total() == 21
 
 
-def test_no_key_no_reference_and_no_such_backend_say_so(fake):
+def test_no_key_and_no_reference_say_so(fake):
     with pytest.raises(JudgeError, match="environment variable JUDGE_KEY is empty"):
         fake.ask(candidates(1), api_key=" ")
     with pytest.raises(JudgeError, match="has no reference answer"):
         fake.ask([candidate_of("Q?", [], "a")])
-    with pytest.raises(JudgeError, match="'x'; choose openai or openai_batch"):
-        fake.ask(candidates(1), backend="x")
 
 
 def test_after_a_failure_nothing_is_repeated_and_replies_on_their_way_are_kept(fake):

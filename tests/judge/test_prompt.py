@@ -3,7 +3,7 @@
 import pytest
 from judge_server import PROMPT, candidates
 
-from persistcal.judge.prompt import (
+from persistcal.judge.messages import (
     JudgeSettings,
     candidate_of,
     request_body,

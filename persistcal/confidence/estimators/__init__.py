@@ -1,4 +1,4 @@
-"""Estimators without an adapter: registered functions in seven families.
+"""Estimators without an adapter: registered functions in five families.
 
 Each estimator receives `answers`, the predictions to rate (columns checkpoint, question_id,
 question, answer, probability), and the study's `Evidence`, and returns one confidence in
@@ -7,11 +7,9 @@ question, answer, probability), and the study's `Evidence`, and returns one conf
 
 Modules
 -------
-asking: verbalised digits, P(True)
-controls: the checkpoint's position, an earlier checkpoint's self-consistency
-meaning: self-consistency, semantic entropy, similarities of the answers
+meaning: self-consistency, semantic entropy, similarities of the answers, controls
 probabilities: probabilities of the answer's tokens, of sequences and of options
 probes: linear probes on hidden states, and the choice of their layer
-raters: probabilities by another checkpoint, an external verifier
+raters: verbalised digits, P(True), probabilities by another checkpoint, an external verifier
 replies: probabilities, guesses and expressions in replies; confidences in a user's file
 """

@@ -1,4 +1,8 @@
-"""Confidence from the meanings of all answers to a question."""
+"""Confidence from the meanings of all answers to a question, and controls.
+
+The controls do not depend on the rated checkpoint's other answers: its position, and
+the answers of an earlier checkpoint.
+"""
 
 from functools import cache
 from typing import TYPE_CHECKING
@@ -6,20 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from persistcal.answers.clusters import Pair, PairTest
 from persistcal.confidence import uncertainty
 from persistcal.confidence.evidence import Evidence
 from persistcal.confidence.registry import estimator
-from persistcal.confidence.uncertainty import (
-    Candidates,
-    group_entropy,
-    group_sequence_entropy,
-    jaccard,
-    laplacian_sum,
-    mean_distance,
-    mean_similarity,
-    own_beams,
-    rate_candidates,
-)
+from persistcal.confidence.uncertainty import Candidates, jaccard, own_beams, rate_candidates
+from persistcal.questions.labels import normalise
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -46,7 +42,7 @@ def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     (lm-polygraph: SemanticEntropyEmpirical), the variant by probability for beams.
     """
     return rate_candidates(
-        answers, evidence, lambda c: np.exp(-group_entropy(c.groups, c.weights))
+        answers, evidence, lambda c: np.exp(-uncertainty.group_entropy(c.groups, c.weights))
     )
 
 
@@ -60,7 +56,7 @@ def semantic_sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.S
     return rate_candidates(
         answers,
         evidence,
-        lambda c: min(1.0, np.exp(-group_sequence_entropy(*c[:2], c[3], c[2]))),
+        lambda c: min(1.0, np.exp(-uncertainty.group_sequence_entropy(*c[:2], c[3], c[2]))),
     )
 
 
@@ -82,7 +78,7 @@ def degree_matrix(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     DegMat_Jaccard_score.
     """
     return rate_candidates(
-        answers, evidence, lambda c: 1 - mean_distance(jaccard(c.texts), c.weights)
+        answers, evidence, lambda c: 1 - uncertainty.mean_distance(jaccard(c.texts), c.weights)
     ).clip(0, 1)
 
 
@@ -107,10 +103,12 @@ def laplacian_eigenvalues(answers: pd.DataFrame, evidence: Evidence) -> pd.Serie
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     EigValLaplacian_Jaccard_score.
     """
-    # The sum is at least 1, up to rounding.
-    return rate_candidates(
-        answers, evidence, lambda c: 1 / max(1, laplacian_sum(jaccard(c.texts), c.weights))
-    )
+
+    def inverse_sum(candidates: Candidates) -> float:
+        total = uncertainty.laplacian_sum(jaccard(candidates.texts), candidates.weights)
+        return 1 / max(1, total)  # the sum is at least 1, up to rounding
+
+    return rate_candidates(answers, evidence, inverse_sum)
 
 
 @estimator("Lexical similarity", needs=("several_answers",))
@@ -129,7 +127,7 @@ def _similarity(candidates: Candidates) -> float:
     similar = np.array(
         [[rouge_l(*sorted((first, second))) for second in texts] for first in texts]
     )
-    return mean_similarity(similar, candidates.weights)
+    return uncertainty.mean_similarity(similar, candidates.weights)
 
 
 @cache
@@ -163,3 +161,94 @@ def cocoa(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     disagrees = 1 - answers["probability"].clip(upper=1)
     rated = np.exp(own_beams(answers, evidence)["logprob"] * disagrees)
     return pd.Series(rated).clip(upper=1)
+
+
+@estimator("End-correct baseline")
+def end_correct(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return i / (m - 1) at the i-th of m evaluation checkpoints.
+
+    Paper, section 3.1, "End-correct Baseline".
+    """
+    places = np.linspace(0, 1, len(evidence.evaluation))
+    return answers["checkpoint"].map(dict(zip(evidence.evaluation, places, strict=True)))
+
+
+@estimator(
+    "Self-consistency, surrogate",
+    needs=("several_answers",),
+    reads=("last_earlier", "evaluation"),
+    compares_answers=True,
+)
+def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the probability that the last earlier checkpoint gives to each prediction.
+
+    Paper, appendix "Self-Consistency Implementation".
+    """
+    clusters = evidence.clusters[evidence.clusters["checkpoint"] == evidence.earlier[-1]]
+    if evidence.options:  # options have different meanings
+        key = ["question_id", "answer"]
+        shares = clusters.set_index(key)["probability"]
+        asked = pd.MultiIndex.from_frame(answers[key])
+        return shares.reindex(asked).fillna(0.0).clip(upper=1).set_axis(answers.index)
+    assert evidence.equivalent is not None
+    columns = ["question_id", "question", "answer"]
+    candidates = clusters.drop(columns="checkpoint")
+    return surrogate_confidences(answers[columns], candidates, evidence.equivalent)
+
+
+def surrogate_confidences(
+    predictions: pd.DataFrame, candidates: pd.DataFrame, equivalent: PairTest
+) -> pd.Series:
+    """Return the probability that another checkpoint gives to each prediction.
+
+    It is the summed probability of the clusters with a member that equals the prediction or has
+    the same meaning, and 0 without such a cluster. `predictions` have columns question_id,
+    question and answer, `candidates` are the CLUSTERS of the other checkpoint, and `equivalent`
+    returns whether the answers of each pair mean the same.
+
+    >>> from persistcal.answers.clusters import identical
+    >>> predictions = pd.DataFrame(
+    ...     {"question_id": ["q", "q"], "question": "Capital?", "answer": ["paris", "Rome"]}
+    ... )
+    >>> candidates = pd.DataFrame(
+    ...     {"question_id": ["q"], "probability": [0.7]}
+    ... ).assign(members=[["Paris."]])
+    >>> surrogate_confidences(predictions, candidates, identical).tolist()
+    [0.7, 0.0]
+    """
+    rows = predictions.reset_index(names="row").merge(
+        candidates, on="question_id", suffixes=("", "_candidate")
+    )
+    matches = pd.Series(
+        [
+            normalise(answer) in map(normalise, members)
+            for answer, members in zip(rows["answer"], rows["members"], strict=True)
+        ],
+        index=rows.index,
+        dtype=bool,
+    )
+    # Members of a cluster need not all be equivalent to a new answer.
+    rest = rows.loc[~matches, ["question", "answer", "members"]].explode("members")
+    same = equivalent(list(map(Pair, rest["question"], rest["answer"], rest["members"])))
+    matches[rest.index[np.asarray(same, dtype=bool)]] = True
+    mass = rows[matches].groupby("row")["probability"].sum()
+    # Summed floats can exceed 1 by a rounding error.
+    return mass.reindex(predictions.index, fill_value=0.0).clip(upper=1)
+
+
+@estimator(
+    "Self-consistency, copy",
+    needs=("several_answers",),
+    reads=("last_earlier", "evaluation"),
+)
+def self_consistency_copy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the last earlier checkpoint's self-consistency, 0 where it has no answer.
+
+    Paper, section "Ablations": a copy cannot change with the checkpoint.
+    """
+    clusters = evidence.clusters
+    first = clusters[
+        (clusters["checkpoint"] == evidence.earlier[-1]) & (clusters["cluster"] == 0)
+    ]
+    copied = first.set_index("question_id")["probability"].clip(upper=1)
+    return answers["question_id"].map(copied).fillna(0.0)

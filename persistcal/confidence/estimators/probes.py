@@ -84,13 +84,8 @@ def choose_layer(states: States, label: ArrayLike, questions: ArrayLike) -> int:
     """Return the position of the layer with the best probe on held-out questions.
 
     Every fifth question is held out, with its answers at all checkpoints. The first layer with
-    the lowest Brier score is chosen.
-
-    Parameters
-    ----------
-    states : ndarray of shape (n_layers, n_answers, n_units)
-    label, questions : array-like of shape (n_answers,)
-        The label that the probe predicts, and the question id, for each answer.
+    the lowest Brier score is chosen. `label` and `questions` are the label that the probe
+    predicts and the question id of each answer.
     """
     ids, target = np.asarray(questions), np.asarray(label, float)
     held = np.isin(ids, pd.unique(ids)[HELD_OUT - 1 :: HELD_OUT])
@@ -164,14 +159,13 @@ def _in_order(rows: pd.DataFrame, read: dict[str, States], estimator: str) -> St
 
 def _check_widths(read: dict[str, States], estimator: str) -> None:
     (first, states), *rest = read.items()
-    for name, each_states in rest:
-        axis, unit = (
-            (2, "hidden units") if each_states.shape[2] != states.shape[2] else (0, "layers")
-        )
-        if each_states.shape[axis] not in (1, states.shape[axis]):
+    for name, others in rest:
+        same_width = others.shape[2] == states.shape[2]
+        axis, unit = (0, "layers") if same_width else (2, "hidden units")
+        if others.shape[axis] not in (1, states.shape[axis]):
             raise ValueError(
                 f"estimators.{estimator} fits one probe for all checkpoints, but {first} has "
-                f"{states.shape[axis]} {unit} and {name} has {each_states.shape[axis]}; leave "
+                f"{states.shape[axis]} {unit} and {name} has {others.shape[axis]}; leave "
                 f"one of them out, or drop {estimator} from study.estimators."
             )
 
@@ -185,11 +179,8 @@ def read_states(
 ) -> States:
     """Return the hidden states at the end of each text, of one layer or of all layers.
 
-    Parameters
-    ----------
-    layer : int, "best" or None
-        Number of a block from 1, all blocks, or the middle block. The last one is read after
-        the model's final norm.
+    A number is that of a block, from 1; "best" reads all blocks, and None the middle one. The
+    last block is read after the model's final norm.
     """
     n_layers = len(blocks(model))
     if isinstance(layer, int) and not 1 <= layer <= n_layers:

@@ -1,24 +1,124 @@
-"""Confidence by another model: an earlier checkpoint or an external verifier."""
+"""Confidence from the probabilities that a model gives to words about an answer, or to it.
+
+The model is the checkpoint itself, an earlier checkpoint or an external verifier.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from numpy.typing import ArrayLike
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.decode import ending_tokens, eos_tokens
-from persistcal.confidence.evidence import KEY, Evidence
+from persistcal.confidence.evidence import KEY, Evidence, rate_by_checkpoint
 from persistcal.confidence.registry import estimator
 from persistcal.confidence.uncertainty import own_beams
-from persistcal.confidence.verifier import next_logits
+from persistcal.confidence.verbalised import (
+    check_digit_logits,
+    digit_tokens,
+    next_logits,
+    score_answers,
+    word_probability,
+    word_token,
+)
 from persistcal.models.packing import check_logits
-from persistcal.models.prompts import few_shot_prompts
+from persistcal.models.prompts import confidence_prompt, few_shot_prompts
 from persistcal.questions.question_list import asked_by
 from persistcal.store.progress import Pace
 
-BATCH = 16  # answers
+BATCH = 64  # prompts
+REREAD = 16  # answers whose tokens are rated together
+N_EXAMPLES = 6
+
+
+def _prompts(rows: pd.DataFrame, evidence: Evidence) -> list[str]:
+    """Return the estimator's prompt about each answer."""
+    pairs = zip(rows["question"], rows["answer"], strict=True)
+    return [confidence_prompt(evidence.prompt, *pair) for pair in pairs]
+
+
+@estimator("Verbalised", optional=("prompt",), reads_weights=True, by_checkpoint=True)
+def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the mean digit that the model would give its answer, over nine.
+
+    Tian et al., "Just Ask for Calibration", EMNLP 2023, read off the digits' logits as
+    the adapters' confidence is. The prompt is the study's, or the estimator's own.
+    """
+
+    def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
+        digits = digit_tokens(tokenizer)
+        tokens = tokenizer(_prompts(rows, evidence))["input_ids"]
+        check_digit_logits(model, tokens[:2], digits)
+        return score_answers(model, tokens, digits, batch_size=BATCH)
+
+    return rate_by_checkpoint(answers, evidence, ask)
+
+
+@estimator(
+    "P(True)",
+    required=("words",),
+    optional=("prompt",),
+    reads_weights=True,
+    by_checkpoint=True,
+)
+def p_true(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Series:
+    """Return the probability of the estimator's first word after `shown` and its prompt.
+
+    Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
+    arXiv:2207.05221, zero-shot. lm-polygraph's PTrue has the same prompt, another default
+    word, and no end of the sequence (docs/estimators.md).
+    """
+    assert evidence.prompt and evidence.words
+    right, _ = evidence.words
+
+    def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
+        token = word_token(tokenizer, right)
+        texts = [shown + prompt for prompt in _prompts(rows, evidence)]
+        return word_probability(model, tokenizer(texts)["input_ids"], token, batch_size=BATCH)
+
+    return rate_by_checkpoint(answers, evidence, ask)
+
+
+@estimator(
+    "P(True), few-shot",
+    required=("words",),
+    optional=("prompt",),
+    reads_weights=True,
+    fitted=True,
+    by_checkpoint=True,
+)
+def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+    """Return the probability of the estimator's first word after examples and its prompt.
+
+    The examples are answers of the last earlier checkpoint to train questions: the first
+    right and the first wrong ones in turn, each with its word.
+
+    Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
+    arXiv:2207.05221, few-shot.
+    """
+    assert evidence.prompt and evidence.words
+    right, wrong = evidence.words
+    last = evidence.labelled["checkpoint"] == evidence.earlier[-1]
+    examples = judged_examples(evidence.labelled[last], N_EXAMPLES)
+    words = examples["correct"].map({True: right, False: wrong})
+    shown = zip(_prompts(examples, evidence), words, strict=True)
+    return p_true(answers, evidence, "".join(f"{text}{word}\n\n" for text, word in shown))
+
+
+def judged_examples(labelled: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Return `n` answers, right and wrong in turn; fewer where one kind runs out.
+
+    >>> rows = pd.DataFrame({"answer": list("abcde"), "correct": [0, 0, 0, 1, 1]})
+    >>> "".join(judged_examples(rows, 4)["answer"])
+    'daeb'
+    """
+    right = labelled["correct"].astype(bool)
+    first = pd.concat([labelled[right].head(n // 2), labelled[~right].head(n // 2)])
+    turn = first.groupby(first["correct"].astype(bool)).cumcount()
+    return first.iloc[np.argsort(turn.to_numpy(), kind="stable")]
 
 
 @estimator(
@@ -77,12 +177,8 @@ def continuation_logprobs(
 
     Prompt and text are encoded together, and the first tokens, as many as the prompt has, are
     the prompt's. A text ends with the most probable end token. A text with `n_tokens` tokens
-    was cut off and gets no end token.
-
-    Parameters
-    ----------
-    chat : bool, default=False
-        Whether the prompts contain the special tokens, so that none are added.
+    was cut off and gets no end token. With `chat` the prompts contain the special tokens, and
+    none are added.
     """
     special = {"add_special_tokens": not chat}
     prompt_tokens = tokenizer(list(prompts), **special)["input_ids"]
@@ -90,38 +186,33 @@ def continuation_logprobs(
     wholes = tokenizer(together, **special)["input_ids"]
     ends = ending_tokens(model, tokenizer, eos_tokens(model))
     order = sorted(range(len(prompt_tokens)), key=lambda i: wholes[i])
-    by_row: dict[int, list[float]] = {}
+    rated: list[list[float]] = [[] for _ in order]
     with Pace(total=len(order), desc="rating", unit=" answers") as bar:
-        for start in range(0, len(order), BATCH):
-            batch = order[start : start + BATCH]
-            for i in batch:
-                by_row[i] = []
+        for start in range(0, len(order), REREAD):
+            batch = order[start : start + REREAD]
             # Each token follows a separate prompt; trees encode shared parts once.
             steps = [
-                (i, prompt_tokens[i] + wholes[i][len(prompt_tokens[i]) : place], token)
+                (i, context, token)
                 for i in batch
-                for place, token in _steps(prompt_tokens[i], wholes[i], n_tokens[i])
+                for context, token in _steps(prompt_tokens[i], wholes[i], n_tokens[i])
             ]
             contexts = [context for _, context, _ in steps]
             logits = next_logits(model, contexts)
             if not start:
                 check_logits(model, contexts[:2], logits[:2])
-            logprobs = logits.double().log_softmax(-1)
-            for row, (i, _, token) in enumerate(steps):
-                by_row[i].append(_at(logprobs[row], token, ends))
+            for (i, _, token), logprob in zip(
+                steps, logits.double().log_softmax(-1), strict=True
+            ):
+                rated[i].append(float(logprob[ends].max() if token is None else logprob[token]))
             bar.update(len(batch))
-    return [by_row[i] for i in range(len(prompt_tokens))]
+    return rated
 
 
-def _steps(context: list[int], whole: list[int], n: int) -> list[tuple[int, int | None]]:
-    """Return the position of each token of a text with the token; None ends the text."""
-    steps: list[tuple[int, int | None]] = list(enumerate(whole))
-    steps = steps[len(context) :]
-    return steps if len(steps) >= n else [*steps, (len(whole), None)]
-
-
-def _at(logprobs: Tensor, token: int | None, ends: Tensor) -> float:
-    return float(logprobs[ends].max() if token is None else logprobs[token])
+def _steps(prompt: list[int], whole: list[int], n: int) -> list[tuple[list[int], int | None]]:
+    """Return each token of a text after its context; None ends the text."""
+    text = whole[len(prompt) :]
+    tokens = text if len(text) >= n else [*text, None]
+    return [(prompt + text[:place], token) for place, token in enumerate(tokens)]
 
 
 @estimator("Verifier", required=("verifier",))

@@ -1,6 +1,8 @@
 """Ask a checkpoint in words about its answers, with its weights."""
 
-from persistcal.confidence.said import AskedWeights, Asking, ask_about_answers
+from functools import partial
+
+from persistcal.confidence.said import Asking, ask_about_answers, replies_of_weights
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.artifacts import Clusters, Questions, Replies
@@ -16,7 +18,8 @@ def ask_checkpoint(
     asking: Asking,
 ) -> Replies:
     """Return the replies about the predictions on a split."""
-    asks = AskedWeights(load.open_model(checkpoint), load.open_tokenizer(checkpoint))
+    model, tokenizer = load.open_model(checkpoint), load.open_tokenizer(checkpoint)
+    asks = partial(replies_of_weights, model, tokenizer)
     return ask_about_answers(questions, clusters, asks, asking, split)
 
 

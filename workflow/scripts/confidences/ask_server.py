@@ -1,7 +1,9 @@
 """Ask a checkpoint behind an API in words about its answers."""
 
+from functools import partial
+
 from persistcal.answers.served import Reach, Served
-from persistcal.confidence.said import AskedServer, Asking, ask_about_answers
+from persistcal.confidence.said import Asking, ask_about_answers, replies_of_server
 from persistcal.store.artifacts import Clusters, Questions, Replies
 from persistcal.store.jobs import run
 
@@ -22,7 +24,7 @@ def ask_server(
     `folder` is shared by all jobs that ask servers; `kept` has the replies of this checkpoint's
     server.
     """
-    asks = AskedServer(served, reach, folder, kept)
+    asks = partial(replies_of_server, served, reach, folder, kept)
     return ask_about_answers(questions, clusters, asks, asking, split)
 
 

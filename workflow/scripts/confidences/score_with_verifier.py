@@ -7,7 +7,7 @@ from peft import PeftModel
 from transformers import PreTrainedModel
 
 from persistcal.answers.clusters import take_predictions
-from persistcal.confidence.verifier import (
+from persistcal.confidence.verbalised import (
     VerifierPrompt,
     verifier_prompt,
     word_probability,

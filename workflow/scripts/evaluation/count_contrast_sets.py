@@ -11,7 +11,7 @@ from persistcal.evaluation.contrast import (
     contrast_sets,
     describe_sets,
 )
-from persistcal.judge.contradictions import count_same_answers
+from persistcal.judge.run import count_same_answers
 from persistcal.store.artifacts import Answers, Clusters, ContrastSets
 from persistcal.store.jobs import log, run
 

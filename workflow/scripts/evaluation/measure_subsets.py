@@ -7,7 +7,7 @@ import pandas as pd
 from persistcal.analyses.confounds import count_references, rate_answers
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
-from persistcal.judge.contradictions import same_answers
+from persistcal.judge.run import same_answers
 from persistcal.questions.labels import normalise_answer
 from persistcal.store.artifacts import (
     SUBSETS,

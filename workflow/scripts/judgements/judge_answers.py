@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from persistcal.judge.backends import open_backend
+from persistcal.judge.backends import BACKENDS
 from persistcal.judge.run import label_answers
 from persistcal.questions.question_list import true_at
 from persistcal.store.artifacts import Answers, Clusters, GivenLabels, Labels, Questions
@@ -31,8 +31,9 @@ def judge_answers(
     if judged_clusters is not None:
         clusters = clusters[clusters["cluster"] < judged_clusters]
     questions = true_at(questions, next(iter(clusters.get("checkpoint", ())), ""))
-    asked = open_backend({**reached, **judge}, folder, noted)
-    return label_answers(questions, clusters, given, asked.label)
+    settings = {**reached, **judge}
+    backend = BACKENDS[settings["backend"]](settings, folder, noted)
+    return label_answers(questions, clusters, given, backend.label)
 
 
 if __name__ == "__main__":

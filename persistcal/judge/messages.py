@@ -1,0 +1,314 @@
+"""Requests to a judge model and its replies, as plain data."""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from persistcal.questions.labels import LABELS, JudgeError, parse_label, parse_labels
+from persistcal.questions.templates import check_fields
+from persistcal.server.spending import (
+    LIMITS,
+    REFUSAL_CODES,
+    BadReplyError,
+    Body,
+    Budget,
+    messages_of,
+)
+from persistcal.store.replies import ReplyCache
+
+log = logging.getLogger(__name__)
+
+ONE, TOGETHER = "{answer}", "{answers}"
+ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none will
+
+
+@dataclass(frozen=True)
+class JudgeSettings:
+    """The section ``judge`` of a config, and the text of the prompt; prices per 10⁶ tokens."""
+
+    backend: str  # openai or openai_batch
+    model: str
+    prompt: str
+    base_url: str
+    max_requests: int  # these two are ceilings for the whole study
+    max_cost: float
+    price_input: float
+    price_output: float
+    api_key_env: str = "OPENAI_API_KEY"  # the environment variable with the key
+    request: Mapping[str, Any] = field(default_factory=dict)  # a field with None is left out
+    concurrency: int = 16  # requests on their way at once, over all jobs
+    timeout_s: float = 60
+    retries: int = 8
+    poll_s: float = 60
+    batch_requests: int = 50_000  # in the largest batch
+    first_wait_s: float = 1
+    together: bool = False  # all candidates of a question in one request
+    undecided: str = "stop"  # or go on, with answers that wait for a person "not_attempted"
+
+    @property
+    def budget(self) -> Budget:
+        """Prices and ceilings."""
+        prices = self.model, self.price_input, self.price_output
+        return Budget(*prices, self.max_requests, self.max_cost, "judge", "Judging")
+
+
+class Candidate(NamedTuple):
+    """An answer to be labelled, its question, and the answers known to be right."""
+
+    question: str
+    references: tuple[str, ...]
+    answer: str
+
+
+def candidate_of(question: str, references: Iterable[str], answer: str) -> Candidate:
+    """Return the candidate; repeated references and spaces inside the answer do not count."""
+    return Candidate(question, tuple(dict.fromkeys(references)), " ".join(answer.split()))
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def candidate_id(candidate: Candidate) -> str:
+    """Identify `candidate` whichever judge is asked: 32 hexadecimal digits."""
+    return _digest(list(candidate))
+
+
+def request_key(body: Body, together: int | None = None) -> str:
+    """Return the key of a request, from model, prompt, candidates and options.
+
+    The key of a request about several candidates `together` ends with their number, so
+    that each job that reads its reply expects the right number of labels.
+    """
+    return _digest(body) if together is None else f"{_digest(body)}-{together}"
+
+
+def asked_together(key: str) -> int | None:
+    """Return the number of candidates in the request with `key`; None for a single one."""
+    _, _, number = key.partition("-")
+    return int(number) if number else None
+
+
+def requests_about(
+    candidates: Iterable[Candidate], settings: JudgeSettings
+) -> dict[str, tuple[Body, list[Candidate]]]:
+    """Return the requests about distinct `candidates` by key, each with its candidates.
+
+    A request is about one candidate or, `settings.together`, about all to a question.
+    """
+    groups: dict[tuple, list[Candidate]] = {}
+    for candidate in candidates:
+        asked = candidate[:2] if settings.together else candidate
+        groups.setdefault(asked, []).append(candidate)
+    requests = {}
+    for group in groups.values():
+        body = request_body(group, settings)
+        requests[request_key(body, len(group) if settings.together else None)] = (body, group)
+    return requests
+
+
+def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Body:
+    """Return the request that asks for the labels of `candidates`, answers to one question.
+
+    There is one candidate or, with `settings.together`, a numbered list of several.
+    References are listed one per line; a match with any reference counts. Limits of the
+    reply's length hold per candidate.
+    """
+    question, references, answer = candidates[0]
+    if not references:
+        raise JudgeError(
+            f"Question {question!r} has no reference answer to judge by; add one or "
+            "exclude the question."
+        )
+    fields = {name: value for name, value in settings.request.items() if value is not None}
+    fields = {"model": settings.model, "temperature": 0, **fields}
+    listed = "\n".join(f"{i}. {c.answer}" for i, c in enumerate(candidates, start=1))
+    place = TOGETHER if settings.together else ONE
+    system, user = split_prompt(settings.prompt, place)
+    values = {
+        "{question}": question,
+        "{references}": "\n".join(f"- {reference}" for reference in references),
+        place: listed if settings.together else answer,
+    }
+    # In one pass, because a value can contain the name of a field.
+    places = re.compile("|".join(map(re.escape, values)))
+    filled = places.sub(lambda match: values[match[0]], user)
+    limits = {name: fields[name] * len(candidates) for name in LIMITS if name in fields}
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": filled}]
+    return {"messages": messages, **fields, **limits}
+
+
+def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
+    """Split a prompt file at its line ``---`` into system message and user message.
+
+    Only the user message has fields: ``{question}``, ``{references}`` and `place`, which is
+    ``{answer}`` or ``{answers}``.
+    """
+    system, line, user = prompt.partition("\n---\n")
+    if not line:
+        raise JudgeError("The judge's prompt has no line '---' between its two parts; add it.")
+    try:
+        check_fields(system, "The judge's prompt above its line '---'", [])
+        needed = ["question", "references", place.strip("{}")]
+        check_fields(user, "The judge's prompt below its line '---'", needed)
+    except ValueError as error:
+        raise JudgeError(f"{error}.") from error
+    return system.strip(), user.strip()
+
+
+class Reply(NamedTuple):
+    """A judge's reply to one request, in its own words: a label per candidate, in order."""
+
+    labels: tuple[str | None, ...]  # a missing label is decided by a person
+    reason: str  # why a label is missing: "refusal" or "malformed"
+    text: str
+
+
+def no_labels(together: int | None, reason: str, text: str) -> Reply:
+    """Return a reply without labels, so that a person labels all its candidates."""
+    return Reply((None,) * (together or 1), reason, text)
+
+
+def read_reply(parsed: Any, together: int | None = None) -> Reply:  # noqa: ANN401
+    """Read the labels in the JSON of a chat completion, or raise BadReplyError.
+
+    `together` is the number of candidates, if listed.
+    """
+    try:
+        choice = parsed["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason")
+        text, refusal = message.get("content"), message.get("refusal")
+    except (AttributeError, IndexError, KeyError, TypeError):
+        raise BadReplyError("not a chat completion") from None
+    words = next((part for part in (refusal, text) if part and isinstance(part, str)), "")
+    if refusal or finish == "content_filter":
+        return no_labels(together, "refusal", words)
+    if not isinstance(text, str):
+        return no_labels(together, "malformed", words)
+    labels = parse_labels(text, together) if together else (parse_label(text),)
+    return Reply(labels, "malformed" if None in labels else "", text)
+
+
+def check_labelled(replies: Collection[Reply]) -> None:
+    """Refuse the first `replies` of a judge when there are 20 or more and none has a label."""
+    if len(replies) < ENOUGH_TO_TELL or any(any(reply.labels) for reply in replies):
+        return
+    text = next(iter(replies)).text
+    raise JudgeError(
+        f"None of the judge's first {len(replies)} replies is a label; one is {text!r:.200}. "
+        "Check judge.model, judge.request and prompts.judge. None of these replies is kept."
+    )
+
+
+class Results(NamedTuple):
+    """Replies of a batch by key, temporary failures, and refusals."""
+
+    replies: dict[str, Reply]
+    unanswered: list[str]
+    refused: list[str]
+
+
+def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
+    """Read the output and error lines of a batch, in any order.
+
+    If two replies with one key have different labels, a person decides. Lines that are not
+    JSON, or that belong to no `wanted` request, are ignored.
+    """
+    results = Results({}, [], [])
+    for line in filter(str.strip, lines):
+        try:
+            row = json.loads(line)
+            key = row["custom_id"]
+            strange = "" if key in wanted else "a reply that was not asked for"
+        except (ValueError, KeyError, TypeError, RecursionError):
+            strange = "a line that is not readable"
+        if strange:
+            log.warning("The results of a batch contain %s", strange)
+            continue
+        together = asked_together(key)
+        try:
+            reply = _read_row(row, together, results)
+        except (ValueError, OverflowError, TypeError, AttributeError, RecursionError) as bad:
+            reply = no_labels(together, "malformed", f"{bad}: {line}")
+        if reply is None:
+            continue
+        earlier = results.replies.setdefault(key, reply)
+        if earlier.labels != reply.labels:
+            conflict = f"two replies: {earlier.text} and {reply.text}"
+            results.replies[key] = no_labels(together, "malformed", conflict)
+    return results
+
+
+def _read_row(row: dict[str, Any], together: int | None, results: Results) -> Reply | None:
+    """Return the reply in a row of a batch's results; note a failure among `results`."""
+    response = row.get("response") or {}
+    body, status = response.get("body") or {}, int(response.get("status_code") or 0)
+    if status == 200:
+        return read_reply(body, together)
+    error = row.get("error") or body.get("error") or {}
+    error = error if isinstance(error, dict) else {"message": error}
+    code, message = error.get("code"), f"{error.get('code')}: {error.get('message')}"
+    if isinstance(code, str) and code in REFUSAL_CODES:
+        return no_labels(together, "refusal", message)
+    passes = status in (0, 408, 409, 429) or status >= 500
+    (results.unanswered if passes else results.refused).append(message)
+    return None
+
+
+class Replies:
+    """The replies in the folder of a judge, shared by all jobs."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._cache = ReplyCache(f"{folder}/cache")
+
+    def get(self, key: str) -> Reply | None:
+        """Return the reply with `key`, or None. A damaged reply is None with a warning."""
+        try:
+            if (entry := self._cache.get(key)) is None:
+                return None
+            labels = tuple(entry["labels"]) if "labels" in entry else (entry["label"],)
+            reply = Reply(labels, str(entry["reason"]), str(entry["reply"]))
+        except (ValueError, KeyError, TypeError):
+            reply = Reply(("damaged",), "", "")
+        is_known = all(label is None or label in LABELS for label in reply.labels)
+        if is_known and len(reply.labels) == (asked_together(key) or 1):
+            return reply
+        path = self._cache.path(key)
+        log.warning("%s is damaged; the candidates in it are judged again.", path)
+        return None
+
+    def present(self, keys: Iterable[str]) -> dict[str, Reply]:
+        """Return the replies to those requests that have one."""
+        replies = {key: self.get(key) for key in keys}
+        return {key: reply for key, reply in replies.items() if reply}
+
+    def missing(self, bodies: Mapping[str, Body]) -> dict[str, Body]:
+        """Return the requests in `bodies` without a reply."""
+        return {key: body for key, body in bodies.items() if self.get(key) is None}
+
+    def put(self, replies: Mapping[str, Reply], bodies: Mapping[str, Body]) -> None:
+        """Keep `replies` with the messages of the requests; raise if a reply cannot be kept."""
+        failures = []
+        for key, reply in replies.items():
+            several = asked_together(key)
+            labels = {"labels": reply.labels} if several else {"label": reply.labels[0]}
+            content = {"reason": reply.reason, "reply": reply.text}
+            try:
+                asked = {"asked": messages_of(bodies[key])[-1]["content"]}
+                self._cache.put(key, {**labels, **content, **asked})
+            except Exception as error:
+                failures.append(error)
+        if failures and isinstance(failures[0], OSError):
+            why = failures[0].strerror or failures[0]
+            raise JudgeError(
+                f"{len(failures)} replies of the judge cannot be kept in {self._folder} "
+                f"({why}); make room there and run again."
+            ) from failures[0]
+        if failures:
+            raise failures[0]
