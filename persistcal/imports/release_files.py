@@ -21,7 +21,21 @@ from persistcal.store.files import FilePath, read_bytes
 
 log = logging.getLogger(__name__)
 
+ROOT = "results/conset"  # the archive's only folder
+N_BEAMS = 10
+STRINGS, SCORES = "beam_strs.pkl", "beam_lls.pt"
+GROUPS, PROBABILITIES, JUDGED = "beam_group_strs.pkl", "beam_group_probs.pt", "judge.pt"
+LABELS = {1: "correct", 2: "incorrect", 3: "not_attempted"}
+NO_ANSWER = -1  # as in the release; positive labels are keys of `LABELS`
+UNKNOWN = -2  # not in the release
+ROUNDING = 1e-5  # tolerance for float32 sums of probabilities above 1
 
+Span = tuple[int, int]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_PLAIN_TYPES = (str, int, float, bool, type(None))
 _DIGEST = re.compile(r"([0-9a-fA-F]{64})(?:\s+\*?(\S.*))?")
 
 
@@ -98,11 +112,12 @@ def _refusal(member: tarfile.TarInfo, below: PurePosixPath, folder: Path) -> str
     return ""
 
 
-_PLAIN_TYPES = (str, int, float, bool, type(None))
-
-
 class UnsafeFileError(ValueError):
     """A file is damaged or contains something other than plain values."""
+
+
+class ReleaseError(ValueError):
+    """The released files contradict each other or their own description."""
 
 
 class _ListUnpickler(pickle.Unpickler):
@@ -139,9 +154,10 @@ def _check_lists(value: object, path: FilePath, depth: int, level: int = 0) -> N
 
 
 def load_arrays(path: FilePath) -> object:
-    """Load a tensor or a dict from a `torch.save` file, without running code.
+    """Load a file of `torch.save` without running code.
 
-    Tensors become arrays of float64 or int64. Any other content is refused.
+    Tensors become arrays of float64 or int64. Anything else but plain containers and values is
+    refused.
     """
     try:
         value = torch.load(path, map_location="cpu", weights_only=True)
@@ -154,82 +170,27 @@ def load_arrays(path: FilePath) -> object:
             else "not a whole file of torch.save"
         )
         raise UnsafeFileError(f"{path}: refused, {reason_text} ({reason}).") from error
-    _check_tensors(value, path)
+    return _with_arrays(value, path)
+
+
+def _with_arrays(value: Any, path: FilePath) -> Any:  # noqa: ANN401
+    """Return a value with arrays in the place of tensors."""
     if isinstance(value, dict):
-        return {key: _to_array(entry) for key, entry in value.items()}
-    return _to_array(value)
-
-
-def _check_tensors(value: object, path: FilePath) -> None:
-    """Refuse anything but dense tensors of numbers in plain containers."""
-    if isinstance(value, list | tuple | dict):
-        for entry in [*value, *value.values()] if isinstance(value, dict) else value:
-            _check_tensors(entry, path)
-    elif type(value) is torch.Tensor:
-        odd = value.dtype.is_complex or value.dtype == torch.bool
-        if odd or value.layout is not torch.strided:
-            raise UnsafeFileError(f"{path}: refused, a tensor that is not plain and dense.")
-    elif type(value) not in _PLAIN_TYPES:
+        return {key: _with_arrays(entry, path) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_with_arrays(entry, path) for entry in value)
+    if type(value) in _PLAIN_TYPES:
+        return value
+    if type(value) is not torch.Tensor:
         raise UnsafeFileError(
             f"{path}: refused, {type(value).__name__}, not only tensors of numbers and plain "
             "containers."
         )
-
-
-def _to_array(value: object) -> object:
-    if not isinstance(value, torch.Tensor):
-        return value
+    is_odd = value.dtype.is_complex or value.dtype == torch.bool
+    if is_odd or value.layout is not torch.strided:
+        raise UnsafeFileError(f"{path}: refused, a tensor that is not plain and dense.")
     wide = torch.float64 if value.dtype.is_floating_point else torch.int64
     return value.detach().to(wide).numpy()
-
-
-ROOT = "results/conset"  # the archive's only folder
-
-LABELS = {1: "correct", 2: "incorrect", 3: "not_attempted"}
-
-NO_ANSWER = -1  # as in the release; positive labels are keys of `LABELS`
-
-UNKNOWN = -2  # not in the release
-
-ROUNDING = 1e-5  # tolerance for float32 sums of probabilities above 1
-
-Span = tuple[int, int]
-
-Floats = NDArray[np.float64]
-
-Ints = NDArray[np.int64]
-
-Flags = NDArray[np.bool_]
-
-
-class ReleaseError(ValueError):
-    """The released files contradict each other or their own description."""
-
-
-class Shard(NamedTuple):
-    """A file or folder of the release that covers questions `begin` to `end` (exclusive)."""
-
-    begin: int
-    end: int
-    path: str
-
-    def of(self, span: Span) -> tuple[slice, slice]:
-        """Return the shard's slice of an array over `span`, and the slice of its rows."""
-        begin, end = max(self.begin, span[0]), min(self.end, span[1])
-        return (
-            slice(begin - span[0], end - span[0]),
-            slice(begin - self.begin, end - self.begin),
-        )
-
-
-def question_id(dataset: str, index: int) -> str:
-    """Return the identifier of a question of the release."""
-    return f"{dataset}-{index}"
-
-
-def model_folder(repo: str) -> str:
-    """Return the name under which the release files a Hub repo's results."""
-    return repo.rsplit("/", 1)[-1]
 
 
 def check_tensor(
@@ -246,75 +207,59 @@ def check_tensor(
     return tensor
 
 
-class Tree:
-    """The unpacked release: files by their paths below its root, which errors name whole."""
+def question_id(dataset: str, index: int) -> str:
+    """Return the identifier of a question of the release."""
+    return f"{dataset}-{index}"
 
-    def __init__(self, root: str | Path) -> None:
-        self._root = Path(root)
 
-    def named(self, path: str) -> str:
-        """Return the whole path of a file or folder."""
-        return str(self._root / path)
+def model_folder(repo: str) -> str:
+    """Return the name under which the release files a Hub repo's results."""
+    return repo.rsplit("/", 1)[-1]
 
-    def has(self, path: str) -> bool:
-        """Return whether there is such a file."""
-        return (self._root / path).is_file()
 
-    def has_any(self, folder: str, prefix: str) -> bool:
-        """Return whether a folder has files `{prefix}_*.pt`."""
-        return any((self._root / folder).glob(f"{prefix}_*.pt"))
+class Shard(NamedTuple):
+    """A file or folder of the release that covers questions `begin` to `end` (exclusive)."""
 
-    def lists(self, path: str, n: int, depth: int) -> list[Any]:
-        """Load lists of strings, nested `depth` levels deep, about `n` questions."""
-        lists = load_lists(self._root / path, depth=depth)
-        if len(lists) != n:
+    begin: int
+    end: int
+    path: Path
+
+    def of(self, span: Span) -> tuple[slice, slice]:
+        """Return the shard's slice of an array over `span`, and the slice of its rows."""
+        begin, end = max(self.begin, span[0]), min(self.end, span[1])
+        return (
+            slice(begin - span[0], end - span[0]),
+            slice(begin - self.begin, end - self.begin),
+        )
+
+
+def find_shards(
+    folder: Path, prefix: str, suffix: str, span: Span
+) -> tuple[list[Shard], list[str]]:
+    """Return the shards `{prefix}{begin}-{end}{suffix}` of a folder, and absent names.
+
+    Two shards that cover the same question of `span` are refused.
+    """
+    name = re.compile(f"{re.escape(prefix)}([0-9]{{1,12}})-([0-9]{{1,12}}){re.escape(suffix)}")
+    shards = sorted(
+        Shard(int(match[1]), int(match[2]), path)
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if (match := name.fullmatch(path.name))
+    )
+    shards = [s for s in shards if max(s.begin, span[0]) < min(s.end, span[1])]
+    absent, covered = [], span[0]
+    for number, shard in enumerate(shards):
+        if shard.begin < covered and number:
             raise ReleaseError(
-                f"{self.named(path)}: has {len(lists)} questions, but the name of the "
-                f"folder has {n}."
+                f"{shard.path}: covers questions that {shards[number - 1].path.name} covers "
+                "too; keep one."
             )
-        return lists
-
-    def arrays(self, path: str) -> object:
-        """Load an array, or a dict of arrays."""
-        return load_arrays(self._root / path)
-
-    def shards(
-        self, folder: str, prefix: str, suffix: str, span: Span
-    ) -> tuple[list[Shard], list[Span]]:
-        """Return the shards `{prefix}{begin}-{end}{suffix}` of a folder, and gaps in `span`.
-
-        Two of them that cover the same question of `span` are refused.
-        """
-        name = re.compile(
-            f"{re.escape(prefix)}([0-9]{{1,12}})-([0-9]{{1,12}}){re.escape(suffix)}"
-        )
-        directory = self._root / folder
-        shards = sorted(
-            Shard(int(match[1]), int(match[2]), f"{folder}/{path.name}")
-            for path in (directory.iterdir() if directory.is_dir() else ())
-            if (match := name.fullmatch(path.name))
-        )
-        shards = [s for s in shards if max(s.begin, span[0]) < min(s.end, span[1])]
-        gaps, covered, previous = [], span[0], ""
-        for shard in shards:
-            if shard.begin < covered and previous:
-                raise ReleaseError(
-                    f"{self.named(shard.path)}: covers questions that {previous} covers too; "
-                    "keep one."
-                )
-            if shard.begin > covered:
-                gaps.append((covered, shard.begin))
-            covered, previous = shard.end, shard.path.rpartition("/")[2]
-        if covered < span[1]:
-            gaps.append((covered, span[1]))
-        return shards, gaps
-
-
-N_BEAMS = 10
-
-STRINGS, SCORES = "beam_strs.pkl", "beam_lls.pt"
-
-GROUPS, PROBABILITIES, JUDGED = "beam_group_strs.pkl", "beam_group_probs.pt", "judge.pt"
+        if shard.begin > covered:
+            absent.append(f"{prefix}{covered}-{shard.begin}{suffix}")
+        covered = shard.end
+    if covered < span[1]:
+        absent.append(f"{prefix}{covered}-{span[1]}{suffix}")
+    return shards, absent
 
 
 class ReleasedAnswers(NamedTuple):
@@ -335,12 +280,91 @@ class ReleasedCandidates(NamedTuple):
     missing: list[str]
 
 
-def _load_tensor(tree: Tree, path: str, n: int, kind: str) -> NDArray[Any]:
-    return check_tensor(tree.arrays(path), (n, N_BEAMS), kind, f"{tree.named(path)}:")
+def read_candidates(
+    root: Path, dataset: str, repo: str, revision: str, splits: Mapping[str, Span]
+) -> ReleasedCandidates:
+    """Read the candidates of a checkpoint for the splits of a dataset."""
+    folder = f"{dataset}/{model_folder(repo)}/{revision}"
+    read = _Rows([], [], [], [])
+    answers = {}
+    for split, span in splits.items():
+        n = span[1] - span[0]
+        top = ReleasedAnswers(np.full(n, np.nan), np.full(n, UNKNOWN), np.zeros(n, bool))
+        shards, absent = find_shards(root / folder, "", "", span)
+        for shard in shards:
+            _read_shard(shard, span, dataset, root, read, top)
+        read.missing.extend(f"{folder}/{name}/beam" for name in absent)
+        answers[split] = top
+    beams = pd.DataFrame(read.beams, columns=["question_id", "beam", "text", "logprob"])
+    return ReleasedCandidates(
+        beams.reindex(columns=artifacts.BEAMS.schema.names),
+        pd.DataFrame(read.clusters, columns=artifacts.CLUSTERS.schema.names),
+        pd.DataFrame(read.labels, columns=artifacts.LABELS.schema.names),
+        answers,
+        list(dict.fromkeys(read.missing)),
+    )
+
+
+class _Rows(NamedTuple):
+    beams: list[tuple[Any, ...]]
+    clusters: list[tuple[Any, ...]]
+    labels: list[tuple[Any, ...]]
+    missing: list[str]
+
+
+def _read_shard(
+    shard: Shard, span: Span, dataset: str, root: Path, read: _Rows, top: ReleasedAnswers
+) -> None:
+    """Append the shard's part of `span` to `read` and write it into `top`."""
+    size = shard.end - shard.begin
+    target, rows = shard.of(span)
+    ids = [question_id(dataset, span[0] + i) for i in range(target.start, target.stop)]
+    folder = shard.path / "beam"
+
+    def lists(name: str, depth: int) -> list[Any]:
+        loaded = load_lists(folder / name, depth=depth)
+        if len(loaded) != size:
+            raise ReleaseError(
+                f"{folder / name}: has {len(loaded)} questions, but the name of the folder "
+                f"has {size}."
+            )
+        return loaded[rows]
+
+    def numbers(name: str, kind: str) -> NDArray[Any]:
+        loaded = load_arrays(folder / name)
+        return check_tensor(loaded, (size, N_BEAMS), kind, f"{folder / name}:")[rows]
+
+    names = (STRINGS, SCORES, GROUPS, PROBABILITIES, JUDGED)
+    absent = [name for name in names if not (folder / name).is_file()]
+    read.missing.extend(str((folder / name).relative_to(root)) for name in absent)
+    if STRINGS not in absent and SCORES not in absent:
+        texts, logprobs = lists(STRINGS, 2), numbers(SCORES, "f")
+        read.beams.extend(_beam_rows(ids, texts, logprobs, folder / STRINGS))
+    if GROUPS in absent or PROBABILITIES in absent:
+        return
+    groups, probabilities = lists(GROUPS, 3), numbers(PROBABILITIES, "f")
+    n_surplus, judged = 0, np.full((len(ids), N_BEAMS), UNKNOWN)
+    if JUDGED not in absent:
+        judged = numbers(JUDGED, "i")
+    for i, (name, group) in enumerate(zip(ids, groups, strict=True), start=target.start):
+        labels = judged[i - target.start]
+        ranked = _rank(group or [], probabilities[i - target.start], labels, folder, name)
+        n_surplus += int((labels[len(ranked) :] > 0).sum())
+        for rank, (members, probability, label) in enumerate(ranked):
+            read.clusters.append((name, rank, members[0], probability, members))
+            if label in LABELS:
+                read.labels.append((name, rank, LABELS[label], "release"))
+        top.label[i] = ranked[0][2] if ranked else NO_ANSWER
+        if top.label[i] != NO_ANSWER:
+            top.confidence[i] = ranked[0][1]
+        top.skipped[i] = group is None
+    if n_surplus:  # as in the authors' evaluation
+        judged_path = (folder / JUDGED).relative_to(root)
+        log.info("%s: ignored %d labels beyond the clusters", judged_path, n_surplus)
 
 
 def _beam_rows(
-    ids: list[str], texts: list[list[str] | None], logprobs: Floats, path: str
+    ids: list[str], texts: list[list[str] | None], logprobs: Floats, path: Path
 ) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     n_unscored = 0
@@ -361,7 +385,7 @@ def _beam_rows(
 
 
 def _rank(
-    groups: list[list[str]], probabilities: Floats, labels: Ints, folder: str, name: str
+    groups: list[list[str]], probabilities: Floats, labels: Ints, folder: Path, name: str
 ) -> list[tuple[list[str], float, int]]:
     """Return (members, probability, label) of a question's clusters, most probable first."""
 
@@ -383,80 +407,6 @@ def _rank(
     return [(groups[j], min(float(probabilities[j]), 1.0), int(labels[j])) for j in order]
 
 
-class _Rows(NamedTuple):
-    beams: list[tuple[Any, ...]]
-    clusters: list[tuple[Any, ...]]
-    labels: list[tuple[Any, ...]]
-    missing: list[str]
-
-
-def _read_shard(
-    shard: Shard, span: Span, dataset: str, tree: Tree, read: _Rows, top: ReleasedAnswers
-) -> None:
-    """Append the shard's part of `span` to `read` and write it into `top`."""
-    size = shard.end - shard.begin
-    target, rows = shard.of(span)
-    ids = [question_id(dataset, span[0] + i) for i in range(target.start, target.stop)]
-    folder = f"{shard.path}/beam"
-    names = (STRINGS, SCORES, GROUPS, PROBABILITIES, JUDGED)
-    absent = [name for name in names if not tree.has(f"{folder}/{name}")]
-    read.missing.extend(f"{folder}/{name}" for name in absent)
-
-    if STRINGS not in absent and SCORES not in absent:
-        texts = tree.lists(f"{folder}/{STRINGS}", size, 2)[rows]
-        logprobs = _load_tensor(tree, f"{folder}/{SCORES}", size, "f")[rows]
-        read.beams.extend(_beam_rows(ids, texts, logprobs, tree.named(f"{folder}/{STRINGS}")))
-    if GROUPS in absent or PROBABILITIES in absent:
-        return
-    groups = tree.lists(f"{folder}/{GROUPS}", size, 3)[rows]
-    probabilities = _load_tensor(tree, f"{folder}/{PROBABILITIES}", size, "f")[rows]
-    n_surplus, judged = 0, np.full((len(ids), N_BEAMS), UNKNOWN)
-    if JUDGED not in absent:
-        judged = _load_tensor(tree, f"{folder}/{JUDGED}", size, "i")[rows]
-    for i, (name, group) in enumerate(zip(ids, groups, strict=True)):
-        ranked = _rank(group or [], probabilities[i], judged[i], tree.named(folder), name)
-        n_surplus += int((judged[i, len(ranked) :] > 0).sum())
-        read.clusters.extend(
-            (name, rank, members[0], p, members) for rank, (members, p, _) in enumerate(ranked)
-        )
-        read.labels.extend(
-            (name, rank, LABELS[label], "release")
-            for rank, (_, _, label) in enumerate(ranked)
-            if label in LABELS
-        )
-        top.label[target.start + i] = ranked[0][2] if ranked else NO_ANSWER
-        if top.label[target.start + i] != NO_ANSWER:
-            top.confidence[target.start + i] = ranked[0][1]
-        top.skipped[target.start + i] = group is None
-    if n_surplus:  # as in the authors' evaluation
-        log.info("%s: ignored %d labels beyond the clusters", f"{folder}/{JUDGED}", n_surplus)
-
-
-def read_candidates(
-    tree: Tree, dataset: str, repo: str, revision: str, splits: Mapping[str, Span]
-) -> ReleasedCandidates:
-    """Read the candidates of a checkpoint for the splits of a dataset."""
-    folder = f"{dataset}/{model_folder(repo)}/{revision}"
-    read = _Rows([], [], [], [])
-    answers = {}
-    for split, span in splits.items():
-        n = span[1] - span[0]
-        top = ReleasedAnswers(np.full(n, np.nan), np.full(n, UNKNOWN), np.zeros(n, bool))
-        shards, gaps = tree.shards(folder, "", "", span)
-        for shard in shards:
-            _read_shard(shard, span, dataset, tree, read, top)
-        read.missing.extend(f"{folder}/{b}-{e}/beam" for b, e in gaps)
-        answers[split] = top
-    beams = pd.DataFrame(read.beams, columns=["question_id", "beam", "text", "logprob"])
-    return ReleasedCandidates(
-        beams.reindex(columns=artifacts.BEAMS.schema.names),
-        pd.DataFrame(read.clusters, columns=artifacts.CLUSTERS.schema.names),
-        pd.DataFrame(read.labels, columns=artifacts.LABELS.schema.names),
-        answers,
-        list(dict.fromkeys(read.missing)),
-    )
-
-
 class Confidences(NamedTuple):
     """An estimator's confidences in a checkpoint's answers to a span of questions."""
 
@@ -466,22 +416,19 @@ class Confidences(NamedTuple):
 
 
 def read_confidences(
-    tree: Tree, folder: str, prefix: str, span: Span, labels: Ints
+    root: Path, folder: str, prefix: str, span: Span, labels: Ints
 ) -> Confidences:
     """Read the files `{prefix}_{begin}-{end}.pt` of `folder` that cover `span`.
 
     `labels` are the labels of the checkpoint's top answers; the files must agree with them.
     """
-    shards, gaps = tree.shards(folder, f"{prefix}_", ".pt", span)
+    shards, absent = find_shards(root / folder, f"{prefix}_", ".pt", span)
     n = span[1] - span[0]
-    read = Confidences(
-        np.full(n, np.nan),
-        np.full(n, UNKNOWN),
-        [f"{folder}/{prefix}_{begin}-{end}.pt" for begin, end in gaps],
-    )
+    missing = [f"{folder}/{name}" for name in absent]
+    read = Confidences(np.full(n, np.nan), np.full(n, UNKNOWN), missing)
     for shard in shards:
         target, rows = shard.of(span)
-        confidence, judged = (part[rows] for part in _load_confidences(tree, shard))
+        confidence, judged = (part[rows] for part in _load_confidences(shard))
         read.confidence[target], read.label[target] = np.clip(confidence, 0, 1), judged
         expected, stated = labels[target], ~np.isnan(confidence)
         # A question that the authors blacklisted has no confidence, but can have an answer.
@@ -491,30 +438,29 @@ def read_confidences(
         if differs.any():
             i = int(differs.argmax())
             raise ReleaseError(
-                f"{tree.named(shard.path)}: judge_labels has {judged[i]} for question "
+                f"{shard.path}: judge_labels has {judged[i]} for question "
                 f"{span[0] + target.start + i}, but judge.pt has {expected[i]} for the top "
                 "cluster; they must be of the same release."
             )
         if (of_nothing := stated & (judged == NO_ANSWER)).any():
             i = int(of_nothing.argmax())
             raise ReleaseError(
-                f"{tree.named(shard.path)}: confs has {confidence[i]:g} for question "
+                f"{shard.path}: confs has {confidence[i]:g} for question "
                 f"{span[0] + target.start + i}, but judge_labels has no answer there; "
                 "download the release again."
             )
     return read
 
 
-def _load_confidences(tree: Tree, shard: Shard) -> tuple[Floats, Ints]:
+def _load_confidences(shard: Shard) -> tuple[Floats, Ints]:
     """Return the confidences and labels of one file after checking them."""
-    held, path = tree.arrays(shard.path), tree.named(shard.path)
+    held, path = load_arrays(shard.path), shard.path
     if not isinstance(held, dict):
         raise ReleaseError(f"{path}: contains no dict of 'confs' and 'judge_labels'.")
     for key, kind in (("confs", "f"), ("judge_labels", "i")):
         if not isinstance(held.get(key), np.ndarray):
             raise ReleaseError(f"{path}: contains no tensor {key!r}.")
-        size = shard.end - shard.begin
-        check_tensor(held[key], (size,), kind, f"{path}: {key!r}")
+        check_tensor(held[key], (shard.end - shard.begin,), kind, f"{path}: {key!r}")
     eval_range = held.get("eval_range", (shard.begin, shard.end))
     if not np.array_equal(eval_range, (shard.begin, shard.end)):
         raise ReleaseError(

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from persistcal.imports.release_files import (
     ReleasedAnswers,
     ReleaseError,
     Span,
-    Tree,
     model_folder,
     question_id,
     read_candidates,
@@ -29,10 +29,7 @@ from persistcal.store.artifacts import PREDICTIONS, QUESTIONS, SCORES
 
 log = logging.getLogger(__name__)
 
-
-SURROGATE = "pred_confs_surrogate"
-
-ORDINARY = "pred_confs"
+SURROGATE, ORDINARY = "pred_confs_surrogate", "pred_confs"
 
 # Estimators of adapters: the checkpoints trained on, and how the configuration's name ends.
 ADAPTERS = {
@@ -45,14 +42,11 @@ ADAPTERS = {
     "oracle_respective": ("own", "_ncand2"),
     "oracle_respective_1answer": ("own", ""),
 }
-
 ABLATIONS = {
     "oracle_single_data": ("evaluation", "_ncand2_onedata"),
     "oracle_pooled_data": ("own", "_ncand2_pooldata"),
 }
-
 TRANSFERS = ("transfer", "transfer_random")
-
 # Blacklisted questions are a few in thousands; more of them means a damaged file.
 MAX_LEFT_OUT = 0.05
 
@@ -150,7 +144,7 @@ def _evaluated(
                 yield Source(run, checkpoint, "test", folder, f"{ORDINARY}_{name}_{revision}")
 
 
-def _ablated(tree: Tree, model: Model, name: str, seeds: Sequence[int]) -> Iterator[Source]:
+def _ablated(root: Path, model: Model, name: str, seeds: Sequence[int]) -> Iterator[Source]:
     """Yield the sources that involve the last earlier checkpoint's weights or answers."""
     last, last_revision = list(model.earlier.items())[-1]
     own_folder = f"{name}/{model_folder(model.repo)}/sc_surrogate/{last_revision}"
@@ -167,7 +161,7 @@ def _ablated(tree: Tree, model: Model, name: str, seeds: Sequence[int]) -> Itera
         kinds = [
             kind
             for kind in (SURROGATE, ORDINARY)
-            if tree.has_any(folder, f"{kind}_{name}_{last_revision}")
+            if any((root / folder).glob(f"{kind}_{name}_{last_revision}_*.pt"))
         ]
         prefix = f"{(kinds or [ORDINARY])[0]}_{name}_{last_revision}"
         yield Source(Run("non_oracle_copy", name, seed), last, "test", folder, prefix)
@@ -199,7 +193,7 @@ def _transfers(model: Model, name: str, seed: int) -> Iterator[Source]:
 
 
 def sources(
-    tree: Tree, model: Model, dataset: Dataset, seeds: Sequence[int]
+    root: Path, model: Model, dataset: Dataset, seeds: Sequence[int]
 ) -> Iterator[Source]:
     """Yield the expected source of each estimator's confidences for a dataset.
 
@@ -210,13 +204,13 @@ def sources(
         yield from _evaluated(model, name, train_dataset, ADAPTERS, seeds)
     if not dataset.train_datasets:
         yield from _evaluated(model, name, name, ABLATIONS, seeds)
-        yield from _ablated(tree, model, name, seeds)
+        yield from _ablated(root, model, name, seeds)
         yield from _gcm(model, name)
         yield from _transfers(model, name, seeds[0])
 
 
 def read_estimates(
-    tree: Tree,
+    root: Path,
     model: Model,
     dataset: Dataset,
     answers: Mapping[Key, ReleasedAnswers],
@@ -232,17 +226,17 @@ def read_estimates(
         split: np.zeros(end - begin, bool) for split, (begin, end) in dataset.splits.items()
     }
     estimates = Estimates(model, dataset, answers, {}, no_question, [])
-    for source in sources(tree, model, dataset, seeds):
+    for source in sources(root, model, dataset, seeds):
         run, checkpoint, split = source.run, source.checkpoint, source.split
         span, label = dataset.splits[split], answers[checkpoint, split].label
-        read = read_confidences(tree, source.folder, source.prefix, span, label)
+        read = read_confidences(root, source.folder, source.prefix, span, label)
         filled = (label == UNKNOWN) & (read.label != UNKNOWN) & (read.label != NO_ANSWER)
         label[filled] = read.label[filled]
         left_out = np.isnan(read.confidence) & (read.label != UNKNOWN) & (label > 0)
         n_left_out, n_answered = left_out.sum(), (label > 0).sum()
         if n_left_out > MAX_LEFT_OUT * n_answered:
             raise ReleaseError(
-                f"{tree.named(source.folder)}/{source.prefix}_*.pt: no confidence for "
+                f"{root / source.folder}/{source.prefix}_*.pt: no confidence for "
                 f"{n_left_out} of {n_answered} answered questions, the first of them "
                 f"{span[0] + int(left_out.argmax())}; download the release again."
             )
@@ -254,7 +248,7 @@ def read_estimates(
     answered = any((read.label != UNKNOWN).any() for read in answers.values())
     if not answered and not any(estimates.confidences.values()):
         raise ReleaseError(
-            f"{tree.named(dataset.name)}/{model_folder(model.repo)}: the release holds nothing "
+            f"{root / dataset.name}/{model_folder(model.repo)}: the release holds nothing "
             f"about {model.repo} on {dataset.name}; check the model's repo and the dataset's "
             "name, or leave them out of the study."
         )
@@ -268,7 +262,7 @@ Confidence = Mapping[str, Floats]  # by checkpoint
 
 
 def release_tables(
-    tree: Tree,
+    root: Path,
     *,
     models: Mapping[str, Mapping[str, Any]],
     datasets: Mapping[str, Mapping[str, Any]],
@@ -289,14 +283,14 @@ def release_tables(
             model, place = Model(**described_model), {"model": key, "dataset": name}
             answers: dict[tuple[str, str], ReleasedAnswers] = {}
             for checkpoint, revision in model.revisions.items():
-                read = read_candidates(tree, name, model.repo, revision, dataset.splits)
+                read = read_candidates(root, name, model.repo, revision, dataset.splits)
                 keys = {**place, "checkpoint": checkpoint}
                 yield artifacts.BEAMS, keys, read.beams
                 yield artifacts.CLUSTERS, keys, read.clusters
                 yield artifacts.LABELS, keys, read.labels
                 answers |= {(checkpoint, split): a for split, a in read.answers.items()}
                 missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
-            estimated[key] = read_estimates(tree, model, dataset, answers, seeds=seeds)
+            estimated[key] = read_estimates(root, model, dataset, answers, seeds=seeds)
             missing += [(key, name, *row) for row in estimated[key].missing]
         excluded = find_excluded(dataset, list(estimated.values()))
         yield QUESTIONS, {"dataset": name}, questions(dataset, excluded)

@@ -6,7 +6,6 @@ import pandas as pd
 from import_release import import_release
 from release_archive import DATASETS, MODELS, SEEDS
 
-from persistcal.imports.release_files import Tree
 from persistcal.imports.release_tables import release_tables
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
@@ -18,7 +17,7 @@ POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}
 def tables_of(tree, models, datasets, posthoc=POSTHOC):
     """Return the tables of an unpacked release by name and by what they are about."""
     how = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": posthoc}
-    made, tables = release_tables(Tree(tree), models=models, datasets=datasets, **how), {}
+    made, tables = release_tables(tree, models=models, datasets=datasets, **how), {}
     for table, about, frame in made:
         artifacts.check(frame[table.schema.names], table, table.name)
         tables[table.name, *about.values()] = frame

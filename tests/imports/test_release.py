@@ -30,7 +30,6 @@ from persistcal.imports.release_files import (
     UNKNOWN,
     ArchiveError,
     ReleaseError,
-    Tree,
     UnsafeFileError,
     read_candidates,
     read_confidences,
@@ -302,7 +301,7 @@ def confidences(small_tree, tmp_path):
 def read_folder(tree, release, span=(60, 100)):
     tops = release.tops["b", "jeop", "phoenix"]
     labels = np.array([tops[i][1] if i in tops else -1 for i in range(*span)])
-    return read_confidences(Tree(tree), FOLDER, PREFIX, span, labels)
+    return read_confidences(tree, FOLDER, PREFIX, span, labels)
 
 
 def with_entry(key, index, value):
@@ -355,7 +354,7 @@ def test_a_confidence_without_an_answer_is_refused(confidences):
     unknown = np.full(40, UNKNOWN)
     said = rf"{FILE}: confs has 0\.75 for question 65, but judge_labels .* no answer there; "
     with pytest.raises(ReleaseError, match=said):
-        read_confidences(Tree(confidences), FOLDER, PREFIX, (60, 100), unknown)
+        read_confidences(confidences, FOLDER, PREFIX, (60, 100), unknown)
 
 
 def test_shards_must_not_overlap(confidences, small_tree):
@@ -391,7 +390,7 @@ def candidates(small_tree, tmp_path):
 
 
 def read_shards(tree, *span):
-    return read_candidates(Tree(tree), "jeop", "org/model-b", "phoenix", {"test": span})
+    return read_candidates(tree, "jeop", "org/model-b", "phoenix", {"test": span})
 
 
 @pytest.mark.parametrize(

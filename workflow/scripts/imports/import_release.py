@@ -1,9 +1,10 @@
 """Turn the authors' released results into the artifacts of a study."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from persistcal.imports.release_files import ROOT, Tree, check_digest, unpack
+from persistcal.imports.release_files import ROOT, check_digest, unpack
 from persistcal.imports.release_tables import release_tables
 from persistcal.store.jobs import Outputs, log, run
 
@@ -24,8 +25,8 @@ def import_release(
     asked: dict[str, Any] = {"models": models, "datasets": datasets, "recipes": recipes}
     with outputs.folder() as folder:
         log.info("%d files in %s", unpack(archive, folder, below=ROOT), archive)
-        tree = Tree(f"{folder}/{ROOT}")
-        for table, entry, frame in release_tables(tree, **asked, seeds=seeds, posthoc=posthoc):
+        root = Path(folder, ROOT)
+        for table, entry, frame in release_tables(root, **asked, seeds=seeds, posthoc=posthoc):
             outputs.write(table, frame, entry)
 
 
