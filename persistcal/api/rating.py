@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 import pandas as pd
 
 from persistcal.answers.clusters import cluster_table, identical
-from persistcal.answers.options import option_answers, scored_clusters
 from persistcal.api.display import ESTIMATORS
 from persistcal.api.inputs import (
     PLACE,
@@ -25,11 +24,13 @@ from persistcal.confidence.estimate import (
 )
 from persistcal.confidence.evidence import check_needs
 from persistcal.confidence.registry import SEVERAL, registration_of
-from persistcal.imports import answer_checks
-from persistcal.imports.answer_checks import Wanted
 from persistcal.imports.answers import (
+    Wanted,
     beam_table,
+    can_be_beams,
+    check_answers,
     check_stated,
+    check_weights,
     label_table,
     question_table,
     stated_names,
@@ -38,26 +39,21 @@ from persistcal.imports.options import ScoredOptions
 from persistcal.judge.backends import Lexical
 from persistcal.judge.run import label_answers
 from persistcal.questions.labels import normalise
-from persistcal.store import artifacts
+from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, PREDICTIONS, QUESTIONS
 from persistcal.store.user_files import UserTableError
 
 # Estimators by default, and estimators only for options
 USUAL = ("end_correct", "self_consistency", "semantic_entropy")
 OF_OPTIONS = ("option_probability", "option_margin", "option_entropy")
-
 SCORES = {
     "none": "log-probability",
     "per_token": "log-probability per token",
     "per_character": "log-probability per character",
     "unconditional": "log-probability minus that without the question",
 }
-
-TABLES = {
-    "clusters": artifacts.CLUSTERS,
-    "labels": artifacts.LABELS,
-    "answers": artifacts.ANSWERS,
-}
 Parts = list[tuple[pd.DataFrame, dict[str, str]]]  # tables of one checkpoint and dataset
+
+TABLES = {table.name: table for table in (ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS)}
 
 _NOTES = {
     "equal": "Answers are samples: every answer to a question counts equally.",
@@ -76,19 +72,21 @@ def rate_answers(
     `is_deployed`, the first answer to each question is the deployed one, which the others rate.
     """
     checkpoints = checkpoints_by_model(rows)
-    weighting, candidates = _weighting(rows, beams), beam_table(rows)
+    weighting, found = _weighting(rows, beams), beam_table(rows)
     distinct, needed = _requirements(checkpoints)
-    answer_checks.check_answers(rows, checkpoints=distinct, needed=needed)
+    check_answers(rows, checkpoints=distinct, needed=needed)
     questions, given = question_table(rows), label_table(rows)
     check_stated(rows, ESTIMATORS)
     stated = stated_names(rows)
     if is_deployed:
-        _check_deployed(candidates, weighting)
+        _check_deployed(found, weighting)
     choices = [name for name in ESTIMATORS if name not in OF_OPTIONS] + stated
     functions = _functions(asked or [*USUAL, *stated], choices, stated)
-    functions, left_out = _can_rate(
-        functions, candidates, must=bool(asked), is_deployed=is_deployed
-    )
+    functions, left_out = _can_rate(functions, found, must=bool(asked), is_deployed=is_deployed)
+    candidates = [
+        (part, dict(zip(BEAMS.file_columns, map(str, place), strict=True)))
+        for place, part in found.groupby(list(BEAMS.file_columns), sort=False)
+    ]
     tables = _label(candidates, questions, given, weighting, is_deployed)
     lexical = int((tables["labels"]["source"] == "lexical").sum())
     notes = [
@@ -102,11 +100,7 @@ def rate_answers(
         *left_out,
     ]
     inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
-    read = {
-        name: _deployed_or_others(candidates, function) if is_deployed else candidates
-        for name, function in functions.items()
-    }
-    _rate_all(inputs, functions, read, is_sampled=weighting == "equal")
+    _rate(inputs, functions, stack(candidates, BEAMS), weighting, is_deployed=is_deployed)
     return inputs
 
 
@@ -119,22 +113,17 @@ def rate_options(
     """
     checkpoints = checkpoints_by_model(rows)
     distinct, needed = _requirements(checkpoints)
-    names = answer_checks.PLACE
-    places = [dict(zip(names, place, strict=True)) for place in distinct_rows(rows, names)]
+    columns = BEAMS.file_columns
+    places = [dict(zip(columns, place, strict=True)) for place in distinct_rows(rows, columns)]
     datasets = [dataset for (dataset,) in distinct_rows(rows, ["dataset"])]
     scored = ScoredOptions(distinct, Wanted(datasets, places, needed, {}))
     scored.add(rows)
     scored.check(needed)
-    questions = {subject["dataset"]: table for subject, table in scored.questions()}
-    candidates: Parts = []
-    made: dict[str, Parts] = {name: [] for name in TABLES}
-    for place, options, scores in scored.scored():
-        clusters = scored_clusters(options, scores)
-        labels, answers = option_answers(questions[place["dataset"]], clusters)
-        candidates.append((options, place))
-        for name, table in (("clusters", clusters), ("labels", labels), ("answers", answers)):
-            made[name].append((table, place))
-    beams = stack(candidates, artifacts.BEAMS)
+    made: dict[str, Parts] = {}
+    for table, place, part in scored.tables():
+        made.setdefault(table.name, []).append((part, place))
+    tables = {name: stack(parts, TABLES[name]) for name, parts in made.items()}
+    beams = tables.pop("beams")
     functions = _functions(asked or ["end_correct", *OF_OPTIONS], ESTIMATORS, [])
     functions, left_out = _can_rate(functions, beams, must=bool(asked))
     notes = [
@@ -143,17 +132,8 @@ def rate_options(
         f"Rated by {', '.join(functions)}.",
         *left_out,
     ]
-    inputs = PredictionTables(
-        checkpoints,
-        {},
-        questions=stack(
-            [(table, {"dataset": name}) for name, table in questions.items()],
-            artifacts.QUESTIONS,
-        ),
-        **{name: stack(parts, TABLES[name]) for name, parts in made.items()},
-        notes=notes,
-    )
-    _rate_all(inputs, functions, dict.fromkeys(functions, beams), is_sampled=False)
+    inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
+    _rate(inputs, functions, beams, "softmax")
     return inputs
 
 
@@ -171,14 +151,14 @@ def _requirements(
 
 def _weighting(rows: pd.DataFrame, beams: bool | None) -> str:
     """Return how answers weigh; refuse answers that can be beams unless a strategy is given."""
-    several = rows.duplicated([*answer_checks.PLACE, "question_id"]).any()
-    if beams is None and several and answer_checks.can_be_beams(rows):
+    several = rows.duplicated([*BEAMS.file_columns, "question_id"]).any()
+    if beams is None and several and can_be_beams(rows):
         raise UserTableError(
             "the answers to each question differ and their probabilities sum to at most 1, as "
             "in a beam search; give --beams if they are beams, which weigh by their "
             "log-probability, or --samples if they were drawn at random and weigh equally"
         )
-    answer_checks.check_weights(rows, "beams" if beams else "sample")
+    check_weights(rows, "beams" if beams else "sample")
     return "softmax" if beams else "equal"
 
 
@@ -206,7 +186,7 @@ def _can_rate(
                 raise ValueError(
                     f"{name} reads the deployed answer and the others together; leave it out"
                 )
-            for _, answers in beams.groupby(list(artifacts.BEAMS.file_columns), sort=False):
+            for _, answers in beams.groupby(list(BEAMS.file_columns), sort=False):
                 check_needs(name, needs, answers)
             chosen[name] = function
         except ValueError as error:
@@ -218,7 +198,7 @@ def _can_rate(
 
 def _is_first(beams: pd.DataFrame) -> pd.Series:
     """Return whether each beam is the first one of its question."""
-    question = [*artifacts.BEAMS.file_columns, "question_id"]
+    question = [*BEAMS.file_columns, "question_id"]
     return beams["beam"] == beams.groupby(question, sort=False)["beam"].transform("min")
 
 
@@ -226,18 +206,12 @@ def _check_deployed(beams: pd.DataFrame, weighting: str) -> None:
     """Refuse answers if the others cannot rate the first one."""
     if weighting != "equal":
         raise UserTableError("--deployed first needs samples; leave out --beams")
-    counts = beams.groupby([*artifacts.BEAMS.file_columns, "question_id"], sort=False).size()
+    counts = beams.groupby([*BEAMS.file_columns, "question_id"], sort=False).size()
     if single := list(counts.index[counts < 2]):
         raise UserTableError(
             f"question {single[0][-1]!r} has one answer, but --deployed first needs samples "
             "after the deployed answer; add them, or leave the option out"
         )
-
-
-def _deployed_or_others(beams: pd.DataFrame, function: str) -> pd.DataFrame:
-    """Return the answers that an estimator reads: the deployed one, or the samples after it."""
-    several = SEVERAL in registration_of(function).needs
-    return beams[_is_first(beams) != several]
 
 
 def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFrame:
@@ -258,95 +232,82 @@ def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFra
         entries = []
         for cluster in group.to_dict("records"):
             meanings = {normalise(text) for text in cluster["members"]}
-            is_own = normalise(answer) in meanings
-            share = float(texts.isin(meanings).mean())
-            members = [answer, *(m for m in cluster["members"] if m != answer)]
-            changed = {"answer": answer, "members": members} if is_own else {}
-            new = {str(name): value for name, value in cluster.items()} | changed
-            entries.append((not is_own, -share, new | {"probability": share}))
+            share, is_own = float(texts.isin(meanings).mean()), normalise(answer) in meanings
+            new = {**cluster, "probability": share}
+            if is_own:
+                others = [member for member in cluster["members"] if member != answer]
+                new |= {"answer": answer, "members": [answer, *others]}
+            entries.append((not is_own, -share, new))
         entries.sort(key=lambda entry: entry[:2])
         rows += [new | {"cluster": number} for number, (*_, new) in enumerate(entries)]
     return pd.DataFrame(rows, columns=clusters.columns)
 
 
 def _label(
-    beams: pd.DataFrame,
+    candidates: Parts,
     questions: pd.DataFrame,
     given: pd.DataFrame,
     weighting: str,
     is_deployed: bool,
 ) -> dict[str, pd.DataFrame]:
     """Group and label the answers of each checkpoint; return tables by name."""
-    made: dict[str, Parts] = {name: [] for name in TABLES}
+    made: dict[str, Parts] = {"clusters": [], "labels": [], "answers": []}
     asked = {
-        str(dataset): stack([(rows, {"dataset": str(dataset)})], artifacts.QUESTIONS)
+        str(dataset): stack([(rows, {"dataset": str(dataset)})], QUESTIONS)
         for dataset, rows in questions.groupby("dataset", sort=False)
     }
-    for place, rows in beams.groupby(list(artifacts.BEAMS.file_columns), sort=False):
-        subject = dict(zip(artifacts.BEAMS.file_columns, map(str, place), strict=True))
-        questions_of = asked[subject["dataset"]]
-        grouped = cluster_table(questions_of, rows, identical, weighting=weighting)
+    for beams, place in candidates:
+        questions_of = asked[place["dataset"]]
+        grouped = cluster_table(questions_of, beams, identical, weighting=weighting)
         if is_deployed:
-            grouped = _cluster_deployed(grouped, rows)
-        clusters = stack([(grouped, subject)], artifacts.CLUSTERS)
-        labels_of = given[given["dataset"] == subject["dataset"]]
+            grouped = _cluster_deployed(grouped, beams)
+        clusters = stack([(grouped, place)], CLUSTERS)
+        labels_of = given[given["dataset"] == place["dataset"]]
         labels, answers = label_answers(questions_of, clusters, labels_of, Lexical().label)
         for name, table in (("clusters", grouped), ("labels", labels), ("answers", answers)):
-            made[name].append((table, subject))
-    return {
-        "questions": pd.concat(asked.values(), ignore_index=True),
-        **{name: stack(parts, TABLES[name]) for name, parts in made.items()},
-    }
+            made[name].append((table, place))
+    tables = {name: stack(parts, TABLES[name]) for name, parts in made.items()}
+    return {"questions": pd.concat(asked.values(), ignore_index=True), **tables}
 
 
-def _rate_all(
+def _rate(
     inputs: PredictionTables,
     functions: Mapping[str, str],
-    read: Mapping[str, pd.DataFrame],
+    beams: pd.DataFrame,
+    weighting: str,
     *,
-    is_sampled: bool,
+    is_deployed: bool = False,
 ) -> None:
-    """Add the predictions with each estimator's confidences; note missing confidences.
-
-    `read` contains the answers that each estimator reads.
-    """
+    """Add the predictions with each estimator's confidences; note missing confidences."""
     for model, dataset in distinct_rows(inputs.answers, PLACE):
         place = {"model": model, "dataset": dataset}
+        names = inputs.checkpoints[model]
         for name, function in functions.items():
+            read = beams
+            if is_deployed:  # the deployed answer rates itself, or the others rate it
+                read = beams[_is_first(beams) != (SEVERAL in registration_of(function).needs)]
+            tables = AnswerTables(
+                select_rows(inputs.questions, {"dataset": dataset}),
+                select_rows(read, place).reset_index(drop=True),
+                select_rows(inputs.clusters, place),
+                select_rows(inputs.answers, place),
+            )
             settings = Estimation(
                 name,
                 function,
                 dataset,
-                read=inputs.checkpoints[model],
+                read=names,
                 earlier=[],
-                evaluation=inputs.checkpoints[model],
+                evaluation=names,
                 equivalence={"backend": "lexical"},
-                sampled=is_sampled,
+                sampled=weighting == "equal",
             )
-            rated = _rate(settings, inputs, read[name], place)
-            inputs.predictions[model, dataset, name] = stack(
-                [(rated, place)], artifacts.PREDICTIONS
-            )
-
-
-def _rate(
-    settings: Estimation, inputs: PredictionTables, beams: pd.DataFrame, place: dict[str, str]
-) -> pd.DataFrame:
-    """Return the predictions of one model and dataset with an estimator's confidences."""
-    asked = select_rows(beams, place).groupby("checkpoint", sort=False)
-    by_checkpoint = [(rows, {**place, "checkpoint": str(name)}) for name, rows in asked]
-    tables = AnswerTables(
-        select_rows(inputs.questions, {"dataset": settings.dataset}),
-        stack(by_checkpoint, artifacts.BEAMS),
-        select_rows(inputs.clusters, place),
-        select_rows(inputs.answers, place),
-    )
-    rated = estimate(settings, tables)
-    lacking = rated[rated["unsaid"]].groupby("checkpoint", sort=False).size()
-    inputs.notes += [
-        f"{settings.estimator}: {n:,} answers of {place['model']}, {name} to "
-        f"{place['dataset']} state no confidence and count as {NEITHER:g}."
-        for name, n in lacking.items()
-    ]
-    predicted = tables.predictions(settings.evaluation, "test")
-    return join_predictions(predicted, rated[RATED], settings.estimator)
+            rated = estimate(settings, tables)
+            lacking = rated[rated["unsaid"]].groupby("checkpoint", sort=False).size()
+            inputs.notes += [
+                f"{name}: {n:,} answers of {model}, {checkpoint} to {dataset} state no "
+                f"confidence and count as {NEITHER:g}."
+                for checkpoint, n in lacking.items()
+            ]
+            rows = join_predictions(tables.predictions(names, "test"), rated[RATED], name)
+            inputs.predictions[model, dataset, name] = stack([(rows, place)], PREDICTIONS)

@@ -2,12 +2,10 @@
 
 Modules
 -------
-answer_checks: checks of imported answers that span several rows
 answer_files: read a file of answers or scored options, in any of the known formats
-answers: imported answers, checked row by row, as tables
+answers: imported answers, checked row by row and across rows, as tables
+harness_logs: logs of lm-evaluation-harness, OLMES and olmo-eval in JSON lines
 inspect_logs: logs of Inspect (``.eval``), read by Inspect itself
-lm_eval_logs: sample logs of lm-evaluation-harness (``samples_*.jsonl``)
-olmes_logs: predictions of OLMES and olmo-eval (``*-predictions.jsonl``)
 options: imported scored options, checked row by row, as tables
 predictions: imported predictions, checked row by row
 release_files: read the authors' archives without running their content

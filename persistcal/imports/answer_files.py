@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal.imports import lm_eval_logs, olmes_logs, options
+from persistcal.imports import harness_logs, options
 from persistcal.imports.answers import KNOWN, LISTS, NAMES, tidy_answers
 from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.store.user_files import UserTableError, kind_of, name_files_in_errors, read_file
 
 LOG_KEYS = {"labels", "filter", "requests"}  # keys of an entry that apply only to logs
-LOGS = (lm_eval_logs.KEYS, olmes_logs.KEYS)  # columns of logs in JSON lines
+LOGS = (harness_logs.LM_EVAL_KEYS, harness_logs.OLMES_KEYS)  # columns of logs in JSON lines
 
 
 def read_answers(
@@ -39,11 +39,11 @@ def read_answers(
         else:
             rows = read_file(file, known=KNOWN, lists=LISTS)
         columns = set(rows.columns)
-        if columns >= lm_eval_logs.KEYS:
+        if columns >= harness_logs.LM_EVAL_KEYS:
             filtered = entry.get("filter")
-            rows = lm_eval_logs.lm_eval_rows(rows, filtered=filtered, labelled=labelled)
+            rows = harness_logs.lm_eval_rows(rows, filtered=filtered, labelled=labelled)
             used = {"labels", "filter"}
-        elif columns >= olmes_logs.KEYS or "option_logprobs" in columns:
+        elif columns >= harness_logs.OLMES_KEYS or "option_logprobs" in columns:
             raise UserTableError(
                 "contains scores of options, not answers; in a study, set decoding.strategy to "
                 "options"
@@ -61,9 +61,9 @@ def is_multiple_choice(file: str) -> bool:
     with name_files_in_errors(file):
         rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
     columns = set(rows.columns)
-    if columns >= lm_eval_logs.KEYS:
-        return lm_eval_logs.scores_options(rows)
-    return columns >= olmes_logs.KEYS
+    if columns >= harness_logs.LM_EVAL_KEYS:
+        return harness_logs.scores_options(rows)
+    return columns >= harness_logs.OLMES_KEYS
 
 
 def read_options(
@@ -78,10 +78,10 @@ def read_options(
     with name_files_in_errors(file):
         rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
         columns = set(rows.columns)
-        if columns >= lm_eval_logs.KEYS:
-            rows = lm_eval_logs.lm_eval_options(rows, normalisation)
-        elif columns >= olmes_logs.KEYS:
-            rows = olmes_logs.olmes_options(rows, normalisation, entry.get("requests"))
+        if columns >= harness_logs.LM_EVAL_KEYS:
+            rows = harness_logs.lm_eval_options(rows, normalisation)
+        elif columns >= harness_logs.OLMES_KEYS:
+            rows = harness_logs.olmes_options(rows, normalisation, entry.get("requests"))
             used = {"requests"}
         elif "option_logprobs" not in columns:
             raise UserTableError(

@@ -11,18 +11,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.options import normalised
-from persistcal.imports.answer_checks import (
+from persistcal.answers.options import normalised, option_answers, scored_clusters
+from persistcal.imports.answers import (
+    NAMES,
     PLACE,
+    ROUNDING,
     Needed,
     Wanted,
+    add_choice,
     check_ids,
     check_known,
     check_splits,
+    is_empty,
+    named_rows,
+    number_of,
     refuse_missing,
 )
-from persistcal.imports.answers import NAMES, ROUNDING, add_choice, named_rows, number_of
-from persistcal.store.artifacts import BEAMS, QUESTIONS
+from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS, Table
 from persistcal.store.files import digest
 from persistcal.store.user_files import (
     TRUTHS,
@@ -36,31 +41,17 @@ from persistcal.store.user_files import (
 )
 
 NEEDED = (*NAMES, "question", "options", "option_logprobs", "gold")
-
 # The column that a normalisation needs
 NEEDS = {
     "per_token": "option_tokens",
     "per_character": "option_characters",
     "unconditional": "option_logprobs_unconditional",
 }
-
 OPTIONAL = (*NEEDS.values(), "correct", "version", "split")
-
 KNOWN = (*NEEDED, *OPTIONAL)
-
 LISTS = ("options", "option_logprobs", *NEEDS.values())
-
-# Columns of a question, equal at all checkpoints
-OF_QUESTION = ("question", "options", "gold", "split")
-
-TEXTS = ["place", "question_id", *OF_QUESTION]
-
-NUMBERS = (
-    "scores",
-    "logprob",
-    "n_tokens",
-    "unconditional",
-)  # arrays over options, in tidy rows
+OF_QUESTION = ("question", "options", "gold", "split")  # equal at all checkpoints
+NUMBERS = ("scores", "logprob", "n_tokens", "unconditional")  # arrays over options
 
 # Bounds of the numbers in a list, and their description for errors
 VALID = {
@@ -133,23 +124,6 @@ def _add_gold(tidy: pd.DataFrame, values: list[Any], n_options: list[int]) -> No
 def _add_scores(
     tidy: pd.DataFrame, rows: pd.DataFrame, options: list[list[str]], normalisation: str
 ) -> None:
-    def read(name: str) -> list[Any]:
-        least, greatest, remedy = VALID[name]
-        values = rows[name].tolist()
-        lists = [[number_of(x) for x in v] if isinstance(v, list) else [] for v in values]
-        shown = tidy.assign(**{name: values})
-        wrong = [
-            not all(np.isfinite(x) and least <= x <= greatest for x in numbers)
-            for numbers in lists
-        ]
-        check_rows(shown, wrong, f"{name} is not valid", name, f"give {remedy}")
-        wrong = [
-            len(numbers) != len(texts) for numbers, texts in zip(lists, options, strict=True)
-        ]
-        remedy = "give a list with one number for each option"
-        check_rows(shown, wrong, f"{name} is not as long as options", name, remedy)
-        return [np.array(numbers) for numbers in lists]
-
     given = {name for name in VALID if name in rows and rows[name].notna().any()}
     given.add("option_logprobs")
     column = NEEDS.get(normalisation)
@@ -158,8 +132,12 @@ def _add_scores(
             f"the normalisation {normalisation} needs the column {column!r}, which is missing; "
             "add it, or choose another normalisation"
         )
-    numbers = {name: np.concatenate(read(name)) for name in VALID if name in given}
     n_options = [len(of_row) for of_row in options]
+    numbers = {
+        name: _numbers(tidy, name, rows[name].tolist(), n_options)
+        for name in VALID
+        if name in given
+    }
     unknown = np.full(sum(n_options), np.nan)
     tokens, unconditional = (
         numbers.get(NEEDS[n], unknown) for n in ("per_token", "unconditional")
@@ -173,10 +151,27 @@ def _add_scores(
         tidy[name] = of_rows
 
 
+def _numbers(
+    tidy: pd.DataFrame, name: str, values: list[Any], n_options: list[int]
+) -> NDArray[np.float64]:
+    """Return the numbers of the options of all rows, one after the other."""
+    least, greatest, valid = VALID[name]
+    lists = [[number_of(x) for x in v] if isinstance(v, list) else [] for v in values]
+    shown = tidy.assign(**{name: values})
+    wrong = [
+        not all(np.isfinite(x) and least <= x <= greatest for x in numbers) for numbers in lists
+    ]
+    check_rows(shown, wrong, f"{name} is not valid", name, f"give {valid}")
+    wrong = [len(numbers) != n for numbers, n in zip(lists, n_options, strict=True)]
+    remedy = "give a list with one number for each option"
+    check_rows(shown, wrong, f"{name} is not as long as options", name, remedy)
+    return np.concatenate(lists)
+
+
 def _check_correct(tidy: pd.DataFrame, values: list[Any]) -> None:
     """Refuse rows if the log's score and `gold` disagree about the best option."""
     best = np.array([int(np.argmax(scores)) for scores in tidy["scores"]])
-    given = np.array([value is not None and value != "" and value == value for value in values])
+    given = np.array([not is_empty(value) for value in values])
     reported = np.array([TRUTHS.get(str(value).strip().lower(), np.nan) for value in values])
     shown = tidy.assign(correct=values)
     wrong = given & np.isnan(reported)
@@ -257,11 +252,10 @@ class ScoredOptions:
 
     def _number(self, part: pd.DataFrame, dataset: str) -> NDArray[np.int64]:
         """Return the questions' row numbers in their dataset; append new questions to it."""
-        asked = self._asked.get(dataset)
-        if asked is None:
-            asked = part[[*TEXTS, "version"]].reset_index(drop=True)
-        elif not (new := part[~part["question_id"].isin(asked["question_id"])]).empty:
-            asked = pd.concat([asked, new[[*TEXTS, "version"]]], ignore_index=True)
+        part = part[["place", "question_id", *OF_QUESTION, "version"]]
+        earlier = self._asked.get(dataset, part.iloc[:0])
+        new = part[~part["question_id"].isin(earlier["question_id"])]
+        asked = pd.concat([earlier, new], ignore_index=True) if len(new) else earlier
         self._asked[dataset] = asked
         number = pd.Index(asked["question_id"]).get_indexer(part["question_id"])
         recorded = asked.iloc[number]
@@ -301,17 +295,16 @@ class ScoredOptions:
             subject = f"scores of model {model}, checkpoint {checkpoint} on"
             check_splits(splits, needed[model][checkpoint], subject, dataset)
             content = digest([array.tobytes() for part in parts for array in part])
-            first_checkpoint = seen.setdefault((model, dataset, content), checkpoint)
-            check_copy(
-                f"scores on {dataset}",
-                model,
-                checkpoint,
-                first_checkpoint,
-                self._checkpoints[model],
-            )
+            first = seen.setdefault((model, dataset, content), checkpoint)
+            may_be_equal = self._checkpoints[model]
+            check_copy(f"scores on {dataset}", model, checkpoint, first, may_be_equal)
 
-    def questions(self) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-        """Yield each dataset's keys and its table QUESTIONS."""
+    def tables(self) -> Iterator[tuple[Table, dict[str, str], pd.DataFrame]]:
+        """Yield tables with their keys: QUESTIONS of each dataset, then those of each place.
+
+        The best option of a question is the answer; no judge is needed.
+        """
+        questions = {}
         for dataset, asked in self._asked.items():
             right = [
                 [texts[i]] for texts, i in zip(asked["options"], asked["gold"], strict=True)
@@ -325,27 +318,35 @@ class ScoredOptions:
                 excluded=False,
                 truths=None,
             )
-            yield {"dataset": dataset}, table[QUESTIONS.schema.names]
+            questions[dataset] = table[QUESTIONS.schema.names]
+            yield QUESTIONS, {"dataset": dataset}, questions[dataset]
+        for named, parts in self._scored.items():
+            place = dict(zip(PLACE, named, strict=True))
+            beams, scores = self._beams(place["dataset"], parts)
+            yield BEAMS, place, beams
+            clusters = scored_clusters(beams, scores)
+            labels, answers = option_answers(questions[place["dataset"]], clusters)
+            yield CLUSTERS, place, clusters
+            yield LABELS, place, labels
+            yield ANSWERS, place, answers
 
-    def scored(self) -> Iterator[tuple[dict[str, str], pd.DataFrame, NDArray[np.float64]]]:
-        """Yield the keys, the table BEAMS and the options' scores for each wanted place."""
-        for place, parts in self._scored.items():
-            asked = self._asked[place[-1]]
-            questions = np.concatenate([part.questions for part in parts])
-            options = asked["options"].iloc[questions]
-            n_options = options.map(len).to_numpy()
-            scores, logprob, n_tokens, unconditional = np.hstack(
-                [scores.numbers for scores in parts]
-            )
-            table = pd.DataFrame(
-                {
-                    "question_id": asked["question_id"].iloc[questions.repeat(n_options)],
-                    "beam": np.concatenate([np.arange(n) for n in n_options]),
-                    "text": [text for of_row in options for text in of_row],
-                    "logprob": logprob,
-                    "n_tokens": n_tokens,
-                    "unconditional": unconditional,
-                }
-            ).reindex(columns=BEAMS.schema.names)
-            table = table.reset_index(drop=True)
-            yield dict(zip(PLACE, place, strict=True)), table, scores
+    def _beams(
+        self, dataset: str, parts: list[Scored]
+    ) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+        """Return the table BEAMS of one checkpoint, and the scores of its options."""
+        asked = self._asked[dataset]
+        questions = np.concatenate([part.questions for part in parts])
+        options = asked["options"].iloc[questions]
+        n_options = options.map(len).to_numpy()
+        scores, logprob, n_tokens, unconditional = np.hstack([part.numbers for part in parts])
+        table = pd.DataFrame(
+            {
+                "question_id": asked["question_id"].iloc[questions.repeat(n_options)],
+                "beam": np.concatenate([np.arange(n) for n in n_options]),
+                "text": [text for of_row in options for text in of_row],
+                "logprob": logprob,
+                "n_tokens": n_tokens,
+                "unconditional": unconditional,
+            }
+        )
+        return table.reindex(columns=BEAMS.schema.names).reset_index(drop=True), scores

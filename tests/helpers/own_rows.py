@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 
-from persistcal.imports.answer_checks import Wanted
+from persistcal.imports.answers import Wanted
 
 ONE = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 

@@ -4,18 +4,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
-from persistcal.imports.answer_checks import (
-    Wanted,
-    check_answers,
-    check_weights,
-    select_rows,
-)
 from persistcal.imports.answer_files import read_answers
 from persistcal.imports.answers import (
+    Wanted,
     beam_table,
+    check_answers,
     check_stated,
+    check_weights,
     label_table,
     question_table,
+    select_rows,
 )
 from persistcal.store.artifacts import BEAMS, Beams, GivenLabels, Questions
 from persistcal.store.jobs import log, run

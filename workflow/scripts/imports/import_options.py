@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from persistcal.answers.options import option_answers, scored_clusters
-from persistcal.imports.answer_checks import Wanted
 from persistcal.imports.answer_files import read_options
+from persistcal.imports.answers import Wanted
 from persistcal.imports.options import ScoredOptions
-from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS
+from persistcal.store.artifacts import ANSWERS, BEAMS, QUESTIONS
 from persistcal.store.jobs import Outputs, log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors
 
@@ -24,11 +23,8 @@ def import_options(
     Options need no model and no judge: each option is a separate candidate, and the gold option
     determines whether it is right.
     """
-    files = [
-        *dict.fromkeys(
-            entry[key] for entry in entries for key in ("file", "requests") if key in entry
-        )
-    ]
+    given = [entry[key] for entry in entries for key in ("file", "requests") if key in entry]
+    files = list(dict.fromkeys(given))
     sources = digests_of(*files)
     scored, skipped = ScoredOptions(known, wanted), 0
     for entry in entries:
@@ -39,27 +35,17 @@ def import_options(
         log.warning("Skipped %d rows, which the study does not read", skipped)
     with name_files_in_errors(*files):
         scored.check(wanted.needed)
-    questions = {}
-    for about, table in scored.questions():
-        table.attrs["sources"] = sources
-        outputs.write(QUESTIONS, table, about)
-        questions[about["dataset"]] = table
-        log.info("%s: %d questions", about["dataset"], len(table))
-    for about, beams, scores in scored.scored():
-        with name_files_in_errors(*files):
-            wanted.check_needs(beams)
-        clusters = scored_clusters(beams, scores)
-        labels, answers = option_answers(questions[about["dataset"]], clusters)
-        for kind, table in (
-            (BEAMS, beams),
-            (CLUSTERS, clusters),
-            (LABELS, labels),
-            (ANSWERS, answers),
-        ):
-            table.attrs["sources"] = sources
-            outputs.write(kind, table, about)
-        place = ", ".join(about.values())
-        log.info("%s: %.4f of the best options are right", place, answers["correct"].mean())
+    for table, place, frame in scored.tables():
+        if table is BEAMS:
+            with name_files_in_errors(*files):
+                wanted.check_needs(frame)
+        frame.attrs["sources"] = sources
+        outputs.write(table, frame, place)
+        if table is QUESTIONS:
+            log.info("%s: %d questions", place["dataset"], len(frame))
+        if table is ANSWERS:
+            share, names = frame["correct"].mean(), ", ".join(place.values())
+            log.info("%s: %.4f of the best options are right", names, share)
 
 
 if __name__ == "__main__":

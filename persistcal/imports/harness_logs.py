@@ -1,8 +1,12 @@
-"""Read lm-evaluation-harness logs (``samples_*.jsonl``) as answers or scored options."""
+"""Read logs of evaluation harnesses in JSON lines as answers or scored options.
+
+lm-evaluation-harness writes ``samples_*.jsonl``; OLMES, olmo-eval and DataDecide write
+``*-predictions.jsonl``.
+"""
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,15 +15,32 @@ import pandas as pd
 
 from persistcal.imports.answers import number_of
 from persistcal.questions.labels import CORRECT, INCORRECT
-from persistcal.store.user_files import UserTableError
+from persistcal.store.user_files import UserTableError, read_file
 
-KEYS = {"doc_id", "doc", "target", "arguments", "resps"}  # required in every line
-_BESIDE_SCORES = {*KEYS, "filtered_resps", "filter", "doc_hash", "prompt_hash", "target_hash"}
+LM_EVAL_KEYS = {"doc_id", "doc", "target", "arguments", "resps"}  # required in every line
+OLMES_KEYS = {"doc_id", "native_id", "model_output", "label"}
+_REQUEST_KEYS = {"doc_id", "request", "idx"}
+_BESIDE_SCORES = {"filtered_resps", "filter", "doc_hash", "prompt_hash", "target_hash"}
 _TEXT = r"""(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
 _LIST_OF_TEXTS = re.compile(rf"\[(?:{_TEXT}(?:, {_TEXT})*)?\]", re.DOTALL)
-# The log's own accuracy, by normalisation
-ACCURACY = {"none": "acc", "per_character": "acc_norm", "unconditional": "acc_mutual_info"}
+# The logs' own accuracies, by normalisation
+LM_EVAL_ACC = {"none": "acc", "per_character": "acc_norm", "unconditional": "acc_mutual_info"}
+OLMES_ACC = {
+    "none": "acc_raw",
+    "per_token": "acc_per_token",
+    "per_character": "acc_per_char",
+    "unconditional": "acc_uncond",
+}
+# Keys of OLMES, by column of `persistcal.imports.options`
+NUMBERS = {
+    "option_logprobs": "sum_logits",
+    "option_tokens": "num_tokens",
+    "option_characters": "num_chars",
+    "option_logprobs_unconditional": "sum_logits_uncond",
+}
 FEW_SHOT = "\n\n"  # between the examples of a prompt, and before its own question
+
+Line = dict[str, Any]  # of a log; in `_lines_of` with its number as `row`
 
 
 def lm_eval_rows(
@@ -32,7 +53,14 @@ def lm_eval_rows(
     """
     lines = _lines_of(log)
     for line in lines:
-        _refuse_choices(line)
+        requests = _requests(line)
+        # The only request of a generation has a dict of settings.
+        if len(requests) != 1 or [type(part) for part in requests[0][1:2]] != [dict]:
+            raise UserTableError(
+                f"row {line['row']} is of a task without free text: lm-evaluation-harness "
+                "scored given choices; take the log of a task that generates "
+                "(generate_until), or in a study set decoding.strategy to options"
+            )
     rows = []
     for line in _one_per_document(lines, filtered, labelled=labelled):
         row = line["row"]
@@ -49,53 +77,36 @@ def lm_eval_rows(
     return pd.DataFrame(rows, columns=names, dtype=object)
 
 
-def _lines_of(log: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the lines of a log, each with its number as `row`."""
+def _lines_of(log: pd.DataFrame) -> list[Line]:
+    numbered = log.assign(row=range(1, len(log) + 1))
     return [
-        {**{str(key): value for key, value in line.items()}, "row": row}
-        for row, line in enumerate(log.to_dict("records"), start=1)
+        {str(key): value for key, value in line.items()} for line in numbered.to_dict("records")
     ]
 
 
-def _requests(line: Mapping[str, Any]) -> list[list[Any]]:
+def _requests(line: Line) -> list[list[Any]]:
     """Return the arguments of each request of a line; older versions write them as lists."""
-    requests = line["arguments"]
-    requests = _in_order(requests) if isinstance(requests, dict) else requests
-    if not isinstance(requests, list) or not requests:
-        return [[]]
     # arg_0 is the prompt, arg_1 the continuation or the settings.
-    ordered = [
-        _in_order(request) if isinstance(request, dict) else request for request in requests
-    ]
-    return [request if isinstance(request, list) else [] for request in ordered]
+    return [_in_order(request) for request in _in_order(line["arguments"])] or [[]]
 
 
-def _in_order(named: Mapping[str, Any]) -> list[Any]:
-    """Return values sorted by the numbers in their names, so that arg_2 precedes arg_10.
+def _in_order(given: object) -> list[Any]:
+    """Return a list, or values in the order of the numbers in their names, or else nothing.
 
     >>> _in_order({"arg_10": "c", "arg_2": "b", "arg_0": "a"})
     ['a', 'b', 'c']
     """
-    return [named[name] for name in sorted(named, key=lambda name: (len(name), name))]
-
-
-def _refuse_choices(line: dict[str, Any]) -> None:
-    """Refuse a line unless its only request is a generation, with a dict of settings."""
-    requests = _requests(line)
-    if len(requests) != 1 or [type(part) for part in requests[0][1:2]] != [dict]:
-        raise UserTableError(
-            f"row {line['row']} is of a task without free text: lm-evaluation-harness scored "
-            "given choices; take the log of a task that generates (generate_until), or in a "
-            "study set decoding.strategy to options"
-        )
+    if isinstance(given, dict):
+        return [given[name] for name in sorted(given, key=lambda name: (len(name), name))]
+    return given if isinstance(given, list) else []
 
 
 def _one_per_document(
-    lines: Sequence[dict[str, Any]], filtered: str | None, *, labelled: bool
-) -> list[dict[str, Any]]:
+    lines: Sequence[Line], filtered: str | None, *, labelled: bool
+) -> list[Line]:
     """Return one line for each document: the line of the filter, or the first line."""
-    by_filter: dict[str, dict[str, dict[str, Any]]] = {}
-    first: dict[str, dict[str, Any]] = {}
+    by_filter: dict[str, dict[str, Line]] = {}
+    first: dict[str, Line] = {}
     for line in lines:
         of_filter = by_filter.setdefault(str(line.get("filter", "none")), {})
         document = str(line["doc_id"])
@@ -125,7 +136,7 @@ def _one_per_document(
     return list(chosen.values())
 
 
-def _responses(line: dict[str, Any]) -> list[str]:
+def _responses(line: Line) -> list[str]:
     resps = line["resps"]
     if isinstance(resps, list) and len(resps) == 1 and _are_texts(resps[0]):
         return resps[0]
@@ -136,7 +147,7 @@ def _responses(line: dict[str, Any]) -> list[str]:
     )
 
 
-def _filtered(line: dict[str, Any]) -> list[str]:
+def _filtered(line: Line) -> list[str]:
     outputs = line.get("filtered_resps")
     if isinstance(outputs, list) and len(outputs) == 1:
         texts = outputs[0] if isinstance(outputs[0], list) else outputs
@@ -161,7 +172,7 @@ def _shortened(value: object) -> str:
     return text if len(text) < 60 else f"{text[:60]}…"
 
 
-def _references(line: dict[str, Any]) -> object:
+def _references(line: Line) -> object:
     """Return the target's references; logs store a list as Python prints it."""
     target = line["target"]
     # A text that merely looks like a list is the document's own.
@@ -175,7 +186,7 @@ def _references(line: dict[str, Any]) -> object:
     return target if isinstance(target, list) else [target]
 
 
-def _label(line: dict[str, Any], n_answers: int) -> str:
+def _label(line: Line, n_answers: int) -> str:
     """Return the label for the log's score of the only answer."""
     row, metrics = line["row"], line.get("metrics")
     if n_answers > 1:
@@ -185,7 +196,7 @@ def _label(line: dict[str, Any], n_answers: int) -> str:
         )
     if not isinstance(metrics, list):
         present = {name for name, value in line.items() if value == value}
-        metrics = sorted(present - _BESIDE_SCORES - {"row", "metrics"})
+        metrics = sorted(present - LM_EVAL_KEYS - _BESIDE_SCORES - {"row", "metrics"})
     name = "exact_match" if "exact_match" in metrics else ", ".join(metrics)
     try:
         return {0.0: INCORRECT, 1.0: CORRECT}[number_of(line[name])]
@@ -235,7 +246,7 @@ def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
                 "option_logprobs": logprobs[:n],
                 "option_logprobs_unconditional": unconditional,
                 "option_characters": [max(len(text), 1) for text in options],
-                "correct": line.get(ACCURACY.get(normalisation, "")),
+                "correct": line.get(LM_EVAL_ACC.get(normalisation, "")),
                 "version": f"{line.get('doc_hash', '')}{line.get('prompt_hash', '')}",
             }
         )
@@ -244,19 +255,14 @@ def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
 
 
 def _delimiter(
-    lines: Sequence[Mapping[str, Any]],
+    lines: Sequence[Line],
     requests: Sequence[Sequence[tuple[str, str]]],
     normalisation: str,
 ) -> str:
     """Infer the delimiter before each option, which the log does not record.
 
     Removing the delimiter from an option leaves a text of its document. If no shared prefix
-    does this for all options, or several do, return the shared white space.
-
-    Raises
-    ------
-    UserTableError
-        The lengths of options are needed, but the delimiter is unknown.
+    does this for all options, or several do, it is the shared white space.
     """
     continuations = [text for line in requests for _, text in line]
     first, last = min(continuations), max(continuations)
@@ -295,7 +301,7 @@ def _leaves(value: object) -> Iterator[str]:
         yield from _leaves(part)
 
 
-def _scored(line: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _scored(line: Line) -> list[tuple[str, str]]:
     """Return context and continuation of each request."""
     pairs = []
     for request in _requests(line):
@@ -309,7 +315,7 @@ def _scored(line: Mapping[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _logprobs(line: Mapping[str, Any], n: int) -> list[object]:
+def _logprobs(line: Line, n: int) -> list[object]:
     """Return the log-probability of each request, without the flag for greedy decoding."""
     resps = line["resps"]
     firsts = [
@@ -324,9 +330,7 @@ def _logprobs(line: Mapping[str, Any], n: int) -> list[object]:
     )
 
 
-def _gold(
-    lines: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
-) -> list[int | None]:
+def _gold(lines: Sequence[Line], rows: Sequence[Line]) -> list[int | None]:
     """Return the position of each document's correct option.
 
     A target is a position or an option's text. If both readings are possible, the one that
@@ -354,9 +358,7 @@ def _gold(
 
 
 def _gives_accuracy(
-    gold: Sequence[int | None],
-    lines: Sequence[Mapping[str, Any]],
-    rows: Sequence[Mapping[str, Any]],
+    gold: Sequence[int | None], lines: Sequence[Line], rows: Sequence[Line]
 ) -> bool:
     best = [np.argmax([number_of(x) for x in row["option_logprobs"]]) for row in rows]
     reported = [number_of(line.get("acc")) for line in lines]
@@ -370,3 +372,113 @@ def _question(doc: object, prompt: str) -> str:
             if isinstance(text := doc.get(name), str) and text.strip():
                 return text
     return prompt.strip().rpartition(FEW_SHOT)[2]
+
+
+def olmes_options(
+    log: pd.DataFrame, normalisation: str, requests: str | None = None
+) -> pd.DataFrame:
+    """Return the instances of a log in the columns of `persistcal.imports.options`.
+
+    Texts come from the file `requests`. Without it, ids and lengths replace the texts.
+    """
+    asked = _texts(requests) if requests else {}
+    rows = []
+    for number, line in enumerate(log.to_dict("records"), start=1):
+        outputs = line["model_output"]
+        if not isinstance(outputs, list) or not all(isinstance(o, dict) for o in outputs):
+            raise UserTableError(
+                f"model_output of row {number} is not a list of scored options"
+            )
+        outputs = _with_unconditional(outputs)
+        if not all("sum_logits" in output for output in outputs):
+            raise UserTableError(
+                f"an option of row {number} has no sum_logits; take the predictions of a task "
+                "that scores given choices"
+            )
+        values = {
+            column: [output[key] for output in outputs]
+            for column, key in NUMBERS.items()
+            if all(output.get(key) is not None for output in outputs)
+        }
+        document, name, metrics = str(line["doc_id"]), line["native_id"], line.get("metrics")
+        if not requests:
+            options = [
+                output.get("text") or f"option {n} ({output.get('num_chars', '?')} characters)"
+                for n, output in enumerate(outputs, start=1)
+            ]
+            question = f"document {document}" if name is None else str(name)
+            texts = {"question": question, "options": options}
+        elif len(asked.get(document, {}).get("options", ())) == len(outputs):
+            texts = asked[document]
+        else:
+            raise UserTableError(
+                f"row {number} has {len(outputs)} options of document {document}, but "
+                f"{requests} has other ones; give the requests of the same run"
+            )
+        row = {
+            "question_id": line["doc_id"],
+            "gold": line["label"],
+            "correct": metrics.get(OLMES_ACC[normalisation])
+            if isinstance(metrics, dict)
+            else None,
+            "version": f"{name} {line.get('task_hash', '')}",
+        }
+        rows.append({**texts, **values, **row})
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _with_unconditional(outputs: Sequence[Line]) -> list[Line]:
+    """Return one record for each option, with its unconditional score if there is one.
+
+    olmo-eval repeats all options at the end of the list, scored without the question.
+    """
+    texts, half = [output.get("text") for output in outputs], len(outputs) // 2
+    if None in texts or not half or texts[:half] != texts[half:]:
+        return [dict(output) for output in outputs]
+    return [
+        {**output, "sum_logits_uncond": unconditional.get("sum_logits")}
+        for output, unconditional in zip(outputs[:half], outputs[half:], strict=True)
+    ]
+
+
+def _texts(requests: str) -> dict[str, Line]:
+    """Return the question and options of each document by its id."""
+    lines = read_file(requests, known=_REQUEST_KEYS)
+    if not set(lines.columns) >= _REQUEST_KEYS:
+        raise UserTableError(
+            f"{requests} has no requests; give the -requests.jsonl of the same run"
+        )
+    texts: dict[str, Line] = {}
+    continuations: dict[str, dict[float, object]] = {}
+    for number, line in enumerate(lines.to_dict("records"), start=1):
+        name, place = str(line["doc_id"]), number_of(line["idx"])
+        doc, request = (
+            part if isinstance(part, dict) else {}
+            for part in (line.get("doc"), line["request"])
+        )
+        question = {"question": doc.get("query") or request.get("context")}
+        question["options"] = doc.get("choices")
+        if not question["question"]:
+            raise UserTableError(
+                f"{requests}: row {number} has neither a query in doc nor a context in "
+                "request; give the requests as OLMES writes them"
+            )
+        texts.setdefault(name, question)
+        if isinstance(question["options"], list):
+            continue
+        of_doc = continuations.setdefault(name, {})
+        if place in of_doc or place != place:
+            raise UserTableError(
+                f"{requests}: row {number} has the idx {line['idx']!r}, which another option "
+                f"of document {name} has, or which is not a number; number options from 0"
+            )
+        of_doc[place] = request.get("continuation")
+    for name, of_doc in continuations.items():
+        ordered = [of_doc.get(float(place)) for place in range(len(of_doc))]
+        if None in ordered:
+            raise UserTableError(
+                f"{requests}: document {name} lacks the continuation of option "
+                f"{ordered.index(None)}; give one request for each option, with idx from 0"
+            )
+        texts[name]["options"] = ordered
+    return texts
