@@ -31,7 +31,7 @@ _MODULES = {
     "evaluate": "evaluate",
     "generate_beams": "checkpoints",
     "load": "checkpoints",
-    "plan": "planning",
+    "plan": "evaluate",
     "score_answers": "checkpoints",
     "smooth_ece": "evaluate",
     "threshold": "thresholds",
@@ -41,8 +41,7 @@ __all__ = list(_MODULES)
 
 if TYPE_CHECKING:
     from persistcal.api.checkpoints import generate_beams, load, score_answers, train_adapter
-    from persistcal.api.evaluate import compare, contrast_sets, evaluate, smooth_ece
-    from persistcal.api.planning import plan
+    from persistcal.api.evaluate import compare, contrast_sets, evaluate, plan, smooth_ece
     from persistcal.api.thresholds import threshold
 else:
 

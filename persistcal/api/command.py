@@ -11,21 +11,23 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import isnan
 from typing import Annotated, Any
 
 import pandas as pd
 import pyarrow as pa
 import typer
+from scipy.stats import norm
 
-from persistcal.api import planning
 from persistcal.api.display import ESTIMATORS, Comparison
 from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
 from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
 from persistcal.api.rating import SCORES
 from persistcal.api.thresholds import Relabelling, check_inputs, describe_curve, read_sheet
+from persistcal.evaluation import power
 from persistcal.evaluation.draws import MIN_DIRECTION
-from persistcal.evaluation.power import MOST_QUESTIONS, Guess
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.relabelling import curve_sizes
 from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
@@ -153,9 +155,8 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
         raise typer.BadParameter(
             f"--normalisation is {options['normalisation']!r}, and can be {', '.join(SCORES)}."
         )
-    for name in ("estimators", "names"):
-        options[name] = options[name] or ()
-    return Reading(columns=columns, **options)
+    given = {name: value for name, value in options.items() if value is not None}
+    return Reading(columns=columns, **given)
 
 
 @app.command(
@@ -232,7 +233,8 @@ def page(
 )
 def plan(
     questions: Annotated[
-        int, typer.Option(min=2, max=MOST_QUESTIONS, help="Questions that the study asks.")
+        int,
+        typer.Option(min=2, max=power.MOST_QUESTIONS, help="Questions that the study asks."),
     ],
     changed: Annotated[
         tuple[int, int] | None,
@@ -258,11 +260,11 @@ def plan(
 ) -> None:
     """Print the differences that a study could find, before it is run."""
     if results:
-        lines = planning.plan_from_results(*results, questions, difference)
+        lines = _plan_from_results(*results, questions, difference)
     else:
         gained, lost = changed or 2 * (max(1, questions // 10),)
-        guess = Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
-        lines = planning.plan_lines(guess, difference)
+        guess = power.Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
+        lines = _plan_from_guess(guess, difference)
     text = "\n".join(lines)
     typer.echo(f"Found with 80 % power at 5 %, two-sided, by {questions:,} questions:\n{text}")
 
@@ -350,6 +352,41 @@ def label_curve(
         curve = later.label_curve(precision=precision, delta=delta, step=step)
     [path] = _write_tables({"label_curve": curve}, out)
     typer.echo(f"{describe_curve(curve)}\nTable: {path}")
+
+
+def _plan_from_guess(guess: power.Guess, difference: float | None) -> Iterator[str]:
+    """Yield a line per smallest difference, and one per number of questions for another."""
+    result = power.findable(guess, difference)
+    for measure, smallest, _ in result:
+        yield f"{measure}: {'none' if isnan(smallest) else f'{smallest:.3f}'}"
+    if difference is None:
+        return
+    for measure, _, questions in result[1:]:
+        name = measure.removesuffix(" of two estimators")
+        needed = f"{questions:,}" if questions else "impossible by this guess"
+        yield f"questions for a {name} of {difference:g}: {needed}"
+
+
+def _plan_from_results(
+    folder: str, asked: int, questions: int, difference: float | None
+) -> Iterator[str]:
+    """Yield a line per test of the study in `folder`, as if it had asked `questions`."""
+    power.check_count("the number of questions that the study asked", asked)
+    if difference is not None:
+        power.check_share("difference", difference)
+    tests = artifacts.read_csv(inside(folder, "significance.csv"), artifacts.SIGNIFICANCE)
+    shown = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
+    width = shown["upper_97_5pct"] - shown["lower_2_5pct"]
+    errors = width / (2 * norm.ppf(0.975))  # from 95 % intervals
+    for row, error in zip(shown.to_dict("records"), errors, strict=True):
+        scaled = error * (asked / questions) ** 0.5
+        name = f"{row['scope']} {MEASURES[str(row['metric'])].heading}"
+        line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "
+        line += f"{power.multiple() * scaled:.3f}"
+        if difference and error > 0:
+            needed = power.questions_needed(difference, error, asked)
+            line += f"; questions for {difference:g}: {needed:,}"
+        yield line
 
 
 def _write_tables(tables: Mapping[str, pd.DataFrame], folder: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Evaluate predictions: metrics, bootstrap, tests and states, in the order of the workflow.
+"""Evaluate predictions: metrics, bootstrap, tests and states; plan an evaluation.
 
 `persistcal.compare` and the command `persistcal compare` both call `compare_inputs`.
 """
@@ -22,6 +22,7 @@ from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
+from persistcal.evaluation.power import Findable, Guess, findable
 from persistcal.evaluation.reliability import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import (
     digest_of_draws,
@@ -271,3 +272,57 @@ def smooth_ece(correct: ArrayLike, confidence: ArrayLike) -> float:
     if not ((stated >= 0) & (stated <= 1)).all():
         raise ValueError("A confidence is not in [0, 1]; give probabilities.")
     return float(weighted_smooth_ece(stated, labels))
+
+
+def plan(
+    questions: int,
+    gained: int,
+    lost: int,
+    *,
+    accuracy: float = 0.5,
+    agreement: float = 0.7,
+    auc: float = 0.65,
+    correlation: float = 0.5,
+    difference: float | None = None,
+) -> pd.DataFrame:
+    """Return the smallest differences that a study finds with a power of 80 %.
+
+    Parameters
+    ----------
+    questions : int
+        Number of questions that the study asks.
+    gained, lost : int
+        Numbers of questions that only the later and only the earlier checkpoint answers
+        correctly.
+    accuracy : float, default=0.5
+        Accuracy of the earlier checkpoint.
+    agreement : float, default=0.7
+        Share of gained and lost questions with a confidence change in the same direction for
+        two estimators.
+    auc : float, default=0.65
+        Approximate contrast AUC of the estimators.
+    correlation : float, default=0.5
+        Correlation of the two estimators' contrast AUCs.
+    difference : float, optional
+        Return also how many questions find this difference.
+
+    Returns
+    -------
+    DataFrame
+        measure, difference (NaN if the study finds none) and questions (missing if two
+        estimators cannot differ by `difference`).
+
+    Raises
+    ------
+    ValueError
+        If a count is not a whole number from 1 to `questions`, or a share is not between 0 and
+        1.
+
+    Examples
+    --------
+    >>> plan(2000, 220, 38)["difference"].round(3).tolist()
+    [0.023, 0.262, 0.095]
+    """
+    guess = Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
+    table = pd.DataFrame(findable(guess, difference), columns=Findable._fields)
+    return table.astype({"questions": "Int64"})

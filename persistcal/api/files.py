@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -24,14 +24,13 @@ from persistcal.api.rating import rate_answers, rate_options
 from persistcal.imports import answers as own_answers
 from persistcal.imports import options as own_options
 from persistcal.imports import predictions as own_predictions
-from persistcal.imports.answer_files import LOGS, is_multiple_choice, read_answers, read_options
+from persistcal.imports.answer_files import LOGS, columns_and_scores, read_answers, read_options
 from persistcal.imports.answers import name_stated
 from persistcal.imports.predictions import imported_answers
 from persistcal.store import artifacts
 from persistcal.store.files import exists, folder_of, is_file, last_part
 from persistcal.store.user_files import (
     UserTableError,
-    columns_of,
     kind_of,
     name_files_in_errors,
     read_batches,
@@ -59,46 +58,17 @@ STAMP = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """Options for reading files.
+    """Options for reading files, named like those of the command."""
 
-    Attributes
-    ----------
-    labels : str
-        "log" takes the score of a log as the label; otherwise answers are matched lexically.
-    filter : str, optional
-        Filter of lm-evaluation-harness whose output is the answer.
-    estimators : sequence of str
-        Estimators that rate the answers (`rate_answers` and `rate_options` have defaults), or
-        estimators in predictions (by default all).
-    beams : bool, optional
-        Whether several answers to a question are beams or samples.
-    columns : mapping of str to str
-        The name in the files of each column that has another name there.
-    names : sequence of str
-        Names of the checkpoints, one for each file.
-    deployed : str
-        "first" makes the first answer to each question the deployed one, which the others rate.
-    unlabelled : str, optional
-        A file that can lack labels. Answers without a label count as incorrect.
-    normalisation : {"none", "per_token", "per_character", "unconditional"}, optional
-        Score of the options of multiple choice; by default their log-probability.
-    """
-
-    labels: str | None = None
-    filter: str | None = None
-    estimators: Sequence[str] = ()
-    beams: bool | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    names: Sequence[str] = ()
-    deployed: str | None = None
-    unlabelled: str | None = None
-    normalisation: str | None = None
-
-    @property
-    def from_logs(self) -> dict[str, str]:
-        """The keys of `answer_files.LOG_KEYS`."""
-        given = {"labels": self.labels, "filter": self.filter}
-        return {key: value for key, value in given.items() if value}
+    labels: str | None = None  # "log" takes the score of a log, else answers are matched
+    filter: str | None = None  # of lm-evaluation-harness, whose output is the answer
+    estimators: Sequence[str] = ()  # that rate answers, or of predictions (by default all)
+    beams: bool | None = None  # whether several answers to a question are beams or samples
+    columns: Mapping[str, str] = field(default_factory=dict)  # other names in the files
+    names: Sequence[str] = ()  # of the checkpoints, one for each file
+    deployed: str | None = None  # "first": the first answer to a question, which others rate
+    unlabelled: str | None = None  # a file whose answers without a label count as incorrect
+    normalisation: str | None = None  # of the options of multiple choice
 
     def check_use(self, kind: str, file: str) -> None:
         """Refuse options that have no meaning for files of a kind."""
@@ -126,33 +96,15 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
     """Read files of answers, of scored options or of predictions."""
     _check_files(files, reading)
     kinds, unnamed = [], []
-    columns_known = {*KNOWN, *reading.columns.values()}
-    renamed = {given_column: column for column, given_column in reading.columns.items()}
     for file in files:
-        with name_files_in_errors(file):
-            columns = [] if kind_of(file) == ".eval" else columns_of(file, known=columns_known)
-        shown_columns = {renamed.get(name, name) for name in columns}
-        is_log = kind_of(file) == ".eval" or "doc_id" in shown_columns
-        if not is_log and not {"confidence", "answer", "option_logprobs"} & shown_columns:
-            lacking = [name for name in OTHER_NAMES if name not in shown_columns]
-            spare = [name for name in columns if name not in columns_known]
-            raise ValueError(
-                f"{file}: has neither the column 'confidence' of predictions nor the column "
-                f"'answer' of answers; {_remedy(lacking, spare)}."
-            )
-        # Predictions can have their answers' texts; without labels answers are matched.
-        if "confidence" in shown_columns and (
-            "correct" in shown_columns or "answer" not in shown_columns
-        ):
-            kinds.append(PREDICTIONS)
-        elif "option_logprobs" in shown_columns or (is_log and is_multiple_choice(file)):
-            kinds.append(OPTIONS)
-        else:
-            kinds.append(ANSWERS)
-        if reading.columns and (not columns or any(keys <= shown_columns for keys in LOGS)):
+        kind, columns = _kind_and_columns(file, reading)
+        kinds.append(kind)
+        is_log = not columns or any(keys <= columns for keys in LOGS)
+        if reading.columns and is_log:
             raise ValueError(f"{file}: is a log, so --columns has no meaning; leave it out.")
-        unnamed += [] if "checkpoint" in shown_columns else [file]
-        if reading.names and "checkpoint" in shown_columns:
+        if "checkpoint" not in columns:
+            unnamed.append(file)
+        elif reading.names:
             raise ValueError(
                 f"{file}: has a column checkpoint, so --names has no meaning; leave one out."
             )
@@ -167,6 +119,29 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
     reading.check_use(kind, files[0])
     read = {PREDICTIONS: _read_predictions, ANSWERS: _read_answers, OPTIONS: _read_options}
     return read[kind](named, unnamed, reading)
+
+
+def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
+    """Return what a file contains, and its columns by the names that they have here."""
+    known = {*KNOWN, *reading.columns.values()}
+    renamed = {given: column for column, given in reading.columns.items()}
+    if kind_of(file) == ".eval":
+        return ANSWERS, set()
+    with name_files_in_errors(file):
+        present, scores_options = columns_and_scores(file, known)
+    columns = {renamed.get(name, name) for name in present}
+    if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
+        lacking = [name for name in OTHER_NAMES if name not in columns]
+        spare = [name for name in present if name not in known]
+        raise ValueError(
+            f"{file}: has neither the column 'confidence' of predictions nor the column "
+            f"'answer' of answers; {_remedy(lacking, spare)}."
+        )
+    # Predictions can have their answers' texts; without labels answers are matched.
+    if "confidence" in columns and ("correct" in columns or "answer" not in columns):
+        return PREDICTIONS, columns
+    is_scored = "option_logprobs" in columns or ("doc_id" in columns and scores_options)
+    return OPTIONS if is_scored else ANSWERS, columns
 
 
 def _check_files(files: Sequence[str], reading: Reading) -> None:
@@ -293,12 +268,12 @@ def _remedy(lacking: Sequence[str], spare: Sequence[str]) -> str:
     return "add it to every row"
 
 
-def _note_ignored(ignored: Iterable[str]) -> list[str]:
-    names = [name or "(no name)" for name in dict.fromkeys(ignored)]
-    if not names:
+def _note_ignored(ignored: Sequence[str]) -> list[str]:
+    if not ignored:
         return []
-    log.warning("Ignored columns: %s", ", ".join(names))
-    return [f"Ignored columns: {', '.join(names)}."]
+    names = ", ".join(name or "(no name)" for name in dict.fromkeys(ignored))
+    log.warning("Ignored columns: %s", names)
+    return [f"Ignored columns: {names}."]
 
 
 def _check_names(
@@ -326,9 +301,8 @@ def _read_predictions(
             defaults = {**DEFAULTS, "checkpoint": name}
             defaults |= {"correct": "0"} if file == reading.unlabelled else {}
             batches = _prediction_batches(file, defaults, reading.columns, ignored)
-            frame = _select_estimators(
-                own_predictions.collect_rows(batches), reading.estimators
-            )
+            rows = own_predictions.collect_rows(batches)
+            frame = _select_estimators(rows, reading.estimators)
         if len(files) > 1:
             frame["row"] = [f"{row} of {file}" for row in frame["row"]]
         frames.append(frame)
@@ -388,7 +362,9 @@ def _read_answers(
     ignored: list[str] = []
     for file, name in files.items():
         defaults = {"model": "model", "checkpoint": name, "dataset": "dataset"}
-        entry = {"file": file, **reading.from_logs}
+        entry = {"file": file}
+        entry |= {"labels": reading.labels} if reading.labels else {}
+        entry |= {"filter": reading.filter} if reading.filter else {}
         prepare = partial(_prepare_answers, columns=reading.columns, ignored=ignored)
         parts.append(
             read_answers(entry, several=len(files) > 1, defaults=defaults, prepare=prepare)
@@ -443,8 +419,7 @@ def _prepare_answers(
     named = [name for name in columns if name_stated(name)]
     needed = [name for name in own_answers.NEEDED if name not in own_answers.NAMES[:3]]
     optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
-    given = {"correct", "label"} & {columns.get(str(name), str(name)) for name in rows}
-    if given or "correct" in columns or "label" in columns:
+    if {"correct", "label"} & {*columns, *map(str, rows)}:
         needed.remove("references")  # labels are given
         optional.append("references")
     chosen = choose_columns([*map(str, rows)], needed, optional, columns)

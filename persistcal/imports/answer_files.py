@@ -1,10 +1,6 @@
-"""Read a file of imported answers or scored options in any supported format.
+"""Read a file of imported answers or scored options in any supported format."""
 
-One module for each program converts logs to the columns of `persistcal.imports.answers` or
-`persistcal.imports.options`. The functions here choose the module by the file's columns.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +8,13 @@ import pandas as pd
 from persistcal.imports import harness_logs, options
 from persistcal.imports.answers import KNOWN, LISTS, NAMES, tidy_answers
 from persistcal.imports.inspect_logs import inspect_rows
-from persistcal.store.user_files import UserTableError, kind_of, name_files_in_errors, read_file
+from persistcal.store.user_files import (
+    UserTableError,
+    columns_of,
+    kind_of,
+    name_files_in_errors,
+    read_file,
+)
 
 LOG_KEYS = {"labels", "filter", "requests"}  # keys of an entry that apply only to logs
 LOGS = (harness_logs.LM_EVAL_KEYS, harness_logs.OLMES_KEYS)  # columns of logs in JSON lines
@@ -54,16 +56,14 @@ def read_answers(
         return tidy_answers(rows, file=Path(file).name if several else "")
 
 
-def is_multiple_choice(file: str) -> bool:
-    """Return whether a log scores the options of multiple choice, and generates no answers."""
-    if kind_of(file) == ".eval":
-        return False
-    with name_files_in_errors(file):
-        rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
-    columns = set(rows.columns)
-    if columns >= harness_logs.LM_EVAL_KEYS:
-        return harness_logs.scores_options(rows)
-    return columns >= harness_logs.OLMES_KEYS
+def columns_and_scores(file: str, known: Collection[str]) -> tuple[list[str], bool]:
+    """Return the columns of a file, and whether it is a log that scores given options."""
+    rows = read_file(file, known=known) if kind_of(file) == ".jsonl" else None
+    columns = columns_of(file, known=known) if rows is None else list(rows)
+    if not set(columns) >= harness_logs.LM_EVAL_KEYS:
+        return columns, set(columns) >= harness_logs.OLMES_KEYS
+    log = read_file(file, known=known) if rows is None else rows
+    return columns, harness_logs.scores_options(log)
 
 
 def read_options(
