@@ -102,16 +102,15 @@ class Comparison:
             "labels": labels,
             "only": list(labels["estimators"]),
         }
-        draw = {
-            "full_vs_contrast": lambda: full_vs_contrast_figure(
-                self.tables["intervals"], **labels
-            ),
-            "states": lambda: states_figure(self.tables["states"], **shown),
-            "risk_coverage": lambda: risk_coverage_figure(self.inputs.all_predictions, **shown),
-        }
-        if name not in draw:
-            raise ValueError(f"name is {name!r}; give one of {', '.join(draw)}.")
-        return draw[name]()
+        if name == "full_vs_contrast":
+            return full_vs_contrast_figure(self.tables["intervals"], **labels)
+        if name == "states":
+            return states_figure(self.tables["states"], **shown)
+        if name == "risk_coverage":
+            return risk_coverage_figure(self.inputs.all_predictions, **shown)
+        raise ValueError(
+            f"name is {name!r}; give one of full_vs_contrast, states, risk_coverage."
+        )
 
     def table(self, *, conditioning: str = "odds") -> Styler:
         """Lay the metrics of all estimators out as the paper's tables do.
@@ -131,16 +130,15 @@ class Comparison:
         metrics = self.tables["metrics"]
         if conditioning not in set(metrics["conditioning"]):
             raise ValueError(f"conditioning is {conditioning!r}; give 'odds' or 'fitted'.")
-        is_shown = (metrics["seed"] == "mean") & (metrics["conditioning"] == conditioning)
-        is_full = (metrics["seed"] == "mean") & (metrics["scope"] == "full")
-        is_contrast = is_shown & (metrics["scope"] == "contrast")
+        mean = metrics[metrics["seed"] == "mean"]
+        is_shown = (mean["scope"] == "contrast") & (mean["conditioning"] == conditioning)
         columns = {
-            "contrast": list(metrics.loc[is_contrast, "metric"].unique()),
-            "full": list(metrics.loc[is_full, "metric"].unique()),
+            "contrast": list(mean.loc[is_shown, "metric"].unique()),
+            "full": list(mean.loc[mean["scope"] == "full", "metric"].unique()),
         }
-        description = {"columns": columns, "blocks": [{}], "conditioning": conditioning}
-        cells = self._all_cells({**description, "marks": BEST_SET})
         layout = {"layout": "models_as_blocks", "blocks": [{}]}
+        described = {"columns": columns, "conditioning": conditioning, "marks": BEST_SET}
+        cells = self._all_cells(layout | described)
         rows = {
             (*block, row.estimator): row.cells
             for block, group in cells.groupby(BLOCK, sort=False)
@@ -190,7 +188,8 @@ class Comparison:
     def _contents(self) -> Contents:
         """Everything that the page shows."""
         inputs = self.inputs
-        absent = {
+        others = {
+            "accuracies": accuracies(inputs.questions, inputs.labels),
             "transfer": stack([], artifacts.TRANSFER),
             "variance": stack([], artifacts.CORRELATIONS),
             "headroom": stack([], artifacts.HEADROOM),
@@ -204,11 +203,8 @@ class Comparison:
             inputs.clusters,
             inputs.labels,
             checkpoints=[],
-            accuracies=accuracies(inputs.questions, inputs.labels)
-            if len(inputs.labels)
-            else stack([], artifacts.ACCURACIES),
             tables=list(self._printed_tables()),
-            **absent,
+            **others,
         )
         return gather(made, self._shown)
 
@@ -249,12 +245,13 @@ class Comparison:
         elif has_options(self.inputs.questions):
             judge = "none (the right options of the questions)"
         settings, labels = self.settings, self.labels
+        stages = {
+            model: {name: Stage(name) for name in names}
+            for model, names in self.inputs.checkpoints.items()
+        }
         return Shown(
             labels,
-            {
-                model: {name: Stage(name) for name in names}
-                for model, names in self.inputs.checkpoints.items()
-            },
+            stages,
             dict.fromkeys(labels["datasets"], settings.min_contrast),
             settings.pairs,
             judge=judge,

@@ -34,8 +34,6 @@ from persistcal.store.files import exists, read_text
 
 TO_FILL = "correct"
 SEED = 17  # for drawing a sheet
-TEXTS = ["question_id", "question", "references", "earlier_answer", "later_answer"]
-SHEET = [*TEXTS, "inclusion_probability", TO_FILL]
 
 
 @dataclass(frozen=True)
@@ -151,40 +149,31 @@ class Relabelling:
             raise ValueError(
                 f"a sheet is for two checkpoints, and the files have {', '.join(self.names)}."
             )
-        self.inputs, self.answers = inputs, arrange(rows, self.names)
-        series_of = {series.estimator: series for series in reversed(self.answers.confidence)}
-        chosen = [
-            series for name, series in series_of.items() if name in (estimators or series_of)
-        ]
-        if len(chosen) != 1:
-            listed = ", ".join(sorted(series_of))
+        answers = arrange(rows, self.names)
+        series_of: dict[str, Series] = {}  # the first seed of each estimator
+        for series in answers.confidence:
+            if not estimators or series.estimator in estimators:
+                series_of.setdefault(series.estimator, series)
+        if len(series_of) != 1:
+            listed = ", ".join(sorted({series.estimator for series in answers.confidence}))
             raise ValueError(f"a sheet is for one estimator; choose one of {listed}.")
-        self.series: Series = chosen[0]  # the first seed
-        self.questions = np.flatnonzero((self.answers.correct != ABSENT).all(axis=0))
-
-    @property
-    def ids(self) -> np.ndarray:
-        """The ids of the questions that both checkpoints answered."""
-        return self.answers.questions[self.questions]
-
-    @property
-    def confidence(self) -> np.ndarray:
-        """The later checkpoint's confidences."""
-        return self.answers.confidence[self.series][1, self.questions]
+        [chosen] = series_of.values()
+        both = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
+        self.inputs = inputs
+        self.ids = answers.questions[both]  # of the questions that both checkpoints answered
+        self.confidence = answers.confidence[chosen][1, both]  # at the later checkpoint
+        self.correct = answers.correct[:, both]
 
     def with_carried(self) -> LaterAnswers:
         """Return the later answers with the earlier labels of unchanged ones."""
         clusters = select_rows(self.inputs.clusters, self.place)
         unchanged = same_answers(clusters)(*self.names) or set() if len(clusters) else set()
-        carried = np.where(
-            np.isin(self.ids, list(unchanged)),
-            self.answers.correct[0, self.questions].astype(float),
-            np.nan,
-        )
+        is_carried = np.isin(self.ids, list(unchanged))
+        carried = np.where(is_carried, self.correct[0].astype(float), np.nan)
         return LaterAnswers(self.confidence, carried)
 
     def sheet(self, n_labels: int) -> pd.DataFrame:
-        """Return the answers to label next: columns `SHEET`.
+        """Return the answers to label next.
 
         The sheet hides confidences and labels, which could sway the person who fills it in.
         """
@@ -196,32 +185,32 @@ class Relabelling:
         )
         asked = select_rows(self.inputs.questions, {"dataset": self.place["dataset"]})
         by_question = asked.set_index("question_id")
+        references = [
+            " | ".join(r) if isinstance(r, list | np.ndarray) else ""
+            for r in by_question["references"].reindex(ids)
+        ]
         columns: dict[str, Any] = {
             "question_id": ids,
             "question": by_question["question"].reindex(ids).to_numpy(),
-            "references": [
-                " | ".join(r) if isinstance(r, list | np.ndarray) else ""
-                for r in by_question["references"].reindex(ids)
-            ],
+            "references": references,
             "earlier_answer": texts[self.names[0]].reindex(ids).to_numpy(),
             "later_answer": texts[self.names[1]].reindex(ids).to_numpy(),
             "inclusion_probability": drawn["inclusion_probability"],
             TO_FILL: "",
         }
-        return pd.DataFrame(columns)[SHEET]
+        return pd.DataFrame(columns)
 
     def label_curve(
         self, *, precision: float, delta: float, step: Callable[[str], None]
     ) -> pd.DataFrame:
         """Return the thresholds that sheets of growing sizes certify."""
         check_target(precision, delta)
-        correct = self.answers.correct[1, self.questions] == 1
         return measure_label_curve(
             self.with_carried(),
-            correct,
+            self.correct[1] == 1,
             precision=precision,
             delta=delta,
-            n_labels=curve_sizes(len(correct)),
+            n_labels=curve_sizes(len(self.ids)),
             step=step,
         )
 
