@@ -344,11 +344,6 @@ def questions(dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[QUESTIONS.schema.names]
 
 
-def _copied(source: Floats, model: Model) -> Confidence:
-    """Return one confidence for all evaluation checkpoints, with 0 for missing answers."""
-    return {checkpoint: np.nan_to_num(source) for checkpoint in model.evaluation}
-
-
 def _calibrated(
     estimates: Estimates, confidence: Confidence, train: Confidence, flags: Flags, method: str
 ) -> Confidence:
@@ -370,13 +365,30 @@ def _calibrated(
     return {c: calibrate(method, *train_answers, p) for c, p in confidence.items()}
 
 
-def _from_candidates(
+def _confidences(
     estimates: Estimates, excluded: Mapping[str, Flags], posthoc: Mapping[str, str]
 ) -> dict[Run, Confidence]:
-    """Return the confidences that are computed from candidates, by run."""
+    """Return the confidences in the evaluation checkpoints' answers by run.
+
+    They are read from files, computed from candidates, or calibrated here. A copy of the last
+    earlier checkpoint has confidence 0 in answers that this checkpoint did not give.
+    """
     model, name, answers = estimates.model, estimates.dataset.name, estimates.answers
+
+    def copied(source: Floats) -> Confidence:
+        return {checkpoint: np.nan_to_num(source) for checkpoint in model.evaluation}
+
+    runs: dict[Run, Confidence] = {}
+    train: dict[str, Confidence] = {}  # by estimator that is calibrated on it
+    for (run, split), confidence in estimates.confidences.items():
+        if split == "train":
+            train[run.estimator] = confidence
+        elif run.estimator == "non_oracle_copy":
+            runs[run] = copied(*confidence.values()) if confidence else {}
+        elif run.estimator not in TRANSFERS:
+            runs[run] = confidence
     certainty = {c: answers[c, "test"].confidence for c in model.evaluation}
-    runs: dict[Run, Confidence] = {Run("self_consistency", name, 0): certainty}
+    runs[Run("self_consistency", name, 0)] = certainty
     if (last_time := len(model.evaluation) - 1) > 0:
         runs[Run("end_correct", name, 0)] = {
             checkpoint: np.full(len(excluded["test"]), time / last_time)
@@ -385,33 +397,15 @@ def _from_candidates(
     if model.earlier:
         last = answers[list(model.earlier)[-1], "test"]
         if not (last.label == UNKNOWN).any():
-            runs[Run("self_consistency_copy", name, 0)] = _copied(last.confidence, model)
-    run = Run("self_consistency_posthoc", name, 0)
-    if model.earlier and "train" in excluded and run.estimator in posthoc:
-        train = {c: answers[c, "train"].confidence for c in model.earlier}
-        calibration = excluded["train"], posthoc[run.estimator]
-        runs[run] = _calibrated(estimates, certainty, train, *calibration)
-    return runs
-
-
-def _from_files(
-    estimates: Estimates, excluded: Mapping[str, Flags], posthoc: Mapping[str, str]
-) -> dict[Run, Confidence]:
-    """Return the confidences that are read from files, by run."""
-    runs: dict[Run, Confidence] = {}
-    for (run, split), confidence in estimates.confidences.items():
-        if run.estimator in TRANSFERS:
-            continue
-        if split == "train":
-            if run.estimator in posthoc:
-                gcm = estimates.confidences.get((run._replace(estimator="gcm"), "test"), {})
-                calibration = excluded["train"], posthoc[run.estimator]
-                runs[run] = _calibrated(estimates, gcm, confidence, *calibration)
-        elif run.estimator == "non_oracle_copy":
-            of_last = next(iter(confidence.values()), None)
-            runs[run] = {} if of_last is None else _copied(of_last, estimates.model)
-        else:
-            runs[run] = confidence
+            runs[Run("self_consistency_copy", name, 0)] = copied(last.confidence)
+        if "train" in excluded:
+            of_earlier = {c: answers[c, "train"].confidence for c in model.earlier}
+            train["self_consistency_posthoc"] = of_earlier
+    for estimator, stated in train.items():
+        if estimator in posthoc:
+            raw = runs.get(Run(estimator.removesuffix("_posthoc"), name, 0), {})
+            calibration = excluded["train"], posthoc[estimator]
+            runs[Run(estimator, name, 0)] = _calibrated(estimates, raw, stated, *calibration)
     return runs
 
 
@@ -425,8 +419,7 @@ def predictions(
     """
     labels = {c: estimates.answers[c, "test"].label for c in estimates.model.evaluation}
     answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}
-    runs = _from_candidates(estimates, excluded, posthoc)
-    runs |= _from_files(estimates, excluded, posthoc)
+    runs = _confidences(estimates, excluded, posthoc)
     parts = []
     for run, confidence in sorted(runs.items()):
         if not all(c in confidence and asked.any() for c, asked in answered.items()):

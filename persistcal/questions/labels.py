@@ -6,18 +6,13 @@ import unicodedata
 from collections.abc import Iterable
 
 CORRECT, INCORRECT, NOT_ATTEMPTED = "correct", "incorrect", "not_attempted"
-
 LABELS = (CORRECT, INCORRECT, NOT_ATTEMPTED)
-
 ARTICLES = {"a", "an", "the"}
 
 SAME = str.maketrans({**dict.fromkeys("‐‑‒–−", "-"), "♯": "#", "⁄": "/", "&": " and "})
-
 # Characters with a meaning are replaced by private ones while punctuation is dropped.
 MEANT = str.maketrans(".-+#a", "\ue000\ue001\ue002\ue003\ue004")
-
 AS_WRITTEN = str.maketrans("\ue000\ue001\ue002\ue003\ue004", ".-+#a")
-
 # Soft hyphen, zero-width characters, marks of direction, byte order mark
 UNSEEN = dict.fromkeys(
     [0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF]
@@ -26,26 +21,16 @@ UNSEEN = dict.fromkeys(
 THOUSANDS = re.compile(
     r"(?<![\d.,])\d{1,3}([,'’\u00a0\u2009\u202f])\d{3}(?:\1\d{3})*(?!\d|,\d)"
 )
-
 RAISED = re.compile(r"(?<=\d)(?=[⁰¹²³⁴⁵⁶⁷⁸⁹⁻])")
-
 FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
-
 LEADING_POINT = re.compile(r"(?<!\w)\.(?=\d)")
-
 FULL_STOP = re.compile(r"\.(?!\d)|(?<=[^\W\d_])\.")
-
 POINT_OUTSIDE_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)")
-
 MINUS = re.compile(r"(\d\s*|\w)?-\$?(?=[£€¥]?\d)")  # hyphen or range if the group matches
-
 # Characters that distinguish answers: Cl-, blood group A-; C++, Canal+; F#; Vitamin A
 CHARGE = re.compile(r"(?<=\b[^\W\d_])-(?=\s)|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?=\W*$)")
-
 PLUS_SHARP = re.compile(r"(?<=[\w+])\+|(?<=\w)#")
-
 FINAL_A = re.compile(r"(?<=\w\s)a(?=\W*$)")
-
 NUMBERED = re.compile(r"\s*\(?(\d+)\s*[.:)]\s*(.*)")
 
 
@@ -122,8 +107,6 @@ def parse_label(reply: str) -> str | None:
     Case, surrounding white space, a final full stop and the underscore are ignored. A label
     inside a sentence is not read, because the sentence can mean the opposite.
 
-    Examples
-    --------
     >>> parse_label(" Not attempted. ")
     'not_attempted'
     >>> parse_label("It is not CORRECT") is None
@@ -141,8 +124,6 @@ def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
     unreadable line only numbered lines are read, because the candidates of other lines are
     uncertain. Candidates without a readable label get None; if there are too few lines, all do.
 
-    Examples
-    --------
     >>> parse_labels("CORRECT\nNot attempted.\nINCORRECT", 2)
     ('correct', 'not_attempted')
     >>> parse_labels("Here they are:\n2: CORRECT\nINCORRECT", 3)

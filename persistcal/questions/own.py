@@ -42,8 +42,6 @@ def tidy_questions(
     questions are drawn at random, with the configured number per split. Answers can be given
     for the checkpoints `states`. Errors name the column and the row, counted from 1.
 
-    Examples
-    --------
     >>> rows = pd.DataFrame({"question": ["1+1?", "2+2?"], "answers": ["2", ["4", "four"]],
     ...                      "split": ["few_shot", "test"]})
     >>> tidy = tidy_questions(rows, n_few_shot=1, n_train=0, n_test=1, seed=0)
@@ -102,10 +100,9 @@ def tidy_questions(
 
 def options_and_gold(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """Return the options of each row as texts, and the number of the right one."""
-    all_references, gold = [], []
-    for row, (value, place) in enumerate(
-        zip(rows["options"], texts(rows, "gold"), strict=True), 1
-    ):
+    all_options, gold = [], []
+    places = texts(rows, "gold")
+    for row, (value, place) in enumerate(zip(rows["options"], places, strict=True), start=1):
         if not isinstance(value, list | tuple | np.ndarray):
             raise UserTableError(
                 f"column 'options' of row {row} is no list but {value!r}; give all rows a list "
@@ -122,9 +119,9 @@ def options_and_gold(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
                 f"column 'gold' of row {row} is {place!r}; give the place of the right option, "
                 f"counted from 0: 0 to {len(options) - 1}"
             )
-        all_references.append(options)
+        all_options.append(options)
         gold.append(int(place))
-    return pd.Series(all_references, dtype=object), pd.Series(gold, dtype=object)
+    return pd.Series(all_options, dtype=object), pd.Series(gold, dtype=object)
 
 
 def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int) -> np.ndarray:
@@ -158,8 +155,6 @@ def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
     An answer is a text, a list of texts, or a mapping of checkpoints to these, with ``default``
     for all other checkpoints. Truths are None, or a JSON object of lists by checkpoint.
 
-    Examples
-    --------
     >>> rows = pd.DataFrame({"answers": ["4", {"default": "Paris", "edited": ["Lyon"]}]})
     >>> split_truths(rows, ["base", "edited"]).values.tolist()
     [[['4'], None], [['Paris'], '{"edited": ["Lyon"]}']]
@@ -192,10 +187,7 @@ def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
             )
         references.append(read.pop(DEFAULT, []))
         truths.append(json.dumps(read, ensure_ascii=False) if read else None)
-    made = {"references": references, "truths": truths}
-    return pd.DataFrame(
-        {name: pd.Series(values, dtype=object) for name, values in made.items()}
-    )
+    return pd.DataFrame({"references": references, "truths": truths}, dtype=object)
 
 
 def _is_there(value: object) -> bool:

@@ -15,7 +15,6 @@ from persistcal.store.artifacts import QUESTIONS
 from persistcal.store.user_files import UserTableError, check_columns, texts
 
 SHUFFLE_SEED = 17  # of the paper's lists
-
 N_FEW_SHOT = 10  # questions reserved for few-shot prompts; the first 5 are used
 
 
@@ -59,8 +58,6 @@ def number_questions(
     they do not change canonical indices. A split is a range of canonical indices, [first, end).
     Canonical questions outside both splits are `unused`.
 
-    Examples
-    --------
     >>> asked = [Question(text, ["yes"]) for text in "abc"]
     >>> table = number_questions("x", asked, [Question("d", ["no"])], train=[0, 1], test=[2, 3])
     >>> table[["question_id", "index", "split"]].values.tolist()
@@ -81,16 +78,12 @@ def number_questions(
             return "train"
         return "test" if test[0] <= index < test[1] else "unused"
 
-    rows = [
-        (f"{name}-{index}", index, split_of(index), *question)
-        for index, question in enumerate(canonical)
-    ] + [
-        (f"{name}-few-shot-{index}", index, "few_shot", *question)
-        for index, question in enumerate(few_shot)
+    rows = [(f"{name}-{i}", i, split_of(i), *asked) for i, asked in enumerate(canonical)]
+    rows += [
+        (f"{name}-few-shot-{i}", i, "few_shot", *asked) for i, asked in enumerate(few_shot)
     ]
-    return pd.DataFrame(rows, columns=["question_id", "index", "split", *Question._fields])[
-        QUESTIONS.schema.names
-    ]
+    columns = ["question_id", "index", "split", *Question._fields]
+    return pd.DataFrame(rows, columns=columns)[QUESTIONS.schema.names]
 
 
 def count_questions(questions: pd.DataFrame) -> dict[str, int]:
@@ -123,12 +116,8 @@ def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
 def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
     """Return the references of single states, by question and checkpoint."""
     has_truths = questions["truths"].notna()
-    rows = zip(
-        questions.loc[has_truths, "question_id"],
-        questions.loc[has_truths, "truths"],
-        strict=True,
-    )
-    return {question: json.loads(truths) for question, truths in rows}
+    given = questions.loc[has_truths, ["question_id", "truths"]]
+    return {question: json.loads(truths) for question, truths in given.itertuples(index=False)}
 
 
 def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
@@ -151,7 +140,6 @@ def asked_by(questions: pd.DataFrame, checkpoint: str | None) -> pd.DataFrame:
 
 
 NEEDED = ("question_id", "passage")
-
 KNOWN = sorted({*NEEDED, "dataset"})
 
 
@@ -172,17 +160,16 @@ def with_passages(
     passages = dict(zip(given["question_id"], given["passage"], strict=True))
     asked = questions["split"].isin(splits) & ~questions["excluded"].astype(bool)
     ids, needed = given["question_id"], questions.loc[asked, "question_id"]
-    problems: dict[str, Iterable[str]] = {
-        "is there twice; keep one passage of it": ids[ids.duplicated()],
+    lacking = [question for question in needed if not passages.get(question)]
+    problems: dict[str, Sequence[str]] = {
+        "is there twice; keep one passage of it": list(ids[ids.duplicated()]),
         "is none of the dataset's; remove it, or add a column dataset where the file is about "
-        "several": ids[~ids.isin(list(known))],
-        "has no passage; add one": [
-            question for question in needed if not passages.get(question)
-        ],
+        "several": list(ids[~ids.isin(list(known))]),
+        "has no passage; add one": lacking,
     }
     for problem, wrong in problems.items():
-        if named := list(wrong):
-            raise UserTableError(f"question {named[0]!r} {problem}")
+        if wrong:
+            raise UserTableError(f"question {wrong[0]!r} {problem}")
     start, _, end = prompt.rstrip("\n").partition("{question}")
 
     def put(question: str) -> str:

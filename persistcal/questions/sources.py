@@ -86,14 +86,8 @@ def triviaqa_questions(
 
 
 MIN_CATEGORY_SIZE = 150
-
-UNSUITABLE = {  # about words, not facts
-    "before & after",
-    "rhyme time",
-    "stupid answers",
-    "common bonds",
-    "homophones",
-}
+# About words, not facts
+UNSUITABLE = {"before & after", "rhyme time", "stupid answers", "common bonds", "homophones"}
 
 
 def _is_broken(clue: str) -> bool:
@@ -158,9 +152,7 @@ def jeopardy_questions(
 
 
 N_EXAMPLES = 5  # few-shot examples of each type
-
 MAX_GROUPS = 10  # a judge loses track of longer lists
-
 LIST_REQUEST = " Just output one of the answers."
 
 
