@@ -160,7 +160,7 @@ class Relabelling:
         [chosen] = series_of.values()
         both = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
         self.inputs = inputs
-        self.ids = answers.questions[both]  # of the questions that both checkpoints answered
+        self.ids: np.ndarray = answers.questions[both]  # of the questions that both checkpoints answered
         self.confidence = answers.confidence[chosen][1, both]  # at the later checkpoint
         self.correct = answers.correct[:, both]
 

@@ -59,7 +59,7 @@ def read_answers(
 def columns_and_scores(file: str, known: Collection[str]) -> tuple[list[str], bool]:
     """Return the columns of a file, and whether it is a log that scores given options."""
     rows = read_file(file, known=known) if kind_of(file) == ".jsonl" else None
-    columns = columns_of(file, known=known) if rows is None else list(rows)
+    columns = columns_of(file, known=known) if rows is None else [*map(str, rows)]
     if not set(columns) >= harness_logs.LM_EVAL_KEYS:
         return columns, set(columns) >= harness_logs.OLMES_KEYS
     log = read_file(file, known=known) if rows is None else rows
