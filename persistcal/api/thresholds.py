@@ -160,8 +160,9 @@ class Relabelling:
         [chosen] = series_of.values()
         both = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
         self.inputs = inputs
-        self.ids: np.ndarray = answers.questions[both]  # of the questions that both checkpoints answered
-        self.confidence = answers.confidence[chosen][1, both]  # at the later checkpoint
+        # Of the questions that both checkpoints answered
+        self.ids: np.ndarray = answers.questions[both]
+        self.later_confidence = answers.confidence[chosen][1, both]
         self.correct = answers.correct[:, both]
 
     def with_carried(self) -> LaterAnswers:
@@ -170,7 +171,7 @@ class Relabelling:
         unchanged = same_answers(clusters)(*self.names) or set() if len(clusters) else set()
         is_carried = np.isin(self.ids, list(unchanged))
         carried = np.where(is_carried, self.correct[0].astype(float), np.nan)
-        return LaterAnswers(self.confidence, carried)
+        return LaterAnswers(self.later_confidence, carried)
 
     def sheet(self, n_labels: int) -> pd.DataFrame:
         """Return the answers to label next.
