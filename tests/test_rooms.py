@@ -159,9 +159,7 @@ def test_a_column_without_a_meaning_is_refused():
 
 def test_columns_with_one_meaning_in_several_tables_are_explained_once():
     rooms = Table.parse("rooms", "build", "door! width?:real")
-    halls = Table.parse(
-        "halls", "build or tool extend-it", "door! width?:real", file_columns="house"
-    )
+    halls = Table.parse("halls", "build or tool extend-it", "house@ door! width?:real")
     meanings = {"door": "a door", "halls.door": "a gate", "width": "in m", "house": "a house"}
     shared = outputs_page.shared_rows([rooms, halls], meanings)
     assert shared == [("width", "real", "in m")]

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,9 @@ from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
-FUNCTIONS = "persistcal.confidence.estimators"
-
-ABOUT = ["model", "dataset"]  # the same for all rows
-
 NEITHER = 0.5  # the confidence of an answer without a readable stated confidence
+RUN = ["train_dataset", "seed"]  # an estimator's adapters, apart
+RATED = ["checkpoint", "question_id", *RUN, "confidence"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class Estimation(EntrySettings):
 
 @dataclass(frozen=True)
 class AnswerTables:
-    """Tables of one model and dataset that an estimation reads.
+    """Tables of one model and dataset that an estimation reads, and records of models.
 
     QUESTIONS are followed by CONTEXTS if the estimator asks a checkpoint with contexts. BEAMS
     and CLUSTERS belong to the checkpoints that it reads. ANSWERS belong to the evaluated
@@ -70,6 +67,10 @@ class AnswerTables:
     beams: artifacts.Beams
     clusters: artifacts.Clusters
     answers: artifacts.Answers
+    verified: artifacts.Verified | None = None
+    replies: artifacts.Replies | None = None
+    checkpoints: list[Checkpoint] | None = None  # those whose weights the estimator reads
+    entailment_model: str = ""  # record of the model that compares answers
 
     def predictions(self, checkpoints: Sequence[str], split: str) -> pd.DataFrame:
         """Return predictions on a split, with the questions as their checkpoints are asked."""
@@ -85,36 +86,27 @@ class AnswerTables:
         return asked[columns].reset_index(drop=True)
 
 
-def estimate(
-    settings: Estimation,
-    tables: AnswerTables,
-    *,
-    verified: pd.DataFrame | None = None,
-    records: Sequence[Checkpoint] | None = None,
-    replies: pd.DataFrame | None = None,
-    entailment_model: str = "",
-    threads: int = 1,
-) -> pd.DataFrame:
+def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) -> pd.DataFrame:
     """Return the predictions that `settings` selects, with the estimator's confidences.
 
     An answer without a readable stated confidence has the confidence `NEITHER` and is marked as
-    `unsaid`. `records` are the records of the checkpoints for estimators that read weights, and
-    `entailment_model` the record of the model that compares answers.
+    `unsaid`.
     """
     function, registration = find_estimator(settings.function)
-    beams, clusters = (t.drop(columns=ABOUT) for t in (tables.beams, tables.clusters))
+    beams, clusters = (
+        table.drop(columns=["model", "dataset"]) for table in (tables.beams, tables.clusters)
+    )
     check_needs(settings.estimator, registration.needs, beams)
     asked = tables.predictions(settings.evaluation, settings.split)
     labelled = tables.predictions(settings.earlier, "train")
-    train = tables.predictions(
-        settings.evaluation if settings.fit_at == "each" else [], "train"
-    )
+    fitted_at = settings.evaluation if settings.fit_at == "each" else []
+    train = tables.predictions(fitted_at, "train")
     options = has_options(tables.questions)
     comparing: Any = contextlib.nullcontext()
     if settings.compares_answers and not options:
         comparing = open_equivalence(
             settings.equivalence,
-            entailment_model,
+            tables.entailment_model,
             settings.dataset,
             questions=asked_by(tables.questions, None)["question"],
             answers={*tables.answers["answer"], *clusters["members"].explode()},
@@ -127,17 +119,17 @@ def estimate(
             labelled=labelled,
             clusters=clusters,
             beams=beams,
-            verified=verified,
+            verified=tables.verified,
             equivalent=equivalent,
-            load=_loader(_with_weights(settings), records, threads) if records else None,
+            load=_loader(settings, tables.checkpoints, threads) if tables.checkpoints else None,
             options=options,
             estimator=settings.estimator,
-            replies=replies,
+            replies=tables.replies,
             train=train.drop(columns="correct"),
             questions=tables.questions,
             **{field.name: getattr(settings, field.name) for field in fields(EntrySettings)},
         )
-        may_lack = registration.may_lack or replies is not None
+        may_lack = registration.may_lack or tables.replies is not None
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
             given = predictions.drop(columns="correct")
@@ -179,38 +171,32 @@ def _check_said(estimator: str, checkpoints: pd.Series, unsaid: NDArray[np.bool_
 
 def find_estimator(function: str) -> tuple[Estimator, Registration]:
     """Return the function that the config names, and its registration."""
-    name = Path(function).stem
+    name, file = Path(function).stem, file_of(function)
     if function.endswith(".py"):
-        module = _own_module(name, function)
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec and spec.loader, file
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     else:
-        module = importlib.import_module(f"{FUNCTIONS}.{file_of(function).stem}")
+        module = importlib.import_module(f"persistcal.confidence.estimators.{file.stem}")
     if not callable(estimator := getattr(module, name, None)):
         raise ValueError(f"{function}: define a function {name}(answers, evidence) in it.")
     return estimator, registration_of(function)
 
 
-def _own_module(name: str, file: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec and spec.loader, file
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _with_weights(settings: Estimation) -> list[str]:
-    """Return the checkpoints with weights that the estimator reads, in the rule's order."""
-    return list(dict.fromkeys([*settings.read, *([settings.rater] if settings.rater else [])]))
-
-
 def _loader(
-    names: Sequence[str], records: Sequence[Checkpoint], threads: int
+    settings: Estimation, records: Sequence[Checkpoint], threads: int
 ) -> Callable[[str], tuple[Any, Any]]:
-    """Return a function that loads model and tokenizer of a checkpoint by its name."""
+    """Return a function that loads model and tokenizer of a checkpoint by its name.
+
+    The records are in the rule's order: checkpoints that the estimator reads, and its rater.
+    """
     import torch  # which other estimators do not need
 
     from persistcal.models import load
 
     torch.set_num_threads(threads)
+    names = dict.fromkeys([*settings.read, *([settings.rater] if settings.rater else [])])
     by_name = dict(zip(names, records, strict=True))
 
     def load_checkpoint(name: str) -> tuple[Any, Any]:
@@ -218,11 +204,6 @@ def _loader(
         return load.open_model(by_name[name]), tokenizer
 
     return load_checkpoint
-
-
-RUN = ["train_dataset", "seed"]  # an estimator's adapters, apart
-
-RATED = ["checkpoint", "question_id", *RUN, "confidence"]
 
 
 def gather_scores(scores: pd.DataFrame, uses: Sequence[Mapping[str, str]]) -> pd.DataFrame:

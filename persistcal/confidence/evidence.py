@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+KEY = ["checkpoint", "question_id"]  # identifies an answer
+
+
 def check_needs(estimator: str, needs: Collection[str], beams: pd.DataFrame) -> None:
     """Refuse `beams`, of one or several checkpoints, without the columns `estimator` needs."""
-    place = [name for name in ("checkpoint", "question_id") if name in beams]
+    place = [name for name in KEY if name in beams]
     for need in needs:
         if need == SEVERAL:
             if len(beams) and not beams.duplicated(place).any():
@@ -28,9 +31,8 @@ def check_needs(estimator: str, needs: Collection[str], beams: pd.DataFrame) -> 
                     "is one; generate more, or drop it from study.estimators"
                 )
         elif (lacking := beams[need].isna()).any():
-            location = ", ".join(
-                f"{name} {beams.loc[lacking, name].iloc[0]!r}" for name in place
-            )
+            first = beams.loc[lacking, place].iloc[0]
+            location = ", ".join(f"{name} {first[name]!r}" for name in place)
             raise ValueError(
                 f"estimators.{estimator} needs the {need} of each answer, and {lacking.sum()} "
                 f"have none, the first at {location}; give it, or drop the estimator from "
@@ -79,8 +81,6 @@ class Evidence(EntrySettings):
     questions: pd.DataFrame | None = None
 
 
-KEY = ["checkpoint", "question_id"]  # identifies an answer
-
 Estimator = Callable[[pd.DataFrame, Evidence], Any]
 
 Ask = Callable[[pd.DataFrame, Any, Any], ArrayLike]  # answers, model, tokenizer
@@ -120,11 +120,12 @@ def rate(
         rated = rated.fillna(0.0)
     confidence = np.where(unsaid, np.nan, _in_order(rated, given.index, index, name))
     if not (valid := unsaid | (confidence >= 0) & (confidence <= 1)).all():
-        row = answers.iloc[int(np.argmin(valid))]
+        first = int(np.argmin(valid))
+        checkpoint, question_id = answers[KEY].iloc[first]
         raise ValueError(
             f"Estimator {name!r} rates {int((~valid).sum())} answers with no number in [0, 1], "
-            f"the first for question {row['question_id']!r} at checkpoint "
-            f"{row['checkpoint']!r}: {confidence[int(np.argmin(valid))]}."
+            f"the first for question {question_id!r} at checkpoint {checkpoint!r}: "
+            f"{confidence[first]}."
         )
     return confidence
 

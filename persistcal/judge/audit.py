@@ -15,15 +15,11 @@ from sklearn.metrics import cohen_kappa_score
 
 from persistcal.evaluation.proportions import wilson
 
+KINDS = ("contrast", "correct", "incorrect")  # one, both or no answer is correct
 ANSWERS = ("earlier", "later")  # the checkpoints with answers on the sheet
 GIVEN = ["question_id", "question", "references", "earlier_answer", "later_answer"]
-TO_FILL = [
-    "earlier_correct",
-    "later_correct",
-    "reference_correct",
-    "reference_incomplete",
-    "note",
-]
+ENTRIES = ["earlier_correct", "later_correct", "reference_correct", "reference_incomplete"]
+TO_FILL = [*ENTRIES, "note"]
 _ENTRIES = {
     **dict.fromkeys(["yes", "y", "true", "1"], 1.0),
     **dict.fromkeys(["no", "n", "false", "0"], 0.0),
@@ -94,31 +90,20 @@ def has_entries(sheet: pd.DataFrame) -> bool:
 def summarise_sheet(
     sheet: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame
 ) -> pd.DataFrame:
-    """Compare a filled sheet with the judge's labels.
+    """Compare a filled sheet with the judge's labels; return the table AUDIT_AGREEMENTS.
 
-    Parameters
-    ----------
-    sheet : DataFrame
-        From `draw_sheet`, with text in all cells; entries are yes or no. Empty cells do not
-        count, except that an empty `reference_incomplete` means no.
-    earlier, later : DataFrame
-        The same as for `draw_sheet`.
-
-    Returns
-    -------
-    DataFrame
-        Columns of the table AUDIT_AGREEMENTS. Measures, for the questions of the
-        contrast set, the others, and all: `agreement` with the judge over answers, and
-        Cohen's kappa; `agreement_complete`, the same without incomplete references;
-        `reference_correct` and `reference_incomplete` over questions.
+    Entries of the sheet of `draw_sheet` are yes or no. Empty cells do not count, except that an
+    empty `reference_incomplete` means no. Measures, for the questions of the contrast set, the
+    others, and all: `agreement` with the judge over answers, and Cohen's kappa;
+    `agreement_complete`, the same without incomplete references; `reference_correct` and
+    `reference_incomplete` over questions.
     """
     filled = _read_entries(sheet)
     joined = _both(earlier, later).set_index("question_id")
     _check_answers(sheet, joined)
     judged = joined.loc[filled["question_id"]].reset_index()
     contrast = (judged["correct_earlier"] != judged["correct_later"]).to_numpy()
-    all_rows = np.ones(len(filled), bool)
-    groups = {"contrast": contrast, "non_contrast": ~contrast, "all": all_rows}
+    groups = {"contrast": contrast, "non_contrast": ~contrast, "all": contrast | ~contrast}
     rows = [
         {"group": group, **measure, **share_of(measure["count"], measure["n"])}
         for group, members in groups.items()
@@ -172,8 +157,7 @@ def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
     right = joined["correct_earlier"].astype(int) + joined["correct_later"]
     generator = np.random.default_rng(seed)
     chosen: list[str] = []
-    kinds = zip(("contrast", "correct", "incorrect"), (1, 2, 0), draws, strict=True)
-    for kind, n_right, n in kinds:
+    for kind, n_right, n in zip(KINDS, (1, 2, 0), draws, strict=True):
         ids = joined.loc[right == n_right, "question_id"].to_numpy()
         if len(ids) < n:
             raise AuditError(
@@ -190,7 +174,7 @@ def _read_entries(sheet: pd.DataFrame) -> pd.DataFrame:
     if missing := [name for name in [*GIVEN, *TO_FILL] if name not in sheet]:
         raise AuditError(f"The sheet has no column {missing[0]!r}; fill in a sheet as drawn.")
     entries = sheet[["question_id"]].copy()
-    for name in TO_FILL[:-1]:  # the last one is a note
+    for name in ENTRIES:
         texts = sheet[name].str.strip().str.lower()
         if (unknown := ~texts.isin(_ENTRIES)).any():
             row = sheet[unknown].iloc[0]
@@ -219,8 +203,8 @@ def _check_answers(sheet: pd.DataFrame, joined: pd.DataFrame) -> None:
 def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield measure, count, n and kappa of some questions of the sheet."""
     complete = (filled["reference_incomplete"] != 1).to_numpy()
-    all_rows = np.ones(len(filled), bool)
-    for name, chosen in (("agreement", all_rows), ("agreement_complete", complete)):
+    counted = {"agreement": complete | ~complete, "agreement_complete": complete}
+    for name, chosen in counted.items():
         person = np.concatenate([filled.loc[chosen, f"{side}_correct"] for side in ANSWERS])
         judge = np.concatenate([judged.loc[chosen, f"correct_{side}"] for side in ANSWERS])
         answered = ~np.isnan(person)
@@ -248,10 +232,8 @@ def share_of(count: int, n: int) -> dict[str, float]:
 def kappa(one: NDArray[np.bool_], foreign: NDArray[np.bool_]) -> float:
     """Return Cohen's kappa of two raters; NaN unless both labels occur.
 
-    References
-    ----------
-    .. [1] Cohen, "A Coefficient of Agreement for Nominal Scales", Educational
-       and Psychological Measurement 1960.
+    Cohen, "A Coefficient of Agreement for Nominal Scales", Educational and Psychological
+    Measurement 1960.
     """
     if len(np.union1d(one, foreign)) < 2:
         return float("nan")

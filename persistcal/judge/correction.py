@@ -36,11 +36,10 @@ from scipy.stats import t as student
 from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.metrics import CONTRAST_METRICS, Array, OnContrastSet, compute
 from persistcal.evaluation.predictions import ABSENT, arrange
-from persistcal.judge.audit import AuditError
+from persistcal.judge.audit import KINDS, AuditError
 from persistcal.store.artifacts import CORRECTIONS
 
 NEITHER, GAINED, LOST, BOTH = range(4)  # 2 × earlier is correct + later is correct
-KINDS = ("contrast", "correct", "incorrect")
 KIND = np.array([2, 0, 0, 1])  # the kind of each state
 UNAUDITED = -1
 FEWEST = 10  # audited questions of a kind
@@ -74,21 +73,11 @@ class Correction(NamedTuple):
 def correct_results(
     states: pd.DataFrame, predictions: pd.DataFrame, checkpoints: Sequence[str]
 ) -> pd.DataFrame:
-    """Correct the numbers of two checkpoints, and of each estimator there.
+    """Correct the numbers of an earlier and a later checkpoint, and of each estimator there.
 
-    Parameters
-    ----------
-    states : DataFrame
-        From `persistcal.judge.audit.states_of_sheet`.
-    predictions : DataFrame
-        Columns of `persistcal.store.artifacts.PREDICTIONS`, of one model and dataset.
-    checkpoints : sequence of str
-        The earlier and the later one.
-
-    Returns
-    -------
-    DataFrame
-        Columns of `persistcal.store.artifacts.CORRECTIONS` but for model and dataset.
+    `states` are of `persistcal.judge.audit.states_of_sheet`, and `predictions` are the
+    PREDICTIONS of one model and dataset. The result has the columns of CORRECTIONS except model
+    and dataset.
     """
     audited = Audited(*(states[name].to_numpy() for name in Audited._fields))
     made = {("", ""): correct_counts(audited)}
@@ -136,29 +125,18 @@ def correct_counts(audited: Audited) -> dict[str, Correction]:
         )
         influence = np.tile((np.array(states) - value) / n, (n, 1))
         reach = _reach(audited, weights, influence)
-        made = (
-            judged,
-            *(min(max(0.0, bound), 1.0) for bound in (value, value - reach, value + reach)),
-        )
+        bounds = [min(max(0.0, v), 1.0) for v in (value, value - reach, value + reach)]
         scale = 1 if name.startswith("accuracy") else n
-        corrected[name] = Correction(*(scale * value for value in made))
+        corrected[name] = Correction(*(scale * share for share in (judged, *bounds)))
     return corrected
 
 
 def correct_metrics(audited: Audited, runs: Sequence[Array]) -> dict[str, Correction]:
     """Correct an estimator's Δ₀ᵇ and contrast AUC (conditioned by odds), means over seeds.
 
-    Parameters
-    ----------
-    audited : Audited
-        The same as for `correct_counts`.
-    runs : sequence of ndarray of shape (2, n_questions)
-        Confidences in the earlier and in the later answers, per seed.
-
-    Returns
-    -------
-    dict of str to Correction
-        Undefined if the corrected numbers of questions can be zero.
+    Each of `runs`, one per seed, contains the confidences in the earlier and in the later
+    answers: (2, n_questions). The results are undefined if the corrected numbers of questions
+    can be zero.
     """
     weights = _weights(audited)
     judged = _values(np.eye(4)[audited.judged], runs)

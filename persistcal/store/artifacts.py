@@ -26,7 +26,7 @@ OVER_SEEDS = "n_seeds:int seeds_lower_2_5pct?:real seeds_upper_97_5pct?:real"
 CELL = "model! dataset! train_dataset! estimator!"  # a cell of a table of results
 # Conditioning: odds, fitted or cross_fitted. Scope: contrast or full
 MEASURE = "conditioning! scope! metric!"
-CHECKPOINT_FILE = "model checkpoint dataset"
+CHECKPOINT_FILE = "model@ checkpoint@ dataset@"
 
 # Split: train, test, few_shot or unused. Options, gold: the options of multiple choice and the
 # index of the correct one, else missing. Truths: JSON of references by checkpoint, for
@@ -34,9 +34,8 @@ CHECKPOINT_FILE = "model checkpoint dataset"
 QUESTIONS = Table.parse(
     "questions",
     "prepare_questions, prepare_atlas or prepare_elements",
-    "question_id! index:int split question references:texts any_of:flag category excluded:flag "
-    "options?:texts gold?:int truths?",
-    file_columns="dataset",
+    "dataset@ question_id! index:int split question references:texts any_of:flag category "
+    "excluded:flag options?:texts gold?:int truths?",
 )
 Questions = Annotated[pd.DataFrame, QUESTIONS]
 
@@ -51,8 +50,7 @@ Contexts = Annotated[pd.DataFrame, CONTEXTS]
 FACTS = Table.parse(
     "facts",
     "prepare_atlas or prepare_elements",
-    "question_id! relation question answer group weight:real split category",
-    file_columns="dataset",
+    "dataset@ question_id! relation question answer group weight:real split category",
 )
 Facts = Annotated[pd.DataFrame, FACTS]
 
@@ -64,17 +62,16 @@ Facts = Annotated[pd.DataFrame, FACTS]
 BEAMS = Table.parse(
     "beams",
     "generate_beams",
-    "question_id! beam!:int text logprob?:real n_tokens?:int entropy?:real "
-    "self_certainty?:real margin?:real min_logprob?:real unconditional?:real stated?",
-    file_columns=CHECKPOINT_FILE,
+    f"{CHECKPOINT_FILE} question_id! beam!:int text logprob?:real n_tokens?:int "
+    "entropy?:real self_certainty?:real margin?:real min_logprob?:real unconditional?:real "
+    "stated?",
 )
 Beams = Annotated[pd.DataFrame, BEAMS]
 
 CLUSTERS = Table.parse(
     "clusters",
     "cluster_answers",
-    "question_id! cluster!:int answer probability:real members:texts",
-    file_columns=CHECKPOINT_FILE,
+    f"{CHECKPOINT_FILE} question_id! cluster!:int answer probability:real members:texts",
 )
 Clusters = Annotated[pd.DataFrame, CLUSTERS]
 
@@ -84,16 +81,13 @@ ENTAILMENTS = Table.parse(
 )
 
 LABELS = Table.parse(
-    "labels",
-    "judge_answers",
-    "question_id! cluster!:int label source",
-    file_columns=CHECKPOINT_FILE,
+    "labels", "judge_answers", f"{CHECKPOINT_FILE} question_id! cluster!:int label source"
 )
 Labels = Annotated[pd.DataFrame, LABELS]
 
 # Labels that users give with their answers; `answer` is lower case without full stops
 GIVEN_LABELS = Table.parse(
-    "given_labels", "import_answers", "question_id! answer! label", file_columns="dataset"
+    "given_labels", "import_answers", "dataset@ question_id! answer! label"
 )
 GivenLabels = Annotated[pd.DataFrame, GIVEN_LABELS]
 
@@ -101,24 +95,22 @@ GivenLabels = Annotated[pd.DataFrame, GIVEN_LABELS]
 ANSWERS = Table.parse(
     "answers",
     "judge_answers",
-    "question_id! split answer? probability?:real correct:flag",
-    file_columns=CHECKPOINT_FILE,
+    f"{CHECKPOINT_FILE} question_id! split answer? probability?:real correct:flag",
 )
 Answers = Annotated[pd.DataFrame, ANSWERS]
 
 TRAINING = Table.parse(
     "training",
     "train_adapters",
-    "step!:int loss:real lr:real seconds:real",
-    file_columns="model dataset recipe trained_on seed",
+    "model@ dataset@ recipe@ trained_on@ seed@ step!:int loss:real lr:real seconds:real",
 )
 Training = Annotated[pd.DataFrame, TRAINING]
 
 SCORES = Table.parse(
     "scores",
     "score_answers",
-    "answers_of! recipe! trained_on! train_dataset! seed!:int question_id! confidence:real",
-    file_columns=f"{CHECKPOINT_FILE} answers",
+    f"{CHECKPOINT_FILE} answers@ answers_of! recipe! trained_on! train_dataset! seed!:int "
+    "question_id! confidence:real",
     place="model checkpoint dataset recipe answers",
 )
 Scores = Annotated[pd.DataFrame, SCORES]
@@ -127,8 +119,7 @@ Scores = Annotated[pd.DataFrame, SCORES]
 VERIFIED = Table.parse(
     "verified",
     "score_with_verifier",
-    "checkpoint! question_id! confidence:real",
-    file_columns="verifier model dataset",
+    "verifier@ model@ dataset@ checkpoint! question_id! confidence:real",
 )
 Verified = Annotated[pd.DataFrame, VERIFIED]
 
@@ -136,8 +127,7 @@ Verified = Annotated[pd.DataFrame, VERIFIED]
 REPLIES = Table.parse(
     "replies",
     "ask_checkpoint or ask_server",
-    "question_id! sample!:int text",
-    file_columns=f"{CHECKPOINT_FILE} estimator",
+    f"{CHECKPOINT_FILE} estimator@ question_id! sample!:int text",
 )
 Replies = Annotated[pd.DataFrame, REPLIES]
 
@@ -145,16 +135,15 @@ Replies = Annotated[pd.DataFrame, REPLIES]
 UNSAID = Table.parse(
     "unsaid",
     "read_confidences",
-    "checkpoint! answers:int unsaid:int",
-    file_columns="model dataset estimator",
+    "model@ dataset@ estimator@ checkpoint! answers:int unsaid:int",
 )
 Unsaid = Annotated[pd.DataFrame, UNSAID]
 
 PREDICTIONS = Table.parse(
     "predictions",
     "estimate_confidences",
-    "checkpoint! question_id! train_dataset! estimator! seed!:int confidence:real correct:flag",
-    file_columns="model dataset",
+    "model@ dataset@ checkpoint! question_id! train_dataset! estimator! seed!:int "
+    "confidence:real correct:flag",
     place="model dataset estimator",
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
@@ -200,10 +189,9 @@ Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 REPLICATES = Table.parse(
     "replicates",
     "resample_metrics",
-    f"train_dataset! estimator! {MEASURE} value?:real replicates:reals claims:reals "
-    "improvement?:int regression?:int drawn "
-    "seeds:ints by_seed:reals noise?:real n_effective:real",
-    file_columns="model dataset",
+    f"model@ dataset@ train_dataset! estimator! {MEASURE} value?:real replicates:reals "
+    "claims:reals improvement?:int regression?:int drawn seeds:ints by_seed:reals "
+    "noise?:real n_effective:real",
     place="model dataset estimator",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
@@ -309,8 +297,9 @@ Accuracies = Annotated[pd.DataFrame, ACCURACIES]
 PAPER_COMPARISON = Table.parse(
     "paper_comparison",
     "compare_with_paper",
-    f"table! {CELL} {MEASURE} ours?:real paper:real difference?:real lower?:real upper?:real "
-    "inside?:flag bold?:flag paper_bold:flag underline?:flag paper_underline:flag settings",
+    f"table! {CELL} {MEASURE} ours?:real paper:real difference?:real lower?:real "
+    "upper?:real inside?:flag bold?:flag paper_bold:flag underline?:flag "
+    "paper_underline:flag settings",
 )
 PaperComparison = Annotated[pd.DataFrame, PAPER_COMPARISON]
 
@@ -324,10 +313,7 @@ Transfer = Annotated[pd.DataFrame, TRANSFER]
 
 # Layers from 1
 VARIANCES = Table.parse(
-    "variances",
-    "measure_variance",
-    "question_id! layer!:int variance:real",
-    file_columns=CHECKPOINT_FILE,
+    "variances", "measure_variance", f"{CHECKPOINT_FILE} question_id! layer!:int variance:real"
 )
 Variances = Annotated[pd.DataFrame, VARIANCES]
 
@@ -354,8 +340,8 @@ Confounds = Annotated[pd.DataFrame, CONFOUNDS]
 PAIRS = Table.parse(
     "pairs",
     "measure_pairs",
-    f"{CELL} earlier! later! distance:int size:int improvement:int "
-    "regression:int kept:flag metric! value?:real",
+    f"{CELL} earlier! later! distance:int size:int improvement:int regression:int kept:flag "
+    "metric! value?:real",
 )
 Pairs = Annotated[pd.DataFrame, PAIRS]
 
@@ -379,8 +365,8 @@ Changes = Annotated[pd.DataFrame, CHANGES]
 MIN_CONTRAST = Table.parse(
     "min_contrast",
     "measure_pairs",
-    f"{CELL} metric! min_contrast!:int improvement:int regression:int kept pairs value?:real "
-    "chosen:flag",
+    f"{CELL} metric! min_contrast!:int improvement:int regression:int kept pairs "
+    "value?:real chosen:flag",
 )
 MinContrast = Annotated[pd.DataFrame, MIN_CONTRAST]
 
@@ -391,9 +377,8 @@ MinContrast = Annotated[pd.DataFrame, MIN_CONTRAST]
 SUBSETS = Table.parse(
     "subsets",
     "measure_subsets",
-    "by! group! n_answers:int accuracy:real n_contrast:int improvement:int "
+    "model@ dataset@ by! group! n_answers:int accuracy:real n_contrast:int improvement:int "
     "regression:int flips?:real train_dataset! estimator! scope! metric! value?:real",
-    file_columns="model dataset",
 )
 Subsets = Annotated[pd.DataFrame, SUBSETS]
 

@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,16 @@ from persistcal.store import artifacts
 from persistcal.store.files import FilePath, write_whole
 
 log = logging.getLogger(__name__)  # shared by all scripts: each runs in a separate process
+UNCAUGHT = "uncaught"  # the logger of exceptions
+
+# Messages of GPUs whose memory is full
+FULL = (
+    "CUDA out of memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "MPS backend out of memory",
+)
 
 Files = str | list[str]
 
@@ -114,7 +124,8 @@ def execute(function: Callable[..., Any], job: Job) -> None:
 
     - A parameter with a class that has `of_job`, such as `Progress`, receives a context that
       begins before the call and ends after the outputs are written.
-    - A dataclass receives each field from the input of the same name.
+    - A dataclass receives each field from the input of the same name. As for parameters, a
+      field with a default can lack its input.
     """
     if torch := sys.modules.get("torch"):  # numeric scripts never import it
         torch.set_num_threads(job.threads)
@@ -129,6 +140,7 @@ def execute(function: Callable[..., Any], job: Job) -> None:
         arguments: dict[str, Any] = {}
         for name, parameter in parameters.items():
             kind = _present(hints[name])
+            keyword = parameter.kind is Parameter.KEYWORD_ONLY
             if kind is Job:
                 arguments[name] = job
             elif hasattr(kind, "of_job"):
@@ -136,14 +148,13 @@ def execute(function: Callable[..., Any], job: Job) -> None:
                 arguments[name] = contexts.enter_context(context)
             elif name == "threads":
                 arguments[name] = job.threads
-            elif parameter.kind is Parameter.KEYWORD_ONLY and name in job.settings:
+            elif keyword and name in job.settings:
                 arguments[name] = _setting(kind, job.settings[name])
-            elif parameter.kind is not Parameter.KEYWORD_ONLY and name in named:
+            elif not keyword and name in named:
                 arguments[name] = _read(kind, named[name], placed=job.placed)
-            elif parameter.kind is not Parameter.KEYWORD_ONLY and _is_record(kind):
+            elif not keyword and _is_record(kind):
                 arguments[name] = _read_each(kind, job.inputs, placed=job.placed)
             elif parameter.default is Parameter.empty:
-                keyword = parameter.kind is Parameter.KEYWORD_ONLY
                 lacking = "params or wildcards" if keyword else "inputs"
                 raise TypeError(
                     f"{function.__name__} needs {name!r}, which its rule's {lacking} lack."
@@ -180,11 +191,13 @@ def _read(kind: Any, files: Files, *, placed: bool) -> Any:  # noqa: ANN401
 
 def _read_each(kind: Any, inputs: Mapping[str, Files], *, placed: bool) -> Any:  # noqa: ANN401
     """Return a dataclass with each field read from the input of the same name."""
-    hints = get_type_hints(kind, include_extras=True)
-    names = [field.name for field in fields(kind)]
-    if lacking := [name for name in names if name not in inputs]:
-        raise TypeError(f"{kind.__name__} needs {lacking[0]!r}, which its rule's inputs lack.")
-    read = {name: _read(hints[name], inputs[name], placed=placed) for name in names}
+    hints, read = get_type_hints(kind, include_extras=True), {}
+    for field in fields(kind):
+        name, optional = field.name, field.default is not MISSING
+        if inputs.get(name) or (name in inputs and not optional):
+            read[name] = _read(_present(hints[name]), inputs[name], placed=placed)
+        elif not optional:
+            raise TypeError(f"{kind.__name__} needs {name!r}, which its rule's inputs lack.")
     return kind(**read)
 
 
@@ -219,9 +232,6 @@ def _write(kind: Any, value: Any, file: str, values: Mapping[str, Any]) -> None:
         table.write(value, file, values)
         return
     value.write(file) if hasattr(kind, "write") else write_whole(file, value)
-
-
-UNCAUGHT = "uncaught"
 
 
 def log_to(path: FilePath) -> None:
@@ -269,15 +279,6 @@ def read_benchmarks(logs: FilePath) -> list[tuple[str, pd.DataFrame]]:
     paths = sorted(Path(logs).rglob("*.tsv"))
     rules = [path.relative_to(logs).parts[0].removesuffix(".tsv") for path in paths]
     return [(rule, pd.read_csv(p, sep="\t")) for rule, p in zip(rules, paths, strict=True)]
-
-
-FULL = (
-    "CUDA out of memory",
-    "CUDA error: out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-    "MPS backend out of memory",
-)
 
 
 def is_full(error: BaseException) -> bool:

@@ -62,27 +62,27 @@ class Table(NamedTuple):
     place: tuple[str, ...] = ()  # columns that name a file's path, by default `file_columns`
 
     @classmethod
-    def parse(
-        cls, name: str, rule: str, columns: str, *, file_columns: str = "", place: str = ""
-    ) -> "Table":
+    def parse(cls, name: str, rule: str, columns: str, *, place: str = "") -> "Table":
         """Return a table from a text that describes its columns.
 
-        A column is a name, then ``!`` if it belongs to the key or ``?`` if values can be
-        missing, then a colon and a name in `TYPES` unless it is text.
+        A column is a name, then ``@`` if it has one value per file, ``!`` if it belongs to the
+        key or ``?`` if values can be missing, then a colon and a name in `TYPES` unless it is
+        text.
 
-        >>> columns = "id! n!:int label share?:real"
-        >>> table = Table.parse("labels", "judge", columns, file_columns="model")
-        >>> table.key, table.schema.types[1], table.schema.field("share").nullable
-        (('id', 'n'), DataType(int64), True)
+        >>> table = Table.parse("labels", "judge", "model@ id! n!:int label share?:real")
+        >>> table.file_columns, table.key, table.schema.types[1], table.schema.names[-1]
+        (('model',), ('id', 'n'), DataType(int64), 'share')
         """
-        described = re.findall(r"(\w+)([!?]?):?(\w*)", columns)
+        described = re.findall(r"(\w+)([@!?]?):?(\w*)", columns)
         fields = [
             pa.field(column, TYPES[kind or "text"], nullable=mark == "?")
             for column, mark, kind in described
+            if mark != "@"
         ]
-        key = tuple(column for column, mark, _ in described if mark == "!")
-        per_file, places = tuple(file_columns.split()), tuple(place.split())
-        return cls(name, rule, pa.schema(fields), key, per_file, places)
+        per_file, key = (
+            tuple(column for column, mark, _ in described if mark == wanted) for wanted in "@!"
+        )
+        return cls(name, rule, pa.schema(fields), key, per_file, tuple(place.split()))
 
     def but(self, *names: str) -> list[str]:
         """Return the names of all columns except `names`."""

@@ -26,13 +26,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from persistcal.store.files import sha256
 
-DELIMITERS = ",;\t"
-
-BATCH = 1 << 17  # rows
-
-EMPTY = "is empty; give a heading and a row for each answer"
-
 log = logging.getLogger(__name__)
+
+DELIMITERS = ",;\t"
+BATCH = 1 << 17  # rows
+EMPTY = "is empty; give a heading and a row for each answer"
+DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
+# Labels in files
+TRUTHS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
+# Lists of texts or numbers that were written as text: ["UK"], ['a' 'b'], [-2,7], []
+_LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
 
 
 @contextmanager
@@ -296,13 +299,6 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return named
 
 
-# Lists of texts or numbers that were written as text: ["UK"], ['a' 'b'], [-2,7], []
-_LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
-
-# Labels in files
-TRUTHS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
-
-
 class UserTableError(ValueError):
     """A user's table is wrong; the message names the problem, the place and the remedy."""
 
@@ -413,9 +409,6 @@ def lists_of_texts(
         read = [plain_text(text, name, row, one_line=one_line) for text in several]
         lists.append(tuple(text for text in read if text))
     return lists
-
-
-DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
 
 
 def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:

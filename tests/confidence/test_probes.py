@@ -50,46 +50,6 @@ def test_a_probe_that_saw_one_label_knows_no_other(label):
     assert set(probe_confidence(fit_probe(np.eye(3), [label] * 3), np.eye(3))) == {label}
 
 
-def test_linear_probe(tmp_path):
-    names = ["first", "second", "late"]
-    said = {name: f"Norway{seed}" for seed, name in enumerate(names)}
-    found = ask_tiny_models(
-        tmp_path, "linear_probe", said, lambda seed: [f"q{i}" for i in range(0, 24, seed + 2)]
-    )
-    asked = dict(questions_table()[["question_id", "question"]].values)
-    models = [tiny_model(seed=seed) for seed in range(3)]
-
-    def state(seed, question):
-        """Of the first of two blocks, by the model's own list of hidden states."""
-        text = f"Prompt: {question}\nAnswer: Norway{seed}"
-        ids = torch.tensor([tiny_tokenizer()(text)["input_ids"]], device=models[seed].device)
-        with torch.inference_mode():
-            states = models[seed](ids, output_hidden_states=True).hidden_states
-        return states[1][0, -1].cpu().numpy()
-
-    train = [(seed, i) for seed in (0, 1) for i in range(18)]
-    probe = fit_probe(
-        [state(seed, asked[f"q{i}"]) for seed, i in train],
-        [i % (seed + 2) == 0 for seed, i in train],
-    )
-    tested = ["q18", "q19", "q21", "q22", "q23"]
-    assert found["question_id"].tolist() == tested
-    expected = probe_confidence(probe, [state(2, asked[name]) for name in tested])
-    # Rounding of the states moves the place where the iterations of the fit stop.
-    np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
-
-
-def test_one_probe_reads_states_of_one_width(tmp_path):
-    with pytest.raises(ValueError, match="first has 32 hidden units and late has 64; leave"):
-        ask_tiny_models(
-            tmp_path,
-            "linear_probe",
-            {"first": "Norway", "late": "Peru"},
-            lambda _: [f"q{i}" for i in range(0, 24, 2)],
-            models={"late": {"hidden": 64}},
-        )
-
-
 def test_the_layer_that_predicts_held_out_questions_best_is_chosen():
     """Slowly: every fifth question is held out, whatever the number of its answers."""
     rng = np.random.default_rng(1)
@@ -137,6 +97,16 @@ def right(seed):
     return [f"q{i}" for i in range(0, 24, seed + 2)]
 
 
+def test_linear_probe(tmp_path):
+    """It reads the first of two blocks."""
+    found = ask_tiny_models(tmp_path, "linear_probe", SAID, right)
+    train = {(seed, i): i % (seed + 2) == 0 for seed in (0, 1) for i in range(18)}
+    assert found["question_id"].tolist() == [f"q{i}" for i in TESTED]
+    # Rounding of the states moves the place where the iterations of the fit stop.
+    expected = reference(2, 1, train, TESTED)
+    np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("layer", [1, 2, "best"])
 def test_question_probe(tmp_path, layer):
     """Layer 2 is the last one, after the final norm."""
@@ -147,15 +117,20 @@ def test_question_probe(tmp_path, layer):
     assert close[layer - 1] if layer != "best" else sum(close) == 1
 
 
-def test_a_layer_that_no_model_has_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"estimators\.mine\.layer is 3, but .* layers 1 to"):
-        ask_tiny_models(tmp_path, "linear_probe", SAID, right, layer=3)
-
-
-def test_one_probe_reads_as_many_layers_of_each_model(tmp_path):
-    deep = {"second": {"layers": 4}}
-    with pytest.raises(ValueError, match="first has 2 layers and second has 4; leave one"):
-        ask_tiny_models(tmp_path, "linear_probe", SAID, right, models=deep, layer="best")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layer": 3}, r"estimators\.mine\.layer is 3, but .* layers 1 to"),
+        ({"models": {"late": {"hidden": 64}}}, "first has 32 hidden units and late has 64; l"),
+        (
+            {"models": {"second": {"layers": 4}}, "layer": "best"},
+            "first has 2 layers and second has 4; leave one",
+        ),
+    ],
+)
+def test_one_probe_reads_layers_of_one_width_that_all_models_have(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        ask_tiny_models(tmp_path, "linear_probe", SAID, right, **changes)
 
 
 @pytest.mark.parametrize("function", ["linear_probe", "question_probe"])

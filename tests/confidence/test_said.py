@@ -25,121 +25,62 @@ from persistcal.store import artifacts
 torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        ("0.8.", 0.8),
-        (" .8", 0.8),
-        ("80%", 0.8),
-        ("I am about 80 percent sure.", 0.8),
-        ("8/10", 0.8),
-        ("1", 1.0),
-        ("0", 0.0),
-        ("**Probability:** 0.8", 0.8),
-        ("<0.8>", 0.8),
-        ("0.8 (80%)", 0.8),  # twice the same
-        ("Sure, here it is:\n\n0.8\n\nQuestion: 1 + 1?\nProbability: 0.9", 0.8),
-        ("<think>0.1 or 0.2?</think>\n0.8", 0.8),
-        ("0.1, no</think>0.8", 0.8),
-        ("<think>0.8", None),
-        ("0.6 or 0.8", None),
-        ("0.6-0.8", None),
-        ("0.6–0.8", None),
-        ("8", None),
-        ("80", None),
-        ("150%", None),
-        ("-0.8", None),
-        ("−0.8", None),
-        ("0,8", None),
-        ("8e-1", None),
-        ("3/0", None),
-        ("50/50", None),
-        ("1.2.3", None),
-        ("I cannot say how probable that is.", None),
-        ("", None),
-        # Bare numbers that are no probability
-        ("1. Paris", None),
-        ("Option 1", None),
-        ("Answer 1 is right", None),
-        ("Confidence: 1", 1.0),
-        ("My answer is correct with probability 1.", 1.0),
-        # Statements about the answer
-        ("Sure, 85 %", 0.85),
-        ("I say 4/5", 0.8),
-        ("Probability -> 0.8", 0.8),
-        ("I'm 90% sure it's right.", 0.9),
-        ("Yes, 90%", 0.9),
-        ("There is a 90% chance that it is correct", 0.9),
-        ("The probability that the answer is correct is approximately 0.7.", 0.7),
-        ("The most likely value is 0.7", 0.7),
-        ("Correct: 0.9", 0.9),
-        ("Confidence:\n\n0.9", 0.9),
-        ("0.9 (high confidence)", 0.9),
-        ("~0.9", 0.9),
-        ("0.8\n\nIncorrect answers are in the list.", 0.8),  # as a base model goes on
-        # Against the answer
-        ("10% chance it is wrong", None),
-        ("90% sure it's wrong", None),
-        ("not 90% sure", None),
-        ("I'm not sure, 0.4", None),
-        ("I'm not 90% sure", None),
-        ("I am n't 90% sure", None),
-        ("I can’t be 90% sure", None),
-        ("I cannot give it more, 0.9", None),
-        ("Incorrect: 0.9", None),
-        ("Incorrect:\n0.9", None),
-        ("0.9\nthat it is wrong", None),
-        ("0.9 that it's in-correct", None),
-        ("0.9, untrue", None),
-        ("The answer is false, 0.9", None),
-        ("0.2 probability of error", None),
-        ("I have 20% doubt", None),
-        ("The risk is 0.2", None),
-        ("unlikely, 0.9", None),
-        ("90% that it is another city", None),
-        ("barely 20%", None),
-        ("hardly 0.9", None),
-        ("0.9 if it means the capital", None),
-        ("90% failure", None),
-        ("90% mistaken", None),
-        ("90% inaccurate", None),
-        ("uncertainty 0.1", None),
-        # Bounds
-        ("<0.1", None),
-        ("< 0.1", None),
-        ("> 90%", None),
-        ("≥ 0.9", None),
-        ("≤0.1", None),
-        ("=> 0.9", None),
-        ("over 90%", None),
-        ("under 10%", None),
-        ("above 0.9", None),
-        ("below 0.1", None),
-        ("at least 0.9", None),
-        ("at most 0.1", None),
-        ("more than 90%", None),
-        ("less than 10%", None),
-        ("higher than 0.9", None),
-        ("0.9 or more", None),
-        ("0.9 or higher", None),
-        ("90%+", None),
-        ("0.9+", None),
-        ("up to 90%", None),
-        ("a minimum of 0.9", None),
-        ("max. 0.9", None),
-        ("almost 90%", None),
-        ("nearly 0.9", None),
-        ("just short of 0.9", None),
-        ("exceeds 0.9", None),
-        ("beyond 90%", None),
-        ("no less than 0.9", None),
-        ("far from 0.9", None),
-        ("anything but 0.9", None),
-        ("upwards of 90%", None),
-        ("90% at best", None),
-    ],
-)
-def test_a_probability_is_read_or_nothing_is(reply, value):
+READ = {
+    0.8: """0.8. | .8 | 80% | 8/10 | <0.8> | **Probability:** 0.8 | Probability -> 0.8
+I say 4/5 | I am about 80 percent sure. | 0.8 (80%) | 0.1, no</think>0.8""",
+    1.0: "1 | Confidence: 1 | My answer is correct with probability 1.",
+    0.0: "0",
+    0.7: """The probability that the answer is correct is approximately 0.7.
+The most likely value is 0.7""",
+    0.9: """I'm 90% sure it's right. | Yes, 90% | Correct: 0.9 | 0.9 (high confidence) | ~0.9
+There is a 90% chance that it is correct""",
+}
+LINES = {
+    "Sure, here it is:\n\n0.8\n\nQuestion: 1 + 1?\nProbability: 0.9": 0.8,
+    "<think>0.1 or 0.2?</think>\n0.8": 0.8,
+    "0.8\n\nIncorrect answers are in the list.": 0.8,  # as a base model goes on
+    "Confidence:\n\n0.9": 0.9,
+    "Incorrect:\n0.9": None,
+    "0.9\nthat it is wrong": None,
+    "": None,
+}
+UNREAD = """
+<think>0.8 | 0.6 or 0.8 | 0.6-0.8 | 0.6–0.8 | 8 | 80 | 150% | -0.8 | −0.8 | 0,8 | 8e-1 | 3/0
+50/50 | 1.2.3 | I cannot say how probable that is. | 1. Paris | Option 1 | Answer 1 is right
+"""
+AGAINST_THE_ANSWER = """
+10% chance it is wrong | 90% sure it's wrong | not 90% sure | I'm not sure, 0.4
+I'm not 90% sure | I am n't 90% sure | I can’t be 90% sure | I cannot give it more, 0.9
+Incorrect: 0.9 | 0.9 that it's in-correct | 0.9, untrue | The answer is false, 0.9
+0.2 probability of error | I have 20% doubt | The risk is 0.2 | unlikely, 0.9 | barely 20%
+90% that it is another city | hardly 0.9 | 0.9 if it means the capital | 90% failure
+90% mistaken | 90% inaccurate | uncertainty 0.1
+"""
+BOUNDS = """
+<0.1 | < 0.1 | > 90% | ≥ 0.9 | ≤0.1 | => 0.9 | over 90% | under 10% | above 0.9 | below 0.1
+at least 0.9 | at most 0.1 | more than 90% | less than 10% | higher than 0.9 | 0.9 or more
+0.9 or higher | 90%+ | 0.9+ | up to 90% | a minimum of 0.9 | max. 0.9 | almost 90% | nearly 0.9
+just short of 0.9 | exceeds 0.9 | beyond 90% | no less than 0.9 | far from 0.9
+anything but 0.9 | upwards of 90% | 90% at best
+"""
+
+
+def listed(table):
+    return [reply for line in table.strip("\n").splitlines() for reply in line.split(" | ")]
+
+
+@pytest.mark.parametrize("value", READ)
+def test_a_probability_is_read(value):
+    assert {probability(reply) for reply in listed(READ[value])} == {value}
+
+
+@pytest.mark.parametrize("reply", listed(UNREAD + AGAINST_THE_ANSWER + BOUNDS))
+def test_a_probability_that_is_not_clear_is_not_read(reply):
+    assert probability(reply) is None
+
+
+@pytest.mark.parametrize(("reply", "value"), LINES.items())
+def test_the_first_line_with_a_number_is_read_with_what_belongs_to_it(reply, value):
     assert probability(reply) == value
 
 
@@ -162,63 +103,39 @@ SCALE = {"Likely": 0.7, "Unlikely": 0.2, "Highly likely": 0.9, "Probably not": 0
 SCALE |= {"Prob.": 0.7, "True": 1, "False": 0}
 
 
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        ("likely.", 0.7),
-        ("**Highly likely**\nUnlikely", 0.9),
-        ("I would say: unlikely", 0.2),
-        ("Probably not", 0.25),
-        ("Prob. likely", 0.7),  # both are 0.7
-        ("likely, or highly likely", None),
-        ("It isn't likely", None),
-        ("Not unlikely", None),
-        ("likelihood", None),
-        ("I do not know", None),
-        (" True", 1),
-        ("(B) False", 0),
-        ("(A)", None),
-        ("True or False", None),
-        ("not true", None),
-        ("It's likely.", 0.7),
-        ("Likely correct", 0.7),
-        ("The answer is likely to be correct.", 0.7),
-        ("I think that it is probably not correct", 0.25),
-        ("Likely. Paris is the capital of France.", 0.7),
-        ("Likely, as Paris is the capital", 0.7),
-        ("Expression: Unlikely", 0.2),
-        ("Expression:\nUnlikely", None),  # in another line
-        ('"Likely"', 0.7),
-        ("far from likely", None),
-        ("barely likely", None),
-        ("less likely", None),
-        ("more likely", None),
-        ("un-likely", None),
-        ("un likely", None),
-        ("non-likely", None),
-        ("very likely", None),
-        ("somewhat likely", None),
-        ("hardly likely", None),
-        ("scarcely likely", None),
-        ("anything but likely", None),
-        ("likely wrong", None),
-        ("likely incorrect", None),
-        ("likely to be false", None),
-        ("It is likely that it is wrong", None),
-        ("likely, but wrong", None),
-        ("less than likely", None),
-        ("too likely", None),
-        ("Is it likely?", None),
-        ("I doubt that it is likely", None),
-        ("It would be wrong to say likely", None),
-        ("Wrong: likely", None),
-        ("true-ish", None),
-        ("half true", None),
-        ("un-true", None),
-    ],
-)
-def test_an_expression_is_on_the_scale_or_nothing_is(reply, value):
-    assert on_scale(reply, SCALE) == value
+EXPRESSIONS = {
+    0.7: """likely. | Prob. likely | It's likely. | Likely correct | "Likely"
+The answer is likely to be correct. | Likely. Paris is the capital of France.
+Likely, as Paris is the capital""",
+    0.2: "I would say: unlikely | Expression: Unlikely",
+    0.25: "Probably not | I think that it is probably not correct",
+    1: " True",
+    0: "(B) False",
+}
+NO_EXPRESSION = """
+likely, or highly likely | It isn't likely | Not unlikely | likelihood | I do not know | (A)
+True or False | not true | far from likely | barely likely | less likely | more likely
+un-likely | un likely | non-likely | very likely | somewhat likely | hardly likely
+scarcely likely | anything but likely | likely wrong | likely incorrect | likely to be false
+It is likely that it is wrong | likely, but wrong | less than likely | too likely
+Is it likely? | I doubt that it is likely | It would be wrong to say likely | Wrong: likely
+true-ish | half true | un-true
+"""
+
+
+@pytest.mark.parametrize("value", EXPRESSIONS)
+def test_an_expression_is_on_the_scale(value):
+    assert {on_scale(reply, SCALE) for reply in listed(EXPRESSIONS[value])} == {value}
+
+
+@pytest.mark.parametrize("reply", listed(NO_EXPRESSION))
+def test_an_expression_that_is_not_clear_is_not_read(reply):
+    assert on_scale(reply, SCALE) is None
+
+
+def test_an_expression_is_in_the_first_line():
+    assert on_scale("**Highly likely**\nUnlikely", SCALE) == 0.9
+    assert on_scale("Expression:\nUnlikely", SCALE) is None
 
 
 def test_an_empty_scale_is_refused():
@@ -263,8 +180,9 @@ def rated(function, replies, **changes):
     how = {"estimator": "mine", "dataset": "quiz", "read": ["m"], "earlier": []}
     how |= {"evaluation": ["m"], "equivalence": {}, "function": function, **changes}
     found, counts = read_confidences(
-        AnswerTables(QUESTIONS.assign(checkpoint="", truths=None), *tables),
-        of_each({"m": said}),
+        AnswerTables(
+            QUESTIONS.assign(checkpoint="", truths=None), *tables, replies=of_each({"m": said})
+        ),
         estimation=Estimation(**how),
     )
     artifacts.check(found, artifacts.PREDICTIONS, "")

@@ -41,8 +41,8 @@ def predictions(tables, read, judged, verified=None, records=None, **changes):
     chosen = [t[t["checkpoint"].isin(list(n))] for t, n in zip(others, names, strict=True)]
     about = {"estimator": "mine", "dataset": "quiz", "equivalence": {"backend": "lexical"}}
     estimation = Estimation(**{**about, "read": list(read), **changes})
-    given = AnswerTables(questions, *chosen)
-    return estimate_confidences(given, verified, records, estimation=estimation, threads=1)
+    given = AnswerTables(questions, *chosen, verified=verified, checkpoints=records)
+    return estimate_confidences(given, estimation=estimation, threads=1)
 
 
 def ask_tiny_models(folder, function, said, right, models=None, beams=None, **settings):

@@ -151,19 +151,20 @@ def test_settings_that_travel_together_are_a_record(tmp_path):
 class Sources:
     labels: Labels
     notes: list[Path]
+    answers: Answers | None = None
 
 
 def test_inputs_that_travel_together_are_a_record(tmp_path):
     def show(texts: Sources) -> str:
-        return f"{len(texts.labels)} {texts.notes}"
+        return f"{len(texts.labels)} {texts.notes} {texts.answers}"
 
     output = {"text": str(tmp_path / "t.txt")}
     inputs = {"labels": labels_at(tmp_path / "a.parquet", model="m", checkpoint="a")}
     with pytest.raises(TypeError, match="Sources needs 'notes', which its rule's inputs lack"):
         execute(show, Job(inputs, output, {}, threads=1))
-    inputs["notes"] = []
+    inputs |= {"notes": [], "answers": []}
     execute(show, Job(inputs, output, {}, threads=1))
-    assert (tmp_path / "t.txt").read_text() == "1 []"
+    assert (tmp_path / "t.txt").read_text() == "1 [] None"
 
 
 def test_an_interrupted_job_goes_on_until_its_outputs_are_there(tmp_path):

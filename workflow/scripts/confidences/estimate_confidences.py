@@ -7,33 +7,15 @@ from persistcal.confidence.estimate import (
     estimate,
     join_predictions,
 )
-from persistcal.models.checkpoint import Checkpoint
-from persistcal.store.artifacts import Predictions, Verified
+from persistcal.store.artifacts import Predictions
 from persistcal.store.jobs import run
 
 
 def estimate_confidences(
-    tables: AnswerTables,
-    verified: Verified | None = None,
-    checkpoints: list[Checkpoint] | None = None,
-    entailment_model: str = "",
-    *,
-    estimation: Estimation,
-    threads: int,
+    tables: AnswerTables, *, estimation: Estimation, threads: int
 ) -> Predictions:
-    """Return the test predictions with the confidences of an estimator.
-
-    `checkpoints` are the records of the checkpoints that the estimator reads, and
-    `entailment_model` is the record of the model that compares answers.
-    """
-    confidences = estimate(
-        estimation,
-        tables,
-        verified=verified,
-        records=checkpoints,
-        entailment_model=entailment_model,
-        threads=threads,
-    )
+    """Return the test predictions with the confidences of an estimator."""
+    confidences = estimate(estimation, tables, threads=threads)
     asked = tables.predictions(estimation.evaluation, "test")
     return join_predictions(asked, confidences[RATED], estimation.estimator)
 

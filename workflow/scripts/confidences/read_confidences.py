@@ -7,19 +7,18 @@ from persistcal.confidence.estimate import (
     estimate,
     join_predictions,
 )
-from persistcal.store.artifacts import Predictions, Replies, Unsaid
+from persistcal.store.artifacts import Predictions, Unsaid
 from persistcal.store.jobs import run
 
 
 def read_confidences(
-    tables: AnswerTables, replies: Replies | None = None, *, estimation: Estimation
+    tables: AnswerTables, *, estimation: Estimation
 ) -> tuple[Predictions, Unsaid]:
     """Return the test predictions with these confidences, and counts of missing ones.
 
-    `replies` come from the checkpoints that the estimator asks. Confidences can also come with
-    the answers.
+    Confidences come from replies of the checkpoints that the estimator asks, or with answers.
     """
-    confidences = estimate(estimation, tables, replies=replies)
+    confidences = estimate(estimation, tables)
     asked = tables.predictions(estimation.evaluation, "test")
     of_each = confidences.groupby("checkpoint", sort=False)["unsaid"]
     counts = of_each.agg(answers="size", unsaid="sum").reset_index()
