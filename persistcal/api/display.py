@@ -22,8 +22,8 @@ from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.facts import about
-from persistcal.report.state_views import states as table_of_states
-from persistcal.report.state_views import states_figure
+from persistcal.report.change_views import states as table_of_states
+from persistcal.report.change_views import states_figure
 from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.report.threshold_views import risk_coverage_figure
 from persistcal.store import artifacts

@@ -13,19 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from persistcal.report.drawing import (
-    GRAY,
-    add_legend,
-    colour_and_marker,
-    draw_reference,
-    grid,
-    house_style,
-    in_legend_order,
-    legend_handles,
-    line_look,
-    looks,
-    only_text,
-)
+from persistcal.report import drawing
 from persistcal.report.layout import Names
 from persistcal.report.registry import figure
 
@@ -44,7 +32,7 @@ Sets = Mapping[str, Sequence[str]]  # checkpoints of each training set, by its n
     "two neighbours, the later one's labels replaced by coin flips) and used at every "
     "checkpoint.",
 )
-@house_style()
+@drawing.house_style()
 def transfer_figure(
     rows: pd.DataFrame,
     *,
@@ -65,7 +53,7 @@ def transfer_figure(
     shown = [_CHANCE, *rows["auc"].dropna()]
     scale = Normalize(min(shown), max(shown))
     size = 0.42 * max(len(all_checkpoints[model]) for model in names) + 0.7
-    figure, panels = grid(
+    figure, panels = drawing.grid(
         len(names), len(transfer_recipes), width=size + 0.4, height=size, share_y=False
     )
     values = rows.set_index(["model", "recipe", "trained_on", "checkpoint"])["auc"]
@@ -90,7 +78,7 @@ def transfer_figure(
     figure.colorbar(
         colours, ax=drawn, label="AUC (full set)", shrink=0.8, aspect=30, panchor=False
     )
-    add_legend(figure, _transfer_legend(bool(random_later)), columns=3)
+    drawing.add_legend(figure, _transfer_legend(bool(random_later)), columns=3)
     return figure
 
 
@@ -144,7 +132,7 @@ def _transfer_legend(random: bool) -> list[Patch | Line2D]:
     "95 % bootstrap interval, against how often the verifier's backbone is wrong about the "
     "same questions.",
 )
-@house_style()
+@drawing.house_style()
 def headroom_figure(
     rows: pd.DataFrame, *, models: Names, datasets: Names, verifier: str, oracle: str
 ) -> Figure:
@@ -160,11 +148,11 @@ def headroom_figure(
         kind: [name for name in labels if name in set(points[kind])]
         for kind, labels in (("model", models), ("dataset", datasets))
     }
-    figure, [[axes]] = grid(1, 1, width=3.4, height=2.8)
-    draw_reference(axes, 0)
+    figure, [[axes]] = drawing.grid(1, 1, width=3.4, height=2.8)
+    drawing.draw_reference(axes, 0)
     for point in points.to_dict("records"):
-        colour, _ = colour_and_marker(shown["model"].index(point["model"]))
-        _, marker = colour_and_marker(shown["dataset"].index(point["dataset"]))
+        colour, _ = drawing.colour_and_marker(shown["model"].index(point["model"]))
+        _, marker = drawing.colour_and_marker(shown["dataset"].index(point["dataset"]))
         x = 100 * point["error_rate"]
         ends = [point["lower_2_5pct"], point["upper_97_5pct"]]
         axes.plot([x, x], ends, color=colour, linewidth=0.9, alpha=0.7, zorder=2)
@@ -174,14 +162,14 @@ def headroom_figure(
     axes.set_xlabel(f"Error rate of {verifier}'s backbone\non contrast-set questions (%)")
     axes.set_ylabel(f"Contrast-set AUC,\n{oracle} − {verifier}")
     handles = [
-        Line2D([], [], color=colour_and_marker(i)[0], linewidth=3, label=models[name])
+        Line2D([], [], color=drawing.colour_and_marker(i)[0], linewidth=3, label=models[name])
         for i, name in enumerate(shown["model"])
     ]
     for i, name in enumerate(shown["dataset"]):
-        look: dict[str, Any] = {"color": GRAY, "marker": colour_and_marker(i)[1]}
-        look |= {"linestyle": "", "markersize": 5, "label": datasets[name]}
+        look: dict[str, Any] = {"marker": drawing.colour_and_marker(i)[1], "markersize": 5}
+        look |= {"color": drawing.GRAY, "linestyle": "", "label": datasets[name]}
         handles.append(Line2D([], [], **look))
-    add_legend(figure, handles, columns=3)
+    drawing.add_legend(figure, handles, columns=3)
     return figure
 
 
@@ -194,7 +182,7 @@ def headroom_figure(
     "a pair: means over pairs of that distance, with one standard deviation to either side. "
     "Dashed: chance.",
 )
-@house_style()
+@drawing.house_style()
 def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) -> Figure:
     """Draw metrics of change over the distance between checkpoints: a row of panels per model.
 
@@ -204,28 +192,28 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
     """
     in_domain = pairs[(pairs["train_dataset"] == pairs["dataset"]) & pairs["kept"]]
     if in_domain.empty:
-        return only_text(
+        return drawing.only_text(
             "No contrast set is kept of what was trained on the evaluated dataset."
         )
-    names = in_legend_order(set(in_domain["estimator"]), estimators)
-    styles = looks(names)
+    names = drawing.in_legend_order(set(in_domain["estimator"]), estimators)
+    styles = drawing.looks(names)
     rows = [model for model in models if model in set(in_domain["model"])]
     titles = {"delta0_balanced": "Δ₀ᵇ", "change_auc": "Change AUC", "auc": "Contrast AUC"}
-    figure, panels = grid(len(rows), len(titles), width=3.2, height=2.5, share_y=False)
+    figure, panels = drawing.grid(len(rows), len(titles), width=3.2, height=2.5, share_y=False)
     for line, model in zip(panels, rows, strict=True):
         for axes, (metric, title) in zip(line, titles.items(), strict=True):
             chosen = in_domain[(in_domain["model"] == model) & (in_domain["metric"] == metric)]
-            draw_reference(axes, 0.0 if metric == "delta0_balanced" else _CHANCE)
+            drawing.draw_reference(axes, 0.0 if metric == "delta0_balanced" else _CHANCE)
             for name, style in styles.items():
                 of_name = chosen[chosen["estimator"] == name].groupby("distance")["value"]
                 mean, spread = of_name.mean(), of_name.std()
                 low, high = mean - spread, mean + spread
                 axes.fill_between(mean.index, low, high, color=style.light, alpha=0.12, lw=0)
-                axes.plot(mean.index, mean, markersize=3.5, linewidth=0.9, **line_look(style))
+                look = drawing.line_look(style)
+                axes.plot(mean.index, mean, markersize=3.5, linewidth=0.9, **look)
             axes.set_title(f"{models[model]}: {title}", loc="left")
             axes.set_xlabel("Checkpoints apart")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    add_legend(
-        figure, legend_handles(styles, estimators, markersize=4, linewidth=0.9), columns=3
-    )
+    handles = drawing.legend_handles(styles, estimators, markersize=4, linewidth=0.9)
+    drawing.add_legend(figure, handles, columns=3)
     return figure

@@ -6,20 +6,8 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.metrics import names as metric_names
-from persistcal.report.latex import (
-    MISSING,
-    Printed,
-    by_place,
-    escape,
-    floating,
-    interval,
-    line,
-    metric_head,
-    number,
-    spanning,
-    tabular,
-    title,
-)
+from persistcal.report import latex
+from persistcal.report.latex import MISSING, PLACE, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.registry import table
 
@@ -36,28 +24,23 @@ _ATTRIBUTES = {
 
 
 def hidden_state_table(
-    rows: pd.DataFrame,
-    *,
-    models: Names,
-    datasets: Names,
-    last_layer: str,
-    label: str,
+    rows: pd.DataFrame, *, models: Names, datasets: Names, last_layer: str, label: str
 ) -> str:
     """Return correlations by layer; the last was measured "after_norm" or "before_norm"."""
-    groups = dict(list(rows.groupby(["model", "dataset"], sort=False)))
+    groups = dict(list(rows.groupby(PLACE, sort=False)))
     names = [place_title(place, {"models": models, "datasets": datasets}) for place in groups]
     cells = {
         (key, row["layer"]): [number(row["mean_rho"]), number(row["median_rho"])]
         for key, group in groups.items()
         for row in group.to_dict("records")
     }
-    heads = [line(["Layer", *[r"Mean $\rho$", r"Median $\rho$"] * len(groups)])]
+    heads = [latex.line(["Layer", *[r"Mean $\rho$", r"Median $\rho$"] * len(groups)])]
     if len(groups) > 1:
-        heads = spanning([(name, 2) for name in names]) + heads
+        heads = latex.spanning([(name, 2) for name in names]) + heads
     body = []
     for layer in sorted(rows["layer"].unique()):
         pairs = [cells.get((key, layer), [MISSING] * 2) for key in groups]
-        body.append(line([str(layer), *(text for pair in pairs for text in pair)]))
+        body.append(latex.line([str(layer), *(text for pair in pairs for text in pair)]))
     caption = (
         f"Variance analysis ({'; '.join(names)}): Spearman correlation between the order of "
         "the checkpoints and the total variance, over the seeds of confidence adapters, of the "
@@ -65,21 +48,12 @@ def hidden_state_table(
         "questions; positive: later checkpoints vary more. The last layer is taken "
         f"{last_layer.split('_')[0]} the model's final norm."
     )
-    lines = tabular(f"r{'cc' * len(groups)}", heads, [body])
-    return floating(lines, caption=caption, label=label)
+    lines = latex.tabular(f"r{'cc' * len(groups)}", heads, [body])
+    return latex.floating(lines, caption=caption, label=label)
 
 
-def confounds_table(
-    rows: pd.DataFrame,
-    *,
-    models: Names,
-    datasets: Names,
-    label: str,
-) -> str:
+def confounds_table(rows: pd.DataFrame, *, models: Names, datasets: Names, label: str) -> str:
     """Return the scores of baselines that use group accuracies only."""
-    heads = ["Known", "Groups", metric_head("delta0_balanced")]
-    heads += [escape("95 % interval")]
-    heads += [f"{scope} {metric_head('auc')}" for scope in ("Contrast", "Full")]
 
     def cells(row: Mapping[Hashable, Any]) -> list[str]:
         ends = row["lower_2_5pct"], row["upper_97_5pct"]
@@ -92,14 +66,18 @@ def confounds_table(
             number(row["full_auc"]),
         ]
 
+    auc = latex.metric_head("auc")
+    heads = ["Known", "Groups", latex.metric_head("delta0_balanced"), escape("95 % interval")]
+    heads += [f"Contrast {auc}", f"Full {auc}"]
     labels = {"models": models, "datasets": datasets}
-    groups = by_place(rows, cells, span=len(heads), labels=labels)
+    groups = latex.by_place(rows, cells, span=len(heads), labels=labels)
     caption = (
         "Baselines that know one attribute of a question, and each checkpoint's accuracy on "
         "the train questions that share it; or the text of the answer alone. An estimator "
         "whose score is no higher need not know more than the baseline."
     )
-    return floating(tabular("lrcccc", [line(heads)], groups), caption=caption, label=label)
+    body = latex.tabular("lrcccc", [latex.line(heads)], groups)
+    return latex.floating(body, caption=caption, label=label)
 
 
 def agreement_table(
@@ -113,25 +91,25 @@ def agreement_table(
     """Return how many lost answers two states have in common."""
     heads = ["Category", "Known", "Gone at first", "At second", "At both", "κ"]
     groups = []
-    for place, group in rows.groupby(["model", "dataset", "first", "second"], sort=False):
+    for place, group in rows.groupby([*PLACE, "first", "second"], sort=False):
         model, dataset, first, second = map(str, place)
         names = checkpoints[model]
         heading = f"{models[model]}, {datasets[dataset]}: {names[first]}, {names[second]}"
-        lines = title(heading, len(heads))
+        lines = latex.title(heading, len(heads))
         for row in group.to_dict("records"):
             n = row["known"]
             gone = [row[f"gone_{side}"] for side in ("first", "second", "both")]
             shares = [number(count / n if n else float("nan")) for count in gone]
             cells = [escape(row["category"] or "All"), str(n), *shares]
-            lines.append(line([*cells, number(row["kappa"])]))
+            lines.append(latex.line([*cells, number(row["kappa"])]))
         groups.append(lines)
     caption = (
         "Of the questions that the reference state answers correctly, the share that is gone "
         "at the first state, at the second and at both; κ is Cohen's, their agreement beyond "
         "chance in which are gone."
     )
-    lines = tabular("lrcccc", [line([escape(head) for head in heads])], groups)
-    return floating(lines, caption=caption, label=label)
+    lines = latex.tabular("lrcccc", [latex.line(map(escape, heads))], groups)
+    return latex.floating(lines, caption=caption, label=label)
 
 
 def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
@@ -150,11 +128,10 @@ def trained_name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:
 
 def by_part(
     measured: pd.DataFrame,
-    *,
     by: Names,
     columns: Sequence[tuple[str, str]],
-    only: Sequence[str],
-    parts: Sequence[str] | None = None,
+    *,
+    only: Sequence[str] = (),
     labels: DisplayNames,
     caption: str,
     label: str,
@@ -162,20 +139,17 @@ def by_part(
     """Return metrics of each estimator per group; rows without `scope` are of contrast sets.
 
     `by` maps the columns that identify a group to their headings. The table shows the
-    estimators `only`, or all if none of them occurs, and rows with one of `parts` in the column
-    `by`.
+    estimators `only`, or all if none of them occurs.
     """
-    if parts is not None:
-        measured = measured[measured["by"].isin(parts)]
     rows = chosen_rows(measured, only)
-    index = ["model", "dataset", *by, "train_dataset", "estimator"]
-    names = rows.get("scope", "contrast") + "_" + rows["metric"]
+    index = [*PLACE, *by, "train_dataset", "estimator"]
     shown = [f"{scope}_{metric}" for scope, metric in columns]
-    places = pd.MultiIndex.from_frame(rows[index].drop_duplicates())
-    wide = rows.assign(metric=names).set_index([*index, "metric"])["value"].unstack("metric")
     table = rows.reindex(columns=[*index, *shown])
     if len(rows):
-        table = wide.reindex(places)[shown].reset_index()
+        names = rows.get("scope", "contrast") + "_" + rows["metric"]
+        places = pd.MultiIndex.from_frame(rows[index].drop_duplicates())
+        values = rows.assign(metric=names).set_index([*index, "metric"])["value"]
+        table = values.unstack("metric").reindex(places)[shown].reset_index()
 
     def cells(row: Mapping[Hashable, Any]) -> list[str]:
         of_part = [
@@ -184,27 +158,26 @@ def by_part(
         ]
         return [*of_part, escape(trained_name(row, labels)), *(number(row[m]) for m in shown)]
 
-    width = len(by) + 1 + len(shown)
-    groups = by_place(table, cells, span=width, labels=labels) if len(table) else []
+    n_before = len(by) + 1
+    span = n_before + len(shown)
+    groups = latex.by_place(table, cells, span=span, labels=labels)
     scopes = [scope for scope, _ in columns]
     spans = [(scope.capitalize(), scopes.count(scope)) for scope in dict.fromkeys(scopes)]
-    heads = [
-        *map(escape, by.values()),
-        "Estimator",
-        *(metric_head(m) for _, m in columns),
-    ]
-    body = tabular(
-        "l" * (len(by) + 1) + "c" * len(shown),
-        [*spanning(spans, n_before=len(by) + 1), line(heads)],
+    heads = [*map(escape, by.values()), "Estimator"]
+    heads += [latex.metric_head(metric) for _, metric in columns]
+    body = latex.tabular(
+        "l" * n_before + "c" * len(shown),
+        [*latex.spanning(spans, n_before=n_before), latex.line(heads)],
         groups,
     )
-    return Printed(floating(body, caption=caption, label=label, shrink=True), table)
+    return Printed(latex.floating(body, caption=caption, label=label, shrink=True), table)
 
 
 _COUNTS = {"improvement": "Gained", "regression": "Lost"}
 _SIZES = {"n_answers": "Answers", "accuracy": "Accuracy", "n_contrast": "Contrast", **_COUNTS}
 _FOLLOWS = [("contrast", metric) for metric in ("delta0_balanced", "change_auc", "auc")]
 _OF_PAIRS = [*_FOLLOWS, ("contrast", "brier"), ("contrast", "smece")]
+_OF_ANSWERS = [("contrast", "delta0_balanced"), ("contrast", "auc")]
 _OF_SUBSETS = [*_FOLLOWS, *(("full", metric) for metric in metric_names("full"))]
 
 
@@ -220,13 +193,7 @@ def pairs(
     """Return metrics of each estimator on each pair of checkpoints."""
     by = {"earlier": "Earlier", "later": "Later", **_COUNTS, "kept": "Kept"}
     return by_part(
-        measured,
-        by=by,
-        columns=_OF_PAIRS,
-        only=only,
-        labels=labels,
-        caption=caption,
-        label="pairs",
+        measured, by, _OF_PAIRS, only=only, labels=labels, caption=caption, label="pairs"
     )
 
 
@@ -242,13 +209,7 @@ def min_contrast(
     """Return means of metrics over pairs, by the smallest size of a contrast set."""
     by = {"min_contrast": "At least", "kept": "Pairs", **_COUNTS, "chosen": "Chosen"}
     return by_part(
-        measured,
-        by=by,
-        columns=_OF_PAIRS,
-        only=only,
-        labels=labels,
-        caption=caption,
-        label="min_contrast",
+        measured, by, _OF_PAIRS, only=only, labels=labels, caption=caption, label="min_contrast"
     )
 
 
@@ -262,16 +223,9 @@ def min_contrast(
 )
 def subsets(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
     """Return metrics of each estimator on subsets of the questions."""
-    return by_part(
-        measured,
-        by={"by": "By", "group": "Group", **_SIZES, "flips": "Flips"},
-        columns=_OF_SUBSETS,
-        only=[],
-        parts=["all", "margin", "reference answer"],
-        labels=labels,
-        caption=caption,
-        label="subsets",
-    )
+    measured = measured[measured["by"].isin(["all", "margin", "reference answer"])]
+    by = {"by": "By", "group": "Group", **_SIZES, "flips": "Flips"}
+    return by_part(measured, by, _OF_SUBSETS, labels=labels, caption=caption, label="subsets")
 
 
 @table(
@@ -284,16 +238,10 @@ def subsets(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Pr
 )
 def by_answer(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
     """Return metrics of each estimator by the direction of a baseline of the answers' text."""
-    return by_part(
-        measured,
-        by={"by": "By", "group": "Baseline", **_COUNTS},
-        columns=[("contrast", "delta0_balanced"), ("contrast", "auc")],
-        only=[],
-        parts=["answer rarity", "answer length", "answer popularity"],
-        labels=labels,
-        caption=caption,
-        label="by_answer",
-    )
+    attributes = ["answer rarity", "answer length", "answer popularity"]
+    measured = measured[measured["by"].isin(attributes)]
+    by = {"by": "By", "group": "Baseline", **_COUNTS}
+    return by_part(measured, by, _OF_ANSWERS, labels=labels, caption=caption, label="by_answer")
 
 
 @table(
@@ -306,13 +254,8 @@ def by_answer(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> 
 )
 def by_category(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
     """Return metrics of each estimator by the category of the questions."""
+    measured = measured[measured["by"] == "category"]
+    by = {"group": "Category", **_SIZES, "flips": "Flips"}
     return by_part(
-        measured,
-        by={"group": "Category", **_SIZES, "flips": "Flips"},
-        columns=_OF_SUBSETS,
-        only=[],
-        parts=["category"],
-        labels=labels,
-        caption=caption,
-        label="by_category",
+        measured, by, _OF_SUBSETS, labels=labels, caption=caption, label="by_category"
     )

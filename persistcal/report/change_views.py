@@ -1,4 +1,4 @@
-"""Table and figure of the named kinds of change: whether confidence follows each."""
+"""Tables and figures of changes: between checkpoints, by kind of change, after an audit."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from operator import itemgetter
@@ -9,69 +9,212 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from persistcal.evaluation.contrast import control_model
-from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.metrics import MEASURES, names
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
+from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
-from persistcal.report.drawing import (
-    MATPLOTLIB_MARKERS,
-    Look,
-    add_legend,
-    draw_marker,
-    draw_reference,
-    grid,
-    house_style,
-    in_legend_order,
-    legend_handles,
-    looks,
-)
-from persistcal.report.latex import (
-    MISSING,
-    Printed,
-    escape,
-    floating,
-    interval,
-    line,
-    metric_head,
-    number,
-    tabular,
-    title,
-)
+from persistcal.report.latex import MISSING, PLACE, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.registry import figure, table
 
-PLACE = ["model", "dataset"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
-ABOVE = ["above_lower_2_5pct", "above_upper_97_5pct"]
-# The value of each metric for confidence that follows nothing
-METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5, "auc": 0.5}
+PAIR = ["earlier", "later"]
+LEVEL = 0.05
 
-NO_THRESHOLD = "none"
-VERDICTS = [KEPT, UNDECIDED, BROKEN, NO_THRESHOLD]
+# Differences between two states
+_STATES_PLACE = ["model", "other_model", "dataset"]
+_STATES_METRICS = ("accuracy", *names("full"))
+_MOST_DRAWN = 7  # estimators in the figure; more look alike
+_CORRECTED_COUNTS = {
+    "accuracy_earlier": "Accuracy of {earlier}",
+    "accuracy_later": "Accuracy of {later}",
+    "contrast_size": "Questions that changed",
+    "improvement": "Improvements",
+    "regression": "Regressions",
+}
+
+# Named kinds of change: the value of each metric for confidence that follows nothing
+_CHANGE_METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5, "auc": 0.5}
+_ABOVE = ["above_lower_2_5pct", "above_upper_97_5pct"]
+_NO_THRESHOLD = "none"
+_VERDICTS = [KEPT, UNDECIDED, BROKEN, _NO_THRESHOLD]
 # Columns of THRESHOLDS that are compared with a control: heading, digits
-AT_THRESHOLD = {
+_AT_THRESHOLD = {
     "coverage_change": ("Coverage change", 3),
     "confident_regressions": ("Confident regressions", 1),
 }
 
 
-def _shown(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
+def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
+    """Return the differences of accuracies, and of the estimators' means over seeds."""
+    return states[states["seed"].isin(["", "mean"])].drop(columns="seed")
+
+
+def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
+    """Return the printed names of the two checkpoints of a row."""
+    models = row["model"], row.get("other_model") or row["model"]
+    labels = [checkpoints.get(model, {}) for model in models]
+    return " → ".join(of.get(row[end], row[end]) for of, end in zip(labels, PAIR, strict=True))
+
+
+def _with_interval(row: Mapping[Hashable, Any], value: str, ends: Sequence[str]) -> str:
+    """Return a value and its interval, if it has one."""
+    shown, low, high = number(row[value]), *(row[end] for end in ends)
+    return shown if row[value] != row[value] or low != low else f"{shown} {interval(low, high)}"
+
+
+@table(
+    "states",
+    artifact="states",
+    caption="Differences between two checkpoints of a model, or the last ones of two models, "
+    "with 95 % intervals and p-values.",
+)
+def states(
+    compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
+    """Differences between two checkpoints, or two models, with their intervals."""
+
+    def difference(row: Mapping[Hashable, Any]) -> str:
+        value = number(row["difference"])
+        if row["lower_2_5pct"] != row["lower_2_5pct"]:
+            return value
+        value = rf"\textbf{{{value}}}" if row["p_holm"] < LEVEL else value
+        return f"{value} {interval(*(row[end] for end in ENDS))}"
+
+    def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
+        name = records[0]["estimator"]
+        values = {row["metric"]: difference(row) for row in records}
+        own = [escape(labels["estimators"].get(name, name))]
+        own += [values.get(metric, "") for metric in _STATES_METRICS]
+        return [escape(pair_title(records[0], checkpoints))], own
+
+    rows = mean_rows(compared)
+    heads = ["Checkpoints", "Estimator", "Accuracy", *map(latex.metric_head, names("full"))]
+    groups = latex.nested(
+        rows,
+        cells,
+        PAIR,
+        span=len(heads),
+        labels=labels,
+        place=_STATES_PLACE,
+        inner=["estimator"],
+    )
+    caption = (
+        "Differences between two checkpoints on the questions that both answered, the later "
+        "one minus the earlier one, with 95 % intervals: accuracies, and AUC, Brier score and "
+        "SmoothECE (without an interval) of each estimator on all questions. Bold: told from "
+        "zero at 5 % (McNemar's exact test; paired bootstrap), adjusted by Holm's method for "
+        "the pairs of a model."
+    )
+    body = latex.tabular(f"ll{'c' * len(_STATES_METRICS)}", [latex.line(heads)], groups)
+    return Printed(latex.floating(body, caption=caption, label="states", shrink=True), rows)
+
+
+@figure(
+    "states",
+    artifact="states",
+    label="states against each other",
+    caption="Differences between two checkpoints of a model, or the last ones of two models, "
+    "on the questions that both answered: accuracy, and AUC, Brier score and SmoothECE of "
+    "each estimator on all questions. Bars are 95 % intervals. Dashed: no difference.",
+)
+@drawing.house_style()
+def states_figure(
+    compared: pd.DataFrame,
+    *,
+    checkpoints: DisplayNames,
+    labels: DisplayNames,
+    only: Sequence[str],
+) -> Figure:
+    """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
+
+    The figure shows the first seven of the estimators `only`, or of all if none of them occurs.
+    """
+    rows = mean_rows(compared)
+    if rows.empty:
+        return drawing.only_text("No two checkpoints answered a question in common.")
+    estimators = [name for name in rows["estimator"].unique() if name]
+    chosen = [name for name in only if name in estimators] or estimators
+    drawn = drawing.in_legend_order(set(chosen), labels["estimators"])[:_MOST_DRAWN]
+    styles = drawing.looks(drawn)
+    places = list(rows.groupby(_STATES_PLACE, sort=False))
+    height = 0.6 + 0.4 * max(group.groupby(PAIR).ngroups for _, group in places)
+    figure, panels = drawing.grid(
+        len(places), len(_STATES_METRICS), width=2.2, height=height, share_y="row"
+    )
+    for panel, (place, group) in zip(panels, places, strict=True):
+        firsts = group.drop_duplicates(PAIR).to_dict("records")
+        positions = {(row["earlier"], row["later"]): i for i, row in enumerate(firsts)}
+        for axes, metric in zip(panel, _STATES_METRICS, strict=True):
+            drawing.draw_reference(axes, 0, upright=True)
+            for name in [""] if metric == "accuracy" else drawn:
+                matching = group[(group["metric"] == metric) & (group["estimator"] == name)]
+                offset = (drawn.index(name) - (len(drawn) - 1) / 2) / 9 if name else 0.0
+                look: dict[str, Any] = {"color": drawing.GRAY, "marker": "o"}
+                if name:
+                    look = drawing.line_look(styles[name])
+                for row in matching.dropna(subset=["difference"]).to_dict("records"):
+                    y = positions[row["earlier"], row["later"]] + offset
+                    ends = [row[end] for end in ENDS]
+                    axes.plot(ends, [y, y], color=look["color"], linewidth=0.9, alpha=0.7)
+                    axes.plot([row["difference"]], [y], markersize=3.5, **look)
+            heading = MEASURES[metric].heading if metric in MEASURES else "Accuracy"
+            axes.set_xlabel(f"Difference of {heading}")
+        panel[0].set_yticks(
+            range(len(firsts)), [pair_title(row, checkpoints) for row in firsts]
+        )
+        panel[0].set_ylim(len(firsts) - 0.5, -0.5)
+        panel[0].set_title(place_title(place, labels), loc="left")
+    handles = drawing.legend_handles(styles, labels["estimators"], markersize=4)
+    drawing.add_legend(figure, handles, columns=4)
+    return figure
+
+
+@table(
+    "corrections",
+    artifact="corrections",
+    caption="Numbers by the judge's labels, and corrected by a person's.",
+)
+def corrections(
+    corrected: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
+    """Numbers as judged and as corrected by an audit, with 95 % intervals."""
+
+    def cells(row: Mapping[Hashable, Any]) -> list[str]:
+        label = MEASURES[row["metric"]].latex if row["estimator"] else ""
+        if not row["estimator"]:
+            of_model = checkpoints.get(row["model"], {})
+            ends = {end: of_model.get(row[end], row[end]) for end in PAIR}
+            label = escape(_CORRECTED_COUNTS[row["metric"]].format(**ends))
+        digits = 0 if row["corrected"] > 1 else 3
+        low, high = (row[end] for end in ENDS)
+        bounds = MISSING if low != low or high != high else interval(low, high, digits)
+        return [
+            escape(labels["estimators"].get(row["estimator"], row["estimator"])),
+            label,
+            number(row["judged"], digits),
+            f"{number(row['corrected'], digits)} {bounds}",
+        ]
+
+    groups = latex.by_place(corrected, cells, span=4, labels=labels)
+    caption = (
+        "Accuracies, questions whose correctness changed, and metrics on them, by the judge's "
+        "labels and corrected by those of a person, with 95 % intervals over the questions and "
+        "those of them that were audited."
+    )
+    heads = [latex.line(["Estimator", "Measure", "By the judge", "Corrected"])]
+    body = latex.tabular("llrr", heads, groups)
+    return Printed(latex.floating(body, caption=caption, label="corrections"), corrected)
+
+
+def _with_wider_intervals(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
     """Return the chosen rows with intervals over seeds and questions, where there are seeds."""
     rows = chosen_rows(measured, only)
-    over_seeds = rows[[f"seeds_{end}" for end in ENDS]].set_axis(ENDS, axis=1)
-    rows = rows.assign(**over_seeds.combine_first(rows[ENDS]))
-    above = rows[[f"above_seeds_{end}" for end in ENDS]].set_axis(ABOVE, axis=1)
-    return rows.assign(**above.combine_first(rows[ABOVE]))
-
-
-def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
-    """Return styles with distinct markers, for print; families can share a marker."""
-    looks: dict[str, Look] = {}
-    for name, look in styles.items():
-        taken = {used.marker for used in looks.values()}
-        free = [m for m in MATPLOTLIB_MARKERS if m not in taken]
-        marker = look.marker if look.marker in free or not free else free[0]
-        looks[name] = look._replace(marker=marker)
-    return looks
+    for prefix in ("", "above_"):
+        ends = [prefix + end for end in ENDS]
+        over_seeds = rows[[f"{prefix}seeds_{end}" for end in ENDS]].set_axis(ends, axis=1)
+        rows = rows.assign(**over_seeds.combine_first(rows[ends]))
+    return rows
 
 
 @table(
@@ -80,35 +223,33 @@ def _told_apart(styles: Mapping[str, Look]) -> dict[str, Look]:
     caption="Kinds of change, and whether confidence follows each, with 95 % intervals.",
 )
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
-    """Tabulate `METRICS` of each estimator on each kind of change, with intervals."""
-    rows = _shown(measured, only)
-    has_control = rows["control"].ne("").any()
-    columns = [("value", ENDS)] + ([("above_control", ABOVE)] if has_control else [])
-    heads = ["Change", "Gained", "Lost", "Estimator"]
-    heads += [
-        metric_head(metric) + (" above control" if value == "above_control" else "")
-        for metric in METRICS
-        for value, _ in columns
+    """Tabulate metrics of each estimator on each kind of change, with intervals."""
+    rows = _with_wider_intervals(measured, only)
+    controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
+    columns = {"value": ("", ENDS)}
+    if controls:
+        columns["above_control"] = (" above control", _ABOVE)
+
+    def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
+        first, by_metric = records[0], {row["metric"]: row for row in records}
+        values = [
+            _with_interval(by_metric[metric], value, ends)
+            for metric in _CHANGE_METRICS
+            for value, (_, ends) in columns.items()
+        ]
+        in_lost = MISSING
+        if first["regression"]:
+            in_lost = rf"{number(first['lost_before'])} $\to$ {number(first['lost_after'])}"
+        change = [str(first[name]) for name in ("change", "improvement", "regression")]
+        return [*map(escape, change)], [escape(trained_name(first, labels)), *values, in_lost]
+
+    metric_heads = [
+        latex.metric_head(metric) + words
+        for metric in _CHANGE_METRICS
+        for words, _ in columns.values()
     ]
-    heads.append("In lost ones")
-    groups = []
-    for place, of_place in rows.groupby(PLACE, sort=False):
-        lines = title(place_title(place, labels), len(heads))
-        for change, of_change in of_place.groupby("change", sort=False):
-            estimators = of_change.groupby(["train_dataset", "estimator"], sort=False)
-            for number_of, (_, member_rows) in enumerate(estimators):
-                records = member_rows.to_dict("records")
-                by_metric = {row["metric"]: row for row in records}
-                counts = [str(records[0][name]) for name in ("improvement", "regression")]
-                cells = ["", "", ""] if number_of else [escape(str(change)), *counts]
-                name = escape(trained_name(records[0], labels))
-                values = [
-                    _cell(by_metric[metric], *column)
-                    for metric in METRICS
-                    for column in columns
-                ]
-                lines.append(line([*cells, name, *values, _in_lost(records[0])]))
-        groups.append(lines)
+    heads = ["Change", "Gained", "Lost", "Estimator", *metric_heads, "In lost ones"]
+    groups = latex.nested(rows, cells, ["change"], span=len(heads), labels=labels)
     caption = (
         "Kinds of change, with the questions that the later checkpoints gained and lost, and "
         "whether confidence follows each: balanced sign of its change, AUC with which the "
@@ -117,15 +258,14 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         "pair gains or loses too few questions); and its mean in the answers to what is lost, "
         "before and after."
     )
-    if has_control:
-        controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
+    if controls:
         caption += (
             f" The control ({controls}) changes answers, but no knowledge. Differences from it "
             "have paired intervals; they are missing if a pair of the change or of the control "
             "has too few gained or lost questions (`evaluation.min_direction`)."
         )
-    body = tabular("lrrl" + "c" * (len(heads) - 4), [line(heads)], groups)
-    return Printed(floating(body, caption=caption, label="by-change", shrink=True), rows)
+    body = latex.tabular("lrrl" + "c" * (len(heads) - 4), [latex.line(heads)], groups)
+    return Printed(latex.floating(body, caption=caption, label="by-change", shrink=True), rows)
 
 
 @table(
@@ -144,67 +284,51 @@ def thresholds_by_change(
 ) -> Printed:
     """Count the verdicts on each estimator's thresholds, by kind of change.
 
-    Parameters
-    ----------
-    checked : DataFrame
-        Rows of the table THRESHOLDS with the columns model and dataset.
-    changes : mapping of str to sequence of (str, str)
-        The earlier and the later checkpoint of each pair, by kind of change.
-    controls : mapping of str to str
-        The control of each kind of change that has one.
-    only : sequence of str
-        Estimators to show.
-    labels : mapping
-        Display names of models, datasets and estimators.
+    `changes` has the earlier and the later checkpoint of each pair, by kind of change, and
+    `controls` the control of each kind of change that has one.
     """
     kinds = pd.DataFrame(
         [(kind, *pair) for kind, pairs in changes.items() for pair in pairs],
-        columns=["change", "earlier", "later"],
+        columns=["change", *PAIR],
     )
-    rows = kinds.merge(chosen_rows(checked, only), on=["earlier", "later"])
-    verdicts = pd.Categorical(rows["verdict"].replace("", NO_THRESHOLD), VERDICTS)
-    key = [*PLACE, "change", "train_dataset", "estimator"]
+    rows = kinds.merge(chosen_rows(checked, only), on=PAIR)
+    verdicts = pd.Categorical(rows["verdict"].replace("", _NO_THRESHOLD), _VERDICTS)
     rows = pd.concat([rows, pd.get_dummies(verdicts, dtype=int)], axis=1)
-    grouped = rows.groupby(key, sort=False)
-    means = {"precision": "later_precision", **{name: name for name in AT_THRESHOLD}}
-    counted = grouped.agg(
-        **{name: (name, "sum") for name in VERDICTS},
-        **{name: (column, "mean") for name, column in means.items()},
-    ).reset_index()
+    means = {"precision": "later_precision", **{name: name for name in _AT_THRESHOLD}}
+    counted = (
+        rows.groupby([*PLACE, "change", *latex.TRAINED], sort=False)
+        .agg(
+            **{name: (name, "sum") for name in _VERDICTS},
+            **{name: (column, "mean") for name, column in means.items()},
+        )
+        .reset_index()
+    )
     counted.insert(3, "control", counted["change"].map(controls).fillna(""))
-    for name in AT_THRESHOLD:
+    shown = {"precision": ("Precision", 3)}
+    for name, (head, digits) in _AT_THRESHOLD.items():
         counted[f"{name}_above_control"] = counted[name] - _of_controls(counted, name)
-    heads = ["Change", "Estimator", *map(str.capitalize, VERDICTS), "Precision"]
-    ends = {"": "", "_above_control": " above control"}
-    if counted["control"].eq("").all():
-        ends.pop("_above_control")
-    shown = [
-        (name + end, head + words, digits)
-        for name, (head, digits) in AT_THRESHOLD.items()
-        for end, words in ends.items()
-    ]
-    heads += [head for _, head, _ in shown]
-    groups = []
-    for place, of_place in counted.groupby(PLACE, sort=False):
-        lines = title(place_title(place, labels), len(heads))
-        for change, of_change in of_place.groupby("change", sort=False):
-            for i, row in enumerate(of_change.to_dict("records")):
-                cells = ["" if i else escape(str(change)), escape(trained_name(row, labels))]
-                cells += [str(row[name]) for name in VERDICTS]
-                cells.append(_mean(row["precision"]))
-                cells += [_mean(row[name], digits) for name, _, digits in shown]
-                lines.append(line(cells))
-        groups.append(lines)
+        shown[name] = head, digits
+        if counted["control"].ne("").any():
+            shown[f"{name}_above_control"] = f"{head} above control", digits
+    heads = ["Change", "Estimator", *map(str.capitalize, _VERDICTS)]
+    heads += [head for head, _ in shown.values()]
+
+    def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
+        [row] = records
+        own = [escape(trained_name(row, labels)), *(str(row[name]) for name in _VERDICTS)]
+        own += [number(row[name], digits) for name, (_, digits) in shown.items()]
+        return [escape(str(row["change"]))], own
+
+    groups = latex.nested(counted, cells, ["change"], span=len(heads), labels=labels)
     caption = (
         "Thresholds that reach a precision on the earlier checkpoint of each change, by the "
         "verdict on the later one: counts over pairs of checkpoints and seeds. Means over the "
         "selected thresholds: precision on the later checkpoint, change in coverage, and "
         "confident answers that were right and are wrong now."
     )
-    body = tabular("ll" + "r" * (len(heads) - 2), [line(heads)], groups)
-    return Printed(
-        floating(body, caption=caption, label="thresholds-by-change", shrink=True), counted
-    )
+    body = latex.tabular("ll" + "r" * (len(heads) - 2), [latex.line(heads)], groups)
+    tex = latex.floating(body, caption=caption, label="thresholds-by-change", shrink=True)
+    return Printed(tex, counted)
 
 
 def _of_controls(found: pd.DataFrame, name: str) -> list[float]:
@@ -221,22 +345,15 @@ def _of_controls(found: pd.DataFrame, name: str) -> list[float]:
     ]
 
 
-def _mean(value: float, digits: int = 3) -> str:
-    return MISSING if value != value else number(value, digits)
-
-
-def _cell(row: Mapping[Hashable, Any], value: str, ends: Sequence[str]) -> str:
-    if row[value] != row[value]:
-        return MISSING
-    shown = number(row[value])
-    low, high = (row[end] for end in ends)
-    return shown if low != low else f"{shown} {interval(low, high)}"
-
-
-def _in_lost(row: Mapping[Hashable, Any]) -> str:
-    if not row["regression"]:
-        return MISSING
-    return rf"{number(row['lost_before'])} $\to$ {number(row['lost_after'])}"
+def _with_distinct_markers(styles: Mapping[str, drawing.Look]) -> dict[str, drawing.Look]:
+    """Return styles with distinct markers, for print; families can share a marker."""
+    distinct: dict[str, drawing.Look] = {}
+    for name, look in styles.items():
+        taken = {used.marker for used in distinct.values()}
+        free = [marker for marker in drawing.MATPLOTLIB_MARKERS if marker not in taken]
+        marker = look.marker if look.marker in free or not free else free[0]
+        distinct[name] = look._replace(marker=marker)
+    return distinct
 
 
 @figure(
@@ -248,30 +365,34 @@ def _in_lost(row: Mapping[Hashable, Any]) -> str:
     "Bars are 95 % intervals over questions, and over seeds where an estimator has them. "
     "Dashed: confidence that follows nothing.",
 )
-@house_style()
+@drawing.house_style()
 def changes_figure(
     measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames
 ) -> Figure:
-    """Draw `METRICS` of each kind of change: a row per change, a marker per estimator.
+    """Draw metrics of each kind of change: a row per change, a marker per estimator.
 
     For an estimator that was trained on several datasets, the first is drawn.
     """
-    rows = _shown(measured, only)
+    rows = _with_wider_intervals(measured, only)
     rows = rows.drop_duplicates([*PLACE, "change", "estimator", "metric"])
-    drawn = in_legend_order(set(rows["estimator"]), labels["estimators"])
-    styles = _told_apart(looks(drawn))
+    drawn = drawing.in_legend_order(set(rows["estimator"]), labels["estimators"])
+    styles = _with_distinct_markers(drawing.looks(drawn))
     places = list(rows.groupby(PLACE, sort=False))
     most = max(group["change"].nunique() for _, group in places)
     height = 0.6 + most * (0.1 + 0.1 * len(drawn))
-    columns = [(metric, "value", ENDS) for metric in METRICS]
+    columns = [(metric, "value", ENDS) for metric in _CHANGE_METRICS]
     if rows["above_control"].notna().any():
-        columns.append(("delta0_balanced", "above_control", ABOVE))
-    figure, panels = grid(len(places), len(columns), width=3.0, height=height, share_y="row")
+        columns.append(("delta0_balanced", "above_control", _ABOVE))
+    figure, panels = drawing.grid(
+        len(places), len(columns), width=3.0, height=height, share_y="row"
+    )
     for panel, (place, group) in zip(panels, places, strict=True):
         changes = group.drop_duplicates("change").to_dict("records")
-        positions = {row["change"]: number_of for number_of, row in enumerate(changes)}
+        positions = {row["change"]: i for i, row in enumerate(changes)}
         for axes, (metric, value, ends) in zip(panel, columns, strict=True):
-            draw_reference(axes, METRICS[metric] if value == "value" else 0.0, upright=True)
+            is_value = value == "value"
+            reference = _CHANGE_METRICS[metric] if is_value else 0.0
+            drawing.draw_reference(axes, reference, upright=True)
             of_metric = group[group["metric"] == metric].dropna(subset=[value])
             for row in of_metric.to_dict("records"):
                 style = styles[row["estimator"]]
@@ -279,11 +400,11 @@ def changes_figure(
                 y = positions[row["change"]] + 0.8 * nth / max(1, len(drawn))
                 reach = [row[end] for end in ends]
                 axes.plot(reach, [y, y], color=style.light, linewidth=1.0, zorder=2)
-                draw_marker(axes, row[value], y, style, size=20)
+                drawing.draw_marker(axes, row[value], y, style, size=20)
             for edge in range(1, len(changes)):
                 axes.axhline(edge - 0.5, color="#d0d0d0", linewidth=0.6, zorder=0)
             axes.grid(visible=False, axis="y")
-            above = "" if value == "value" else " above the control"
+            above = "" if is_value else " above the control"
             axes.set_xlabel(f"Contrast-set {MEASURES[metric].heading}{above}")
         counted = [f"{r['change']}\n+{r['improvement']} −{r['regression']}" for r in changes]
         panel[0].set_yticks(range(len(changes)), counted)
@@ -291,6 +412,6 @@ def changes_figure(
         panel[0].tick_params(axis="y", length=0)
         if len(places) > 1:
             panel[0].set_title(place_title(place, labels), loc="left")
-    handles = legend_handles(styles, labels["estimators"], markersize=5, linestyle="")
-    add_legend(figure, handles, columns=4)
+    handles = drawing.legend_handles(styles, labels["estimators"], markersize=5, linestyle="")
+    drawing.add_legend(figure, handles, columns=4)
     return figure

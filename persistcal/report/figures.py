@@ -10,20 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from persistcal.report.drawing import (
-    FAMILY_TITLES,
-    GRAY,
-    MARKERS,
-    Look,
-    add_legend,
-    draw_marker,
-    draw_reference,
-    grid,
-    house_style,
-    in_legend_order,
-    legend_handles,
-    looks,
-)
+from persistcal.report import drawing
 from persistcal.report.layout import Names
 from persistcal.report.registry import figure
 from persistcal.report.tables import Described, checkpoint_rows
@@ -49,7 +36,7 @@ Bounds = dict[str, dict[tuple[str, str], tuple[float, float, float]]]
     caption="Accuracy on the test questions over training. Estimators may learn from the "
     "training checkpoints and are evaluated on the evaluation checkpoints.",
 )
-@house_style()
+@drawing.house_style()
 def accuracy_figure(
     accuracies: pd.DataFrame,
     *,
@@ -65,20 +52,20 @@ def accuracy_figure(
     """
     rows = checkpoint_rows(accuracies, described)
     names = list(dict.fromkeys(rows["model"]))
-    figure, panels = grid(1, len(names), width=2.9, height=2.6)
+    figure, panels = drawing.grid(1, len(names), width=2.9, height=2.6)
     for name, axes in zip(names, panels[0], strict=True):
         of_model = rows[rows["model"] == name]
         places = _along_training(axes, of_model)
         lines = of_model.groupby("dataset", sort=False)
-        for marker, (dataset, line) in zip(cycle(MARKERS), lines, strict=False):
+        for marker, (dataset, line) in zip(cycle(drawing.MARKERS), lines, strict=False):
             x = [places[checkpoint] for checkpoint in line["checkpoint"]]
             y = 100 * line["accuracy"]
-            axes.plot(x, y, color=GRAY, linewidth=0.9, zorder=2)
+            axes.plot(x, y, color=drawing.GRAY, linewidth=0.9, zorder=2)
             evaluated = line["checkpoint"].isin(evaluation[name])
             role = [EVALUATION if is_evaluated else EARLIER for is_evaluated in evaluated]
             axes.scatter(x, y, c=role, marker=marker, s=22, linewidths=0, zorder=3)
             ends = 100 * line[["lower_2_5pct", "upper_97_5pct"]]
-            axes.vlines(x, *ends.to_numpy().T, color=GRAY, linewidth=0.7, zorder=2)
+            axes.vlines(x, *ends.to_numpy().T, color=drawing.GRAY, linewidth=0.7, zorder=2)
             axes.annotate(
                 datasets.get(str(dataset), str(dataset)),
                 (x[-1], y.iloc[-1]),
@@ -95,7 +82,7 @@ def accuracy_figure(
         Line2D([], [], color=colour, marker="o", linestyle="", markersize=5, label=label)
         for label, colour in roles.items()
     ]
-    add_legend(figure, handles, columns=2)
+    drawing.add_legend(figure, handles, columns=2)
     return figure
 
 
@@ -122,7 +109,7 @@ def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
     "confidence that does not follow knowledge stays at 0.5 on the contrast sets, however "
     "good it is on the full set.",
 )
-@house_style()
+@drawing.house_style()
 def full_vs_contrast_figure(
     intervals: pd.DataFrame, *, models: Names, datasets: Names, estimators: Names
 ) -> Figure:
@@ -131,16 +118,19 @@ def full_vs_contrast_figure(
     Bars are 95 % bootstrap intervals. A panel is labelled "undefined" if no estimator has both
     values, for example because no contrast set is large enough.
     """
-    points = _auc_points(intervals)
-    names = in_legend_order(set(points["estimator"]), estimators)
-    styles = looks(names)
+    auc = in_domain(intervals).query("metric == 'auc'")
+    full, contrast = (auc[auc["scope"] == scope] for scope in ("full", "contrast"))
+    key = ["model", "dataset", "estimator"]
+    points = full.merge(contrast, on=key, suffixes=("_full", "_contrast"))
+    names = drawing.in_legend_order(set(points["estimator"]), estimators)
+    styles = drawing.looks(names)
     columns = [model for model in models if model in set(points["model"])] or list(models)
     rows = [d for d in datasets if d in set(points["dataset"])] or list(datasets)
-    figure, panels = grid(len(rows), len(columns), width=2.5, height=2.4, share_x=True)
+    figure, panels = drawing.grid(len(rows), len(columns), width=2.5, height=2.4, share_x=True)
     for line, dataset in zip(panels, rows, strict=True):
         for axes, model in zip(line, columns, strict=True):
             chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
-            draw_reference(axes, 0.5)
+            drawing.draw_reference(axes, 0.5)
             axes.annotate(
                 "chance",
                 (1, 0.5),
@@ -148,7 +138,7 @@ def full_vs_contrast_figure(
                 xytext=(0, 2),
                 textcoords="offset points",
                 ha="right",
-                color=GRAY,
+                color=drawing.GRAY,
                 fontsize=7,
             )
             if chosen.empty:
@@ -159,30 +149,18 @@ def full_vs_contrast_figure(
         line[0].set_ylabel("Contrast-set AUC")
     for axes in panels[-1]:
         axes.set_xlabel("Full-set AUC")
-    handles = legend_handles(styles, estimators, markersize=5, linestyle="")
-    add_legend(figure, handles, columns=2 * len(columns))
+    handles = drawing.legend_handles(styles, estimators, markersize=5, linestyle="")
+    drawing.add_legend(figure, handles, columns=2 * len(columns))
     return figure
 
 
-def _auc_points(intervals: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per estimator that was trained in-domain, AUC on both scopes."""
-    key = ["model", "dataset", "estimator"]
-    chosen = in_domain(intervals)
-    chosen = chosen[chosen["metric"] == "auc"]
-    sides = [
-        chosen.loc[chosen["scope"] == scope, [*key, "value", "lower_2_5pct", "upper_97_5pct"]]
-        for scope in ("full", "contrast")
-    ]
-    return sides[0].merge(sides[1], on=key, suffixes=("_full", "_contrast"))
-
-
-def _draw_both(axes: Axes, point: Mapping[Any, Any], style: Look) -> None:
+def _draw_both(axes: Axes, point: Mapping[Any, Any], style: drawing.Look) -> None:
     x, y = point["value_full"], point["value_contrast"]
     for scope, across in (("full", True), ("contrast", False)):
         ends = [point[f"lower_2_5pct_{scope}"], point[f"upper_97_5pct_{scope}"]]
         line = (ends, [y, y]) if across else ([x, x], ends)
         axes.plot(*line, color=style.light, linewidth=0.9, alpha=0.7, zorder=2)
-    draw_marker(axes, x, y, style, size=24)
+    drawing.draw_marker(axes, x, y, style, size=24)
 
 
 def in_domain(intervals: pd.DataFrame) -> pd.DataFrame:
@@ -206,7 +184,7 @@ def in_domain(intervals: pd.DataFrame) -> pd.DataFrame:
     "table of the same name marks those that cannot be distinguished from the best. Colours "
     "are families; on the dashed lines, confidence follows nothing.",
 )
-@house_style()
+@drawing.house_style()
 def leaderboard_figure(
     intervals: pd.DataFrame, *, leaderboard: Names, models: Names, own_datasets: Names
 ) -> Figure:
@@ -219,7 +197,8 @@ def leaderboard_figure(
     places = [(m, d) for m in models for d in own_datasets if (m, d) in bounds]
     if not places:
         raise ValueError("no estimator has a value on any of the study's datasets")
-    styles = looks(in_legend_order({e for place in places for e in bounds[place]}, leaderboard))
+    evaluated = {name for place in places for name in bounds[place]}
+    styles = drawing.looks(drawing.in_legend_order(evaluated, leaderboard))
     ranked = [_ranked(bounds[place], list(styles)) for place in places]
     heights = [0.19 * len(rows) + 0.5 for rows in ranked]
     figure = Figure(figsize=(8.4, sum(heights) + 0.5), layout="constrained")
@@ -228,13 +207,13 @@ def leaderboard_figure(
     )
     for line, place, rows in zip(panels, places, ranked, strict=True):
         for axes, (measure, title, reference) in zip(line, _PANELS, strict=True):
-            draw_reference(axes, reference, upright=True)
+            drawing.draw_reference(axes, reference, upright=True)
             for height, name in enumerate(rows):
                 if measure in bounds[place][name]:
                     value, *ends = bounds[place][name][measure]
                     colour = styles[name].light
                     axes.plot(ends, [height, height], color=colour, linewidth=1.1, zorder=2)
-                    draw_marker(axes, value, height, styles[name], size=20)
+                    drawing.draw_marker(axes, value, height, styles[name], size=20)
             axes.set_ylim(len(rows) - 0.4, -0.6)
             axes.grid(visible=False, axis="y")
             axes.spines["left"].set_visible(False)
@@ -248,11 +227,12 @@ def leaderboard_figure(
             line[0].set_title(f"{models[place[0]]}, {own_datasets[place[1]]}", loc="left")
     # Only families of several estimators are named.
     colours = {look.family: look.light for look in styles.values() if look.variant}
+    titles = {family: drawing.FAMILY_TITLES.get(family, family) for family in colours}
     handles = [
-        Line2D([], [], color=colour, linewidth=3, label=FAMILY_TITLES.get(family, family))
+        Line2D([], [], color=colour, linewidth=3, label=titles[family])
         for family, colour in colours.items()
     ]
-    add_legend(figure, handles, columns=4)
+    drawing.add_legend(figure, handles, columns=4)
     return figure
 
 

@@ -16,27 +16,14 @@ from persistcal.report.layout import DisplayNames, place_title
 
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
+PLACE = ["model", "dataset"]
+TRAINED = ["train_dataset", "estimator"]
 PARTLY = " (1/3): mean over one of three pairs of checkpoints, as the others do not define it."
 
-_GREEK = {
-    "α": "alpha",
-    "β": "beta",
-    "γ": "gamma",
-    "δ": "delta",
-    "ε": "varepsilon",
-    "ζ": "zeta",
-    "η": "eta",
-    "θ": "theta",
-    "κ": "kappa",
-    "λ": "lambda",
-    "μ": "mu",
-    "π": "pi",
-    "ρ": "rho",
-    "σ": "sigma",
-    "τ": "tau",
-    "φ": "varphi",
-    "ω": "omega",
-}
+_GREEK = (
+    "alpha beta gamma delta varepsilon zeta eta theta kappa lambda mu pi rho sigma tau varphi "
+    "omega"
+)
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -48,7 +35,7 @@ _SPECIAL = {
     "≥": r"$\geq$",
     "≤": r"$\leq$",
     "Δ": r"$\Delta$",
-    **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
+    **{c: rf"$\{name}$" for c, name in zip("αβγδεζηθκλμπρστφω", _GREEK.split(), strict=True)},
 }
 # A second line break would end the paragraph, in the middle of a command.
 _SPACE = re.compile(r"[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]")
@@ -74,7 +61,7 @@ def escape(text: str) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return the printed form of `value`, or a dash for NaN."""
+    """Return the printed form of `value`, or `MISSING` for NaN."""
     if value != value:
         return MISSING
     text = f"{value:.{digits}f}"
@@ -116,8 +103,34 @@ def by_place(
             *title(place_title(place, labels), span),
             *(line(print_row(row)) for row in group.to_dict("records")),
         ]
-        for place, group in rows.groupby(["model", "dataset"], sort=False)
+        for place, group in rows.groupby(PLACE, sort=False)
     ]
+
+
+def nested(
+    rows: pd.DataFrame,
+    print_rows: Callable[[list[dict[Hashable, Any]]], tuple[list[str], list[str]]],
+    outer: list[str],
+    *,
+    span: int,
+    labels: DisplayNames,
+    place: list[str] = PLACE,
+    inner: list[str] = TRAINED,
+) -> list[list[str]]:
+    """Return the lines of each place: its names, and a line per group `inner` in each `outer`.
+
+    `print_rows` returns the cells of a line: those of the outer group, which are only printed
+    in its first line, and those of the inner group.
+    """
+    groups = []
+    for names, of_place in rows.groupby(place, sort=False):
+        lines = title(place_title(names, labels), span)
+        for _, of_outer in of_place.groupby(outer, sort=False):
+            for i, (_, of_inner) in enumerate(of_outer.groupby(inner, sort=False)):
+                shared, own = print_rows(of_inner.to_dict("records"))
+                lines.append(line([*([""] * len(shared) if i else shared), *own]))
+        groups.append(lines)
+    return groups
 
 
 def stacked(tabulars: Iterable[Sequence[str]]) -> list[str]:
@@ -147,8 +160,7 @@ def floating(body: Sequence[str], *, caption: str, label: str, shrink: bool = Fa
 
 def metric_head(metric: str) -> str:
     """Return the heading of a metric's column."""
-    measure = MEASURES[metric]
-    return f"{measure.latex} {_ARROWS[measure.arrow]}"
+    return f"{MEASURES[metric].latex} {_ARROWS[MEASURES[metric].arrow]}"
 
 
 def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:
@@ -205,9 +217,8 @@ def _headline(block: str, section: str, span: int) -> list[str]:
     if not block and not section:
         return []
     left = rf"\multicolumn{{1}}{{l}}{{\:\textit{{{escape(block)}}}}}" if block else ""
-    rules = (r"\cmidrule(lr){1-1}" if block else "") + (
-        rf"\cmidrule(lr){{2-{span + 1}}}" if section else ""
-    )
+    rules = r"\cmidrule(lr){1-1}" * bool(block)
+    rules += rf"\cmidrule(lr){{2-{span + 1}}}" * bool(section)
     return [line([left, rf"\multicolumn{{{span}}}{{c}}{{{escape(section)}}}"]), rules]
 
 

@@ -7,20 +7,8 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.proportions import wilson
-from persistcal.report.latex import (
-    MISSING,
-    Printed,
-    by_place,
-    escape,
-    floating,
-    interval,
-    line,
-    number,
-    spanning,
-    stacked,
-    tabular,
-    title,
-)
+from persistcal.report import latex
+from persistcal.report.latex import MISSING, Printed, escape, number
 from persistcal.report.layout import DisplayNames, Names
 from persistcal.report.registry import table
 
@@ -29,11 +17,8 @@ from persistcal.report.registry import table
 Described = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 _UNITS = {12: "trillions", 9: "billions", 6: "millions", 3: "thousands"}
-
 _CATEGORY_COLUMNS = 3
-
 _EXAMPLES_PER_CATEGORY = 2
-
 _REFERENCES_PRINTED = 5
 
 
@@ -64,16 +49,16 @@ def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
 
     heads = ["Estimator", *["ECE", "Floor", "$p$"] * 2]
     scopes = "All questions", "Contrast sets"
-    above = line(["", *(rf"\multicolumn{{3}}{{c}}{{{scope}}}" for scope in scopes)])
-    groups = by_place(rows, cells, span=len(heads), labels=labels)
+    above = latex.line(["", *(rf"\multicolumn{{3}}{{c}}{{{scope}}}" for scope in scopes)])
+    groups = latex.by_place(rows, cells, span=len(heads), labels=labels)
     caption = (
         "SmoothECE beside its noise floor, the mean SmoothECE of a calibrated estimator with "
         "the same confidences and as many questions, and the p-value of the hypothesis that "
         "the estimator is calibrated; on contrast sets conditioned by odds. SmoothECE is "
         "biased upwards and has no valid interval."
     )
-    body = tabular(f"l{'r' * 6}", [above, line(heads)], groups)
-    return Printed(floating(body, caption=caption, label="calibration"), rows)
+    body = latex.tabular(f"l{'r' * 6}", [above, latex.line(heads)], groups)
+    return Printed(latex.floating(body, caption=caption, label="calibration"), rows)
 
 
 @table(
@@ -96,26 +81,23 @@ def contrast_set_sizes(
     forth = {"earlier": "row", "later": "column", "improvement": right}
     back = {"later": "row", "earlier": "column", "regression": right}
     of_dataset = sets[sets["dataset"] == dataset]
-    directions = [of_dataset.rename(columns=forth), of_dataset.rename(columns=back)]
+    directions = [of_dataset.rename(columns=names) for names in (forth, back)]
     shown = ["model", "dataset", "row", "column", "size", right, "kept", "same_answers"]
     rows = pd.concat(directions, ignore_index=True)[shown]
     if rows.empty:
         raise ValueError(f"no contrast set of dataset {dataset!r}")
-    cells = {
-        (model, row, column): f"{size} ({n})"
-        if kept
-        else rf"\textcolor{{gray}}{{{size} ({n})}}"
-        for model, _, row, column, size, n, kept, _ in rows.itertuples(index=False)
-    }
+    cells = {}
+    for model, _, row, column, size, n, kept, _ in rows.itertuples(index=False):
+        cell = f"{size} ({n})"
+        cells[model, row, column] = cell if kept else rf"\textcolor{{gray}}{{{cell}}}"
     tabulars = []
     for model, of_model in checkpoints.items():
         lines = [
-            line([escape(name), *(cells.get((model, row, c), MISSING) for c in of_model)])
+            latex.line([escape(name), *(cells.get((model, row, c), MISSING) for c in of_model)])
             for row, name in of_model.items()
         ]
-        tabulars.append(
-            _square(models.get(model, model), [*map(escape, of_model.values())], lines)
-        )
+        heads = [*map(escape, of_model.values())]
+        tabulars.append(_square(models.get(model, model), heads, lines))
     caption = (
         f"{datasets.get(dataset, dataset)}: sizes of the contrast sets of each pair "
         "of evaluation checkpoints, and in brackets how many of their questions the row's "
@@ -129,13 +111,13 @@ def contrast_set_sizes(
             "there the judge contradicts itself."
         )
     label = f"contrast-set-sizes-{dataset}"
-    return Printed(floating(stacked(tabulars), caption=caption, label=label), rows)
+    return Printed(latex.floating(latex.stacked(tabulars), caption=caption, label=label), rows)
 
 
 def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
     """Return the tabular of a model, with a column per checkpoint."""
-    head = [*title(model, len(heads) + 1, ruled=True), line(["", *heads])]
-    return tabular(f"l{'c' * len(heads)}", head, [rows])
+    head = [*latex.title(model, len(heads) + 1, ruled=True), latex.line(["", *heads])]
+    return latex.tabular(f"l{'c' * len(heads)}", head, [rows])
 
 
 @table(
@@ -153,12 +135,13 @@ def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNa
         numbers = f"{row['answers']:,}", f"{row['unsaid']:,}"
         return [escape(estimator), escape(checkpoint), *numbers]
 
-    groups = by_place(counts, cells, span=len(heads), labels=labels)
+    groups = latex.by_place(counts, cells, span=len(heads), labels=labels)
     caption = (
         "Test answers, and those about which a checkpoint said no confidence that can be read: "
         "there it counts as 0.5."
     )
-    tex = floating(tabular("llrr", [line(heads)], groups), caption=caption, label="unsaid")
+    body = latex.tabular("llrr", [latex.line(heads)], groups)
+    tex = latex.floating(body, caption=caption, label="unsaid")
     columns = ["model", "dataset", "estimator", "checkpoint", "answers", "unsaid"]
     return Printed(tex, counts[columns])
 
@@ -177,20 +160,21 @@ def weight_similarity(
 
     Checkpoints that were not compared, as no file has their weights, are left out.
     """
-    cosines = similarities.set_index(["model", "earlier", "later"])["cosine"]
     tabulars = []
-    for model in dict.fromkeys(similarities["model"]):
-        of_model = similarities[similarities["model"] == model]
+    for model, of_model in similarities.groupby("model", sort=False):
+        cosines = of_model.set_index(["earlier", "later"])["cosine"]
+        labels = all_checkpoints[str(model)]
         compared = {*of_model["earlier"], *of_model["later"]}
-        names = [name for name in all_checkpoints[model] if name in compared]
-        heads = [escape(all_checkpoints[model][name]) for name in names]
+        names = [name for name in labels if name in compared]
+        heads = [escape(labels[name]) for name in names]
         rows = []
-        for place, earlier in enumerate(names[:-1]):
-            values = [number(cosines[model, earlier, later]) for later in names[place + 1 :]]
-            rows.append(line([heads[place], *[""] * place, *values]))
-        tabulars.append(_square(models[model], heads[1:], rows))
+        for i, earlier in enumerate(names[:-1]):
+            values = [number(cosines[earlier, later]) for later in names[i + 1 :]]
+            rows.append(latex.line([heads[i], *[""] * i, *values]))
+        tabulars.append(_square(models[str(model)], heads[1:], rows))
     caption = "Cosine similarity of the flattened weights of each pair of checkpoints."
-    tex = floating(stacked(tabulars), caption=caption, label="weight-similarity")
+    body = latex.stacked(tabulars)
+    tex = latex.floating(body, caption=caption, label="weight-similarity")
     return Printed(tex, similarities)
 
 
@@ -228,11 +212,11 @@ def checkpoints(
     seen = "Training data"
     if unit:
         seen = rf"\shortstack{{{seen}\\({_UNITS[unit]} of tokens)}}"
-    heads = spanning([("Accuracy (%)", len(datasets))], n_before=3)
-    heads.append(line(["Short name", "Checkpoint", seen, *map(escape, datasets.values())]))
+    names = ["Short name", "Checkpoint", seen, *map(escape, datasets.values())]
+    heads = [*latex.spanning([("Accuracy (%)", len(datasets))], n_before=3), latex.line(names)]
     groups = []
     for model, of_model in rows.groupby(rows["model"].astype(str), sort=False):
-        group = title(models.get(model, model), 3 + len(datasets), ruled=True)
+        group = latex.title(models.get(model, model), 3 + len(datasets), ruled=True)
         for _, of_checkpoint in of_model.groupby("checkpoint", sort=False):
             first = of_checkpoint.iloc[0]
             cells = {row["dataset"]: _accuracy(row) for row in of_checkpoint.to_dict("records")}
@@ -242,13 +226,13 @@ def checkpoints(
                 rf"\texttt{{{escape(first['revision'])}}}",
             ]
             values = [cells.get(dataset, MISSING) for dataset in datasets]
-            group.append(line([*names, _tokens(tokens, unit), *values]))
+            group.append(latex.line([*names, _tokens(tokens, unit), *values]))
         groups.append(group)
-    lines = tabular(f"cl{'c' * (1 + len(datasets))}", heads, groups)
+    lines = latex.tabular(f"cl{'c' * (1 + len(datasets))}", heads, groups)
     if (rows["split"] == "train").any():
         lines += ["", r"$^\dagger$ on the training questions"]
     caption = "Training data and accuracy of the checkpoints, with 95 % intervals."
-    return Printed(floating(lines, caption=caption, label="checkpoints"), rows)
+    return Printed(latex.floating(lines, caption=caption, label="checkpoints"), rows)
 
 
 def _tokens(stated: float | str | None, unit: int) -> str:
@@ -261,7 +245,7 @@ def _tokens(stated: float | str | None, unit: int) -> str:
 
 
 def _accuracy(row: Mapping[Any, Any]) -> str:
-    ends = interval(100 * row["lower_2_5pct"], 100 * row["upper_97_5pct"], digits=1)
+    ends = latex.interval(100 * row["lower_2_5pct"], 100 * row["upper_97_5pct"], digits=1)
     dagger = r"$^\dagger$" * (row["split"] == "train")
     return rf"{number(100 * row['accuracy'], 1)}{dagger} {{\scriptsize {ends}}}"
 
@@ -282,22 +266,19 @@ def question_categories(questions: pd.DataFrame, *, dataset: str, datasets: Name
         raise ValueError(
             f"no question has a category; take {dataset!r} out of analyses.questions.categories"
         )
-    rows = (
-        asked.assign(n_train=asked["split"] == "train", n_test=asked["split"] == "test")
-        .groupby("category", as_index=False)[["n_train", "n_test"]]
-        .sum()
-    )
+    counted = asked.assign(n_train=asked["split"] == "train", n_test=asked["split"] == "test")
+    rows = counted.groupby("category", as_index=False)[["n_train", "n_test"]].sum()
     rows = rows.sort_values(
         "category", key=lambda names: names.str.casefold(), kind="stable", ignore_index=True
     )
     names = [escape(name) for name in rows["category"]]
     names += [""] * (-len(names) % _CATEGORY_COLUMNS)
     starts = range(0, len(names), _CATEGORY_COLUMNS)
-    lines = [line(names[start : start + _CATEGORY_COLUMNS]) for start in starts]
+    lines = [latex.line(names[start : start + _CATEGORY_COLUMNS]) for start in starts]
     name = datasets.get(dataset, dataset)
-    table = tabular("l" * _CATEGORY_COLUMNS, lines)
+    table = latex.tabular("l" * _CATEGORY_COLUMNS, lines)
     caption = f"{name}: categories of the questions included in the evaluation."
-    return Printed(floating(table, caption=caption, label=f"{dataset}-categories"), rows)
+    return Printed(latex.floating(table, caption=caption, label=f"{dataset}-categories"), rows)
 
 
 @table(
@@ -324,10 +305,10 @@ def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names)
         }
     )
     printed = rows.assign(references=examples["references"].map(_first_references))
-    lines = tabular(
+    lines = latex.tabular(
         r"lp{0.42\linewidth}p{0.25\linewidth}",
-        [line(["Type", "Question", "Reference answer(s)"])],
-        [[line(map(escape, row)) for row in printed.to_numpy()]],
+        [latex.line(["Type", "Question", "Reference answer(s)"])],
+        [[latex.line(map(escape, row)) for row in printed.to_numpy()]],
     )
     caption = f"{datasets.get(dataset, dataset)}: example questions."
     several = examples[examples["references"].str.len() > 1]
@@ -336,7 +317,7 @@ def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names)
             " Where several reference answers are given, an answer that matches any of them "
             "is accepted."
         )
-    return Printed(floating(lines, caption=caption, label=f"{dataset}-examples"), rows)
+    return Printed(latex.floating(lines, caption=caption, label=f"{dataset}-examples"), rows)
 
 
 def _first_references(references: Sequence[str]) -> str:

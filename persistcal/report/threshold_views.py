@@ -17,18 +17,9 @@ from persistcal.evaluation.thresholds import (
     rank_verdicts,
     risk_coverage,
 )
+from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
-from persistcal.report.drawing import (
-    GRAY,
-    add_legend,
-    grid,
-    house_style,
-    in_legend_order,
-    legend_handles,
-    line_look,
-    looks,
-)
-from persistcal.report.latex import MISSING, Printed, escape, floating, line, tabular, title
+from persistcal.report.latex import MISSING, PLACE, Printed, escape
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.registry import figure, table
 
@@ -49,12 +40,7 @@ def percent(share: float) -> str:
 def threshold_sentences(thresholds: pd.DataFrame, labels: Names) -> list[str]:
     """Return one sentence per pair of checkpoints and estimator, seeds together.
 
-    Parameters
-    ----------
-    thresholds : DataFrame
-        Rows of the table THRESHOLDS for one model and dataset.
-    labels : mapping of str to str
-        The display name of each estimator.
+    `thresholds` are rows of the table THRESHOLDS for one model and dataset.
     """
     key = ["earlier", "later", "train_dataset", "estimator"]
     # A missing threshold has no verdict, which is NaN in rows read from a printed table.
@@ -112,18 +98,16 @@ def _reached(rows: list[dict[Hashable, Any]]) -> str:
 
 
 def _range(rows: list[dict[Hashable, Any]], column: str) -> str:
-    low, high = (
-        f"{end:.2f}".removeprefix("0")
-        for end in (min(row[column] for row in rows), max(row[column] for row in rows))
-    )
+    values = [row[column] for row in rows]
+    low, high = (f"{end:.2f}".removeprefix("0") for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
 def _regressions(rows: list[dict[Hashable, Any]]) -> str:
     counts = sorted({int(row["confident_regressions"]) for row in rows})
-    shown = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     if counts == [0]:
         return "No confident answer that was right is wrong now. "
+    shown = " to ".join(f"{n:,}" for n in dict.fromkeys([counts[0], counts[-1]]))
     plural = "answer that was right is" if counts == [1] else "answers that were right are"
     return f"{shown} confident {plural} wrong now. "
 
@@ -167,26 +151,15 @@ def thresholds(
     `only` names the estimators to show. Values over several seeds are ranges.
     """
     rows = chosen_rows(checked, only)
-    heads = [
-        "Checkpoints",
-        "Estimator",
-        "Threshold",
-        "Precision",
-        "Coverage",
-        "Verdict",
-        "Lost",
-    ]
-    groups = []
-    for place, in_place in rows.groupby(["model", "dataset"], sort=False):
-        names = checkpoints.get(str(place[0]), {})
-        lines = title(place_title(place, labels), len(heads))
-        for ends, on_pair in in_place.groupby(["earlier", "later"], sort=False):
-            pair = escape(" → ".join(names.get(str(end), str(end)) for end in ends))
-            by_estimator = on_pair.groupby(["train_dataset", "estimator"], sort=False)
-            for number, (_, seeds) in enumerate(by_estimator):
-                cells = _cells(seeds.to_dict("records"), labels)
-                lines.append(line(["" if number else pair, *cells]))
-        groups.append(lines)
+    heads = ["Checkpoints", "Estimator", "Threshold", "Precision", "Coverage", "Verdict"]
+    heads.append("Lost")
+    groups = latex.nested(
+        rows,
+        lambda seeds: _cells(seeds, checkpoints, labels),
+        ["earlier", "later"],
+        span=len(heads),
+        labels=labels,
+    )
     target = percent(rows["target"].iloc[0]) if len(rows) else "the target"
     caption = (
         f"Thresholds with a precision of at least {target} on the earlier checkpoint "
@@ -194,23 +167,28 @@ def thresholds(
         "interval, coverage before and after, verdict (one-sided 5 %), and confident answers "
         "that were right and are wrong now. Ranges are over seeds."
     ).replace("%", r"\%")
-    body = tabular("llccccr", [line(heads)], groups)
-    return Printed(floating(body, caption=caption, label="thresholds", shrink=True), rows)
+    body = latex.tabular("llccccr", [latex.line(heads)], groups)
+    return Printed(latex.floating(body, caption=caption, label="thresholds", shrink=True), rows)
 
 
-def _cells(rows: list[dict[Hashable, Any]], labels: DisplayNames) -> list[str]:
+def _cells(
+    rows: list[dict[Hashable, Any]], checkpoints: DisplayNames, labels: DisplayNames
+) -> tuple[list[str], list[str]]:
     """Return the cells of one estimator on one pair of checkpoints."""
+    names = checkpoints.get(rows[0]["model"], {})
+    ends = (rows[0][end] for end in ("earlier", "later"))
+    pair = [escape(" → ".join(names.get(end, end) for end in ends))]
     name = escape(trained_name(rows[0], labels))
     selected = [row for row in rows if row["verdict"]]
     if not selected:
-        return [name, *[MISSING] * 3, "no threshold", MISSING]
+        return pair, [name, *[MISSING] * 3, "no threshold", MISSING]
     verdict = rank_verdicts([row["verdict"] for row in selected])
     if len(rows) > 1:
         same = sum(row["verdict"] == verdict for row in selected)
         verdict += f" ({same} of {len(rows)} seeds)"
     coverage = (_range(selected, f"{end}_coverage") for end in ("earlier", "later"))
     lost = sorted({int(row["confident_regressions"]) for row in selected})
-    return [
+    return pair, [
         name,
         _range(selected, "threshold"),
         escape(_reached(selected)),
@@ -228,7 +206,7 @@ def _cells(rows: list[dict[Hashable, Any]], labels: DisplayNames) -> list[str]:
     "all answers (coverage), means over seeds. Dashed: a model's first evaluation checkpoint; "
     "solid: its last one. Lower is better. At most five estimators are drawn.",
 )
-@house_style()
+@drawing.house_style()
 def risk_coverage_figure(
     predictions: pd.DataFrame,
     *,
@@ -239,25 +217,17 @@ def risk_coverage_figure(
     """Draw the risk–coverage curves of the first and the last checkpoint of each model.
 
     The risk at coverage k / n is the share of wrong answers among the k most confident of n
-    answers, its expectation if confidences are equal, and the mean over seeds.
-
-    Parameters
-    ----------
-    predictions : DataFrame
-        Rows of the table PREDICTIONS with the columns model and dataset.
-    checkpoints : mapping
-        The evaluation checkpoints of each model with their display names, in order.
-    labels : mapping
-        Display names of models, datasets and estimators.
-    only : sequence of str
-        Estimators to draw; the first five if there are more, of all if none has a row.
+    answers, its expectation if confidences are equal, and the mean over seeds. `only` names the
+    estimators to draw: the first five if there are more, of all if none has a row.
     """
     rows = chosen_rows(predictions, only)
-    drawn = in_legend_order(set(rows["estimator"]), labels["estimators"])[:MOST_CURVES]
-    styles = looks(drawn)
-    places = list(rows.groupby(["model", "dataset"], sort=False))
+    drawn = drawing.in_legend_order(set(rows["estimator"]), labels["estimators"])[:MOST_CURVES]
+    styles = drawing.looks(drawn)
+    places = list(rows.groupby(PLACE, sort=False))
     n_columns = min(3, len(places))
-    figure, panels = grid(-(-len(places) // n_columns), n_columns, width=2.9, height=2.5)
+    figure, panels = drawing.grid(
+        -(-len(places) // n_columns), n_columns, width=2.9, height=2.5
+    )
     axes_in_order = [axes for row in panels for axes in row]
     for axes, (place, group) in zip(axes_in_order, places, strict=False):
         names = list(checkpoints[str(place[0])])
@@ -265,7 +235,7 @@ def risk_coverage_figure(
             at_end = group[group["checkpoint"] == end]
             for name in drawn:
                 coverage, risk = _mean_curve(at_end[at_end["estimator"] == name])
-                color = line_look(styles[name])["color"]
+                color = drawing.line_look(styles[name])["color"]
                 style = "-" if end == names[-1] else "--"
                 axes.plot(coverage, risk, style, color=color, linewidth=width, alpha=alpha)
         axes.set_title(place_title(place, labels), loc="left")
@@ -276,16 +246,16 @@ def risk_coverage_figure(
         axes.set_visible(False)
     for row in panels:
         row[0].set_ylabel("Risk (share of wrong answers)")
-    handles = legend_handles(styles, labels["estimators"], marker="", linestyle="-")
+    handles = drawing.legend_handles(styles, labels["estimators"], marker="", linestyle="-")
     ends = [f"{end} checkpoint" for end in ("first", "last")]
     if len(checkpoints) == 1:
         [names] = ([*named.values()] for named in checkpoints.values())
         ends = [f"{end}: {name}" for end, name in zip(ends, (names[0], names[-1]), strict=True)]
-    handles += [
-        Line2D([], [], color=GRAY, linestyle="--", linewidth=0.9, label=ends[0]),
-        Line2D([], [], color=GRAY, linestyle="-", linewidth=1.7, label=ends[1]),
-    ]
-    add_legend(figure, handles, columns=2 * n_columns)
+    for label, style, width in zip(ends, ("--", "-"), (0.9, 1.7), strict=True):
+        handles.append(
+            Line2D([], [], color=drawing.GRAY, linestyle=style, linewidth=width, label=label)
+        )
+    drawing.add_legend(figure, handles, columns=2 * n_columns)
     return figure
 
 

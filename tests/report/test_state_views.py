@@ -8,8 +8,8 @@ from make_plain_table import make_plain_table
 
 from persistcal.report.page.contents import ShownTable, Stage
 from persistcal.report.page.overview import of_states
-from persistcal.report.state_views import mean_rows, states_figure
-from persistcal.report.state_views import states as states_table
+from persistcal.report.change_views import mean_rows, states_figure
+from persistcal.report.change_views import states as states_table
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
 from persistcal.report.analysis_tables import trained_name
+from persistcal.report.change_views import LEVEL, pair_title
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import compare, count_questions, sentence
@@ -21,7 +22,6 @@ from persistcal.report.page.update import (
     choose_update,
     follow_texts,
 )
-from persistcal.report.state_views import LEVEL, pair_title
 from persistcal.report.threshold_views import threshold_sentences
 
 

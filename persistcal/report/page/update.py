@@ -15,10 +15,10 @@ from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import compare_accuracies
 from persistcal.evaluation.reliability import checkpoint_calibration
 from persistcal.evaluation.replicates import Estimator, Replicates
+from persistcal.report.change_views import LEVEL
 from persistcal.report.page.contents import Part
 from persistcal.report.page.sentences import Standings, explain_missing_interval
 from persistcal.report.page.tables import short
-from persistcal.report.state_views import LEVEL
 
 MOST = 3  # estimators with sentences
 KEY = ("odds", "contrast", "change_auc")
