@@ -15,6 +15,8 @@ from persistcal.answers.options import has_options
 from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
 from persistcal.confidence.registry import registered
 from persistcal.evaluation.metrics import names as metric_names
+from persistcal.report.change_views import states as table_of_states
+from persistcal.report.change_views import states_figure
 from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
@@ -22,8 +24,6 @@ from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.facts import about
-from persistcal.report.change_views import states as table_of_states
-from persistcal.report.change_views import states_figure
 from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.report.threshold_views import risk_coverage_figure
 from persistcal.store import artifacts

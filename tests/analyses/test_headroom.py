@@ -8,7 +8,7 @@ from measure_headroom import measure_headroom
 
 from persistcal.analyses.transfer import contrast_questions, headroom
 from persistcal.evaluation.replicates import Replicates, to_table
-from persistcal.report.analysis_figures import headroom_figure
+from persistcal.report.figures import headroom_figure
 from persistcal.store import artifacts
 
 LABELS = {

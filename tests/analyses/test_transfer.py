@@ -7,7 +7,7 @@ from figure_files import files_of
 from measure_transfer import measure_transfer
 
 from persistcal.analyses.transfer import transfer_matrix
-from persistcal.report.analysis_figures import transfer_figure
+from persistcal.report.figures import transfer_figure
 from persistcal.store import artifacts
 
 CHECKPOINTS = ["x", "y", "z"]

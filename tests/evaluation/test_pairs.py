@@ -9,8 +9,8 @@ from synthetic_predictions import table
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics import names
 from persistcal.evaluation.subsets import metrics_of_pairs, sweep_min_contrast
-from persistcal.report.analysis_figures import distance_figure
 from persistcal.report.analysis_tables import by_part
+from persistcal.report.figures import distance_figure
 from persistcal.store import artifacts
 
 CHECKPOINTS = ["a", "b", "c", "d"]

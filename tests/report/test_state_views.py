@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pandas as pd
 from make_plain_table import make_plain_table
 
-from persistcal.report.page.contents import ShownTable, Stage
-from persistcal.report.page.overview import of_states
 from persistcal.report.change_views import mean_rows, states_figure
 from persistcal.report.change_views import states as states_table
+from persistcal.report.page.contents import ShownTable, Stage
+from persistcal.report.page.overview import of_states
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
